@@ -1,0 +1,92 @@
+"""Start the sandbox: `python -m sandbox --port 8900 --data DIR`."""
+
+import argparse
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from aiohttp.web import Server
+
+from sandbox.journal import Journal, JournalError
+from sandbox.server import Sandbox
+
+GRACE = 0.2  # seconds that a request in progress gets at the end
+
+
+def main() -> int:
+    """Run until SIGTERM or SIGINT; return the exit code."""
+    options = parse_options()
+    try:
+        listener = listen_on(options.host, options.port)
+        journal = Journal(Path(options.data) / "journal.jsonl")
+        sandbox = Sandbox(journal)
+    except (OSError, JournalError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    # The ledger only grows: keep the collector from walking through all of it again and again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
+    asyncio.run(serve(sandbox, listener))
+    return 0
+
+
+def parse_options() -> argparse.Namespace:
+    """Read the command line; SANDBOX_PORT and DATA_DIR give defaults."""
+    data = Path(os.environ.get("DATA_DIR", ".data")) / "sandbox"
+    parser = argparse.ArgumentParser(
+        prog="python -m sandbox", description="Run the remote partners as one HTTP server."
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=os.environ.get("SANDBOX_PORT", "8900"),
+        help="TCP port (default: SANDBOX_PORT or 8900; 0 takes a free one)",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
+    parser.add_argument(
+        "--data", default=str(data), help="folder of the ledger (default: DATA_DIR/sandbox)"
+    )
+    return parser.parse_args()
+
+
+def listen_on(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the address; raises OSError with a message that names the port."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(1024)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OSError(
+            f"Cannot listen on port {port} of {host}: {reason}. Stop what uses the port, or choose "
+            "another by --port or SANDBOX_PORT."
+        ) from error
+    return listener
+
+
+async def serve(sandbox: Sandbox, listener: socket.socket) -> None:
+    """Answer requests until a signal asks to stop."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    web = Server(sandbox.handle, access_log=None)
+    server = await loop.create_server(web, sock=listener, backlog=1024)
+    host, port = listener.getsockname()[:2]
+    sys.stdout.write(f"Partners' sandbox: http://{host}:{port}/\n")
+    sys.stdout.flush()
+    await stop.wait()
+    server.close()
+    await web.shutdown(GRACE)
+    await sandbox.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""The side of the sandbox that partners do not have: ledger, stock, mailbox, faults, page."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from aiohttp.web import BaseRequest, Response, StreamResponse
+
+from sandbox.intake import methods_of, parse_json
+from sandbox.journal import encode
+from sandbox.ledger import Ledger
+from sandbox.page import page
+from sandbox.partner import Entry, Json
+from sandbox.refusals import Refusal, bad_field
+from sandbox.script import Script
+from sandbox.totals import totals
+from sandbox.wire import JSON_HEADERS, reply
+
+MOST = 10_000  # entries in one page of the ledger
+USUAL = 1_000
+CHUNK = 500  # orders of the summary in one write
+
+Handler = Callable[[BaseRequest, dict[str, str]], Awaitable[StreamResponse]]
+
+
+class Control:
+    """Handlers by method and path."""
+
+    def __init__(self, ledger: Ledger, script: Script, reset: Callable[[], None]) -> None:
+        self._ledger = ledger
+        self._script = script
+        self._reset = reset
+        self._handlers: dict[tuple[str, str], Handler] = {
+            ("GET", "/"): self._page,
+            ("GET", "/healthz"): self._health,
+            ("GET", "/ledger"): self._entries,
+            ("DELETE", "/ledger"): self._forget,
+            ("GET", "/ledger/summary"): self._summary,
+            ("GET", "/inventory/stock"): self._stock,
+            ("PUT", "/inventory/stock"): self._set_stock,
+            ("GET", "/mail/messages"): self._messages,
+            ("GET", "/faults"): self._faults,
+            ("PUT", "/faults"): self._replace_faults,
+            ("POST", "/faults"): self._add_fault,
+            ("DELETE", "/faults"): self._clear_faults,
+        }
+
+    async def handle(
+        self, request: BaseRequest, path: str, query: dict[str, str]
+    ) -> StreamResponse:
+        """Answer a request that is not for a partner; raises Refusal, also for unknown paths."""
+        handler = self._handlers.get((request.method, path))
+        if handler is not None:
+            return await handler(request, query)
+        known = {method for method, known_path in self._handlers if known_path == path}
+        known |= set(methods_of(path))
+        if known:
+            raise Refusal(
+                405,
+                "method_not_allowed",
+                f"{path} does not take {request.method}; it takes {', '.join(sorted(known))}.",
+            )
+        raise Refusal(
+            404, "unknown_path", f"There is nothing at {path}. GET / lists what there is."
+        )
+
+    async def _page(self, _: BaseRequest, __: dict[str, str]) -> Response:
+        return Response(text=page(self._ledger, self._script), content_type="text/html")
+
+    async def _health(self, _: BaseRequest, __: dict[str, str]) -> Response:
+        return reply({"status": "ok", "entries": len(self._ledger.entries)})
+
+    async def _entries(self, _: BaseRequest, query: dict[str, str]) -> Response:
+        after = _number(query, "after", 0, 0)
+        limit = min(_number(query, "limit", USUAL, 1), MOST)
+        found: list[Entry] = []
+        for entry in self._candidates(query, after):
+            if entry.seq > after and query.get("partner", entry.partner) == entry.partner:
+                found.append(entry)
+                if len(found) > limit:
+                    break
+        more = len(found) > limit
+        found = found[:limit]
+        last = found[-1].seq if more else None
+        return reply({"entries": [show_entry(entry) for entry in found], "next": last})
+
+    def _candidates(self, query: dict[str, str], after: int) -> list[Entry]:
+        """Return the smallest list at hand that holds all entries asked for."""
+        if "key" in query:
+            entry = self._ledger.keys.get(query["key"])
+            wanted = entry is not None and query.get("order", entry.order) == entry.order
+            return [entry] if entry and wanted else []
+        if "order" in query:
+            return self._ledger.by_order.get(query["order"], [])
+        return self._ledger.entries[after:]
+
+    async def _summary(self, request: BaseRequest, query: dict[str, str]) -> StreamResponse:
+        by_order = self._ledger.by_order
+        orders = [query["order"]] if "order" in query else list(by_order)
+        response = StreamResponse(headers=JSON_HEADERS)
+        await response.prepare(request)
+        await response.write(b"{")
+        for start in range(0, len(orders), CHUNK):
+            pairs = (
+                f"{encode(order)}:{encode(totals(by_order.get(order, [])))}"
+                for order in orders[start : start + CHUNK]
+            )
+            await response.write((("," if start else "") + ",\n".join(pairs)).encode())
+        await response.write(b"}\n")
+        return response
+
+    async def _forget(self, _: BaseRequest, __: dict[str, str]) -> Response:
+        self._reset()
+        return reply({"entries": [], "next": None})
+
+    async def _stock(self, _: BaseRequest, __: dict[str, str]) -> Response:
+        return reply(self._ledger.inventory.levels())
+
+    async def _set_stock(self, request: BaseRequest, _: dict[str, str]) -> Response:
+        wanted = parse_json(await request.read())
+        if not isinstance(wanted, dict):
+            raise bad_field("sku", "Send an object of quantities by SKU, as in {'mug': 40}.")
+        self._ledger.set_stock(wanted)
+        return reply(self._ledger.inventory.levels())
+
+    async def _messages(self, _: BaseRequest, query: dict[str, str]) -> Response:
+        entries = self._ledger.entries
+        if "order" in query:
+            entries = self._ledger.by_order.get(query["order"], [])
+        sent = [entry for entry in entries if entry.partner == "mail" and entry.effect == "send"]
+        return reply({"messages": [self._ledger.mail.message(entry) for entry in sent[-USUAL:]]})
+
+    async def _faults(self, _: BaseRequest, __: dict[str, str]) -> Response:
+        return reply(self._script.show())
+
+    async def _replace_faults(self, request: BaseRequest, _: dict[str, str]) -> Response:
+        self._script.replace(parse_json(await request.read()))
+        return reply(self._script.show())
+
+    async def _add_fault(self, request: BaseRequest, _: dict[str, str]) -> Response:
+        return reply(self._script.add(parse_json(await request.read())).show(), 201)
+
+    async def _clear_faults(self, _: BaseRequest, __: dict[str, str]) -> Response:
+        self._script.clear()
+        return reply(self._script.show())
+
+
+def show_entry(entry: Entry) -> Json:
+    """Return an entry as GET /ledger shows it; `at` in ISO 8601, UTC, to the millisecond."""
+    at = datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds")
+    shown: Json = {
+        "seq": entry.seq,
+        "partner": entry.partner,
+        "action": entry.action,
+        "effect": entry.effect,
+        "key": entry.key,
+        "order": entry.order,
+        "amount": entry.amount,
+        "currency": entry.currency,
+        "object": entry.ref,
+        "parent": entry.parent,
+        "target": entry.target,
+        "status": "rejected" if entry.rejected else "done",
+        "http_status": entry.http,
+        "error": entry.detail["code"] if entry.rejected else None,
+        "at": at.replace("+00:00", "Z"),
+        "requests": entry.requests,
+    }
+    if entry.effect == "reserve":
+        shown["lines"] = [{"sku": sku, "quantity": number} for sku, number in entry.detail]
+    if entry.effect == "stock":
+        shown["stock"] = entry.detail
+    return shown
+
+
+def _number(query: dict[str, str], name: str, default: int, least: int) -> int:
+    value = query.get(name)
+    if value is None:
+        return default
+    if not (value.isascii() and value.isdigit() and len(value) < 16 and int(value) >= least):
+        raise bad_field(
+            name, f"'{name}' must be a whole number of at least {least}, not {value!r}."
+        )
+    return int(value)

@@ -1,0 +1,136 @@
+"""From an HTTP request to a call: the route, the body, the key and the authorization."""
+
+import json
+from hashlib import blake2b
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+from aiohttp.web import BaseRequest
+
+from sandbox.ledger import Ledger
+from sandbox.partner import DOES, Call
+from sandbox.refusals import PAYMENT, Refusal, key_missing
+
+KEY_LENGTH = 255  # characters, as Stripe allows
+
+
+class Route(NamedTuple):
+    """What a method and path ask of which partner; `ref` is the id in the path."""
+
+    partner: str
+    action: str
+    ref: str | None = None
+
+
+# Paths of partners' actions; * stands for an object's id.
+PATHS: dict[tuple[str, str], tuple[str, str]] = {
+    ("POST", "/inventory/reservations"): ("inventory", "reserve"),
+    ("POST", "/inventory/reservations/*/release"): ("inventory", "release"),
+    ("GET", "/inventory/reservations/*"): ("inventory", "read"),
+    ("POST", "/v1/payment_intents"): ("payment", "authorize"),
+    ("POST", "/v1/payment_intents/*/capture"): ("payment", "capture"),
+    ("POST", "/v1/payment_intents/*/cancel"): ("payment", "cancel"),
+    ("GET", "/v1/payment_intents/*"): ("payment", "read"),
+    ("POST", "/v1/refunds"): ("payment", "refund"),
+    ("POST", "/shipping/shipments"): ("shipping", "book"),
+    ("POST", "/shipping/shipments/*/cancel"): ("shipping", "cancel"),
+    ("GET", "/shipping/shipments/*"): ("shipping", "read"),
+    ("POST", "/mail/messages"): ("mail", "send"),
+    ("POST", "/bench/calls"): ("bench", "call"),
+    **{("POST", f"/{partner}/undo"): (partner, "undo") for partner in DOES},
+}
+ROUTES = {path: Route(*named) for path, named in PATHS.items()}
+
+
+def split_target(raw: str) -> tuple[str, dict[str, str]]:
+    """Return path and query of a request target; of repeated names in the query the last counts."""
+    path, _, query = raw.partition("?")
+    return path, dict(parse_qsl(query, keep_blank_values=True)) if query else {}
+
+
+def find_route(method: str, path: str) -> Route | None:
+    """Return what a path asks of a partner, or None if it is no partner's path."""
+    route = ROUTES.get((method, path))
+    if route is not None:
+        return route
+    parts = path.split("/")
+    if len(parts) < 4:
+        return None
+    ref, parts[3] = unquote(parts[3]), "*"
+    named = PATHS.get((method, "/".join(parts)))
+    return named and Route(*named, ref)
+
+
+def methods_of(path: str) -> list[str]:
+    """Return the methods that a partner's path knows, none if it is no partner's path."""
+    return [method for method in ("GET", "POST") if find_route(method, path)]
+
+
+def authorize(request: BaseRequest, partner: str) -> None:
+    """Let a request to the payment partner pass only with a test key; raises a 401 Refusal."""
+    if partner != PAYMENT:
+        return
+    kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+    if kind != "Bearer" or not secret.startswith("sk_test_"):
+        raise Refusal(
+            401,
+            "api_key_invalid",
+            "You did not provide a valid API key. Send it as 'Authorization: Bearer sk_test_…'; "
+            "the sandbox takes any key that begins with sk_test_.",
+        )
+
+
+async def read_call(request: BaseRequest, route: Route, ledger: Ledger) -> Call:
+    """Return the call that a do or undo request stands for; raises a 400 Refusal."""
+    authorize(request, route.partner)
+    body = await request.read()
+    key = request.headers.get("Idempotency-Key", "")
+    if not key:
+        raise key_missing()
+    if len(key) > KEY_LENGTH:
+        raise Refusal(
+            400,
+            "idempotency_key_too_long",
+            f"The Idempotency-Key has {len(key)} characters; at most {KEY_LENGTH} are allowed.",
+        )
+    params = parse_body(request, route, body)
+    ref = route.ref
+    if route.action == "refund":
+        ref = params.get("payment_intent")
+    order = _order(route, params) or ledger.order_of(route.partner, ref, _target(route, params))
+    payload = f"{route.partner} {route.action} {ref} " + json.dumps(params, sort_keys=True)
+    fingerprint = blake2b(payload.encode(), digest_size=8).hexdigest()
+    return Call(route.partner, route.action, key, order, ref, params, fingerprint)
+
+
+def parse_body(request: BaseRequest, route: Route, body: bytes) -> dict[str, Any]:
+    """Return the fields of a form (payment) or of a JSON object; raises a 400 Refusal.
+
+    An empty body has no fields. The payment partner takes JSON too where the request says so.
+    """
+    if not body:
+        return {}
+    if route.partner == PAYMENT and "json" not in request.headers.get("Content-Type", ""):
+        return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+    params = parse_json(body)
+    if not isinstance(params, dict):
+        raise Refusal(400, "bad_request", "The body must be a JSON object, with fields by name.")
+    return params
+
+
+def parse_json(body: bytes) -> Any:
+    """Return a JSON body's value; raises a 400 Refusal that says where it breaks."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, "bad_json", f"The body is not valid JSON: {error}.") from error
+
+
+def _order(route: Route, params: dict[str, Any]) -> str | None:
+    order = params.get("metadata[order]" if route.partner == PAYMENT else "order")
+    return order if isinstance(order, str) and order else None
+
+
+def _target(route: Route, params: dict[str, Any]) -> str | None:
+    target = params.get("key") if route.action == "undo" else None
+    return target if isinstance(target, str) else None
