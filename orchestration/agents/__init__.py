@@ -1,0 +1,1 @@
+"""Agents: each wraps one remote service, with its error handling and retries (P2)."""

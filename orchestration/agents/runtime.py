@@ -1,0 +1,79 @@
+"""Serves one agent in one process: many calls at once, each reply sent as soon as it is there."""
+
+import asyncio
+import logging
+
+from .. import conf, queues
+from ..messages import Malformed, Reply, Request
+from .base import Agent
+
+logger = logging.getLogger(__name__)
+
+LINGER = 0.2  # seconds to wait for more before the worker goes back to its doorbell
+
+
+class Runtime:
+    """An agent's event loop: kept for the life of the process, so that connections are reused."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.loop = asyncio.new_event_loop()
+        self.mailbox = queues.AsyncMailbox(agent.name)
+        self.stopping = False
+
+    def serve(self) -> None:
+        """Take requests and answer them until there are none, and every call has ended."""
+        self.loop.run_until_complete(self._serve())
+
+    def close(self) -> None:
+        """Close the connections and the loop."""
+        self.loop.run_until_complete(self._close())
+        self.loop.close()
+
+    async def _close(self) -> None:
+        await self.agent.close()
+        await self.mailbox.close()
+
+    async def _serve(self) -> None:
+        calls: set[asyncio.Task[None]] = set()
+        replies: asyncio.Queue[Reply | None] = asyncio.Queue()
+        sender = asyncio.create_task(self._send(replies))
+        try:
+            # An intake is never cancelled: it may hold messages that Redis has handed over already.
+            while not self.stopping:
+                messages = await self.mailbox.take(conf.BATCH, LINGER)
+                for raw in messages:
+                    call = asyncio.create_task(self._call(raw, replies))
+                    calls.add(call)
+                    call.add_done_callback(calls.discard)
+                if not messages and not calls:
+                    break
+        finally:
+            if calls:
+                await asyncio.wait(calls)
+            replies.put_nowait(None)
+            await sender
+
+    async def _call(self, raw: bytes, replies: "asyncio.Queue[Reply | None]") -> None:
+        try:
+            request = Request.parse(raw)
+        except Malformed as error:
+            logger.error("a malformed request to %s was refused: %s", self.agent.name, error)
+            return
+        reply = await self.agent.answer(request)
+        if reply is None:
+            logger.warning("%s of %s ran out of time", request.name, request.reference)
+        else:
+            replies.put_nowait(reply)
+
+    async def _send(self, replies: "asyncio.Queue[Reply | None]") -> None:
+        """Send what is there; while that is under way, the next batch gathers."""
+        more = True
+        while more:
+            batch = [await replies.get()]
+            while not replies.empty():
+                batch.append(replies.get_nowait())
+            more = batch[-1] is not None
+            messages = [reply.dump() for reply in batch if reply is not None]
+            if messages and not await self.mailbox.send(messages):
+                logger.error("Redis does not take %d replies: their steps expire", len(messages))

@@ -1,0 +1,20 @@
+"""Who this process is: a fresh id at each start, so that no death is ever mistaken for a sleep."""
+
+import os
+import secrets
+import socket
+
+_label = "process"
+_suffix = secrets.token_hex(3)
+
+
+def become(label: str) -> str:
+    """Name this process after its work; return its instance id."""
+    global _label  # noqa: PLW0603 - one identity per process
+    _label = label
+    return name()
+
+
+def name() -> str:
+    """Return the instance id: what it does, where, and which start of it."""
+    return f"{_label}@{socket.gethostname()[:30]}:{os.getpid()}-{_suffix}"

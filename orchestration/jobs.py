@@ -1,0 +1,64 @@
+"""The functions that doorbells run: primitives in, delegate, return. Nothing else runs as a job."""
+
+import functools
+import logging
+from collections.abc import Callable
+
+from django.db import InterfaceError, OperationalError
+
+from . import conf, instance, queues, registry, scheduler, status, submission
+from .agents.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+DATABASE_AWAY = (OperationalError, InterfaceError)
+
+
+def take_submissions() -> None:
+    """Answer the submission queue: take batches until there are none."""
+    _until_quiet(queues.SUBMISSION, lambda: submission.take(conf.BATCH), queues.SCHEDULER)
+
+
+def schedule() -> None:
+    """Answer the schedulers' queue: record replies and dispatch until there is nothing to do."""
+    queues.answer(queues.SCHEDULER)
+    everywhere = True
+    while True:
+        raw = queues.pop(queues.REPLIES, conf.BATCH)
+        if not raw and not everywhere:
+            return
+        try:
+            scheduler.turn(instance.name(), raw, look_everywhere=everywhere)
+        except DATABASE_AWAY:
+            if raw:  # nothing was recorded: keep the replies for whoever comes next
+                queues.push(queues.REPLIES, raw)
+            raise
+        everywhere = False
+
+
+def call_agent(agent: str) -> None:
+    """Answer an agent's queue: perform requests until there are none."""
+    queues.answer(agent)
+    runtime(agent).serve()
+
+
+def deliver_status(application: str) -> None:
+    """Answer an application's private response queue."""
+    name = queues.STATUS_PREFIX + application
+    _until_quiet(name, lambda: status.deliver(application, conf.BATCH))
+
+
+@functools.cache
+def runtime(agent: str) -> Runtime:
+    """Return this process's runtime of an agent, with its event loop and connections."""
+    return Runtime(registry.get(registry.agents, "agent", agent)(instance.name()))
+
+
+def _until_quiet(queue: str, work: Callable[[], int], then: str = "") -> None:
+    """Clear the doorbell, then work until a batch is not full; ring for `then` after each batch."""
+    queues.answer(queue)
+    while done := work():
+        if then:
+            queues.try_to_ring(then)
+        if done < conf.BATCH:
+            return

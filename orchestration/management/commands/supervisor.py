@@ -1,0 +1,40 @@
+"""`manage.py supervisor`: watches the state store; of several, one leads."""
+
+import logging
+import signal
+import threading
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError, close_old_connections, connection
+
+from orchestration import conf, instance
+from orchestration.presence import Presence
+from orchestration.supervisor import Watch
+
+logger = logging.getLogger("orchestration.supervisor")
+
+
+class Command(BaseCommand):
+    """Sweeps the state store while it leads; waits to take over while it does not."""
+
+    help = "Find failed and expired steps and have them tried again. Run two or more: one leads."
+
+    def handle(self, *_: Any, **__: Any) -> None:
+        """Watch until SIGTERM or SIGINT."""
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        watch = Watch(instance.become("supervisor"))
+        with Presence("supervisor"):
+            while not stop.is_set():
+                pause = conf.HEARTBEAT
+                try:
+                    close_old_connections()
+                    pause = watch.step(time.monotonic())
+                except DatabaseError as error:
+                    logger.warning("the database is away: %s", str(error).strip())
+                    connection.close()
+                stop.wait(pause)
+            watch.end()

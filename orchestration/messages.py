@@ -1,0 +1,144 @@
+"""What travels between schedulers and agents: frozen records of primitives, checked on arrival.
+
+Requests and replies are JSON objects on Redis lists. Anything may be pushed there by a mistake or
+by malice, so `parse` takes nothing for granted: a message of another shape raises `Malformed` with
+the reason, and never reaches a decision.
+"""
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Self
+from uuid import UUID
+
+from .states import Outcome
+
+MAX_BYTES = 262_144  # a request or reply beyond this is a mistake, not a payload
+
+
+class Malformed(ValueError):
+    """A message that cannot be understood; its text says why."""
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """The common part: how a message becomes bytes and back."""
+
+    types: ClassVar[dict[str, tuple[type, ...]]] = {}
+
+    def dump(self) -> bytes:
+        """Return the message as compact JSON."""
+        return json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Self:
+        """Return the message in `raw`; raise `Malformed` if it is not exactly one of this kind."""
+        if len(raw) > MAX_BYTES:
+            raise Malformed(f"{len(raw)} bytes; at most {MAX_BYTES} are taken")
+        try:
+            data = json.loads(raw, parse_constant=_refuse_constant)
+            json.dumps(data, ensure_ascii=False).encode()  # a lone surrogate cannot be stored
+        except (ValueError, RecursionError) as error:
+            raise Malformed(f"not JSON: {error}") from error
+        if rb"\u0000" in raw:
+            raise Malformed("NUL characters cannot be stored")
+        if not isinstance(data, dict):
+            raise Malformed(f"a JSON object is expected, not {type(data).__name__}")
+        names = {field.name for field in fields(cls)}
+        if data.keys() != names:
+            odd = sorted(names ^ data.keys())
+            raise Malformed(f"fields missing or unknown: {', '.join(odd)}")
+        for name, kinds in cls.types.items():
+            value = data[name]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                raise Malformed(f"{name} has type {type(value).__name__}")
+        message = cls(**data)
+        message.check()
+        return message
+
+    def check(self) -> None:
+        """Raise `Malformed` where a field has the right type and a wrong value."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(Message):
+    """Scheduler to agent: all that one attempt at a step needs (P7).
+
+    Times are seconds; `complete_by` is a Unix time on the database's clock. `key` is the
+    idempotency key that goes to the remote service, the same in every attempt.
+    """
+
+    step: int
+    task: str
+    name: str
+    attempt: int
+    action: str
+    key: str
+    reference: str
+    complete_by: float
+    call_timeout: float
+    tries: int
+    payload: dict[str, Any]
+
+    types: ClassVar = {
+        "step": (int,),
+        "task": (str,),
+        "name": (str,),
+        "attempt": (int,),
+        "action": (str,),
+        "key": (str,),
+        "reference": (str,),
+        "complete_by": (int, float),
+        "call_timeout": (int, float),
+        "tries": (int,),
+        "payload": (dict,),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply(Message):
+    """Agent to scheduler: how one attempt ended (P8, P25).
+
+    `started` and `ended` are Unix times on the database's clock; `tries` is how many calls the
+    agent made; `by` is the agent's instance id.
+    """
+
+    step: int
+    task: str
+    attempt: int
+    outcome: str
+    result: dict[str, Any]
+    code: str
+    message: str
+    tries: int
+    started: float
+    ended: float
+    by: str
+
+    types: ClassVar = {
+        "step": (int,),
+        "task": (str,),
+        "attempt": (int,),
+        "outcome": (str,),
+        "result": (dict,),
+        "code": (str,),
+        "message": (str,),
+        "tries": (int,),
+        "started": (int, float),
+        "ended": (int, float),
+        "by": (str,),
+    }
+
+    def check(self) -> None:
+        """Refuse an outcome an agent cannot have, and a task id that is none."""
+        if self.outcome not in Outcome.values or self.outcome == Outcome.EXPIRED:
+            raise Malformed(f"outcome {self.outcome!r} is not one an agent may report")
+        try:
+            UUID(self.task)
+        except ValueError as error:
+            raise Malformed(f"task {self.task!r} is not a UUID") from error
+        if not 0 < self.step < 2**63 or not 0 < self.attempt < 2**31:
+            raise Malformed("step and attempt are positive numbers")

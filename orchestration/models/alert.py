@@ -1,0 +1,45 @@
+"""What an operator must know."""
+
+from django.db import models
+from django.db.models import Q
+
+from .fields import DatabaseNow, state_field
+
+
+class Severity(models.TextChoices):
+    """How soon somebody should look."""
+
+    WARNING = "warning", "Warning"  # it may heal, or it may wait until tomorrow
+    CRITICAL = "critical", "Critical"  # nothing more happens until somebody acts
+
+
+class Alert(models.Model):
+    """One cause that an operator must know of, however many steps it stops.
+
+    Open until `closed_at`; at most one open alert per fingerprint, so 10,000 failures of one cause
+    are one line to read.
+    """
+
+    fingerprint = models.CharField(max_length=300, help_text="What makes two failures one cause.")
+    severity = state_field(Severity)
+    title = models.CharField(max_length=300)
+    detail = models.TextField(blank=True)
+    count = models.PositiveIntegerField(default=1, help_text="How often the cause was seen.")
+    first_seen = models.DateTimeField(db_default=DatabaseNow())
+    last_seen = models.DateTimeField(db_default=DatabaseNow())
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["fingerprint"], condition=Q(closed_at__isnull=True), name="alert_once_open"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["-last_seen"], name="alert_open", condition=Q(closed_at__isnull=True)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title

@@ -1,0 +1,38 @@
+"""Database expressions and fields that the models share."""
+
+import os
+import time
+from typing import Any
+from uuid import UUID
+
+from django.db import models
+
+
+class DatabaseNow(models.Func):
+    """The database's clock at this moment, not at the start of the transaction."""
+
+    function = "clock_timestamp"
+    output_field = models.DateTimeField()
+
+
+def state_field(
+    states: type[models.TextChoices], **options: Any
+) -> "models.CharField[str, str]":
+    """Return a field that holds one of a set of states: short, and never null."""
+    return models.CharField(**{"max_length": 10, "choices": states.choices, **options})
+
+
+def one_of(name: str, states: type[models.TextChoices], constraint: str) -> models.CheckConstraint:
+    """Return the constraint that `name` holds one of `states`."""
+    return models.CheckConstraint(
+        condition=models.Q(**{f"{name}__in": states.values}), name=constraint
+    )
+
+
+def time_ordered_id() -> UUID:
+    """Return a UUID of version 7 (RFC 9562): rows made together lie together in the index."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = (milliseconds << 80) | int.from_bytes(os.urandom(10))
+    value = (value & ~(0xF << 76)) | (0x7 << 76)
+    value = (value & ~(0x3 << 62)) | (0x2 << 62)
+    return UUID(int=value)

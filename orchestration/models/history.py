@@ -1,0 +1,62 @@
+"""What happened: attempts and events. Rows are only ever added (a trigger refuses changes)."""
+
+from django.db import models
+
+from ..states import Outcome
+from .fields import DatabaseNow, state_field, one_of
+from .task import Step, Task
+
+
+class Attempt(models.Model):
+    """One try of a step, written once, when it ended."""
+
+    step = models.ForeignKey(Step, models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    generation = models.PositiveIntegerField()
+    scheduler = models.CharField(max_length=80, help_text="The instance that dispatched it.")
+    agent = models.CharField(max_length=80, blank=True, help_text="The instance that replied.")
+    dispatched_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, help_text="When the agent began.")
+    ended_at = models.DateTimeField(db_default=DatabaseNow())
+    outcome = state_field(Outcome)
+    tries = models.PositiveIntegerField(default=0, help_text="Calls made inside the agent.")
+    error_code = models.CharField(max_length=100, blank=True)
+    error_message = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            # an attempt ends once: the database's own fence against a second reply
+            models.UniqueConstraint(fields=["step", "number"], name="attempt_once"),
+            one_of("outcome", Outcome, "attempt_outcome_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of step {self.step_id}: {self.outcome}"
+
+
+class EventKind(models.TextChoices):
+    """What an event says. A step that just works leaves none: its attempt is its history."""
+
+    RETRY = "retry", "Will be tried again"
+    ERROR = "error", "Stopped in error"
+    RESUBMITTED = "resubmitted", "Resubmitted"
+    REPLY_REFUSED = "refused", "A late or repeated reply was refused"
+    OVERDUE = "overdue", "Overdue"
+
+
+class Event(models.Model):
+    """A line of a task's history: what happened, who or what did it, and why."""
+
+    task = models.ForeignKey(Task, models.CASCADE, related_name="events")
+    step = models.ForeignKey(Step, models.CASCADE, null=True, related_name="events")
+    kind = state_field(EventKind, max_length=12)
+    actor = models.CharField(max_length=150, help_text="A user name, or an instance id.")
+    reason = models.TextField(blank=True)
+    attempt = models.PositiveIntegerField(null=True)
+    at = models.DateTimeField(db_default=DatabaseNow())
+
+    class Meta:
+        indexes = [models.Index(fields=["-at"], name="event_recent")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} by {self.actor}"

@@ -1,0 +1,76 @@
+"""The durable messages between applications and the engine (P18, P27)."""
+
+from django.db import models
+from django.db.models import Q
+
+from .fields import DatabaseNow, state_field
+from .task import Task
+
+
+class Submission(models.Model):
+    """A message that describes one task, from an application; gone once it is a task.
+
+    One that cannot be taken is set aside: `refused_at` and `reason` say when and why.
+    """
+
+    workflow = models.CharField(max_length=60)
+    reference = models.CharField(max_length=100)
+    data = models.JSONField()
+    reply_to = models.CharField(max_length=60, blank=True)
+    priority = models.SmallIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=DatabaseNow())
+    refused_at = models.DateTimeField(null=True)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            # posting twice is posting once, as long as the first is not consumed; after that, the
+            # task itself is the record that refuses a twin
+            models.UniqueConstraint(
+                fields=["workflow", "reference"],
+                condition=Q(refused_at__isnull=True),
+                name="submission_once",
+            ),
+        ]
+        indexes = [
+            # the submission process's queue, in order
+            models.Index(fields=["id"], name="submission_open", condition=Q(refused_at__isnull=True)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.workflow} {self.reference}"
+
+
+class StatusKind(models.TextChoices):
+    """What the application is told."""
+
+    RECEIVED = "received", "Request received"
+    COMPLETED = "completed", "Completed"
+    FAILED = "failed", "Failed: an operator was alerted"
+    RESUMED = "resumed", "Resumed after a failure"
+
+
+class StatusMessage(models.Model):
+    """A message to an application's private response queue, numbered from 1 per task.
+
+    Written in the transaction that changes the task; deleted when the application has taken it.
+    """
+
+    reply_to = models.CharField(max_length=60)
+    task = models.ForeignKey(Task, models.CASCADE, related_name="status_messages")
+    number = models.PositiveIntegerField()
+    kind = state_field(StatusKind)
+    detail = models.JSONField(default=dict)
+    created_at = models.DateTimeField(db_default=DatabaseNow())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "number"], name="status_number_once"),
+        ]
+        indexes = [
+            # one application's queue, in order
+            models.Index(fields=["reply_to", "id"], name="status_queue"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.number} to {self.reply_to}"

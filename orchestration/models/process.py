@@ -1,0 +1,42 @@
+"""The processes at work: who leads, and who lives."""
+
+from django.db import models
+
+from .fields import DatabaseNow
+
+
+class Lease(models.Model):
+    """The right to lead, until `expires_at` on the database's clock.
+
+    `epoch` rises with every change of the holder, so that whatever a former leader still says can
+    be told from what the present one does.
+    """
+
+    name = models.CharField(max_length=60, primary_key=True)
+    holder = models.CharField(max_length=80, blank=True)
+    epoch = models.PositiveBigIntegerField(default=0)
+    expires_at = models.DateTimeField(db_default=DatabaseNow())
+    renewed_at = models.DateTimeField(db_default=DatabaseNow())
+
+    def __str__(self) -> str:
+        return f"{self.name} held by {self.holder or 'nobody'}"
+
+
+class Worker(models.Model):
+    """A process start: a worker on one queue, or a supervisor. Seen every two seconds while alive."""
+
+    instance = models.CharField(max_length=80, primary_key=True)
+    queue = models.CharField(max_length=60)
+    host = models.CharField(max_length=120)
+    pid = models.PositiveIntegerField()
+    clock_offset = models.FloatField(
+        default=0, help_text="Seconds the database's clock is ahead of the process's."
+    )
+    started_at = models.DateTimeField(db_default=DatabaseNow())
+    seen_at = models.DateTimeField(db_default=DatabaseNow())
+
+    class Meta:
+        indexes = [models.Index(fields=["queue", "seen_at"], name="worker_by_queue")]
+
+    def __str__(self) -> str:
+        return self.instance

@@ -1,0 +1,182 @@
+"""Tasks and their steps: the records the pattern describes (P20)."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+
+from ..states import (
+    LIVE_TASK_STATES,
+    Direction,
+    Outcome,
+    StepState,
+    TaskState,
+)
+from .alert import Alert
+from .fields import DatabaseNow, state_field, one_of, time_ordered_id
+
+class Task(models.Model):
+    """One unit of work from an application: here, the processing of one order."""
+
+    id = models.UUIDField(primary_key=True, default=time_ordered_id, editable=False)
+    workflow = models.CharField(max_length=60)
+    reference = models.CharField(
+        max_length=100, help_text="The application's own id for it: the pattern's OrderID."
+    )
+    state = state_field(TaskState, default=TaskState.PENDING)
+    priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
+    data = models.JSONField(help_text="The input that the application submitted.")
+    reply_to = models.CharField(
+        max_length=60, blank=True, help_text="The application's private response queue (P27)."
+    )
+    statuses = models.PositiveIntegerField(
+        default=0, help_text="How many status messages were written: numbers rise by one."
+    )
+    overdue = models.BooleanField(default=False)
+    complete_by = models.DateTimeField(help_text="When the task counts as overdue.")
+    created_at = models.DateTimeField(db_default=DatabaseNow())
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            # one placement, one task: a submission delivered twice finds the first
+            models.UniqueConstraint(fields=["workflow", "reference"], name="task_once"),
+            one_of("state", TaskState, "task_state_known"),
+            models.CheckConstraint(
+                # a task has an end exactly when it has ended
+                condition=Q(state__in=["processed", "undone"], ended_at__isnull=False)
+                | (~Q(state__in=["processed", "undone"]) & Q(ended_at__isnull=True)),
+                name="task_ended_when_final",
+            ),
+        ]
+        indexes = [
+            # the supervisor's "overdue and not yet said so": live rows only, so it stays small
+            models.Index(
+                fields=["complete_by"],
+                name="task_due",
+                condition=Q(state__in=LIVE_TASK_STATES, overdue=False),
+            ),
+            # the dashboard's lists by state, newest first
+            models.Index(fields=["state", "-created_at"], name="task_by_state"),
+            # an application's look-up by its own id
+            models.Index(fields=["reference"], name="task_by_reference"),
+        ]
+        permissions = [
+            ("operate", "Can see the operators' dashboard"),
+            ("resubmit", "Can resubmit failed steps"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.workflow} {self.reference}"
+
+
+class Step(models.Model):
+    """One record in the state store: one call to one agent.
+
+    While an agent has it, `locked_by`, `dispatched_at` and `complete_by` are set. A step whose
+    attempt failed stays `processing` without `locked_by`, its `complete_by` passed, until the
+    supervisor has counted it (P24, P26).
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    task = models.ForeignKey(Task, models.CASCADE, related_name="steps")
+    name = models.CharField(max_length=60)
+    direction = state_field(Direction, default=Direction.DO, max_length=4)
+    agent = models.CharField(max_length=60)
+    action = models.CharField(max_length=60)
+    after = ArrayField(models.CharField(max_length=60), default=list)
+    request = models.JSONField(help_text="A template while waiting; then what is sent.")
+
+    process_state = state_field(StepState, default=StepState.WAITING)
+    locked_by = models.CharField(max_length=80, null=True)  # noqa: DJ001 - the pattern's null
+    complete_by = models.DateTimeField(null=True)
+    failure_count = models.PositiveIntegerField(default=0)
+
+    attempt = models.PositiveIntegerField(default=0, help_text="Rises with each dispatch; fences.")
+    generation = models.PositiveIntegerField(
+        default=1, help_text="Part of the key; rises only after a definite rejection."
+    )
+    priority = models.SmallIntegerField(default=0, help_text="The task's.")
+    run_after = models.DateTimeField(null=True, help_text="Set while a retry waits its time.")
+    dispatched_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    outcome = state_field(Outcome, blank=True, help_text="Of the last attempt.")
+    result = models.JSONField(null=True)
+    error_code = models.CharField(max_length=100, blank=True)
+    error_message = models.TextField(blank=True)
+    alert = models.ForeignKey(Alert, models.PROTECT, null=True, related_name="steps")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "name", "direction"], name="step_once"),
+            one_of("process_state", StepState, "step_state_known"),
+            one_of("direction", Direction, "step_direction_known"),
+            models.CheckConstraint(
+                # a deadline runs exactly while an agent may be at work
+                condition=Q(process_state="processing", complete_by__isnull=False)
+                | (~Q(process_state="processing") & Q(complete_by__isnull=True)),
+                name="step_deadline_while_processing",
+            ),
+            models.CheckConstraint(
+                # only a step that is being processed is locked by somebody
+                condition=Q(process_state="processing") | Q(locked_by__isnull=True),
+                name="step_locked_while_processing",
+            ),
+            models.CheckConstraint(
+                # only a pending step waits for its time
+                condition=Q(process_state="pending") | Q(run_after__isnull=True),
+                name="step_waits_while_pending",
+            ),
+            models.CheckConstraint(
+                # every error is somebody's to see, and nothing else is
+                condition=Q(process_state="error", alert__isnull=False)
+                | (~Q(process_state="error") & Q(alert__isnull=True)),
+                name="step_error_has_alert",
+            ),
+            models.CheckConstraint(
+                condition=~Q(process_state="processed") | Q(result__isnull=False),
+                name="step_processed_has_result",
+            ),
+        ]
+        indexes = [
+            # the claim: pending and due now, by agent, priority, age; read in order, no sort
+            models.Index(
+                F("agent"),
+                F("priority").desc(),
+                F("id"),
+                name="step_claim",
+                condition=Q(process_state="pending", run_after__isnull=True),
+            ),
+            # in flight per agent, for the gate's window: at most the window's size of rows
+            models.Index(
+                fields=["agent"],
+                name="step_in_flight",
+                condition=Q(process_state="processing", locked_by__isnull=False),
+            ),
+            # the supervisor's "expired or failed"
+            models.Index(
+                fields=["complete_by"],
+                name="step_expiry",
+                condition=Q(process_state="processing"),
+            ),
+            # the supervisor's "retries whose time has come"
+            models.Index(
+                fields=["run_after"],
+                name="step_retry",
+                condition=Q(process_state="pending", run_after__isnull=False),
+            ),
+            # the dashboard's errors, newest first
+            models.Index(fields=["-ended_at"], name="step_errors", condition=Q(process_state="error")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.task_id}"
+
+    @property
+    def key(self) -> str:
+        """The idempotency key: the same in every attempt of one generation."""
+        return step_key(self.task_id, self.name, self.direction, self.generation)
+
+
+def step_key(task: object, name: str, direction: str, generation: int) -> str:
+    """Return the key that a remote service recognises a repeat by."""
+    return f"{task}:{name}:{direction}:{generation}"

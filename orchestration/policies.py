@@ -1,0 +1,20 @@
+"""The rows that every agent needs: its policy and its gate, with the agent's own defaults."""
+
+from typing import Any
+
+from . import leader, registry
+from .models import Gate, Policy, SupervisorPolicy
+
+
+def ensure(**_: Any) -> None:
+    """Make what is missing; never change what an admin has set."""
+    for name, agent in sorted(registry.agents.items()):
+        Policy.objects.get_or_create(agent=name, defaults=agent.policy)
+        Gate.objects.get_or_create(agent=name)
+    SupervisorPolicy.objects.get_or_create(id=1)
+    leader.ensure()
+
+
+def interval() -> float:
+    """Return the seconds between two sweeps, as set now."""
+    return SupervisorPolicy.objects.values_list("interval", flat=True).get(id=1)

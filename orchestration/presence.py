@@ -1,0 +1,72 @@
+"""Signs of life: each process tells the state store, every two seconds, that it is there."""
+
+import logging
+import os
+import socket
+import threading
+from datetime import timedelta
+
+from django.db import DatabaseError, connection
+
+from . import clock, conf, instance, sql
+from .models import Worker
+from .models.fields import DatabaseNow
+
+logger = logging.getLogger(__name__)
+
+SEEN = """
+INSERT INTO orchestration_worker (instance, queue, host, pid, clock_offset, started_at, seen_at)
+VALUES (%(instance)s, %(queue)s, %(host)s, %(pid)s, %(offset)s, clock_timestamp(), clock_timestamp())
+ON CONFLICT (instance) DO UPDATE SET seen_at = clock_timestamp(), clock_offset = excluded.clock_offset
+"""
+
+
+class Presence:
+    """Reports this process on `queue`, from a thread of its own, until it is left."""
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
+
+    def __enter__(self) -> "Presence":
+        report(self.queue)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=conf.HEARTBEAT)
+        try:
+            Worker.objects.filter(instance=instance.name()).delete()
+        except DatabaseError:
+            logger.warning("could not sign off: the database is away")
+
+    def _run(self) -> None:
+        while not self._stop.wait(conf.HEARTBEAT):
+            try:
+                report(self.queue)
+            except DatabaseError as error:
+                logger.warning("no sign of life given: %s", str(error).strip())
+                connection.close()
+        connection.close()
+
+
+def report(queue: str) -> None:
+    """Say once that this process serves `queue`; measure its clock on the way."""
+    offset = clock.measure()
+    parameters = {
+        "instance": instance.name(),
+        "queue": queue,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "offset": offset,
+    }
+    sql.run(SEEN, parameters)
+
+
+def forget_the_dead() -> int:
+    """Remove processes that have not been seen for a long while; return how many."""
+    long_ago = DatabaseNow() - timedelta(seconds=conf.ALIVE * 6)
+    return Worker.objects.filter(seen_at__lt=long_ago).delete()[0]
+

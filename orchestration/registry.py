@@ -1,0 +1,43 @@
+"""What the applications declare: workflows, agents and receivers of status messages.
+
+Filled when Django starts, by each application's `workflow` module (and `agents`, `status`, …, which
+it imports); `checks` then verifies that everything named is there.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .workflow import Workflow
+
+if TYPE_CHECKING:
+    from .agents.base import Agent
+    from .status import Status
+
+T = TypeVar("T")
+
+
+class NotRegistered(LookupError):
+    """A name that nobody declared; its text gives the nearest one that exists."""
+
+
+workflows: dict[str, Workflow] = {}
+agents: dict[str, "type[Agent]"] = {}
+receivers: "dict[str, Callable[[Sequence[Status]], None]]" = {}
+
+
+def get(table: dict[str, T], kind: str, name: str) -> T:
+    """Return `table[name]`; raise `NotRegistered` with a suggestion otherwise."""
+    try:
+        return table[name]
+    except KeyError:
+        raise NotRegistered(f"there is no {kind} {name!r}{suggest(name, table)}") from None
+
+
+def suggest(name: str, known: Iterable[Any]) -> str:
+    """Return the end of an error: the nearest known name, or all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; known: {', '.join(names)}" if names else "; none is declared"

@@ -1,0 +1,51 @@
+"""The scheduler: records what agents replied, claims what may run next, sends it (P1, P8, P21–P23).
+
+Any number run side by side; one turn is one transaction over a whole batch.
+"""
+
+import logging
+from collections.abc import Collection, Sequence
+
+from django.db import transaction
+
+from . import queues, registry
+from .messages import Malformed, Reply, Request
+from .transitions import Recorded, claim, record
+
+logger = logging.getLogger(__name__)
+
+
+def turn(by: str, raw_replies: Sequence[bytes], *, look_everywhere: bool) -> int:
+    """Record `raw_replies`, then claim for the agents they touched, or for all; return steps moved.
+
+    The requests go out after the commit: what is never sent expires, and is tried again.
+    """
+    replies = [reply for raw in raw_replies if (reply := _parse(raw))]
+    with transaction.atomic():
+        recorded = record(replies) if replies else Recorded()
+        agents: Collection[str] = registry.agents if look_everywhere else recorded.agents
+        claimed = claim(agents, by) if agents else {}
+    for reply, refusal in recorded.refused:
+        logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
+    for agent, requests in claimed.items():
+        send(agent, requests)
+    for application in sorted(recorded.applications):
+        queues.try_to_ring(queues.STATUS_PREFIX + application)
+    return recorded.accepted + sum(len(requests) for requests in claimed.values())
+
+
+def send(agent: str, requests: Sequence[Request]) -> None:
+    """Send requests to an agent and ring; if Redis is away, they expire and are tried again."""
+    try:
+        queues.push(queues.requests_of(agent), [request.dump() for request in requests])
+        queues.ring(agent)
+    except queues.Unreachable as error:
+        logger.warning("%d requests to %s not sent: %s", len(requests), agent, error)
+
+
+def _parse(raw: bytes) -> Reply | None:
+    try:
+        return Reply.parse(raw)
+    except Malformed as error:
+        logger.error("a malformed reply was refused: %s", error)
+        return None

@@ -1,0 +1,21 @@
+"""Set-based SQL: one statement for a whole batch, given as columns."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import connection
+
+NOW = "clock_timestamp()"
+
+
+def run(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Execute `statement`; return the rows it returns, if it returns any."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+def as_json(values: Sequence[Any]) -> list[str]:
+    """Return a column of JSON texts, for `%(name)s::jsonb[]`."""
+    return [json.dumps(value, separators=(",", ":")) for value in values]

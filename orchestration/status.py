@@ -1,0 +1,94 @@
+"""Status messages: what an application is told, on its own private response queue (P27).
+
+A message is a row, written in the transaction that changes its task and numbered per task; the
+application's receiver takes a batch and the rows are deleted with whatever it wrote, or not at all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from . import registry, sql
+from .models import StatusMessage, Task
+from .models.inbox import StatusKind
+
+WRITE = """
+WITH told AS (
+    UPDATE orchestration_task t SET statuses = t.statuses + 1
+    FROM unnest(%(ids)s::uuid[], %(kinds)s::text[]) AS k (id, kind)
+    WHERE t.id = k.id AND t.reply_to <> ''
+    RETURNING t.id, t.reply_to, t.statuses, k.kind
+)
+INSERT INTO orchestration_statusmessage (reply_to, task_id, number, kind, detail, created_at)
+SELECT reply_to, id, statuses, kind, '{}'::jsonb, clock_timestamp() FROM told
+RETURNING reply_to
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """One message as the application sees it: `number` rises by one per task; older ones are stale."""
+
+    workflow: str
+    reference: str
+    number: int
+    kind: StatusKind
+    at: datetime
+    detail: dict[str, Any]
+
+
+def write_first(tasks: Sequence[Task], kind: StatusKind) -> None:
+    """Write message number 1 of tasks that are being created in this transaction."""
+    StatusMessage.objects.bulk_create(
+        StatusMessage(task=task, reply_to=task.reply_to, number=1, kind=kind) for task in tasks
+    )
+
+
+def write(kinds: Mapping[UUID, StatusKind]) -> set[str]:
+    """Write the next message of each task that has somebody to tell; return those applications.
+
+    The tasks' rows are locked by the caller.
+    """
+    if not kinds:
+        return set()
+    columns = {
+        "ids": [str(task) for task in kinds],
+        "kinds": [kind.value for kind in kinds.values()],
+    }
+    return {reply_to for (reply_to,) in sql.run(WRITE, columns)}
+
+
+def deliver(application: str, limit: int) -> int:
+    """Hand up to `limit` messages to the receiver of `application`; return how many.
+
+    What the receiver writes is committed together with the messages' deletion. Only messages to
+    this application are ever seen.
+    """
+    receive = registry.get(registry.receivers, "receiver of status messages", application)
+    with transaction.atomic():
+        rows = list(
+            StatusMessage.objects.select_for_update(skip_locked=True, of=("self",))
+            .filter(reply_to=application)
+            .select_related("task")
+            .order_by("id")[:limit]
+        )
+        if rows:
+            receive(
+                [
+                    Status(
+                        workflow=row.task.workflow,
+                        reference=row.task.reference,
+                        number=row.number,
+                        kind=StatusKind(row.kind),
+                        at=row.created_at,
+                        detail=row.detail,
+                    )
+                    for row in rows
+                ]
+            )
+            StatusMessage.objects.filter(id__in=[row.id for row in rows]).delete()
+    return len(rows)

@@ -1,0 +1,105 @@
+"""The submission process: durable submissions become orders *and* tasks, in one transaction (P19).
+
+A batch normally goes through as a whole. If anything in it cannot be taken, the batch is rolled
+back and its submissions are taken one by one, so that a bad one is set aside, with the reason, and
+never holds up the others.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from django.db import DataError, IntegrityError, transaction
+
+from . import registry
+from .models import Submission, Task
+from .models.fields import DatabaseNow
+from .registry import NotRegistered
+from .transitions import NewTask, create
+from .workflow import Refused, Submitted, Unresolved
+
+logger = logging.getLogger(__name__)
+
+CANNOT_TAKE = (Refused, Unresolved, NotRegistered, IntegrityError, DataError)
+
+
+def take(limit: int) -> int:
+    """Turn up to `limit` submissions into tasks, oldest first; return how many were dealt with."""
+    try:
+        with transaction.atomic():
+            return _accept(_lock(limit))
+    except CANNOT_TAKE:
+        pass
+    taken = 0
+    for _ in range(limit):
+        count = _take_one()
+        taken += count
+        if not count:
+            break
+    return taken
+
+
+def _lock(limit: int) -> list[Submission]:
+    return list(
+        Submission.objects.select_for_update(skip_locked=True)
+        .filter(refused_at=None)
+        .order_by("id")[:limit]
+    )
+
+
+def _take_one() -> int:
+    with transaction.atomic():
+        submissions = _lock(1)
+        try:
+            with transaction.atomic():
+                return _accept(submissions)
+        except CANNOT_TAKE as error:
+            _set_aside(submissions[0], str(error).strip() or type(error).__name__)
+            return 1
+
+
+def _accept(submissions: Sequence[Submission]) -> int:
+    """Record new ones and forget them all; one that is there already changes nothing."""
+    known = _known(submissions)
+    fresh: list[Submission] = []
+    for submission in submissions:
+        data = known.get((submission.workflow, submission.reference))
+        if data is None:
+            fresh.append(submission)
+        elif data != submission.data:
+            raise Refused("its reference is taken by a task with other content")
+    for name in sorted({submission.workflow for submission in fresh}):
+        batch = [submission for submission in fresh if submission.workflow == name]
+        workflow = registry.get(registry.workflows, "workflow", name)
+        for submission in batch:
+            if not isinstance(submission.data, dict):
+                raise Refused("its data is not a JSON object")
+        workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
+        create([_as_task(submission) for submission in batch])
+    Submission.objects.filter(id__in=[submission.id for submission in submissions]).delete()
+    return len(submissions)
+
+
+def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
+    """Return the input of the tasks that exist already, by workflow and reference."""
+    rows = Task.objects.filter(reference__in=[one.reference for one in submissions])
+    return {
+        (workflow, reference): data
+        for workflow, reference, data in rows.values_list("workflow", "reference", "data")
+    }
+
+
+def _as_task(submission: Submission) -> NewTask:
+    return NewTask(
+        workflow=submission.workflow,
+        reference=submission.reference,
+        data=submission.data,
+        reply_to=submission.reply_to,
+        priority=submission.priority,
+    )
+
+
+def _set_aside(submission: Submission, reason: str) -> None:
+    submission.refused_at = DatabaseNow()
+    submission.reason = reason
+    submission.save(update_fields=["refused_at", "reason"])
+    logger.error("submission %s was set aside: %s", submission.reference, reason)

@@ -1,0 +1,196 @@
+"""The one settings file, read from the environment. `docs/operations.md` lists the variables."""
+
+from pathlib import Path
+
+import dj_database_url
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from . import env
+from .stack import embedded
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+DEBUG = env.flag("DEBUG", default=False)
+SECRET_KEY = env.text("SECRET_KEY") or embedded.secret("secret_key")
+if not SECRET_KEY:
+    raise ImproperlyConfigured(
+        "SECRET_KEY is not set. `make run` makes one for the demo by itself; in production set "
+        "the variable SECRET_KEY to a long random text and keep it."
+    )
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+HTTPS = env.flag("HTTPS", default=False)
+
+INSTALLED_APPS = [
+    "sasweb",
+    "orders",
+    "orchestration",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django.contrib.humanize",
+    "axes",
+    "csp",
+    "django_htmx",
+    "django_rq",
+    "simple_history",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "simple_history.middleware.HistoryRequestMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+ROOT_URLCONF = "sasweb.urls"
+WSGI_APPLICATION = "sasweb.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# --- The state store and the doorbell ------------------------------------------------------------
+DATABASE_URL = env.text("DATABASE_URL") or embedded.database_url()
+REDIS_URL = env.text("REDIS_URL") or embedded.redis_url()
+DATABASES = {
+    "default": {
+        **dj_database_url.parse(DATABASE_URL, conn_max_age=None, conn_health_checks=True),
+        "ENGINE": "django.db.backends.postgresql",
+    }
+}
+DATABASES["default"].setdefault("OPTIONS", {})
+DATABASES["default"]["OPTIONS"] |= {
+    "application_name": "sas",
+    "connect_timeout": 5,
+    # a process that hangs inside a transaction must not hold its locks for long
+    "options": "-c idle_in_transaction_session_timeout=10s -c lock_timeout=8s"
+    " -c statement_timeout=30s",
+}
+
+# One worker process per queue. An agent's queue has the agent's name; `status.<name>` is the
+# private response queue of one application.
+RQ_QUEUES = {
+    name: {"URL": REDIS_URL, "SERIALIZER": "rq.serializers.JSONSerializer", "DEFAULT_TIMEOUT": -1}
+    for name in (
+        "submission",
+        "scheduler",
+        "inventory",
+        "payment",
+        "shipping",
+        "notification",
+        "status.shop",
+    )
+}
+RQ_SHOW_ADMIN_LINK = False
+
+# --- The partners --------------------------------------------------------------------------------
+SANDBOX_URL = f"http://127.0.0.1:{env.number('SANDBOX_PORT', 8900)}"
+INVENTORY_URL = env.text("INVENTORY_URL", SANDBOX_URL)
+PAYMENT_URL = env.text("PAYMENT_URL", SANDBOX_URL)
+PAYMENT_SECRET_KEY = env.text("PAYMENT_SECRET_KEY", "sk_test_sandbox")
+SHIPPING_URL = env.text("SHIPPING_URL", SANDBOX_URL)
+MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
+
+# --- People --------------------------------------------------------------------------------------
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/ops/"
+LOGOUT_REDIRECT_URL = "/"
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = 0.1  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_VERBOSE = False
+
+# --- Safety --------------------------------------------------------------------------------------
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+        "manifest-src": [SELF],
+    }
+}
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 262_144
+
+# --- Words, times, files -------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = env.text("TIME_ZONE", "UTC")
+STATIC_URL = "static/"
+STATIC_ROOT = embedded.data_dir() / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- One log, a line an event: time, process, level, words -----------------------------------------
+PROCESS = env.text("PROCESS", "manage")
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {
+            "format": f"{{asctime}} {PROCESS:<18} {{levelname:<7}} {{message}}",
+            "datefmt": "%H:%M:%S",
+            "style": "{",
+        }
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "INFO")},
+    "loggers": {
+        "rq": {"level": "WARNING"},
+        "axes": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+        "aiohttp.access": {"level": "WARNING"},
+    },
+}

@@ -1,0 +1,143 @@
+"""The processes of a stack, and the configuration by which supervisord keeps them running."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xmlrpc.client import ServerProxy
+
+from django.conf import settings
+from supervisor.xmlrpc import SupervisorTransport
+
+from . import embedded
+
+SERVERS, APPLICATION = "servers", "application"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One process to keep running. Lower priorities start first and stop last."""
+
+    name: str
+    command: list[str]
+    group: str = APPLICATION
+    priority: int = 50
+    stop_signal: str = "TERM"
+    user: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    log: str = "/dev/fd/1"  # the one merged log
+
+    def section(self) -> str:
+        """Return the program's part of supervisord's configuration."""
+        environment = {"PROCESS": self.name, **self.environment}
+        lines = {
+            "command": " ".join(_quoted(part) for part in self.command),
+            "directory": embedded.PROJECT if self.user is None else "/",
+            "environment": ",".join(f'{key}="{value}"' for key, value in environment.items()),
+            "priority": self.priority,
+            "autostart": "true" if self.group == SERVERS else "false",
+            # whatever ends is started again, at once and for ever; "up" means "started"
+            "autorestart": "true",
+            "startsecs": 0,
+            "stopsignal": self.stop_signal,
+            "stopwaitsecs": 4,
+            "killasgroup": "true",
+            "redirect_stderr": "true",
+            "stdout_logfile": self.log,
+            "stdout_logfile_maxbytes": 0,
+        }
+        if self.user:
+            lines["user"] = self.user
+        body = "\n".join(f"{name} = {_escaped(str(value))}" for name, value in lines.items())
+        return f"[program:{self.name}]\n{body}\n"
+
+
+def programs(*, port: int, sandbox_port: int) -> list[Program]:
+    """Return every process of a stack: servers (unless they are elsewhere), web, workers, sandbox."""
+    python = sys.executable
+    manage = [python, str(embedded.PROJECT / "manage.py")]
+    web = [python, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"0.0.0.0:{port}", "--workers", "1"]
+    web += ["--threads", "8", "--worker-tmp-dir", "/dev/shm", "--log-level", "warning"]
+    sandbox = [python, "-m", "sandbox", "--port", str(sandbox_port)]
+    return [
+        *_servers(),
+        Program(name="sandbox", command=[*sandbox, "--data", str(embedded.data_dir() / "sandbox")]),
+        Program(name="web", command=web),
+        *(
+            Program(name=f"work-{queue}", command=[*manage, "work", queue])
+            for queue in settings.RQ_QUEUES
+        ),
+        *(
+            Program(name=f"supervisor-{number}", command=[*manage, "supervisor"])
+            for number in (1, 2)
+        ),
+    ]
+
+
+def _servers() -> list[Program]:
+    found = []
+    logs = embedded.data_dir() / "logs"
+    if not os.environ.get("DATABASE_URL"):
+        found.append(
+            Program(
+                name="postgres",
+                command=embedded.prepare_postgres(),
+                group=SERVERS,
+                priority=10,
+                stop_signal="INT",  # "fast": ends sessions, keeps the data
+                user=embedded.server_user(),
+                log=str(logs / "postgres.log"),
+            )
+        )
+    if not os.environ.get("REDIS_URL"):
+        found.append(
+            Program(
+                name="redis",
+                command=embedded.prepare_redis(),
+                group=SERVERS,
+                priority=10,
+                log=str(logs / "redis.log"),
+            )
+        )
+    return found
+
+
+def configuration(members: list[Program]) -> str:
+    """Return supervisord's configuration: programs in two groups, control by a private socket."""
+    socket = control_socket()
+    parts = [
+        f"[supervisord]\nnodaemon = true\nsilent = true\nlogfile = {_log('supervisord')}\n"
+        f"pidfile = {embedded.data_dir() / 'supervisord.pid'}\nloglevel = info\n"
+        + ("user = root\n" if os.geteuid() == 0 else ""),
+        f"[unix_http_server]\nfile = {socket}\nchmod = 0700\n",
+        "[rpcinterface:supervisor]\n"
+        "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n",
+    ]
+    parts += [program.section() for program in members]
+    return "\n".join(parts)
+
+
+def control_socket() -> Path:
+    """Return the socket by which supervisord is controlled."""
+    return embedded.socket_dir() / "supervisor.sock"
+
+
+def control() -> ServerProxy:
+    """Return supervisord's remote interface."""
+    transport = SupervisorTransport(None, None, f"unix://{control_socket()}")
+    return ServerProxy("http://127.0.0.1", transport=transport)
+
+
+def _log(name: str) -> Path:
+    folder = embedded.data_dir() / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{name}.log"
+
+
+def _quoted(part: str) -> str:
+    return f'"{part}"' if " " in part else part
+
+
+def _escaped(value: str) -> str:
+    return value.replace("%", "%%")
