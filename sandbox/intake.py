@@ -11,6 +11,7 @@ from sandbox.ledger import Ledger
 from sandbox.partner import DOES, Call
 from sandbox.refusals import PAYMENT, Refusal, key_missing
 
+canonical = json.JSONEncoder(sort_keys=True).encode
 KEY_LENGTH = 255  # characters, as Stripe allows
 
 
@@ -98,7 +99,7 @@ async def read_call(request: BaseRequest, route: Route, ledger: Ledger) -> Call:
     if route.action == "refund":
         ref = params.get("payment_intent")
     order = _order(route, params) or ledger.order_of(route.partner, ref, _target(route, params))
-    payload = f"{route.partner} {route.action} {ref} " + json.dumps(params, sort_keys=True)
+    payload = f"{route.partner} {route.action} {ref} " + canonical(params)
     fingerprint = blake2b(payload.encode(), digest_size=8).hexdigest()
     return Call(route.partner, route.action, key, order, ref, params, fingerprint)
 
@@ -106,11 +107,15 @@ async def read_call(request: BaseRequest, route: Route, ledger: Ledger) -> Call:
 def parse_body(request: BaseRequest, route: Route, body: bytes) -> dict[str, Any]:
     """Return the fields of a form (payment) or of a JSON object; raises a 400 Refusal.
 
-    An empty body has no fields. The payment partner takes JSON too where the request says so.
+    An empty body has no fields. The payment partner takes JSON for its undo by key only: that
+    call is the sandbox's own, whereas the others have to suit Stripe.
     """
     if not body:
         return {}
-    if route.partner == PAYMENT and "json" not in request.headers.get("Content-Type", ""):
+    if route.partner == PAYMENT and not (route.action == "undo" and body.lstrip()[:1] == b"{"):
+        if "json" in request.headers.get("Content-Type", ""):
+            message = "The payment partner takes forms, not JSON: send key=value&key=value."
+            raise Refusal(400, "bad_request", message)
         return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
     params = parse_json(body)
     if not isinstance(params, dict):

@@ -53,7 +53,7 @@ class Journal:
                 if number > 1:
                     yield row
                 elif row != HEADER:
-                    raise self._unreadable(number)
+                    raise self.unreadable(number)
                 whole += len(line)
         os.ftruncate(self._file, whole)
         if not whole:
@@ -62,8 +62,10 @@ class Journal:
     def append(self, row: tuple[Any, ...] | Row) -> None:
         """Write one row; it is with the operating system when this returns."""
         line = encode(row).encode() + b"\n"
-        if os.write(self._file, line) != len(line):
-            raise OSError(f"The disk is full: {self._path} takes no more.")
+        written = os.write(self._file, line)
+        if written != len(line):
+            os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+            raise OSError(f"the disk is full, {self._path} takes no more")
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -78,12 +80,13 @@ class Journal:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise self._unreadable(number) from error
+            raise self.unreadable(number) from error
         if not isinstance(row, list) or not row:
-            raise self._unreadable(number)
+            raise self.unreadable(number)
         return row
 
-    def _unreadable(self, number: int) -> JournalError:
+    def unreadable(self, number: int) -> JournalError:
+        """Return the error that names a line which makes no sense."""
         return JournalError(
             f"Line {number} of {self._path} is not a row of a sandbox's ledger. "
             "Mend that line, or move the file away to begin with an empty ledger."

@@ -3,6 +3,7 @@
 from collections import Counter
 from html import escape
 
+from sandbox.intake import PATHS
 from sandbox.ledger import Ledger
 from sandbox.partner import DOES
 from sandbox.script import Script
@@ -15,6 +16,7 @@ def page(ledger: Ledger, script: Script) -> str:
         "<title>Partners' sandbox</title></head><body><main><h1>Partners' sandbox</h1>"
         "<p>The remote partners that orders depend on, with a ledger of what they did.</p>"
         f"{_partners(ledger, script)}{_faults(script)}"
+        f"{_paths()}"
         '<h2>Look further</h2><ul><li><a href="/ledger">Ledger</a>: every effect, '
         f"{len(ledger.entries)} so far</li>"
         '<li><a href="/ledger/summary">Totals per order</a></li>'
@@ -31,6 +33,14 @@ def _partners(ledger: Ledger, script: Script) -> str:
         for partner, does in DOES.items()
     ]
     return "<h2>Partners</h2>" + _table(["Partner", "Does", "Entries", "Latency"], rows)
+
+
+def _paths() -> str:
+    rows = [
+        [f"{method} {path}", partner, action] for (method, path), (partner, action) in PATHS.items()
+    ]
+    rows.append(["GET /keys/*", "all", "tell what an idempotency key made"])
+    return "<h2>Paths</h2>" + _table(["Path (* is an id or key)", "Partner", "Action"], rows)
 
 
 def _faults(script: Script) -> str:

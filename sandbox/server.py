@@ -32,9 +32,12 @@ class Sandbox:
         self.late: set[asyncio.Task[None]] = set()
         self._journal = journal
         self._in_progress: set[str] = set()
-        for row in journal.rows():
+        for number, row in enumerate(journal.rows(), 2):  # after the header
             owner = self.ledger if row[0] in (ENTRY, AGAIN) else self.script
-            owner.restore(row)
+            try:
+                owner.restore(row)
+            except (TypeError, ValueError, LookupError, Refusal) as error:
+                raise journal.unreadable(number) from error
         self._control = Control(self.ledger, self.script, self.reset)
 
     def reset(self) -> None:
