@@ -1,0 +1,133 @@
+"""What the sandbox's tests share: a sandbox served in the test's own event loop, and a client."""
+
+import asyncio
+import inspect
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import ClientSession, TCPConnector
+from aiohttp.web import Server
+from multidict import CIMultiDictProxy
+
+from sandbox.journal import Journal
+from sandbox.server import Sandbox
+
+AUTHORIZED = {"Authorization": "Bearer sk_test_tests"}
+CHARGE = {
+    "amount": "1999",
+    "currency": "eur",
+    "payment_method": "pm_card_visa",
+    "capture_method": "manual",
+    "confirm": "true",
+    "metadata[order]": "o-1",
+}
+MAIL = {"order": "o-1", "to": "a@example.org", "subject": "Thanks", "text": "It is on its way."}
+
+
+@dataclass
+class Reply:
+    status: int
+    raw: bytes
+    headers: CIMultiDictProxy[str]
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.raw)
+
+    @property
+    def code(self) -> str:
+        return str(self.body["error"]["code"])
+
+
+class Client:
+    """Calls one sandbox; every connection is new, so that nothing is retried behind our back."""
+
+    def __init__(self, session: ClientSession, sandbox: Sandbox) -> None:
+        self.session = session
+        self.sandbox = sandbox
+        self._numbers = itertools.count(1)
+
+    async def call(self, method: str, path: str, body: Any = None, key: str | None = "") -> Reply:
+        """Send a request; POSTs get a key of their own unless one is given (None: no key)."""
+        headers = dict(AUTHORIZED) if path.startswith(("/v1/", "/payment/")) else {}
+        if method == "POST" and key is not None:
+            headers["Idempotency-Key"] = key or f"auto-{next(self._numbers)}"
+        data = None if body is None else json.dumps(body)
+        if path.startswith("/v1/") and body is not None:
+            data = urlencode(body)
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        async with self.session.request(method, path, data=data, headers=headers) as response:
+            return Reply(response.status, await response.read(), response.headers)
+
+    async def get(self, path: str) -> Any:
+        reply = await self.call("GET", path)
+        assert reply.status == 200, reply.raw
+        return reply.body
+
+    async def post(self, path: str, body: Any = None, key: str | None = "") -> Reply:
+        return await self.call("POST", path, body, key)
+
+    async def made(self, path: str, body: Any = None, key: str | None = "") -> str:
+        """Post what has to succeed and return the id of what it made."""
+        reply = await self.post(path, body, key)
+        assert reply.status < 300, reply.raw
+        return str(reply.body["id"])
+
+    async def reserved(self, key: str = "", quantity: int = 1, order: str = "o-1") -> str:
+        lines = [{"sku": "mug", "quantity": quantity}]
+        return await self.made("/inventory/reservations", {"order": order, "lines": lines}, key)
+
+    async def stocked(self, quantity: int = 10) -> None:
+        assert (await self.call("PUT", "/inventory/stock", {"mug": quantity})).status == 200
+
+    async def stock(self) -> dict[str, int]:
+        stock: dict[str, int] = (await self.get("/inventory/stock"))["mug"]
+        return stock
+
+    async def faults(self, *faults: dict[str, Any]) -> Reply:
+        return await self.call("PUT", "/faults", {"faults": list(faults)})
+
+    async def entries(self, query: str = "") -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = (await self.get(f"/ledger?{query}"))["entries"]
+        return entries
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Client]:
+    """Serve a sandbox without latency on a free port."""
+    sandbox = Sandbox(Journal(folder / "journal.jsonl"))
+    sandbox.script.latency = dict.fromkeys(sandbox.script.latency, 0.0)
+    web = Server(sandbox.handle, access_log=None)
+    server = await asyncio.get_running_loop().create_server(web, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    connector = TCPConnector(force_close=True, limit=0)
+    try:
+        async with ClientSession(f"http://127.0.0.1:{port}", connector=connector) as session:
+            yield Client(session, sandbox)
+    finally:
+        server.close()
+        await web.shutdown(0.05)
+        await sandbox.close()
+
+
+def served(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Turn `async def test(client, ...)` into a test that serves a fresh sandbox for it."""
+
+    def run(tmp_path: Path, **others: Any) -> None:
+        async def inside() -> None:
+            async with running(tmp_path) as client:
+                await test(client, **others)
+
+        asyncio.run(inside())
+
+    names = ["tmp_path", *list(inspect.signature(test).parameters)[1:]]
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
