@@ -1,6 +1,5 @@
 """The functions that doorbells run: primitives in, delegate, return. Nothing else runs as a job."""
 
-import functools
 import logging
 from collections.abc import Callable
 
@@ -48,10 +47,20 @@ def deliver_status(application: str) -> None:
     _until_quiet(name, lambda: status.deliver(application, conf.BATCH))
 
 
-@functools.cache
+_runtimes: dict[str, Runtime] = {}
+
+
 def runtime(agent: str) -> Runtime:
     """Return this process's runtime of an agent, with its event loop and connections."""
-    return Runtime(registry.get(registry.agents, "agent", agent)(instance.name()))
+    if agent not in _runtimes:
+        _runtimes[agent] = Runtime(registry.get(registry.agents, "agent", agent)(instance.name()))
+    return _runtimes[agent]
+
+
+def close_runtimes() -> None:
+    """Close the connections and loops of this process's agents."""
+    while _runtimes:
+        _runtimes.popitem()[1].close()
 
 
 def _until_quiet(queue: str, work: Callable[[], int], then: str = "") -> None:

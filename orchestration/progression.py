@@ -25,6 +25,7 @@ class StepView:
 
     id: int
     name: str
+    agent: str
     state: str
     after: Sequence[str]
     attempt: int

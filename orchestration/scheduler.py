@@ -6,13 +6,15 @@ Any number run side by side; one turn is one transaction over a whole batch.
 import logging
 from collections.abc import Collection, Sequence
 
-from django.db import transaction
+from django.db import DataError, IntegrityError, transaction
 
 from . import queues, registry
 from .messages import Malformed, Reply, Request
 from .transitions import Recorded, claim, record
 
 logger = logging.getLogger(__name__)
+
+UNSTORABLE = (DataError, IntegrityError)
 
 
 def turn(by: str, raw_replies: Sequence[bytes], *, look_everywhere: bool) -> int:
@@ -21,10 +23,14 @@ def turn(by: str, raw_replies: Sequence[bytes], *, look_everywhere: bool) -> int
     The requests go out after the commit: what is never sent expires, and is tried again.
     """
     replies = [reply for raw in raw_replies if (reply := _parse(raw))]
-    with transaction.atomic():
-        recorded = record(replies) if replies else Recorded()
-        agents: Collection[str] = registry.agents if look_everywhere else recorded.agents
-        claimed = claim(agents, by) if agents else {}
+    try:
+        recorded, claimed = _record_and_claim(by, replies, look_everywhere=look_everywhere)
+    except UNSTORABLE as error:
+        if len(replies) == 1:
+            logger.error("a reply that cannot be stored was refused: %s", str(error).strip())
+            return 0
+        # one of them spoils the batch: take them one by one, so that only that one is lost
+        return sum(turn(by, [raw], look_everywhere=look_everywhere) for raw in raw_replies)
     for reply, refusal in recorded.refused:
         logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
     for agent, requests in claimed.items():
@@ -32,6 +38,15 @@ def turn(by: str, raw_replies: Sequence[bytes], *, look_everywhere: bool) -> int
     for application in sorted(recorded.applications):
         queues.try_to_ring(queues.STATUS_PREFIX + application)
     return recorded.accepted + sum(len(requests) for requests in claimed.values())
+
+
+@transaction.atomic
+def _record_and_claim(
+    by: str, replies: Sequence[Reply], *, look_everywhere: bool
+) -> tuple[Recorded, dict[str, list[Request]]]:
+    recorded = record(replies) if replies else Recorded()
+    agents: Collection[str] = registry.agents if look_everywhere else recorded.agents
+    return recorded, claim(agents, by) if agents else {}
 
 
 def send(agent: str, requests: Sequence[Request]) -> None:

@@ -85,6 +85,8 @@ def run(name: str) -> None:
     instance.become(name)
     redis = queues.worker_connection()
     with Presence(name):
-        worker = Worker(queues.queue(name, redis))
-        worker.work(logging_level="WARNING")
+        try:
+            Worker(queues.queue(name, redis)).work(logging_level="WARNING")
+        finally:
+            jobs.close_runtimes()
 

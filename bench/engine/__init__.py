@@ -1,0 +1,1 @@
+"""The benchmark's workflow on this engine: three remote calls, one after the other."""

@@ -1,0 +1,28 @@
+from django.conf import settings
+
+from orchestration.api import HttpAgent, Step, Workflow, action, field, register
+
+
+class Caller(HttpAgent):
+    name = "caller"
+    base_url = settings.SANDBOX_URL
+    policy = {"window": 300, "time_allowed": 30.0, "call_timeout": 10.0}
+
+    @action
+    async def call(self, call):
+        return await self.post(call, "/bench/calls", body=call.payload, expect={"id": str})
+
+
+def _step(name, after):
+    return Step(
+        name=name, agent="caller", action="call", after=after, request={"order": field("order")}
+    )
+
+
+register(Caller)
+register(
+    Workflow(
+        name="three_calls",
+        steps=[_step("first", []), _step("second", ["first"]), _step("third", ["second"])],
+    )
+)

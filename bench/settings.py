@@ -1,0 +1,8 @@
+"""The project's settings with the benchmark's workflow in place of the shop's queues."""
+
+from sasweb.settings import *  # noqa: F403
+from sasweb.settings import INSTALLED_APPS, RQ_QUEUES
+
+INSTALLED_APPS = [*INSTALLED_APPS, "bench.engine"]
+RQ_QUEUES = {name: RQ_QUEUES["scheduler"] for name in ("submission", "scheduler", "caller")}
+SILENCED_SYSTEM_CHECKS = ["orchestration.E005"]  # the shop's queues are not served here

@@ -1,0 +1,19 @@
+import pytest
+
+from tests.servers import servers
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings():
+    """Before pytest-django makes the test database, there has to be a server."""
+    with servers():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _clean_redis(request):
+    """Each test that uses the database starts with an empty Redis."""
+    if {"db", "transactional_db"} & set(request.fixturenames):
+        from orchestration import queues
+
+        queues.connection().flushdb()

@@ -1,0 +1,66 @@
+"""The real Postgres and Redis that the tests run on, from the project's own wheels."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg2
+import redis
+
+from sasweb.stack import embedded
+
+
+def wait_for(condition, what: str, seconds: float = 30.0, pause: float = 0.02):
+    """Return `condition()` once it is true; fail with `what` after a deadline."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(pause)
+
+
+@contextmanager
+def servers() -> Iterator[None]:
+    """Run Postgres and Redis where DATABASE_URL and REDIS_URL do not say they are elsewhere."""
+    started = []
+    embedded.make_data_dir()
+    if not os.environ.get("DATABASE_URL"):
+        command = embedded.prepare_postgres() + ["-c", "fsync=off", "-c", "full_page_writes=off"]
+        started.append(_start(command, embedded.server_user(), "/"))
+        wait_for(_postgres_answers, "Postgres answers")
+    if not os.environ.get("REDIS_URL"):
+        started.append(_start(embedded.prepare_redis(), None, None))
+        wait_for(_redis_answers, "Redis answers")
+    try:
+        yield
+    finally:
+        for process in started:
+            process.send_signal(2)
+        for process in started:
+            process.wait(20)
+
+
+def _start(command, user, folder):
+    log = open(embedded.data_dir() / "servers.log", "ab")  # noqa: SIM115 - the process keeps it
+    return subprocess.Popen(command, user=user, cwd=folder, stdout=log, stderr=log)
+
+
+def _postgres_answers() -> bool:
+    try:
+        psycopg2.connect(dbname="postgres", user="postgres", host=str(embedded.socket_dir())).close()
+    except psycopg2.OperationalError:
+        return False
+    return True
+
+
+def _redis_answers() -> bool:
+    try:
+        with redis.Redis.from_url(embedded.redis_url()) as client:
+            return bool(client.ping())
+    except redis.RedisError:
+        return False

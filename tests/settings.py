@@ -1,0 +1,24 @@
+"""The project's own settings, with data of their own and a workflow that has nothing to do with orders."""
+
+import os
+
+from sasweb.stack import embedded
+
+# Real servers, apart from the demo's. TEST_DATA_DIR lets two runs go on side by side.
+if not os.environ.get("DATA_DIR"):
+    folder = os.environ.get("TEST_DATA_DIR") or str(embedded.data_dir() / "tests")
+    os.environ["DATA_DIR"] = folder
+    embedded.data_dir.cache_clear()
+os.environ.setdefault("SECRET_KEY", "for tests only: nothing outside them is signed with it")
+
+from sasweb.settings import *  # noqa: E402, F403
+from sasweb.settings import INSTALLED_APPS, LOGGING, RQ_QUEUES  # noqa: E402
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.greeting"]
+RQ_QUEUES = {**RQ_QUEUES, "greeter": RQ_QUEUES["scheduler"]}
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # logins by the hundred
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+LOGGING["loggers"]["orchestration"] = {"level": "INFO"}
