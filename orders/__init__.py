@@ -1,0 +1,1 @@
+"""The shop: knows orders, and nothing of how the engine processes them."""

@@ -1,0 +1,1 @@
+"""The shop's agents: one module per remote service."""

@@ -1,0 +1,140 @@
+"""`manage.py seed`: what a fresh installation needs to be looked at."""
+
+import json
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group, Permission
+from django.core.management.base import BaseCommand
+from django.db import transaction
+from django.utils.text import slugify
+
+from orders.catalogue import CATALOGUE
+from orders.models import Product
+from sasweb.stack import embedded
+
+STOCK = 100_000  # pieces of each product, at the sandbox
+PATIENCE = 3.0  # seconds that the sandbox may take to answer
+
+SEES = ("orchestration.operate", "orders.view_order", "orders.view_product")
+ACTS = ("orchestration.resubmit",)
+DECIDES = (
+    "orchestration.view_policy",
+    "orchestration.change_policy",
+    "orchestration.view_gate",
+    "orchestration.change_gate",
+    "orchestration.view_supervisorpolicy",
+    "orchestration.change_supervisorpolicy",
+)
+SELLS = ("orders.add_product", "orders.change_product")
+GROUPS = {
+    "viewer": SEES,
+    "operator": (*SEES, *ACTS),
+    "lead": (*SEES, *ACTS, *DECIDES),
+    "admin": (*SEES, *ACTS, *DECIDES, *SELLS),
+}
+
+
+class Command(BaseCommand):
+    """Adds what is missing and changes nothing that is there."""
+
+    help = (
+        "Add the demo's catalogue, stock, groups and users, where they are missing. "
+        "Examples: `manage.py seed`; again after a new version: `manage.py seed`."
+    )
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        """Seed the database, then the sandbox, whose absence is no reason to fail."""
+        with transaction.atomic():
+            self._say(f"{add_products()} products added, {len(CATALOGUE)} in the catalogue")
+            add_groups()
+            self._say(f"groups: {', '.join(GROUPS)}")
+            for name in ("operator", "admin"):
+                made = add_user(name)
+                self._say(f"user {name}: {'made' if made else 'there already, password unchanged'}")
+        try:
+            self._say(f"stock of {add_stock()} products added at {settings.INVENTORY_URL}")
+        except (URLError, OSError, ValueError) as error:
+            self.stderr.write(
+                self.style.WARNING(
+                    f"no stock added: the inventory at {settings.INVENTORY_URL} does not answer "
+                    f"({error}). Run `manage.py seed` again once it is up."
+                )
+            )
+
+    def _say(self, text: str) -> None:
+        self.stderr.write(text)
+
+
+def add_products() -> int:
+    """Add the products of the catalogue that are missing; return how many."""
+    before = Product.objects.count()
+    Product.objects.bulk_create(
+        (
+            Product(
+                sku=item.sku,
+                slug=slugify(item.name),
+                name=item.name,
+                kind=item.kind,
+                summary=item.summary,
+                description=item.description,
+                price=item.price,
+                picture=item.sku,
+                position=position,
+            )
+            for position, item in enumerate(CATALOGUE)
+        ),
+        ignore_conflicts=True,
+    )
+    return Product.objects.count() - before
+
+
+def add_groups() -> None:
+    """Make the groups; a permission that an admin took from a group comes back."""
+    known = {
+        f"{permission.content_type.app_label}.{permission.codename}": permission
+        for permission in Permission.objects.select_related("content_type")
+    }
+    for name, permissions in GROUPS.items():
+        group, _ = Group.objects.get_or_create(name=name)
+        group.permissions.add(*(known[permission] for permission in permissions))
+
+
+def add_user(name: str) -> bool:
+    """Make a demo user with this installation's own password, reporting whether it was missing."""
+    users = get_user_model().objects
+    if users.filter(username=name).exists():
+        return False
+    password = embedded.secret(f"{name}_password", make=True)
+    if name == "admin":
+        users.create_superuser(name, password=password)
+    else:
+        users.create_user(name, password=password).groups.add(Group.objects.get(name=name))
+    return True
+
+
+def add_stock() -> int:
+    """Give the sandbox stock of what it does not know; return of how many products.
+
+    What it knows is left alone, so that a second start keeps what the first one sold.
+    """
+    known = _exchange("GET")
+    missing = {item.sku: STOCK for item in CATALOGUE if item.sku not in known}
+    if missing:
+        _exchange("PUT", missing)
+    return len(missing)
+
+
+def _exchange(method: str, body: dict[str, int] | None = None) -> dict[str, Any]:
+    request = Request(  # noqa: S310 - the address is the installation's own setting
+        f"{settings.INVENTORY_URL}/inventory/stock",
+        method=method,
+        data=json.dumps(body).encode() if body else None,
+        headers={"Content-Type": "application/json"},
+    )
+    with urlopen(request, timeout=PATIENCE) as response:  # noqa: S310
+        answer: dict[str, Any] = json.load(response)
+    return answer

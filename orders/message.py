@@ -1,0 +1,207 @@
+"""The message that describes an order (P18): how it is written, and how strictly it is read.
+
+The shop writes it, the submission process reads it, and between the two lies a queue: whatever
+comes out is checked as if a stranger had put it there.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+from .cards import Card
+
+MOST_PER_LINE = 99
+MOST_LINES = 50
+DEAREST = 1_000_000  # of one piece, in minor units
+LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U to misread
+LONGEST = {  # characters
+    "email": 254,
+    "name": 100,
+    "street": 120,
+    "postcode": 20,
+    "city": 80,
+    "country": 2,
+    "sku": 40,
+    "product": 120,
+    "subject": 200,
+    "text": 10_000,
+}
+
+
+class Malformed(ValueError):  # noqa: N818 - a message that is no order is no error of ours
+    """The message cannot be an order; its text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """So many of one product; `unit_price` in minor units."""
+
+    sku: str
+    name: str
+    unit_price: int
+    quantity: int
+
+    @property
+    def price(self) -> int:
+        """What the line costs, in minor units."""
+        return self.unit_price * self.quantity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where an order goes; `country` is an ISO 3166 code of two letters."""
+
+    name: str
+    street: str
+    postcode: str
+    city: str
+    country: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mail:
+    """The confirmation, fixed when the order is placed: a repeated call sends the same text."""
+
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """An order as it was placed; `total` in minor units; `customer` is the id of an account."""
+
+    order: UUID
+    email: str
+    address: Address
+    payment_method: str
+    currency: str
+    total: int
+    lines: Sequence[Line]
+    confirmation: Mail
+    customer: int | None = None
+
+    @property
+    def number(self) -> str:
+        """The order's number."""
+        return order_number(self.order)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the message as JSON; the same order always gives the same."""
+        return {**asdict(self), "order": str(self.order), "lines": [asdict(o) for o in self.lines]}
+
+
+def order_number(order: UUID) -> str:
+    """Return the number people use for an order: 50 bits of its id, as in "7KQ4M-9XD2P"."""
+    bits = order.int >> 78
+    letters = "".join(LETTERS[(bits >> shift) & 31] for shift in range(45, -1, -5))
+    return f"{letters[:5]}-{letters[5:]}"
+
+
+def fingerprint(content: Any) -> str:
+    """Return the SHA-256 of a JSON value, whatever the order of its names."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(data: Mapping[str, Any]) -> Message:
+    """Return the message in `data`; raise `Malformed` unless it is one in every detail."""
+    _exactly(
+        data,
+        "the order",
+        "order email address payment_method currency total lines confirmation customer",
+    )
+    lines = _lines(data["lines"])
+    total = sum(line.price for line in lines)
+    if data["total"] != total or isinstance(data["total"], bool):
+        raise Malformed(f"its total is {data['total']!r}, but its lines add up to {total}")
+    if data["payment_method"] not in Card.values:
+        raise Malformed(f"there is no payment method {data['payment_method']!r}")
+    if data["currency"] != "EUR":
+        raise Malformed(f"the shop sells in EUR, not in {data['currency']!r}")
+    customer = data["customer"]
+    return Message(
+        order=_uuid(data["order"]),
+        email=_email(data["email"]),
+        address=_address(data["address"]),
+        payment_method=data["payment_method"],
+        currency=data["currency"],
+        total=total,
+        lines=lines,
+        confirmation=_mail(data["confirmation"]),
+        customer=None if customer is None else _whole(customer, "customer", most=2**31 - 1),
+    )
+
+
+def _lines(value: Any) -> list[Line]:
+    if not isinstance(value, list) or not value or len(value) > MOST_LINES:
+        raise Malformed(f"it needs between 1 and {MOST_LINES} lines")
+    lines = []
+    for line in value:
+        _exactly(line, "a line", "sku name unit_price quantity")
+        lines.append(
+            Line(
+                sku=_text(line["sku"], "sku"),
+                name=_text(line["name"], "product"),
+                unit_price=_whole(line["unit_price"], "unit_price", most=DEAREST),
+                quantity=_whole(line["quantity"], "quantity", most=MOST_PER_LINE),
+            )
+        )
+    if len({line.sku for line in lines}) < len(lines):
+        raise Malformed("it names a product on two lines")
+    return lines
+
+
+def _address(value: Any) -> Address:
+    _exactly(value, "the address", "name street postcode city country")
+    return Address(**{name: _text(value[name], name) for name in value})
+
+
+def _mail(value: Any) -> Mail:
+    _exactly(value, "the confirmation", "subject text")
+    return Mail(subject=_text(value["subject"], "subject"), text=_text(value["text"], "text"))
+
+
+def _email(value: Any) -> str:
+    text = _text(value, "email")
+    name, at, domain = text.rpartition("@")
+    if not (name and at and domain) or any(letter.isspace() for letter in text):
+        raise Malformed(f"{text!r} is no e-mail address")
+    return text
+
+
+def _uuid(value: Any) -> UUID:
+    try:
+        found = UUID(value)
+    except (ValueError, AttributeError, TypeError):
+        raise Malformed(f"its id {value!r} is no UUID") from None
+    if str(found) != value:
+        raise Malformed(f"its id {value!r} is not written as {found}")
+    return found
+
+
+def _exactly(value: Any, what: str, names: str) -> None:
+    if not isinstance(value, Mapping):
+        raise Malformed(f"{what} is not an object")
+    wanted = set(names.split())
+    if missing := wanted - value.keys():
+        raise Malformed(f"{what} lacks {', '.join(sorted(missing))}")
+    if extra := value.keys() - wanted:
+        raise Malformed(f"{what} has unknown parts: {', '.join(sorted(extra))}")
+
+
+def _text(value: Any, name: str) -> str:
+    longest = LONGEST[name]
+    if not isinstance(value, str) or not value.strip():
+        raise Malformed(f"{name} is empty or not a text")
+    if len(value) > longest or "\0" in value:
+        raise Malformed(f"{name} is longer than {longest} characters, or not printable")
+    return value
+
+
+def _whole(value: Any, name: str, *, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise Malformed(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
+    return value

@@ -1,0 +1,149 @@
+"""The shop's tables: what is sold, what was ordered. Amounts are in minor units (cents)."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.urls import reverse
+
+from .cards import Card
+
+
+class Product(models.Model):
+    """Something the shop sells."""
+
+    sku = models.CharField("SKU", max_length=40, primary_key=True)
+    slug = models.SlugField(max_length=80, unique=True)
+    name = models.CharField(max_length=120)
+    kind = models.CharField(max_length=40, help_text="The shelf it stands on: Coffee, Tea, …")
+    summary = models.CharField(max_length=160, help_text="One line, for the grid.")
+    description = models.TextField()
+    price = models.PositiveIntegerField(help_text="In cents.")
+    currency = models.CharField(max_length=3, default="EUR", editable=False)
+    picture = models.CharField(
+        max_length=80, help_text="The name of an SVG in static/products/, without its ending."
+    )
+    position = models.PositiveIntegerField(default=0, help_text="Lower comes first.")
+    active = models.BooleanField(default=True, help_text="Only active products can be bought.")
+
+    class Meta:
+        ordering = ["position", "name"]
+        constraints = [
+            models.CheckConstraint(
+                # free goods would need another way of paying
+                condition=Q(price__gte=1, price__lte=1_000_000),
+                name="product_price",
+                violation_error_message="A price is between 1 cent and 10,000.00.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        """Return the address of its page."""
+        return reverse("shop:product", args=[self.slug])
+
+
+class Placement(models.Model):
+    """One use of a checkout's token: the same token is the same order, whatever comes in between.
+
+    Written in the transaction that posts the order. The order itself comes later, from the
+    submission process; until then this row is how the shop knows that it was placed.
+    """
+
+    order = models.UUIDField(primary_key=True, help_text="The order's id, made by the checkout.")
+    fingerprint = models.CharField(
+        max_length=64, help_text="Of what was placed: the same token with other content is refused."
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return str(self.order)
+
+
+class OrderStatus(models.TextChoices):
+    """What the engine last told the shop about an order."""
+
+    RECEIVED = "received", "Received"
+    CONFIRMED = "confirmed", "Confirmed"
+    FAILED = "failed", "Needs attention"
+    UNDONE = "undone", "Cancelled"
+
+
+class Order(models.Model):
+    """An order that was taken: written by the submission process, together with its task."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    number = models.CharField(max_length=20, help_text="The id, short enough to read out.")
+    email = models.EmailField()
+    name = models.CharField(max_length=100)
+    street = models.CharField(max_length=120)
+    postcode = models.CharField(max_length=20)
+    city = models.CharField(max_length=80)
+    country = models.CharField(max_length=2)
+    total = models.PositiveIntegerField(help_text="In cents.")
+    currency = models.CharField(max_length=3)
+    payment_method = models.CharField(max_length=80, choices=Card.choices)
+    status = models.CharField(
+        max_length=10, choices=OrderStatus.choices, default=OrderStatus.RECEIVED
+    )
+    status_number = models.PositiveIntegerField(
+        default=0, help_text="Of the last status message applied; older ones change nothing."
+    )
+    fingerprint = models.CharField(max_length=64, help_text="Of the message it was made from.")
+    customer = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        # a message outlives an account: the row must not be refused over it
+        db_constraint=False,
+        related_name="orders",
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ["-created_at"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status__in=OrderStatus.values), name="order_status_known"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["-created_at"], name="order_newest"),
+            # not unique: two that share a number by chance differ in their e-mail address
+            models.Index(fields=["number"], name="order_by_number"),
+        ]
+
+    def __str__(self) -> str:
+        return self.number
+
+    def get_absolute_url(self) -> str:
+        """Return the address of its page; without a signed link it shows no personal data."""
+        return reverse("shop:order", args=[self.id])
+
+
+class OrderLine(models.Model):
+    """So many of one product, at the price and under the name of that day."""
+
+    order = models.ForeignKey(Order, models.CASCADE, related_name="lines")
+    sku = models.CharField("SKU", max_length=40)
+    name = models.CharField(max_length=120)
+    unit_price = models.PositiveIntegerField(help_text="In cents.")
+    quantity = models.PositiveSmallIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["order", "sku"], name="order_line_once"),
+            models.CheckConstraint(
+                condition=Q(quantity__gte=1, quantity__lte=99), name="order_line_quantity"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.quantity} of {self.name}"
+
+    @property
+    def price(self) -> int:
+        """What the line costs, in minor units."""
+        return self.unit_price * self.quantity

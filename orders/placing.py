@@ -1,0 +1,68 @@
+"""Placing an order: once per checkout, in one transaction with the message that is posted."""
+
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from orchestration import api
+
+from .message import Mail, Message, order_number
+from .models import Placement
+from .money import money
+from .workflow import APPLICATION, WORKFLOW
+
+CLAIM = """
+INSERT INTO orders_placement ("order", fingerprint) VALUES (%s, %s) ON CONFLICT DO NOTHING
+"""
+
+
+class OtherContent(Exception):  # noqa: N818 - a refusal, not an error
+    """The checkout was used before, for an order with other content; that one stands."""
+
+
+def placed(order: UUID) -> str | None:
+    """Return the fingerprint of what was placed under this id, or None if nothing was."""
+    return Placement.objects.filter(order=order).values_list("fingerprint", flat=True).first()
+
+
+def place(message: Message, content: str) -> bool:
+    """Post an order, reporting whether it is new; `content` is the fingerprint of what was agreed.
+
+    The same order again changes nothing; raises `OtherContent` if the id has other content. A
+    second post waits for the first one's commit, so that of many parallel ones exactly one counts.
+    """
+    with transaction.atomic():
+        if not _claim(message.order, content):
+            if placed(message.order) != content:
+                raise OtherContent(message.number)
+            return False
+        api.submit(
+            WORKFLOW,
+            reference=str(message.order),
+            data=message.as_json(),
+            reply_to=APPLICATION,
+        )
+    return True
+
+
+def _claim(order: UUID, content: str) -> bool:
+    """Take the id for this content, reporting whether it was free."""
+    with connection.cursor() as cursor:
+        cursor.execute(CLAIM, [order, content])
+        return bool(cursor.rowcount)
+
+
+def confirmation(order: UUID, name: str, total: int, currency: str) -> Mail:
+    """Return the mail that says that the order is on its way; `total` in minor units."""
+    number = order_number(order)
+    return Mail(
+        subject=f"Your order {number} is confirmed",
+        text=(
+            f"Hello {name},\n\n"
+            f"your order {number} over {money(total, currency)} is paid for and on its way.\n"
+            "You can look it up in our shop under “Find an order”, with this number and\n"
+            "your e-mail address.\n\n"
+            "Thank you, and enjoy it.\n"
+            "Kettlewell\n"
+        ),
+    )

@@ -1,0 +1,6 @@
+"""The shop's addresses."""
+
+from django.urls import URLPattern
+
+app_name = "shop"
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,78 @@
+"""How an order is processed: the steps, who does them, in which order, with which requests."""
+
+from orchestration.api import Step, Workflow, field, receive_status, register, result
+
+from .agents.inventory import Inventory
+from .agents.notification import Notification
+from .agents.payment import Payment
+from .agents.shipping import Shipping
+from .status import receive
+from .submission import record
+
+WORKFLOW = "process_order"
+APPLICATION = "shop"  # the name of our private response queue
+
+for agent in (Inventory, Payment, Shipping, Notification):
+    register(agent)
+
+register(
+    Workflow(
+        name=WORKFLOW,
+        record=record,
+        steps=[
+            Step(
+                name="reserve_stock",
+                agent="inventory",
+                action="reserve",
+                request={"order": field("order"), "lines": field("lines")},
+            ),
+            Step(
+                name="authorize_payment",
+                agent="payment",
+                action="authorize",
+                request={
+                    "order": field("order"),
+                    "amount": field("total"),
+                    "currency": field("currency"),
+                    "payment_method": field("payment_method"),
+                },
+            ),
+            Step(
+                name="create_shipment",
+                agent="shipping",
+                action="book",
+                after=["reserve_stock", "authorize_payment"],
+                request={
+                    "order": field("order"),
+                    "reservation": result("reserve_stock", "id"),
+                    "address": field("address"),
+                },
+            ),
+            Step(
+                # money is taken last of what can fail: goods that cannot be sent are not charged
+                name="capture_payment",
+                agent="payment",
+                action="capture",
+                after=["create_shipment"],
+                request={
+                    "payment": result("authorize_payment", "id"),
+                    "amount": field("total"),
+                },
+            ),
+            Step(
+                name="send_confirmation",
+                agent="notification",
+                action="send",
+                after=["capture_payment"],
+                request={
+                    "order": field("order"),
+                    "to": field("email"),
+                    "subject": field("confirmation", "subject"),
+                    "text": field("confirmation", "text"),
+                },
+            ),
+        ],
+    )
+)
+
+receive_status(APPLICATION, receive)

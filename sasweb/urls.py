@@ -1,0 +1,43 @@
+"""The addresses: the shop, the operators' dashboard, the admin, and the health checks."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth import views as auth
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import include, path
+from django_rq.urls import get_admin_urlpatterns
+
+from . import health
+
+View = Callable[..., HttpResponseBase]
+
+
+def superusers_only(view: View) -> View:
+    """Refuse anybody but superusers: the queues' pages show and delete whatever is in them."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if request.user.is_authenticated and not request.user.is_superuser:
+            raise PermissionDenied
+        return admin.site.admin_view(view)(request, *args, **kwargs)
+
+    return guarded
+
+
+# django-rq's JSON and metrics addresses are left out: they are open to any member of staff
+queue_pages = (get_admin_urlpatterns(view_wrapper=superusers_only), "django_rq")
+
+urlpatterns = [
+    path("", include("orders.urls")),
+    path("ops/", include("orchestration.urls")),
+    path("admin/", admin.site.urls),
+    path("django-rq/", include(queue_pages, namespace="django_rq")),
+    path("login/", auth.LoginView.as_view(template_name="registration/login.html"), name="login"),
+    path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("livez", health.alive, name="livez"),
+    path("readyz", health.ready, name="readyz"),
+]
