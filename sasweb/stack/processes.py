@@ -107,13 +107,14 @@ def configuration(members: list[Program]) -> str:
     """Return supervisord's configuration: programs in two groups, control by a private socket."""
     socket = control_socket()
     parts = [
-        f"[supervisord]\nnodaemon = true\nsilent = true\nlogfile = {_log('supervisord')}\n"
+        f"[supervisord]\nnodaemon = true\nsilent = true\nlogfile = {embedded.data_dir() / 'logs' / 'supervisord.log'}\n"
         f"pidfile = {embedded.data_dir() / 'supervisord.pid'}\nloglevel = info\n"
         + ("user = root\n" if os.geteuid() == 0 else ""),
         f"[unix_http_server]\nfile = {socket}\nchmod = 0700\n",
         "[rpcinterface:supervisor]\n"
         "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n",
     ]
+    (embedded.data_dir() / "logs").mkdir(exist_ok=True)
     parts += [program.section() for program in members]
     return "\n".join(parts)
 
@@ -127,12 +128,6 @@ def control() -> ServerProxy:
     """Return supervisord's remote interface."""
     transport = SupervisorTransport(None, None, f"unix://{control_socket()}")
     return ServerProxy("http://127.0.0.1", transport=transport)
-
-
-def _log(name: str) -> Path:
-    folder = embedded.data_dir() / "logs"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{name}.log"
 
 
 def _quoted(part: str) -> str:

@@ -1,0 +1,57 @@
+# `make run` and `make test` are all a newcomer needs; each works on a fresh machine.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := sasweb orders orchestration sandbox tests bench
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: run test check bench format browser clean
+
+run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
+	@exec $(BIN)/python -m sasweb.stack
+
+test: $(VENV)/.dev browser  ## every test: real Postgres, Redis, processes and browser
+	$(BIN)/python -m pytest $(ARGS)
+
+check: export SECRET_KEY = only for checking; nothing is signed with it
+check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks, missing migrations
+	$(BIN)/ruff format --check $(SOURCES) manage.py
+	$(BIN)/ruff check $(SOURCES) manage.py
+	$(BIN)/django-upgrade --target-version 5.2 $$(git ls-files '*.py' ':!*/migrations/*')
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+	$(BIN)/djlint templates --lint --quiet
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py check --fail-level WARNING
+	HTTPS=1 ALLOWED_HOSTS=example.org SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(64))') \
+		$(BIN)/python manage.py check --deploy --fail-level WARNING
+
+bench: $(VENV)/.run  ## this engine beside its peers, in one run
+	$(BIN)/python -m bench $(ARGS)
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format $(SOURCES) manage.py
+	$(BIN)/ruff check --fix $(SOURCES) manage.py
+
+clean:  ## forget the demo's data; the environment stays
+	rm -rf .data
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: requirements.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements.txt requirements-dev.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
+	@touch $@ $(VENV)/.run
+
+# The tests drive Debian's Chromium and shift clocks with libfaketime; both are packages.
+browser:
+	@command -v chromium >/dev/null && ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 \
+		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium libfaketime >/dev/null; } \
+		|| { echo "The tests need Chromium and libfaketime: sudo apt-get install chromium libfaketime"; exit 1; }

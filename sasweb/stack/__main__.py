@@ -1,0 +1,158 @@
+"""`python -m sasweb.stack`: the whole system on this machine, until Ctrl-C. `make run` calls it."""
+
+import argparse
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import django
+from django.core.management import call_command
+from django.db import DatabaseError, connection
+
+from sasweb import env
+
+from . import embedded
+
+PATIENCE = 60  # seconds for anything to become ready
+
+READY = """
+  Ready.
+
+  Shop         http://localhost:{port}/
+  Operators    http://localhost:{port}/ops/      operator / {operator}
+  Admin        http://localhost:{port}/admin/    admin / {admin}
+  Partners     http://localhost:{sandbox_port}/
+
+  Data in {data}. Ctrl-C stops everything; the data stays.
+"""
+
+
+def main() -> None:
+    """Start every process, wait until orders can be placed, then show the log until interrupted."""
+    parser = argparse.ArgumentParser(prog="make run", description=__doc__)
+    parser.add_argument("--port", type=int, default=env.number("PORT", 8000))
+    parser.add_argument("--sandbox-port", type=int, default=env.number("SANDBOX_PORT", 8900))
+    options = parser.parse_args()
+    for number, variable in ((options.port, "PORT"), (options.sandbox_port, "SANDBOX_PORT")):
+        _require_free(number, variable)
+    embedded.make_data_dir()
+    os.environ.setdefault("SECRET_KEY", embedded.secret("secret_key", make=True))
+    os.environ |= {"SANDBOX_PORT": str(options.sandbox_port), "PYTHONUNBUFFERED": "1"}
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
+    django.setup()
+    run(options.port, options.sandbox_port)
+
+
+def run(port: int, sandbox_port: int) -> None:
+    """Run a stack on these ports until SIGINT or SIGTERM."""
+    from .processes import configuration, programs
+
+    members = programs(port=port, sandbox_port=sandbox_port)
+    file = embedded.data_dir() / "supervisord.conf"
+    file.write_text(configuration(members))
+    manager = subprocess.Popen(
+        [sys.executable, "-m", "supervisor.supervisord", "--configuration", str(file)],
+        start_new_session=True,  # Ctrl-C reaches this process, which has the others stopped in order
+    )
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    try:
+        _prepare(manager, port)
+        print(_ready(port, sandbox_port), flush=True)
+        manager.wait()
+    except KeyboardInterrupt:
+        print("\nStopping …", flush=True)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        manager.terminate()
+        manager.wait()
+
+
+def _prepare(manager: "subprocess.Popen[bytes]", port: int) -> None:
+    """Bring up the servers, then the database's tables, then everything else."""
+    from .processes import control
+
+    def alive() -> bool:
+        if manager.poll() is not None:
+            raise SystemExit(f"The process manager ended; see {embedded.data_dir() / 'logs'}.")
+        return True
+
+    _wait("Postgres", lambda: alive() and _database_answers())
+    call_command("migrate", verbosity=0)
+    call_command("collectstatic", verbosity=0, interactive=False)
+    remote = control().supervisor
+    remote.startProcess("sandbox")
+    _wait("the sandbox", lambda: alive() and _answers(int(os.environ["SANDBOX_PORT"]), "/healthz"))
+    call_command("seed", verbosity=0)
+    for process in remote.getAllProcessInfo():
+        if process["statename"] == "STOPPED":
+            remote.startProcess(process["name"], False)
+    _wait("the web server", lambda: alive() and _answers(port, "/readyz"))
+
+
+def _ready(port: int, sandbox_port: int) -> str:
+    return READY.format(
+        port=port,
+        sandbox_port=sandbox_port,
+        data=embedded.data_dir(),
+        operator=embedded.secret("operator_password"),
+        admin=embedded.secret("admin_password"),
+    )
+
+
+def _require_free(port: int, variable: str) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("0.0.0.0", port))  # noqa: S104 - only to see whether it is free
+        except OSError as error:
+            raise SystemExit(
+                f"Port {port} is busy ({error.strerror}). Stop what uses it, or choose another: "
+                f"{variable}={port + 1} make run"
+            ) from None
+
+
+def _wait(what: str, ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not ready():
+        if time.monotonic() > deadline:
+            logs = embedded.data_dir() / "logs"
+            raise SystemExit(f"{what} is not ready after {PATIENCE} s; see {logs}.")
+        time.sleep(0.05)
+
+
+def _database_answers() -> bool:
+    """Say whether the database is there; make it in the embedded server if it is not."""
+    try:
+        connection.ensure_connection()
+    except DatabaseError as error:
+        if "does not exist" in str(error) and not os.environ.get("DATABASE_URL"):
+            with contextlib.suppress(DatabaseError), connection._nodb_cursor() as cursor:  # noqa: SLF001
+                cursor.execute(f'CREATE DATABASE "{embedded.DATABASE}"')
+        return False
+    return True
+
+
+def _answers(port: int, path: str) -> bool:
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        client.request("GET", path, headers={"Host": "localhost"})
+        return client.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        client.close()
+
+
+if __name__ == "__main__":
+    main()

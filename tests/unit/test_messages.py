@@ -1,0 +1,78 @@
+import json
+from dataclasses import asdict
+from uuid import uuid4
+
+import pytest
+from hypothesis import given, strategies as st
+
+from orchestration.messages import MAX_BYTES, Malformed, Reply, Request
+
+REPLY = Reply(
+    step=1,
+    task=str(uuid4()),
+    attempt=1,
+    outcome="done",
+    result={"id": "x"},
+    code="",
+    message="",
+    tries=1,
+    started=1.0,
+    ended=2.0,
+    by="agent",
+)
+REQUEST = Request(
+    step=1,
+    task=str(uuid4()),
+    name="pay",
+    attempt=1,
+    action="authorize",
+    key="k",
+    reference="r",
+    complete_by=1.0,
+    call_timeout=1.0,
+    tries=1,
+    payload={},
+)
+
+
+@pytest.mark.parametrize("message", [REPLY, REQUEST])
+def test_there_and_back(message):
+    assert type(message).parse(message.dump()) == message
+
+
+def altered(**changes):
+    return json.dumps({**asdict(REPLY), **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"", "not JSON"),
+        (b"\x80\x04\x95pickle", "not JSON"),
+        (b"[]", "a JSON object is expected, not list"),
+        (b"{}", "fields missing or unknown: attempt, by"),
+        (b"[" * 100_000, "not JSON"),
+        (b" " * (MAX_BYTES + 1), "bytes; at most"),
+        (altered(extra=1), "fields missing or unknown: extra"),
+        (altered(step="1"), "step has type str"),
+        (altered(step=True), "step has type bool"),
+        (altered(step=-1), "positive"),
+        (altered(step=2**63), "positive"),
+        (altered(attempt=2**31), "positive"),
+        (altered(outcome="perhaps"), "outcome 'perhaps' is not one an agent may report"),
+        (altered(outcome="expired"), "outcome 'expired' is not one an agent may report"),
+        (altered(task="12"), "task '12' is not a UUID"),
+        (altered(message="\x00"), "NUL characters"),
+        (altered(message="\ud800"), "not JSON"),
+        (altered(started=float("nan")), "NaN is not JSON"),
+    ],
+)
+def test_what_is_not_a_reply_is_refused_with_the_reason(raw, why):
+    with pytest.raises(Malformed, match=why):
+        Reply.parse(raw)
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_do_more_than_be_refused(raw):
+    with pytest.raises(Malformed):
+        Reply.parse(raw)

@@ -1,0 +1,86 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from orchestration.progression import first_steps
+from orchestration.workflow import (
+    Step,
+    Unresolved,
+    Workflow,
+    field,
+    require_fields,
+    resolve,
+    result,
+)
+
+
+def flow(*steps):
+    return Workflow(name="test", steps=list(steps))
+
+
+def step(name, after=(), **request):
+    return Step(name=name, agent="any", action="do", after=list(after), request=request)
+
+
+def test_a_sound_workflow_has_no_problems():
+    sound = flow(step("a"), step("b", ["a"], x=result("a", "id")), step("c", ["b"], y=result("a")))
+    assert sound.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("workflow", "problem"),
+    [
+        (flow(), "it has no steps"),
+        (flow(step("a"), step("a")), "step 'a' is declared twice"),
+        (flow(step("a", ["b"])), "step 'a' comes after 'b', which is no step of it"),
+        (flow(step("a", ["b"]), step("b", ["a"])), "its steps wait for each other in a circle"),
+        (flow(step("a"), step("b", x=result("a"))), "step 'b' takes the result of 'a', which need not"),
+        (flow(step("a", x=result("a"))), "step 'a' takes the result of 'a', which need not"),
+    ],
+)
+def test_mistakes_are_named(workflow, problem):
+    (found,) = workflow.problems()
+    assert found.startswith(problem)
+
+
+def test_templates_are_filled_from_input_and_results():
+    template = {"to": field("who", "name"), "all": [result("a", "id"), 1], "whole": result("b")}
+    data = {"who": {"name": "Ada"}}
+    filled = resolve(template, data, {"a": {"id": 7}, "b": {"x": None}})
+    assert filled == {"to": "Ada", "all": [7, 1], "whole": {"x": None}}
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ({"a": field("nothing")}, "the input has no nothing"),
+        ({"a": field("name", "first")}, "the input has no name.first"),
+        ({"a": [result("earlier", "id")]}, "the result of earlier has no id"),
+    ],
+)
+def test_a_missing_value_is_named(template, message):
+    with pytest.raises(Unresolved, match=message):
+        resolve(template, {"name": "Ada"}, {"earlier": {}})
+
+
+def test_input_cannot_pose_as_a_placeholder():
+    forged = {"name": {"$from": ["pay", "secret"]}}
+    assert resolve({"to": field("name")}, forged, {"pay": {"secret": 1}}) == {"to": forged["name"]}
+    waiting = first_steps(flow(step("pay"), step("b", ["pay"], to=field("name"))), forged)[1]
+    assert waiting.request == {"to": {"$from": ["", "name"]}}  # the template, not the input
+
+
+def test_a_field_that_a_later_step_needs_is_missed_at_once():
+    with pytest.raises(Unresolved, match="the input has no card"):
+        first_steps(flow(step("a"), step("b", ["a"], card=field("card"))), {})
+    require_fields({"id": result("a", "id")}, {})  # results come later
+
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text().filter(lambda k: k != "$from"), inner),
+)
+
+
+@given(json)
+def test_a_template_without_placeholders_is_itself(value):
+    assert resolve(value, {}, {}) == value
