@@ -65,6 +65,17 @@ class Worker(SimpleWorker):
         if asked != (*self.answer, {}):
             raise Refused(f"only {self.answer[0]} runs here, not {job.func_name}")
 
+    def dequeue_job_and_maintain_ttl(
+        self, timeout: int | None, max_idle_time: int | None = None
+    ) -> tuple[Job, Queue] | None:
+        """Wait for the next job; pass over what is not even the name of one."""
+        while True:
+            try:
+                return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
+            except UnicodeDecodeError as error:
+                logger.error("a malformed job id was refused: %s", error)
+                self.connection.delete(*(queue.intermediate_queue_key for queue in self.queues))
+
     def run_maintenance_tasks(self) -> None:
         """Leave RQ's registries alone: nothing is ever derived from them."""
 

@@ -13,7 +13,8 @@ def django_db_modify_db_settings():
 @pytest.fixture(autouse=True)
 def _clean_redis(request):
     """Each test that uses the database starts with an empty Redis."""
-    if {"db", "transactional_db"} & set(request.fixturenames):
+    if request.node.get_closest_marker("django_db"):
+        request.getfixturevalue("django_db_setup")
         from orchestration import queues
 
         queues.connection().flushdb()

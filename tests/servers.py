@@ -46,8 +46,8 @@ def servers() -> Iterator[None]:
 
 
 def _start(command, user, folder):
-    log = open(embedded.data_dir() / "servers.log", "ab")  # noqa: SIM115 - the process keeps it
-    return subprocess.Popen(command, user=user, cwd=folder, stdout=log, stderr=log)
+    with (embedded.data_dir() / "servers.log").open("ab") as log:
+        return subprocess.Popen(command, user=user, cwd=folder, stdout=log, stderr=log)
 
 
 def _postgres_answers() -> bool:

@@ -1,0 +1,129 @@
+"""What happens next to a step, in a sentence: a pure decision over plain data."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from ..states import DONE_STEP_STATES, StepState, TaskState
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentView:
+    """An agent's gate and the thresholds of its policy."""
+
+    open: bool
+    reason: str
+    window: int
+    failure_threshold: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outlook:
+    """A sentence; where it names a moment, that stands between `text` and `after`."""
+
+    text: str
+    at: datetime | None = None
+    after: str = ""
+
+
+class StepLike(Protocol):
+    """What a sentence needs of a step."""
+
+    name: str
+    agent: str
+    after: Sequence[str]
+    process_state: str
+    locked_by: str | None
+    complete_by: datetime | None
+    run_after: datetime | None
+    failure_count: int
+    outcome: str
+    error_code: str
+
+
+# Which of a task's steps says most about where the task stands: the first of these that it has.
+TELLING = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.WAITING)
+
+ENDINGS = {
+    StepState.PROCESSED: "done",
+    StepState.SKIPPED: "done by hand",
+    StepState.CANCELLED: "never to run: the task is undone",
+    StepState.ERROR: "an operator must decide",
+}
+
+
+def of_step(
+    step: StepLike, *, done: Collection[str], agents: Mapping[str, AgentView], now: datetime
+) -> Outlook:
+    """Return what happens next to `step`; `done` names the steps of its task that are."""
+    if step.process_state == StepState.WAITING:
+        missing = [name for name in step.after if name not in done]
+        return Outlook(text=f"waits for {_listed(missing)}")
+    if step.process_state == StepState.PENDING:
+        return _of_pending(step, agents.get(step.agent), now)
+    if step.process_state == StepState.PROCESSING:
+        return _of_processing(step, now)
+    return Outlook(text=ENDINGS[StepState(step.process_state)])
+
+
+def _of_pending(step: StepLike, agent: AgentView | None, now: datetime) -> Outlook:
+    if agent and not agent.open:
+        return Outlook(text=f"waits: the gate of {step.agent} is shut ({agent.reason})")
+    if step.run_after and step.run_after > now:
+        return Outlook(text="retries", at=step.run_after, after=_failures(step, agent))
+    if step.run_after:
+        return Outlook(text="is about to be retried", after=_failures(step, agent))
+    return Outlook(text=f"waits for a scheduler and a free place at {step.agent}")
+
+
+def _of_processing(step: StepLike, now: datetime) -> Outlook:
+    if step.locked_by is None:
+        why = step.error_code or step.outcome or "no reply"
+        return Outlook(text=f"failed ({why}): the supervisor decides whether to retry")
+    if step.complete_by and step.complete_by > now:
+        return Outlook(text=f"{step.agent} is at work, its reply is due", at=step.complete_by)
+    return Outlook(text="no reply came in time: the supervisor decides whether to retry")
+
+
+def _failures(step: StepLike, agent: AgentView | None) -> str:
+    if agent is None:
+        return f", failure {step.failure_count}"
+    return f", failure {step.failure_count} of {agent.failure_threshold}"
+
+
+def telling_step(steps: Sequence[StepLike]) -> int | None:
+    """Return the index of the step that says where its task stands; None when all are done."""
+    for state in TELLING:
+        for index, step in enumerate(steps):
+            if step.process_state == state:
+                return index
+    return None
+
+
+def of_task(state: str, step: str, outlook: Outlook | None, others: int) -> Outlook:
+    """Return what happens next to a task, from its most telling step's name and outlook.
+
+    `others` is how many more of its steps are in error, at work or about to be.
+    """
+    if state == TaskState.PROCESSED:
+        return Outlook(text="Nothing more: every step is done")
+    if state == TaskState.UNDONE:
+        return Outlook(text="Nothing more: every effect was undone")
+    if outlook is None:
+        return Outlook(text="Its state is about to change")
+    more = f"; {others} more {'step is' if others == 1 else 'steps are'} under way" if others else ""
+    if state == TaskState.ERROR:
+        return Outlook(text=f"An operator must decide: the step “{step}” failed{more}")
+    return Outlook(text=f"“{step}” {outlook.text}", at=outlook.at, after=outlook.after + more)
+
+
+def done_names(steps: Collection[StepLike]) -> set[str]:
+    """Return the names of the steps that others need not wait for any more."""
+    return {step.name for step in steps if step.process_state in DONE_STEP_STATES}
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return "".join(f"“{name}”" for name in names) or "its turn"
+    return ", ".join(f"“{name}”" for name in names[:-1]) + f" and “{names[-1]}”"

@@ -1,0 +1,70 @@
+"""Short words for the engine's own verbs, so that tests say what they are about."""
+
+from uuid import uuid4
+
+from django.db import transaction
+
+from orchestration.messages import Reply
+from orchestration.models import Step, Task
+from orchestration.transitions import NewTask, claim, create, record
+
+
+def new_task(reference=None, *, workflow="greet", data=None, reply_to="", priority=0) -> Task:
+    with transaction.atomic():
+        (task,) = create(
+            [
+                NewTask(
+                    workflow=workflow,
+                    reference=reference or uuid4().hex,
+                    data={"name": "Ada"} if data is None else data,
+                    reply_to=reply_to,
+                    priority=priority,
+                )
+            ]
+        )
+    return task
+
+
+def claimed(by="scheduler-1", agent="greeter"):
+    """Claim for one agent; return the requests."""
+    return claim([agent], by).get(agent, [])
+
+
+def reply_to(request, outcome="done", **fields) -> Reply:
+    known = {
+        "step": request.step,
+        "task": request.task,
+        "attempt": request.attempt,
+        "outcome": outcome,
+        "result": {"id": "g1"} if outcome == "done" else {},
+        "code": "" if outcome == "done" else f"{outcome}_code",
+        "message": "" if outcome == "done" else f"it was {outcome}",
+        "tries": 1,
+        "started": 1.0,
+        "ended": 2.0,
+        "by": "agent-1",
+    }
+    return Reply(**{**known, **fields})
+
+
+def step_of(task, name="hello") -> Step:
+    return Step.objects.get(task=task, name=name)
+
+
+def states(task) -> dict[str, str]:
+    return dict(Step.objects.filter(task=task).values_list("name", "process_state"))
+
+
+def run_to_end(task) -> None:
+    """Answer "done" to every request until nothing is left to claim."""
+    while requests := claimed():
+        record([reply_to(request) for request in requests])
+    task.refresh_from_db()
+
+
+def in_error(task=None, outcome="rejected") -> Step:
+    """Return the first step of a task, in error."""
+    task = task or new_task()
+    (request,) = [request for request in claimed() if request.task == str(task.id)]
+    record([reply_to(request, outcome)])
+    return step_of(task)

@@ -1,0 +1,229 @@
+"""Recovery, leadership and doorbells, on a real Postgres and Redis."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import F
+
+from orchestration import conf, leader, queues
+from orchestration.leader import Leadership
+from orchestration.models import Alert, Attempt, Event, Lease, Policy, Step, Submission, Task
+from orchestration.models.fields import DatabaseNow
+from orchestration.supervisor import Watch, sweep
+from orchestration.transitions import record
+from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, step_of
+
+pytestmark = pytest.mark.django_db
+LEADER = Leadership(holder="supervisor-1", epoch=3)
+
+
+def half() -> float:
+    return 0.5
+
+
+def expire(task):
+    """Let a step's deadline pass."""
+    Step.objects.filter(task=task, process_state="processing").update(
+        complete_by=DatabaseNow() - timedelta(seconds=1)
+    )
+
+
+def due(task):
+    """Let a retry's wait pass."""
+    Step.objects.filter(task=task, run_after__isnull=False).update(run_after=DatabaseNow())
+
+
+def test_a_step_in_time_is_left_alone():
+    task = new_task()
+    claimed()
+    assert str(sweep(LEADER)) == ""
+    assert step_of(task).process_state == "processing"
+
+
+def test_an_expired_step_is_counted_and_tried_again_after_a_wait():
+    task = new_task()
+    (old,) = claimed()
+    expire(task)
+    assert str(sweep(LEADER, half)) == "1 retried"
+    step = step_of(task)
+    assert (step.process_state, step.locked_by, step.complete_by) == ("pending", None, None)
+    assert (step.failure_count, step.outcome) == (1, "expired")
+    attempt = Attempt.objects.get(step=step)
+    assert (attempt.outcome, attempt.scheduler, attempt.number) == ("expired", "scheduler-1", 1)
+    assert claimed() == []  # it waits its time
+    due(task)
+    assert str(sweep(LEADER)) == "1 woken"
+    (new,) = claimed()
+    assert (new.attempt, new.key) == (2, old.key)
+
+
+@pytest.mark.parametrize("outcome", ["transient", "unknown"])
+def test_a_failed_step_is_counted_once_with_its_own_reason(outcome):
+    task = new_task()
+    (request,) = claimed()
+    record([reply_to(request, outcome)])
+    assert str(sweep(LEADER)) == "1 retried"
+    assert str(sweep(LEADER)) == ""
+    step = step_of(task)
+    assert (step.failure_count, step.outcome) == (1, outcome)
+    assert step.error_code == f"{outcome}_code"
+    assert Attempt.objects.filter(step=step).count() == 1
+    event = Event.objects.get(step=step)
+    assert event.actor == "supervisor-1 (epoch 3)"
+    assert event.reason.startswith(f"failure 1 ({outcome}_code): again in ")
+
+
+def test_past_the_threshold_it_is_an_error_and_an_alert():
+    Policy.objects.filter(agent="greeter").update(failure_threshold=3)
+    task = new_task()
+    for _ in range(3):
+        claimed()
+        expire(task)
+        sweep(LEADER)
+        due(task)
+        sweep(LEADER)
+    step = step_of(task)
+    task.refresh_from_db()
+    assert (step.process_state, step.failure_count, task.state) == ("error", 3, "error")
+    assert "(failed 3 times)" in step.error_message
+    assert Alert.objects.get(closed_at=None).id == step.alert_id
+    assert Attempt.objects.filter(step=step).count() == 3
+
+
+def test_the_wait_doubles_up_to_the_cap():
+    Policy.objects.filter(agent="greeter").update(backoff=2, backoff_cap=5, failure_threshold=9)
+    task = new_task()
+    waits = []
+    for _ in range(4):
+        claimed()
+        expire(task)
+        sweep(LEADER, lambda: 1.0)
+        step = Step.objects.annotate(wait=F("run_after") - DatabaseNow()).get(id=step_of(task).id)
+        waits.append(step.wait.total_seconds())
+        due(task)
+        sweep(LEADER)
+    assert waits == pytest.approx([2, 4, 5, 5], abs=0.2)
+
+
+def test_many_failures_are_taken_in_batches(monkeypatch):
+    monkeypatch.setattr(conf, "BATCH", 3)
+    tasks = [new_task() for _ in range(8)]
+    while claimed():
+        pass
+    for task in tasks:
+        expire(task)
+    assert str(sweep(LEADER)) == "8 retried"
+
+
+def test_a_late_reply_after_the_retry_was_decided_is_refused():
+    task = new_task()
+    (request,) = claimed()
+    expire(task)
+    sweep(LEADER)
+    assert record([reply_to(request)]).accepted == 0
+    assert step_of(task).process_state == "pending"
+
+
+def test_an_overdue_task_is_said_once_and_goes_on():
+    task = new_task()
+    Task.objects.filter(id=task.id).update(complete_by=DatabaseNow())
+    assert str(sweep(LEADER)) == "1 overdue"
+    assert str(sweep(LEADER)) == ""
+    alert = Alert.objects.get(closed_at=None)
+    assert alert.fingerprint == "overdue/greet"
+    run_to_end(task)
+    assert task.state == "processed"
+    sweep(LEADER)
+    alert.refresh_from_db()
+    assert alert.closed_at is not None
+
+
+class TestDoorbells:
+    def rings(self, name):
+        return bool(queues.connection().exists(queues.flag(name)))
+
+    def test_it_rings_for_what_is_due_and_unserved(self):
+        new_task()
+        Submission.objects.create(workflow="greet", reference="1", data={"name": "Ada"})
+        Submission.objects.update(created_at=DatabaseNow() - timedelta(seconds=5))
+        sweep(LEADER)
+        assert self.rings(queues.SCHEDULER)
+        assert self.rings(queues.SUBMISSION)
+
+    def test_it_rings_for_nothing_else(self):
+        task = new_task()
+        run_to_end(task)
+        in_error()
+        sweep(LEADER)
+        assert not self.rings(queues.SCHEDULER)
+        assert not self.rings(queues.SUBMISSION)
+
+    def test_a_doorbell_that_rings_is_not_rung_twice(self):
+        queues.ring(queues.SCHEDULER)
+        queues.ring(queues.SCHEDULER)
+        assert len(queues.queue(queues.SCHEDULER)) == 1
+        queues.answer(queues.SCHEDULER)
+        queues.ring(queues.SCHEDULER)
+        assert len(queues.queue(queues.SCHEDULER)) == 2
+
+
+class TestLeadership:
+    def test_one_leads_and_stays(self):
+        first = leader.acquire("a")
+        assert first is not None
+        assert leader.acquire("b") is None
+        again = leader.acquire("a")
+        assert again is not None
+        assert again.epoch == first.epoch
+
+    def test_when_the_lease_runs_out_another_takes_over_in_a_new_epoch(self):
+        first = leader.acquire("a")
+        Lease.objects.update(expires_at=DatabaseNow())
+        second = leader.acquire("b")
+        assert first is not None
+        assert second is not None
+        assert second.epoch == first.epoch + 1
+        assert leader.acquire("a") is None
+
+    def test_who_resigns_need_not_be_waited_for(self):
+        leader.acquire("a")
+        leader.resign("b")  # not the holder: no effect
+        assert leader.acquire("b") is None
+        leader.resign("a")
+        assert leader.acquire("b") is not None
+
+    def test_a_supervisor_that_does_not_lead_does_not_sweep(self):
+        task = new_task()
+        claimed()
+        expire(task)
+        leader.acquire("somebody else")
+        watch = Watch("me")
+        assert watch.step(0.0) == conf.LEASE / 3
+        assert step_of(task).process_state == "processing"
+        Lease.objects.update(expires_at=DatabaseNow())
+        watch.step(1.0)
+        assert step_of(task).process_state == "pending"
+
+    def test_it_sweeps_at_the_interval_set_in_the_admin(self):
+        from orchestration.models import SupervisorPolicy
+
+        SupervisorPolicy.objects.update(interval=30)
+        watch = Watch("me")
+        watch.step(0.0)
+        task = new_task()
+        claimed()
+        expire(task)
+        assert watch.step(2.0) == conf.LEASE / 3  # renews the lease, no sweep yet
+        assert step_of(task).process_state == "processing"
+        SupervisorPolicy.objects.update(interval=1)
+        watch.step(4.0)  # a shorter interval holds from now on
+        watch.step(5.0)
+        assert step_of(task).process_state == "pending"
+
+    def test_two_that_both_think_they_lead_count_once(self):
+        task = new_task()
+        claimed()
+        expire(task)
+        sweep(LEADER)
+        sweep(Leadership(holder="supervisor-2", epoch=4))
+        assert step_of(task).failure_count == 1

@@ -1,0 +1,163 @@
+"""What arrives on Redis may be anything: refused with words, nothing changed, worker alive."""
+
+import logging
+
+import pytest
+from rq.job import Job
+from rq.serializers import DefaultSerializer
+
+from orchestration import jobs, queues, workers
+from orchestration.models import Step, Task
+from tests.engine import claimed, new_task, reply_to, states
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def serve(name):
+    """Run the worker of a queue until it is empty."""
+    connection = queues.worker_connection()
+    try:
+        worker = workers.Worker(queues.queue(name, connection))
+        worker.work(burst=True, logging_level="WARNING")
+    finally:
+        connection.close()
+
+
+def snapshot():
+    return sorted(Step.objects.values_list("id", "process_state", "attempt", "failure_count"))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("os.system", ["touch /tmp/never"]),
+        ("orchestration.jobs.call_agent", ["greeter"]),  # right function, wrong queue
+        ("orchestration.jobs.schedule", ["unexpected"]),  # right function, other arguments
+        ("subprocess.run", []),
+        ("nothing.at.all", []),
+    ],
+)
+def test_a_job_off_the_allow_list_is_refused(caplog, function, arguments):
+    new_task()
+    before = snapshot()
+    queue = queues.queue(queues.SCHEDULER)
+    queue.enqueue_call(function, args=arguments)
+    serve(queues.SCHEDULER)
+    assert snapshot() == before
+    assert f"only orchestration.jobs.schedule runs here, not {function}" in caplog.text
+    assert len(queue) == 0
+    queues.ring(queues.SCHEDULER)
+    serve(queues.SCHEDULER)  # the worker is alive, and does its work
+    assert snapshot() != before
+
+
+def test_a_pickled_job_is_never_unpickled(caplog, tmp_path):
+    trap = tmp_path / "opened"
+
+    class Bomb:
+        def __reduce__(self):
+            return (open, (str(trap), "w"))
+
+    queue = queues.queue(queues.SCHEDULER)
+    job = Job.create("x", connection=queues.connection(), serializer=DefaultSerializer, id="bomb")
+    job.data = DefaultSerializer.dumps(("os.getcwd", None, (Bomb(),), {}))
+    job.origin = queue.name
+    job.save()
+    queues.connection().rpush(queue.key, job.id)
+    serve(queues.SCHEDULER)
+    assert not trap.exists()
+    assert "job bomb on queue scheduler was refused" in caplog.text
+
+
+def test_a_job_without_its_data_is_passed_over():
+    queue = queues.queue(queues.SCHEDULER)
+    queues.connection().rpush(queue.key, "nothing", b"\xff\xfe")
+    task = new_task()
+    queues.ring(queues.SCHEDULER)
+    serve(queues.SCHEDULER)
+    assert len(queue) == 0
+    assert states(task)["hello"] == "processing"
+
+
+GARBAGE = [b"", b"\x80\x04pickle", b"{}", b"[" * 9000, b'{"step": 1}', b"null"]
+
+
+def test_malformed_replies_are_refused_and_good_ones_recorded(caplog):
+    task = new_task()
+    (request,) = claimed()
+    queues.push(queues.REPLIES, [*GARBAGE, reply_to(request).dump(), *GARBAGE])
+    queues.ring(queues.SCHEDULER)
+    serve(queues.SCHEDULER)
+    assert states(task)["hello"] == "processed"
+    refused = [record for record in caplog.records if "malformed reply" in record.message]
+    assert len(refused) == 2 * len(GARBAGE)
+
+
+def test_a_reply_that_cannot_be_stored_does_not_hold_up_the_others(caplog):
+    good, bad = new_task(), new_task()
+    replies = [
+        reply_to(request, started=1e300 if request.task == str(bad.id) else 1.0)
+        for request in claimed()
+    ]
+    queues.push(queues.REPLIES, [reply.dump() for reply in replies])
+    queues.ring(queues.SCHEDULER)
+    serve(queues.SCHEDULER)
+    assert states(good)["hello"] == "processed"
+    assert states(bad)["hello"] == "processing"  # it expires, and is tried again
+    assert "cannot be stored" in caplog.text
+
+
+def test_malformed_requests_are_refused(caplog):
+    queues.push(queues.requests_of("greeter"), GARBAGE)
+    queues.ring("greeter")
+    serve("greeter")
+    jobs.close_runtimes()
+    assert caplog.text.count("a malformed request to greeter was refused") == len(GARBAGE)
+    assert not queues.pop(queues.REPLIES, 10)
+
+
+def test_a_doorbell_whose_work_fails_leaves_the_worker_alive(caplog, monkeypatch):
+    monkeypatch.setattr(jobs, "schedule", lambda: 1 / 0)
+    queues.ring(queues.SCHEDULER)
+    serve(queues.SCHEDULER)
+    assert "ZeroDivisionError" in caplog.text
+    monkeypatch.undo()
+    task = new_task()
+    queues.answer(queues.SCHEDULER)
+    queues.ring(queues.SCHEDULER)
+    serve(queues.SCHEDULER)
+    assert states(task)["hello"] == "processing"
+
+
+def test_jobs_leave_nothing_behind_in_redis():
+    new_task()
+    queues.ring(queues.SCHEDULER)
+    serve(queues.SCHEDULER)
+    jobs_left = queues.connection().keys("rq:job:*")
+    origins = [queues.connection().hget(key, "origin") for key in jobs_left]
+    assert origins == [b"greeter"]  # the doorbell it rang; its own is gone
+    assert queues.connection().llen("rq:queue:scheduler") == 0
+
+
+def test_with_the_database_away_replies_are_kept(monkeypatch, caplog):
+    from django.db import OperationalError
+
+    from orchestration import scheduler
+
+    caplog.set_level(logging.INFO)
+    task = new_task()
+    (request,) = claimed()
+    queues.push(queues.REPLIES, [reply_to(request).dump()])
+
+    def away(*_, **__):
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(scheduler, "turn", away)
+    queues.ring(queues.SCHEDULER)
+    serve(queues.SCHEDULER)
+    monkeypatch.undo()
+    assert "the server closed the connection" in caplog.text
+    queues.ring(queues.SCHEDULER)
+    serve(queues.SCHEDULER)
+    assert states(task)["hello"] == "processed"
+    assert Task.objects.get(id=task.id).state == "processing"
