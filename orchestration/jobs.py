@@ -21,18 +21,14 @@ def take_submissions() -> None:
 def schedule() -> None:
     """Answer the schedulers' queue: record replies and dispatch until there is nothing to do."""
     queues.answer(queues.SCHEDULER)
-    everywhere = True
-    while True:
-        raw = queues.pop(queues.REPLIES, conf.BATCH)
-        if not raw and not everywhere:
-            return
+    look_at = set(registry.agents)
+    while (raw := queues.pop(queues.REPLIES, conf.BATCH)) or look_at:
         try:
-            scheduler.turn(instance.name(), raw, look_everywhere=everywhere)
+            look_at = scheduler.turn(instance.name(), raw, look_at)
         except DATABASE_AWAY:
             if raw:  # nothing was recorded: keep the replies for whoever comes next
                 queues.push(queues.REPLIES, raw)
             raise
-        everywhere = False
 
 
 def call_agent(agent: str) -> None:

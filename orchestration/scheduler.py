@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from django.db import DataError, IntegrityError, transaction
 
-from . import queues, registry
+from . import conf, queues
 from .messages import Malformed, Reply, Request
 from .transitions import Recorded, claim, record
 
@@ -17,36 +17,36 @@ logger = logging.getLogger(__name__)
 UNSTORABLE = (DataError, IntegrityError)
 
 
-def turn(by: str, raw_replies: Sequence[bytes], *, look_everywhere: bool) -> int:
-    """Record `raw_replies`, then claim for the agents they touched, or for all; return steps moved.
+def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> set[str]:
+    """Record `raw_replies`, then claim for the agents they touched and those in `look_at`.
 
-    The requests go out after the commit: what is never sent expires, and is tried again.
+    Returns the agents for which a whole batch was claimed: there may be more. The requests go out
+    after the commit: what is never sent expires, and is tried again.
     """
     replies = [reply for raw in raw_replies if (reply := _parse(raw))]
     try:
-        recorded, claimed = _record_and_claim(by, replies, look_everywhere=look_everywhere)
+        recorded, claimed = _record_and_claim(by, replies, look_at)
     except UNSTORABLE as error:
         if len(replies) == 1:
             logger.error("a reply that cannot be stored was refused: %s", str(error).strip())
-            return 0
+            return set(look_at)
         # one of them spoils the batch: take them one by one, so that only that one is lost
-        return sum(turn(by, [raw], look_everywhere=look_everywhere) for raw in raw_replies)
+        return set().union(*(turn(by, [raw], look_at) for raw in raw_replies))
     for reply, refusal in recorded.refused:
         logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
     for agent, requests in claimed.items():
         send(agent, requests)
     for application in sorted(recorded.applications):
         queues.try_to_ring(queues.STATUS_PREFIX + application)
-    return recorded.accepted + sum(len(requests) for requests in claimed.values())
+    return {agent for agent, requests in claimed.items() if len(requests) >= conf.BATCH}
 
 
 @transaction.atomic
 def _record_and_claim(
-    by: str, replies: Sequence[Reply], *, look_everywhere: bool
+    by: str, replies: Sequence[Reply], look_at: Collection[str]
 ) -> tuple[Recorded, dict[str, list[Request]]]:
     recorded = record(replies) if replies else Recorded()
-    agents: Collection[str] = registry.agents if look_everywhere else recorded.agents
-    return recorded, claim(agents, by) if agents else {}
+    return recorded, claim(recorded.agents.union(look_at), by)
 
 
 def send(agent: str, requests: Sequence[Request]) -> None:

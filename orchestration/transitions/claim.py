@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from .. import sql
+from .. import conf, sql
 from ..gate import free_places
 from ..messages import Request
 from ..models import Gate, Policy, Step
@@ -55,11 +55,13 @@ class Pending:
 
 @transaction.atomic
 def claim(agents: Collection[str], by: str) -> dict[str, list[Request]]:
-    """Claim what each of `agents` has room for; return the requests to send, by agent.
+    """Claim what each of `agents` has room for, a batch at most; return the requests, by agent.
 
     `by` is the claiming instance (LockedBy). The requests are to be sent after the commit; any
     that is lost on the way expires at its complete-by time and is tried again.
     """
+    if not agents:
+        return {}
     claimed: dict[str, list[Request]] = {}
     started: set[Any] = set()
     gates = Gate.objects.select_for_update(no_key=True).order_by("agent")
@@ -72,7 +74,8 @@ def claim(agents: Collection[str], by: str) -> dict[str, list[Request]]:
         if agent not in policies:
             continue
         policy = policies[agent]
-        steps = _lock_pending(agent, free_places(policy.window, in_flight))
+        free = free_places(policy.window, in_flight)
+        steps = _lock_pending(agent, min(free, conf.BATCH))
         if steps:
             claimed[agent] = _process(steps, policy, by)
             started.update(step.task for step in steps if step.attempt == 0)

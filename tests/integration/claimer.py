@@ -1,0 +1,24 @@
+"""One scheduler of several: claims until nothing is left, and prints what it was given."""
+
+import os
+import sys
+
+import django
+
+
+def main(by: str, how: str) -> None:
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+    django.setup()
+    from django.db.models import QuerySet
+
+    from orchestration.transitions import claim
+
+    if how == "without-locks":
+        QuerySet.select_for_update = lambda self, **_: self
+    sys.stdin.readline()  # start together
+    while requests := claim(["greeter"], by).get("greeter"):
+        print("\n".join(str(request.step) for request in requests), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
