@@ -25,7 +25,7 @@ CATALOGUE = (
          "at its best as pour-over, with water just off the boil and nothing in it."),
     Item("coffee-huila", "Coffee", "Huila, Honey Process", 1280,
          "Red apple, caramel, long finish. 250 g.",
-         "Dried with some of the fruit still on the bean, which gives this Colombian its sweet side. "
+         "Dried with some of the fruit still on the bean, and sweet because of it. "
          "A coffee for the afternoon, and for people who say they need sugar."),
     Item("coffee-espresso", "Coffee", "Corner Espresso", 1090,
          "Dark chocolate, toasted almond. 250 g.",

@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from .cards import Card
+from .countries import COUNTRIES
 
 
 class Product(models.Model):
@@ -43,6 +44,11 @@ class Product(models.Model):
     def get_absolute_url(self) -> str:
         """Return the address of its page."""
         return reverse("shop:product", args=[self.slug])
+
+    @property
+    def picture_path(self) -> str:
+        """Where its picture is, below the static files."""
+        return f"products/{self.picture}.svg"
 
 
 class Placement(models.Model):
@@ -121,6 +127,11 @@ class Order(models.Model):
     def get_absolute_url(self) -> str:
         """Return the address of its page; without a signed link it shows no personal data."""
         return reverse("shop:order", args=[self.id])
+
+    @property
+    def country_name(self) -> str:
+        """The country it goes to, in words."""
+        return COUNTRIES.get(self.country, self.country)
 
 
 class OrderLine(models.Model):

@@ -1,6 +1,18 @@
 """The shop's addresses."""
 
-from django.urls import URLPattern
+from django.urls import path
+
+from .views import cart, checkout, order, products
 
 app_name = "shop"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("", products.index, name="index"),
+    path("products/<slug:slug>/", products.product, name="product"),
+    path("cart/", cart.show, name="cart"),
+    path("cart/add/", cart.add, name="cart_add"),
+    path("cart/change/", cart.change, name="cart_change"),
+    path("checkout/", checkout.checkout, name="checkout"),
+    path("orders/find/", order.find, name="find"),
+    path("orders/<uuid:order_id>/", order.order, name="order"),
+    path("orders/<uuid:order_id>/status/", order.status, name="order_status"),
+]

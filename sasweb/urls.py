@@ -31,6 +31,7 @@ def superusers_only(view: View) -> View:
 # django-rq's JSON and metrics addresses are left out: they are open to any member of staff
 queue_pages = (get_admin_urlpatterns(view_wrapper=superusers_only), "django_rq")
 
+handler500 = "orders.views.failure.server_error"
 urlpatterns = [
     path("", include("orders.urls")),
     path("ops/", include("orchestration.urls")),

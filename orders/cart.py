@@ -1,0 +1,126 @@
+"""The cart: product ids and quantities in the session, and an id that changes with every change.
+
+The id becomes the order's id when the cart is checked out. So two tabs with the same cart place the
+same order, and a tab with an older cart is found out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.contrib.sessions.backends.base import SessionBase
+
+from .message import MOST_LINES, MOST_PER_LINE, Line, fingerprint
+from .models import Product
+
+KEY = "cart"
+
+
+class BadQuantity(ValueError):  # noqa: N818 - its text is an answer to a customer, not an error
+    """A quantity that cannot be ordered; its text tells the customer why."""
+
+
+def read_quantity(text: str, *, least: int = 1) -> int:
+    """Return the quantity a customer typed; raise `BadQuantity` for anything but `least` to 99."""
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 4:
+        raise BadQuantity(f"Please enter a quantity from {least} to {MOST_PER_LINE}.")
+    quantity = int(text)
+    if quantity > MOST_PER_LINE:
+        raise BadQuantity(f"You can order at most {MOST_PER_LINE} of one product.")
+    if quantity < least:
+        raise BadQuantity(f"Please enter a quantity from {least} to {MOST_PER_LINE}.")
+    return quantity
+
+
+class Cart:
+    """The cart of one session."""
+
+    def __init__(self, session: SessionBase) -> None:
+        self._session = session
+        kept = session.get(KEY)
+        self._kept: Mapping[str, Any] = kept if isinstance(kept, dict) else {}
+        self.quantities: dict[str, int] = dict(self._kept.get("quantities", {}))
+
+    @property
+    def id(self) -> UUID | None:
+        """The id of the cart as it is; None while it is empty."""
+        return UUID(self._kept["id"]) if self.quantities else None
+
+    @property
+    def count(self) -> int:
+        """How many pieces are in it."""
+        return sum(self.quantities.values())
+
+    def add(self, sku: str, quantity: int) -> None:
+        """Put more of a product in; raise `BadQuantity` if that is too much."""
+        wanted = self.quantities.get(sku, 0) + quantity
+        if wanted > MOST_PER_LINE:
+            raise BadQuantity(f"You can order at most {MOST_PER_LINE} of one product.")
+        if sku not in self.quantities and len(self.quantities) >= MOST_LINES:
+            raise BadQuantity(f"An order can have at most {MOST_LINES} different products.")
+        self.change(sku, wanted)
+
+    def change(self, sku: str, quantity: int) -> None:
+        """Set how many of a product are in it; 0 takes it out."""
+        if quantity:
+            self.quantities[sku] = quantity
+        else:
+            self.quantities.pop(sku, None)
+        self._kept = {"id": str(uuid4()), "quantities": self.quantities}
+        self._session[KEY] = self._kept
+
+    def clear(self) -> None:
+        """Empty it."""
+        self.quantities = {}
+        self._session.pop(KEY, None)
+
+
+@dataclass(frozen=True)
+class PricedLine:
+    """A line of a cart with its product as it is today."""
+
+    product: Product
+    quantity: int
+
+    @property
+    def price(self) -> int:
+        """What the line costs, in minor units."""
+        return self.product.price * self.quantity
+
+    def as_line(self) -> Line:
+        """Return the line as it goes into an order."""
+        product = self.product
+        return Line(
+            sku=product.sku,
+            name=product.name,
+            unit_price=product.price,
+            quantity=self.quantity,
+        )
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A cart at today's prices; products that are not sold any more are left out."""
+
+    lines: tuple[PricedLine, ...]
+
+    @property
+    def total(self) -> int:
+        """What it all costs, in minor units."""
+        return sum(line.price for line in self.lines)
+
+    @property
+    def fingerprint(self) -> str:
+        """Identify what is bought, and at which prices."""
+        rows = [[line.product.sku, line.quantity, line.product.price] for line in self.lines]
+        return fingerprint(sorted(rows))
+
+
+def price(cart: Cart) -> Priced:
+    """Look up what is in the cart (one query, none for an empty one)."""
+    if not cart.quantities:
+        return Priced(())
+    products = Product.objects.filter(sku__in=cart.quantities, active=True)
+    return Priced(tuple(PricedLine(one, cart.quantities[one.sku]) for one in products))

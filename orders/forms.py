@@ -1,0 +1,95 @@
+"""What customers fill in."""
+
+from typing import Any
+
+from django import forms
+
+from .cards import Card
+from .countries import COUNTRIES
+from .message import LONGEST, Address
+
+ADDRESS = ("name", "street", "postcode", "city", "country")
+
+
+def _text(name: str, label: str, autocomplete: str, missing: str) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        max_length=LONGEST[name],
+        widget=forms.TextInput(attrs={"autocomplete": autocomplete}),
+        error_messages={"required": missing},
+    )
+
+
+class CustomerForm(forms.Form):
+    """A form whose fields say themselves what is wrong with them, to eyes and screen readers."""
+
+    use_required_attribute = False  # our own messages, and all of them at once
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("label_suffix", "")
+        super().__init__(*args, **kwargs)
+
+
+class CheckoutForm(CustomerForm):
+    """Where the order goes, and how it is paid."""
+
+    name = _text("name", "Your name", "name", "Please tell us your name.")
+    email = forms.EmailField(
+        label="E-mail",
+        max_length=LONGEST["email"],
+        help_text="For the confirmation, and to look your order up.",
+        widget=forms.EmailInput(attrs={"autocomplete": "email"}),
+        error_messages={
+            "required": "Please tell us your e-mail address.",
+            "invalid": "This is not an e-mail address: it needs a form like name@example.org.",
+        },
+    )
+    street = _text("street", "Street and number", "street-address", "Please tell us the street.")
+    postcode = _text("postcode", "Postcode", "postal-code", "Please tell us the postcode.")
+    city = _text("city", "Town", "address-level2", "Please tell us the town.")
+    country = forms.ChoiceField(
+        label="Country",
+        choices=list(COUNTRIES.items()),
+        initial="DE",
+        widget=forms.Select(attrs={"autocomplete": "country"}),
+        error_messages={"invalid_choice": "We do not deliver there."},
+    )
+    payment_method = forms.ChoiceField(
+        label="Card",
+        choices=Card.choices,
+        initial=Card.VISA,
+        widget=forms.RadioSelect,
+        error_messages={
+            "required": "Please choose a card.",
+            "invalid_choice": "Please choose one of these cards.",
+        },
+    )
+
+    def address(self) -> Address:
+        """Return the address of a valid form."""
+        return Address(**{name: self.cleaned_data[name] for name in ADDRESS})
+
+
+class FindForm(CustomerForm):
+    """What a customer knows of an order."""
+
+    number = forms.CharField(
+        label="Order number",
+        max_length=30,
+        help_text="As in the confirmation: 7KQ4M-9XD2P",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        error_messages={"required": "Please enter the order number."},
+    )
+    email = forms.EmailField(
+        label="E-mail",
+        max_length=LONGEST["email"],
+        help_text="The one you gave with the order.",
+        widget=forms.EmailInput(attrs={"autocomplete": "email"}),
+        error_messages={"required": "Please enter the e-mail address."},
+    )
+
+    def clean_number(self) -> str:
+        """Return the number as we write it: misread letters put right, with its hyphen."""
+        typed = "".join(self.cleaned_data["number"].upper().split()).replace("-", "")
+        letters = typed.replace("O", "0").replace("I", "1").replace("L", "1")
+        return f"{letters[:5]}-{letters[5:]}"

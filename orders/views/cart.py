@@ -1,0 +1,83 @@
+"""The cart's page and its changes: partials for htmx, redirects for everybody else."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+from django_htmx.middleware import HtmxDetails
+
+from orders.cart import BadQuantity, Cart, price, read_quantity
+from orders.message import MOST_PER_LINE
+from orders.models import Product
+
+
+class Request(HttpRequest):
+    """What django-htmx's middleware makes of a request."""
+
+    htmx: HtmxDetails
+
+
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """Show the cart."""
+    return render(request, "shop/cart.html", _context(request))
+
+
+@require_POST
+@vary_on_headers("HX-Request")
+def add(request: Request) -> HttpResponse:
+    """Put a product into the cart, and stay on the page."""
+    sku = request.POST.get("sku", "")
+    product = Product.objects.filter(sku=sku[:100].replace("\0", ""), active=True).first()
+    if product is None:
+        return _stay(request, "We do not sell this product (any more).", failed=True)
+    try:
+        Cart(request.session).add(product.sku, read_quantity(request.POST.get("quantity", "1")))
+    except BadQuantity as problem:
+        return _stay(request, str(problem), failed=True)
+    return _stay(request, f"{product.name} is in your cart.")
+
+
+@require_POST
+@vary_on_headers("HX-Request")
+def change(request: Request) -> HttpResponse:
+    """Set how many of a product are in the cart; 0, or the Remove button, takes it out."""
+    cart, sku = Cart(request.session), request.POST.get("sku", "")
+    problem = ""
+    if sku not in cart.quantities:
+        problem = "This product is not in your cart (any more)."
+    elif "remove" in request.POST:
+        cart.change(sku, 0)
+    else:
+        try:
+            cart.change(sku, read_quantity(request.POST.get("quantity", ""), least=0))
+        except BadQuantity as refused:
+            problem = str(refused)
+    if request.htmx:
+        context = {**_context(request), "problem": problem, "problem_sku": sku}
+        return render(request, "shop/_cart.html", context, status=422 if problem else 200)
+    if problem:
+        messages.error(request, problem)
+    return _see_other(reverse("shop:cart"))
+
+
+def _context(request: HttpRequest) -> dict[str, object]:
+    cart = Cart(request.session)
+    return {"cart": price(cart), "most": MOST_PER_LINE}
+
+
+def _stay(request: Request, text: str, *, failed: bool = False) -> HttpResponse:
+    if request.htmx:
+        context = {"text": text, "failed": failed}
+        return render(request, "shop/_added.html", context, status=422 if failed else 200)
+    messages.add_message(request, messages.ERROR if failed else messages.SUCCESS, text)
+    back = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(back, allowed_hosts=None) and back.startswith("/")
+    return _see_other(back if safe else reverse("shop:cart"))
+
+
+def _see_other(address: str) -> HttpResponse:
+    return HttpResponseRedirect(address, status=303)

@@ -1,0 +1,115 @@
+"""The checkout: one page, one form, one order."""
+
+from http import HTTPStatus
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from orders import access, placing
+from orders.cart import Cart, Priced, price
+from orders.checkout import BadToken, Token, read_token
+from orders.forms import CheckoutForm
+from orders.message import Address, Mail, Message
+
+from . import failure
+from . import order as order_page
+
+CHANGED = (
+    "Your cart or a price has changed since you opened this page. Please check your order below "
+    "and send it again. Nothing was ordered."
+)
+ORDERED_BEFORE = (
+    "You have placed this order already, with other details. It stands as it was placed; nothing "
+    "was changed or ordered again."
+)
+
+
+@never_cache  # going back must not show a cart that was ordered
+@sensitive_post_parameters()
+@require_http_methods(["GET", "HEAD", "POST"])
+def checkout(request: HttpRequest) -> HttpResponse:
+    """Show the form, or place the order and go to its page at once (303)."""
+    # the cart comes before the question whether it was placed: whoever empties it placed it first
+    cart = Cart(request.session)
+    if request.method == "POST":
+        return _place(request, cart)
+    if cart.id is None:
+        return redirect("shop:cart")
+    return _show(request, cart, price(cart), CheckoutForm(initial=_known(request)))
+
+
+def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
+    form = CheckoutForm(request.POST)
+    try:
+        token = read_token(request.POST.get("token", ""))
+    except BadToken as problem:
+        return _show(request, cart, price(cart), form, str(problem))
+    content = token.agreed(form.cleaned_data) if form.is_valid() else ""
+    before = placing.placed(token.order)
+    if before is not None:
+        return _again(request, token.order, same=before == content)
+    priced = price(cart)
+    if cart.id is None or token != Token.offer(cart.id, priced):
+        return _show(request, cart, priced, form, CHANGED)
+    if not form.is_valid():
+        return _show(request, cart, priced, form)
+    message = _message(token, priced, form, request)
+    try:
+        # from here on it may be ordered: a failure must not claim otherwise
+        failure.may_be_ordered(request)
+        placing.place(message, content)
+    except placing.OtherContent:
+        return _again(request, token.order, same=False)
+    cart.clear()
+    return _again(request, token.order, same=True)
+
+
+def _again(request: HttpRequest, order: UUID, *, same: bool) -> HttpResponse:
+    """Go to the order that was placed; with other content, show it with a notice (409)."""
+    if same:
+        access.remember(request, order)
+        return HttpResponseRedirect(access.link(order), status=HTTPStatus.SEE_OTHER)
+    return order_page.show(request, order, notice=ORDERED_BEFORE, status=HTTPStatus.CONFLICT)
+
+
+def _show(
+    request: HttpRequest, cart: Cart, priced: Priced, form: CheckoutForm, problem: str = ""
+) -> HttpResponse:
+    """Show the form with a fresh token; 422 where it was sent and something is wrong with it."""
+    context = {
+        "form": form,
+        "cart": priced,
+        "problem": problem,
+        "token": Token.offer(cart.id, priced).sign() if cart.id and priced.lines else "",
+    }
+    wrong = problem or form.errors
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK
+    return render(request, "shop/checkout.html", context, status=status)
+
+
+def _message(token: Token, priced: Priced, form: CheckoutForm, request: HttpRequest) -> Message:
+    address: Address = form.address()
+    currency = priced.lines[0].product.currency
+    mail: Mail = placing.confirmation(token.order, address.name, token.total, currency)
+    return Message(
+        order=token.order,
+        email=form.cleaned_data["email"],
+        address=address,
+        payment_method=form.cleaned_data["payment_method"],
+        currency=currency,
+        total=token.total,
+        lines=[line.as_line() for line in priced.lines],
+        confirmation=mail,
+        customer=request.user.pk,
+    )
+
+
+def _known(request: HttpRequest) -> dict[str, str]:
+    """Return what we know of a customer who is logged in."""
+    if not request.user.is_authenticated:
+        return {}
+    return {"name": request.user.get_full_name(), "email": request.user.email}

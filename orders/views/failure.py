@@ -1,0 +1,40 @@
+"""What customers see when we fail: the truth, and what to do."""
+
+import logging
+import sys
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+
+logger = logging.getLogger(__name__)
+RETRY_AFTER = 30  # seconds
+
+NOTHING_ORDERED = "Nothing was ordered and nothing was charged."
+PERHAPS_ORDERED = (
+    "We cannot tell at the moment whether your order reached us. Go back and send it again: "
+    "the same order is never placed twice."
+)
+
+
+def may_be_ordered(request: HttpRequest) -> None:
+    """Note that an order is on its way to the database, whatever happens next."""
+    request.META["shop.may_be_ordered"] = True
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer for an exception: 503 where the database is away, otherwise 500. Uses neither."""
+    error = sys.exc_info()[1]
+    away = isinstance(error, OperationalError | InterfaceError)
+    perhaps = request.META.get("shop.may_be_ordered", False)
+    text = render_to_string(
+        "503.html" if away else "500.html",
+        {
+            "ordered": PERHAPS_ORDERED if perhaps else NOTHING_ORDERED,
+            "sent": request.method == "POST",
+        },
+    )
+    if not away:
+        return HttpResponse(text, status=500)
+    logger.error("%s %s: the database is away: %s", request.method, request.path, error)
+    return HttpResponse(text, status=503, headers={"Retry-After": str(RETRY_AFTER)})

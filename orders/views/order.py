@@ -1,0 +1,98 @@
+"""An order's own page, live until it has ended; and the way to it for those who lost the link."""
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from orchestration import api
+from orders import access
+from orders.forms import FindForm
+from orders.message import order_number
+from orders.models import Order, Placement
+from orders.tracking import track
+from orders.workflow import WORKFLOW
+
+NOT_FOUND = (
+    "We found no order with this number and e-mail address. Please compare both with the "
+    "confirmation; a new order can take a few seconds to appear here."
+)
+
+
+@never_cache
+@require_safe
+def order(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Show an order: the thank-you page, and where it stands."""
+    return show(request, order_id)
+
+
+@never_cache
+@require_safe
+@vary_on_headers("HX-Request")
+def status(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Return the live part of an order's page, or 204 while it is as the browser has it."""
+    context = _context(request, order_id)
+    if request.GET.get("v") == context["version"]:
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)
+    return render(request, "shop/_status.html", context)
+
+
+def show(
+    request: HttpRequest, order_id: UUID, *, notice: str = "", status: int = HTTPStatus.OK
+) -> HttpResponse:
+    """Show an order's page with a notice, and under another status."""
+    context = {**_context(request, order_id), "notice": notice}
+    return render(request, "shop/order.html", context, status=status)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def find(request: HttpRequest) -> HttpResponse:
+    """Lead to an order by number and e-mail; a wrong one of the two gets the same answer."""
+    if request.method != "POST":
+        return render(request, "shop/find.html", {"form": FindForm()})
+    form = FindForm(request.POST)
+    if form.is_valid():
+        found = Order.objects.filter(
+            number=form.cleaned_data["number"], email__iexact=form.cleaned_data["email"]
+        ).first()
+        if found:
+            address = access.link(found.id)
+            return HttpResponseRedirect(address, status=HTTPStatus.SEE_OTHER)
+        form.add_error(None, NOT_FOUND)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    return render(request, "shop/find.html", {"form": form}, status=status)
+
+
+def _context(request: HttpRequest, order_id: UUID) -> dict[str, Any]:
+    """Return what the page shows; without the right to see the order, nothing personal is in it."""
+    taken = Order.objects.filter(id=order_id).first()
+    placed = taken or Placement.objects.filter(order=order_id).first()
+    if placed is None:
+        raise Http404
+    tracking = track(
+        api.progress(WORKFLOW, str(order_id)), placed_at=placed.created_at, now=timezone.now()
+    )
+    full = access.may_see(request, order_id, taken.customer_id if taken else None)
+    if not full:
+        tracking = tracking.redacted()
+    # what the browser has: where the order stands, whether we have it, and how much it may see
+    version = f"{tracking.version}-{'taken' if taken else 'posted'}-{'full' if full else 'stub'}"
+    query = {"v": version, "t": request.GET["t"]} if "t" in request.GET else {"v": version}
+    return {
+        "id": order_id,
+        "number": order_number(order_id),
+        "order": taken if full else None,
+        "full": full,
+        "tracking": tracking,
+        "version": version,
+        "poll": f"{reverse('shop:order_status', args=[order_id])}?{urlencode(query)}",
+    }
