@@ -30,7 +30,8 @@ class Presence:
         self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
 
     def __enter__(self) -> "Presence":
-        report(self.queue)
+        while not _try_to_report(self.queue):  # a process that starts before its database waits
+            self._stop.wait(conf.HEARTBEAT / 2)
         self._thread.start()
         return self
 
@@ -44,12 +45,18 @@ class Presence:
 
     def _run(self) -> None:
         while not self._stop.wait(conf.HEARTBEAT):
-            try:
-                report(self.queue)
-            except DatabaseError as error:
-                logger.warning("no sign of life given: %s", str(error).strip())
-                connection.close()
+            _try_to_report(self.queue)
         connection.close()
+
+
+def _try_to_report(queue: str) -> bool:
+    try:
+        report(queue)
+    except DatabaseError as error:
+        logger.warning("the database is away: %s", str(error).strip().split("\n")[0])
+        connection.close()
+        return False
+    return True
 
 
 def report(queue: str) -> None:

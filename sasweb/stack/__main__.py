@@ -64,7 +64,7 @@ def run(port: int, sandbox_port: int) -> None:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
     try:
         _prepare(manager, port)

@@ -34,7 +34,7 @@ class Command(BaseCommand):
                     close_old_connections()
                     pause = watch.step(time.monotonic())
                 except DatabaseError as error:
-                    logger.warning("the database is away: %s", str(error).strip())
+                    logger.warning("the database is away: %s", str(error).strip().split("\n")[0])
                     connection.close()
                 stop.wait(pause)
             watch.end()

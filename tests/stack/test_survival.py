@@ -1,0 +1,163 @@
+"""300 orders in flight, and something dies: none is lost, charged twice, or stuck."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.servers import wait_for
+from tests.stack.harness import Stack, check
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
+MANY = 300
+WORKERS = (
+    "work-submission", "work-scheduler", "work-inventory", "work-payment", "work-shipping",
+    "work-notification", "work-status.shop",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stack():
+    running = Stack("survival").start()
+    try:
+        prepare(running)
+        yield running
+    finally:
+        running.stop()
+
+
+def prepare(running):
+    # short patience, narrow windows: faults strike while orders are in flight, and are seen soon
+    running.policy(
+        time_allowed=3, call_timeout=1.5, tries=2, failure_threshold=20, backoff=0.3,
+        backoff_cap=1, window=12,
+    )  # fmt: skip
+    running.sandbox("/faults", {"latency": {"*": 0.1}}, "PUT")
+    # more stock than all the tests sell
+    stock = {sku: 1_000_000 for sku in running.sandbox("/inventory/stock")}
+    running.sandbox("/inventory/stock", stock, "PUT")
+
+
+@pytest.fixture
+def orders(stack):
+    """Orders under way; afterwards everything must come to a good end."""
+    placed = stack.place(MANY)
+    stack.in_flight(50)
+    yield placed
+    stack.quiet()
+    check(stack, placed)
+
+
+def test_each_kind_of_worker_is_killed(stack, orders):
+    for name in (*WORKERS, "web", "sandbox"):
+        stack.kill(name)
+
+
+def test_the_leader_is_killed(stack, orders):
+    first = wait_for(stack.leader, "somebody leads")
+    epoch = stack.count("SELECT epoch FROM orchestration_lease")
+    started = time.monotonic()
+    stack.signal(first, signal.SIGKILL)
+    wait_for(
+        lambda: stack.leader() and stack.count("SELECT epoch FROM orchestration_lease") > epoch,
+        "another supervisor leads",
+        10,
+    )
+    assert time.monotonic() - started <= 10
+
+
+@pytest.mark.parametrize("name", ["work-payment", "work-scheduler"])
+def test_a_zombie_returns_after_its_deadlines(stack, orders, name):
+    pid = stack.pid(name)
+    seen = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
+    before = stack.count(seen)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        if name == "work-payment":  # what it holds expires, and is counted, while it sleeps
+            wait_for(lambda: stack.count(seen) > before, "its steps expire", 20)
+        else:
+            # the agents' replies lie unread; what it had claimed expires
+            wait_for(lambda: stack.count(seen) > before, "the steps expire", 20)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_redis_is_wiped(stack, orders):
+    for _ in range(3):
+        redis_cli(stack, "FLUSHALL")
+        done = stack.count("SELECT count(*) FROM orchestration_task WHERE state = 'processed'")
+        stack.processed(done + 10)
+
+
+def test_redis_is_away_for_half_a_minute_while_orders_are_accepted(stack, orders):
+    stack.manager.stopProcess("redis")
+    away_since = time.monotonic()
+    more = stack.place(20)
+    assert len(more) == 20
+    wait_for(lambda: time.monotonic() - away_since >= 30, "thirty seconds pass", 40, pause=0.5)
+    stack.manager.startProcess("redis")
+    stack.quiet()
+    check(stack, more)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
+def test_postgres_restarts(stack, orders, number):
+    for _ in range(2):
+        old = stack.pid("postgres")
+        os.kill(old, number)
+        wait_for(lambda old=old: stack.pid("postgres") not in {0, old}, "it is started again", 10)
+        wait_for(lambda: answers(stack), "Postgres answers again", 30)
+        done = stack.count("SELECT count(*) FROM orchestration_task WHERE state = 'processed'")
+        stack.processed(done + 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "shift"), [("work-payment", "+5m"), ("work-scheduler", "-5m"), ("work-scheduler", "+5m")]
+)
+def test_a_clock_is_five_minutes_off(stack, orders, name, shift):
+    library = next(
+        path for path in FAKETIME if os.path.exists(path)
+    )
+    stack.replace(name, LD_PRELOAD=library, FAKETIME=shift, FAKETIME_DONT_FAKE_MONOTONIC="1")
+    offset = f"SELECT count(*) FROM orchestration_worker WHERE queue = '{name[5:]}' AND abs(clock_offset) > 290"
+    wait_for(lambda: stack.count(offset), "the worker with the odd clock is at work", 20)
+    stack.quiet()
+    failed = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
+    assert stack.count(failed + " AND ended_at > now() - interval '3 s'") == 0
+    process = stack.extra.pop()
+    process.terminate()
+    process.wait(20)
+    stack.manager.startProcess(name)
+
+
+FAKETIME = [
+    f"/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1" for machine in ("x86_64", "aarch64")
+]
+
+
+def answers(stack) -> bool:
+    try:
+        return stack.count("SELECT 1") == 1
+    except Exception:  # noqa: BLE001 - whatever it says while it is down
+        return False
+
+
+def redis_cli(stack, *command):
+    import redis
+
+    with redis.Redis(unix_socket_path=str(stack.sockets / "redis.sock")) as client:
+        client.execute_command(*command)
+
+
+def test_nothing_is_left_running_when_it_stops():
+    stack = Stack("orphans").start()
+    pids = [process["pid"] for process in stack.manager.getAllProcessInfo()]
+    started = time.monotonic()
+    stack.stop()
+    assert time.monotonic() - started < 5
+    left = subprocess.run(
+        ["ps", "-o", "pid=,args=", "-p", ",".join(map(str, pids))], capture_output=True, text=True
+    )
+    assert left.stdout == ""
