@@ -2,11 +2,10 @@
 
 import logging
 import signal
-from types import FrameType
 
 from django.db import close_old_connections
 from rq import Queue, SimpleWorker
-from rq.exceptions import DeserializationError
+from rq.exceptions import DeserializationError, StopRequested
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
@@ -37,9 +36,11 @@ class Worker(SimpleWorker):
             log_job_description=False,
         )
         self.answer = queues.answer_to(queue.name)
+        self._answering = False
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the queue's doorbell job; drop the job in any case."""
+        self._answering = True
         try:
             self._check(job)
             close_old_connections()
@@ -50,6 +51,7 @@ class Worker(SimpleWorker):
             logger.error("queue %s: %s: %s", queue.name, type(error).__name__, str(error).strip(),
                          exc_info=not isinstance(error, (*jobs.DATABASE_AWAY, queues.Unreachable)))  # fmt: skip
         finally:
+            self._answering = False
             close_old_connections()
             pipeline = self.connection.pipeline()
             pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
@@ -79,11 +81,16 @@ class Worker(SimpleWorker):
     def run_maintenance_tasks(self) -> None:
         """Leave RQ's registries alone: nothing is ever derived from them."""
 
-    def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        """Finish what is at hand, then stop."""
+    def handle_warm_shutdown_request(self) -> None:
+        """Have an agent take no more requests; its calls under way come to their end."""
         if self.answer[0] == queues.CALL_AGENT:
             jobs.runtime(self.answer[1][0]).stopping = True
-        super().request_stop(signum, frame)
+
+    def _shutdown(self) -> None:
+        """Stop after the job at hand, or at once when there is none (RQ asks Redis which it is)."""
+        if not self._answering:
+            raise StopRequested
+        self._stop_requested = True
 
 
 class Refused(Exception):

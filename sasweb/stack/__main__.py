@@ -80,7 +80,7 @@ def run(port: int, sandbox_port: int) -> None:
 
 def _prepare(manager: "subprocess.Popen[bytes]", port: int) -> None:
     """Bring up the servers, then the database's tables, then everything else."""
-    from .processes import control
+    from .processes import APPLICATION, control
 
     def alive() -> bool:
         if manager.poll() is not None:
@@ -90,13 +90,13 @@ def _prepare(manager: "subprocess.Popen[bytes]", port: int) -> None:
     _wait("Postgres", lambda: alive() and _database_answers())
     call_command("migrate", verbosity=0)
     call_command("collectstatic", verbosity=0, interactive=False)
-    remote = control().supervisor
-    remote.startProcess("sandbox")
-    _wait("the sandbox", lambda: alive() and _answers(int(os.environ["SANDBOX_PORT"]), "/healthz"))
-    call_command("seed", verbosity=0)
-    for process in remote.getAllProcessInfo():
-        if process["statename"] == "STOPPED":
-            remote.startProcess(process["name"], False)
+    with control() as manager_socket:
+        remote = manager_socket.supervisor
+        remote.startProcess(f"{APPLICATION}:sandbox")
+        port_of_sandbox = int(os.environ["SANDBOX_PORT"])
+        _wait("the sandbox", lambda: alive() and _answers(port_of_sandbox, "/healthz"))
+        call_command("seed", verbosity=0)
+        remote.startProcessGroup(APPLICATION, False)
     _wait("the web server", lambda: alive() and _answers(port, "/readyz"))
 
 

@@ -17,12 +17,11 @@ SERVERS, APPLICATION = "servers", "application"
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """One process to keep running. Lower priorities start first and stop last."""
+    """One process to keep running."""
 
     name: str
     command: list[str]
     group: str = APPLICATION
-    priority: int = 50
     stop_signal: str = "TERM"
     user: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +34,6 @@ class Program:
             "command": " ".join(_quoted(part) for part in self.command),
             "directory": embedded.PROJECT if self.user is None else "/",
             "environment": ",".join(f'{key}="{value}"' for key, value in environment.items()),
-            "priority": self.priority,
             "autostart": "true" if self.group == SERVERS else "false",
             # whatever ends is started again, at once and for ever; "up" means "started"
             "autorestart": "true",
@@ -84,7 +82,6 @@ def _servers() -> list[Program]:
                 name="postgres",
                 command=embedded.prepare_postgres(),
                 group=SERVERS,
-                priority=10,
                 stop_signal="INT",  # "fast": ends sessions, keeps the data
                 user=embedded.server_user(),
                 log=str(logs / "postgres.log"),
@@ -96,7 +93,6 @@ def _servers() -> list[Program]:
                 name="redis",
                 command=embedded.prepare_redis(),
                 group=SERVERS,
-                priority=10,
                 log=str(logs / "redis.log"),
             )
         )
@@ -116,6 +112,11 @@ def configuration(members: list[Program]) -> str:
     ]
     (embedded.data_dir() / "logs").mkdir(exist_ok=True)
     parts += [program.section() for program in members]
+    # a group is stopped all at once, the last one first; the servers outlive those that use them
+    for priority, group in enumerate((SERVERS, APPLICATION), start=1):
+        names = ",".join(program.name for program in members if program.group == group)
+        if names:
+            parts.append(f"[group:{group}]\nprograms = {names}\npriority = {priority}\n")
     return "\n".join(parts)
 
 

@@ -111,13 +111,16 @@ class Stack:
             return json.load(response)
 
     # --- acting --------------------------------------------------------------------------------
-    @property
-    def manager(self):
+    def manage(self, act: str, name: str = ""):
+        """Have supervisord do something: with one of the application's processes, or a server."""
+        group = "servers" if name in {"postgres", "redis"} else "application"
         transport = SupervisorTransport(None, None, f"unix://{self.sockets}/supervisor.sock")
-        return ServerProxy("http://127.0.0.1", transport=transport).supervisor
+        with ServerProxy("http://127.0.0.1", transport=transport) as proxy:
+            call = getattr(proxy.supervisor, act)
+            return call(f"{group}:{name}") if name else call()
 
     def pid(self, name: str) -> int:
-        return int(self.manager.getProcessInfo(name)["pid"])
+        return int(self.manage("getProcessInfo", name)["pid"])
 
     def signal(self, name: str, number: int) -> None:
         os.kill(self.pid(name), number)
@@ -130,7 +133,7 @@ class Stack:
 
     def replace(self, name: str, **environment: str) -> None:
         """Stop a process of the stack, and run it outside with another environment."""
-        self.manager.stopProcess(name)
+        self.manage("stopProcess", name)
         command, queue = name.split("-", 1)
         with self.log.open("ab") as log:
             process = subprocess.Popen(

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -92,12 +93,12 @@ def test_redis_is_wiped(stack, orders):
 
 
 def test_redis_is_away_for_half_a_minute_while_orders_are_accepted(stack, orders):
-    stack.manager.stopProcess("redis")
+    stack.manage("stopProcess", "redis")
     away_since = time.monotonic()
     more = stack.place(20)
     assert len(more) == 20
     wait_for(lambda: time.monotonic() - away_since >= 30, "thirty seconds pass", 40, pause=0.5)
-    stack.manager.startProcess("redis")
+    stack.manage("startProcess", "redis")
     stack.quiet()
     check(stack, more)
 
@@ -117,10 +118,8 @@ def test_postgres_restarts(stack, orders, number):
     ("name", "shift"), [("work-payment", "+5m"), ("work-scheduler", "-5m"), ("work-scheduler", "+5m")]
 )
 def test_a_clock_is_five_minutes_off(stack, orders, name, shift):
-    library = next(
-        path for path in FAKETIME if os.path.exists(path)
-    )
-    stack.replace(name, LD_PRELOAD=library, FAKETIME=shift, FAKETIME_DONT_FAKE_MONOTONIC="1")
+    (library,) = Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
+    stack.replace(name, LD_PRELOAD=str(library), FAKETIME=shift, FAKETIME_DONT_FAKE_MONOTONIC="1")
     offset = f"SELECT count(*) FROM orchestration_worker WHERE queue = '{name[5:]}' AND abs(clock_offset) > 290"
     wait_for(lambda: stack.count(offset), "the worker with the odd clock is at work", 20)
     stack.quiet()
@@ -129,12 +128,7 @@ def test_a_clock_is_five_minutes_off(stack, orders, name, shift):
     process = stack.extra.pop()
     process.terminate()
     process.wait(20)
-    stack.manager.startProcess(name)
-
-
-FAKETIME = [
-    f"/usr/lib/{machine}-linux-gnu/faketime/libfaketime.so.1" for machine in ("x86_64", "aarch64")
-]
+    stack.manage("startProcess", name)
 
 
 def answers(stack) -> bool:
@@ -151,9 +145,17 @@ def redis_cli(stack, *command):
         client.execute_command(*command)
 
 
+def test_what_gets_sigterm_ends_with_its_work_done(stack, orders):
+    """A deploy: every process is asked to stop, and started again by the process manager."""
+    for name in (*WORKERS, "supervisor-1", "supervisor-2"):
+        old = stack.pid(name)
+        os.kill(old, signal.SIGTERM)
+        wait_for(lambda name=name, old=old: stack.pid(name) not in {0, old}, f"{name} is new", 15)
+
+
 def test_nothing_is_left_running_when_it_stops():
     stack = Stack("orphans").start()
-    pids = [process["pid"] for process in stack.manager.getAllProcessInfo()]
+    pids = [process["pid"] for process in stack.manage("getAllProcessInfo")]
     started = time.monotonic()
     stack.stop()
     assert time.monotonic() - started < 5

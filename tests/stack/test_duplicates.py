@@ -1,0 +1,47 @@
+"""Every message on every queue is delivered three times: the outcome is the same."""
+
+import subprocess
+
+import pytest
+
+from sasweb.stack import embedded
+from tests.servers import wait_for
+from tests.stack.echo import Echo
+from tests.stack.harness import Stack, check, free_port
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def redis_socket():
+    folder = embedded.data_dir() / "duplicates-redis"
+    program = embedded.prepare_redis()[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    socket = folder / "redis.sock"
+    process = subprocess.Popen(
+        [program, "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(folder)],
+        stdout=subprocess.DEVNULL,
+    )
+    wait_for(socket.exists, "Redis listens")
+    yield socket
+    process.terminate()
+    process.wait(10)
+
+
+def test_every_message_three_times(redis_socket):
+    port = free_port()
+    with Echo(redis_socket, port) as echo:
+        stack = Stack("duplicates", REDIS_URL=f"redis://127.0.0.1:{port}/0").start()
+        try:
+            stack.policy(time_allowed=5, call_timeout=2, window=20)
+            stack.sandbox("/faults", {"latency": {"*": 0.03}}, "PUT")
+            orders = stack.place(300)
+            stack.quiet()
+            check(stack, orders)
+            assert echo.repeated > 300
+            refused = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
+            assert stack.count(refused) > 300  # they arrived, and were told apart
+            twice = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'done'"
+            assert stack.count(twice) == 5 * len(orders)
+        finally:
+            stack.stop()
