@@ -1,7 +1,5 @@
 /* What the operators' pages need besides htmx: ages that count on, polls that keep out of the way,
    details that stay open, forms that are sent once. Without it the pages work, at rest. */
-"use strict";
-
 const part = () => document.getElementById("live");
 const isPoll = (event) => event.detail.elt?.id === "live";
 

@@ -3,10 +3,10 @@
 Each page costs a constant number of queries over indexes, however many rows there are.
 """
 
-from .agents import AgentView, agents, database_now
+from .agents import agents, database_now
 from .detail import StepDetail, TaskDetail, step_by_id, task_detail, who_resubmitted
 from .listing import Filters, TaskPage, tasks
-from .outlook import Outlook
+from .outlook import AgentView, Outlook
 from .overview import CAP, Overview, overview
 
 __all__ = [

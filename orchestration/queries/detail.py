@@ -73,7 +73,8 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     now, known = database_now(), agents()
     steps = list(Step.objects.filter(task=task).select_related("alert").order_by("id"))
     attempts, attempts_cut = _attempts(steps)
-    events = list(Event.objects.filter(task=task).select_related("step").order_by("-id")[: MOST_EVENTS + 1])
+    newest = Event.objects.filter(task=task).select_related("step").order_by("-id")
+    events = list(newest[: MOST_EVENTS + 1])
     done = done_names(steps)
     details = [
         StepDetail(

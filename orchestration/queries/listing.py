@@ -107,13 +107,15 @@ def _ordered(found: QuerySet[Task], filters: Filters) -> QuerySet[Task]:
     Ids are made in the order of time, so the primary key serves; within a state, the index on
     (state, created_at) does, without reading the other states' tasks.
     """
-    if not filters.state:
-        return (found.filter(id__lt=filters.before) if filters.before else found).order_by("-id")
-    last = Task.objects.filter(id=filters.before).values_list("created_at", flat=True).first()
-    if last:
-        found = found.filter(Q(created_at__lt=last) | Q(created_at=last, id__lt=filters.before))
-        found = found.filter(created_at__lte=last)  # implied; lets the index start there
-    return found.order_by("-created_at", "-id")
+    order = ("-created_at", "-id") if filters.state else ("-id",)
+    if filters.before and filters.state:
+        last = Task.objects.filter(id=filters.before).values_list("created_at", flat=True).first()
+        earlier = Q(created_at__lt=last) | Q(created_at=last, id__lt=filters.before)
+        # the second condition is implied; it lets the index start there
+        found = found.filter(earlier, created_at__lte=last) if last else found
+    elif filters.before:
+        found = found.filter(id__lt=filters.before)
+    return found.order_by(*order)
 
 
 def _row(task: Task, steps: list[Step], known: dict[str, AgentView], now: datetime) -> TaskRow:

@@ -1,10 +1,10 @@
-"""What happens next to a step, in a sentence: a pure decision over plain data."""
+"""What happens next to a step, in a sentence: decided from rows at hand, no query is made."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
+from ..models import Step
 from ..states import DONE_STEP_STATES, StepState, TaskState
 
 
@@ -27,21 +27,6 @@ class Outlook:
     after: str = ""
 
 
-class StepLike(Protocol):
-    """What a sentence needs of a step."""
-
-    name: str
-    agent: str
-    after: Sequence[str]
-    process_state: str
-    locked_by: str | None
-    complete_by: datetime | None
-    run_after: datetime | None
-    failure_count: int
-    outcome: str
-    error_code: str
-
-
 # Which of a task's steps says most about where the task stands: the first of these that it has.
 TELLING = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.WAITING)
 
@@ -54,7 +39,7 @@ ENDINGS = {
 
 
 def of_step(
-    step: StepLike, *, done: Collection[str], agents: Mapping[str, AgentView], now: datetime
+    step: Step, *, done: Collection[str], agents: Mapping[str, AgentView], now: datetime
 ) -> Outlook:
     """Return what happens next to `step`; `done` names the steps of its task that are."""
     if step.process_state == StepState.WAITING:
@@ -67,7 +52,7 @@ def of_step(
     return Outlook(text=ENDINGS[StepState(step.process_state)])
 
 
-def _of_pending(step: StepLike, agent: AgentView | None, now: datetime) -> Outlook:
+def _of_pending(step: Step, agent: AgentView | None, now: datetime) -> Outlook:
     if agent and not agent.open:
         return Outlook(text=f"waits: the gate of {step.agent} is shut ({agent.reason})")
     if step.run_after and step.run_after > now:
@@ -77,7 +62,7 @@ def _of_pending(step: StepLike, agent: AgentView | None, now: datetime) -> Outlo
     return Outlook(text=f"waits for a scheduler and a free place at {step.agent}")
 
 
-def _of_processing(step: StepLike, now: datetime) -> Outlook:
+def _of_processing(step: Step, now: datetime) -> Outlook:
     if step.locked_by is None:
         why = step.error_code or step.outcome or "no reply"
         return Outlook(text=f"failed ({why}): the supervisor decides whether to retry")
@@ -86,13 +71,13 @@ def _of_processing(step: StepLike, now: datetime) -> Outlook:
     return Outlook(text="no reply came in time: the supervisor decides whether to retry")
 
 
-def _failures(step: StepLike, agent: AgentView | None) -> str:
+def _failures(step: Step, agent: AgentView | None) -> str:
     if agent is None:
         return f", failure {step.failure_count}"
     return f", failure {step.failure_count} of {agent.failure_threshold}"
 
 
-def telling_step(steps: Sequence[StepLike]) -> int | None:
+def telling_step(steps: Sequence[Step]) -> int | None:
     """Return the index of the step that says where its task stands; None when all are done."""
     for state in TELLING:
         for index, step in enumerate(steps):
@@ -112,13 +97,14 @@ def of_task(state: str, step: str, outlook: Outlook | None, others: int) -> Outl
         return Outlook(text="Nothing more: every effect was undone")
     if outlook is None:
         return Outlook(text="Its state is about to change")
-    more = f"; {others} more {'step is' if others == 1 else 'steps are'} under way" if others else ""
+    plural = "step is" if others == 1 else "steps are"
+    more = f"; {others} more {plural} under way" if others else ""
     if state == TaskState.ERROR:
         return Outlook(text=f"An operator must decide: the step “{step}” failed{more}")
     return Outlook(text=f"“{step}” {outlook.text}", at=outlook.at, after=outlook.after + more)
 
 
-def done_names(steps: Collection[StepLike]) -> set[str]:
+def done_names(steps: Collection[Step]) -> set[str]:
     """Return the names of the steps that others need not wait for any more."""
     return {step.name for step in steps if step.process_state in DONE_STEP_STATES}
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
+
 from .. import conf, leader, queues, registry, sql
 from ..models import Lease, Step, Submission, Worker
 from ..states import StepState, TaskState
@@ -113,6 +115,7 @@ class Leader:
 
     lease: Lease | None
     held: bool
+    patience: float = conf.LEASE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +141,7 @@ class Overview:
     processes: Sequence[Process]
     leader: Leader
     inbox: Inbox
+    patience: float = conf.ALIVE
 
 
 def overview() -> Overview:
@@ -171,7 +175,7 @@ def _alerts() -> list[AlertView]:
     return [AlertView(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def _steps() -> "Step.objects":  # type: ignore[name-defined]
+def _steps() -> QuerySet[Step]:
     # what was sent and what came back may be large, and is not shown in a list
     return Step.objects.select_related("task").defer("request", "result", "task__data")
 
@@ -225,10 +229,9 @@ def _problems(led: Leader, processes: Sequence[Process]) -> list[str]:
     if not led.held:
         found.append("No supervisor leads: what fails is neither retried nor reported.")
     served = {process.worker.queue for process in processes if process.alive}
-    found += [
-        f"No worker serves the queue “{queue}”: what is meant for it waits."
-        for queue in sorted(_needed_queues() - served)
-    ]
+    if unserved := sorted(_needed_queues() - served):
+        names = ", ".join(f"“{name}”" for name in unserved)
+        found.append(f"No worker serves {names}: what is meant for it waits.")
     return found
 
 

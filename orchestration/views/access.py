@@ -1,0 +1,46 @@
+"""Who may come in: the check is in the endpoint, not only in what a page offers."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec, cast
+
+from django.contrib.auth.models import User
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+OPERATE = "orchestration.operate"
+RESUBMIT = "orchestration.resubmit"
+
+P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, P], HttpResponse]
+
+
+def requires(*permissions: str) -> Callable[[View[P]], View[P]]:
+    """Let in those who hold all of `permissions`; send strangers to the login, refuse the rest."""
+
+    def decorate(view: View[P]) -> View[P]:
+        @wraps(view)
+        def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            if not request.user.is_authenticated:
+                return _to_login(request)
+            if not request.user.has_perms(permissions):
+                return render(request, "ops/forbidden.html", status=403)
+            return view(request, *args, **kwargs)
+
+        return guarded
+
+    return decorate
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    if request.headers.get("HX-Request"):
+        # the session ended while a page polled: the page itself must go, not a part of it
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+    # after a login the browser asks with GET: an act would not be repeated, so start at its page
+    return redirect_to_login(request.get_full_path() if request.method == "GET" else "/ops/")
+
+
+def user_of(request: HttpRequest) -> User:
+    """Return the user of a request that `requires` let in."""
+    return cast("User", request.user)

@@ -1,0 +1,46 @@
+"""Pages that stay up to date: one part of the page polls its own address.
+
+The poll names the digest of what it shows; while that is still true the answer is 204 and nothing
+moves. Ages and countdowns are not part of the digest (the browser counts on), nor are CSRF tokens,
+which differ each time.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.cache import patch_vary_headers
+from django.utils.safestring import mark_safe
+
+VOLATILE = re.compile(r'>[^<]*</time>|name="csrfmiddlewaretoken" value="[^"]*"')
+
+
+def live(
+    request: HttpRequest, page: str, part: str, context: Mapping[str, Any], status: int = 200
+) -> HttpResponse:
+    """Return `page` with its live `part`; or to a poll, the part alone, or 204."""
+    rendered = render_to_string(part, dict(context), request)
+    digest = hashlib.blake2s(VOLATILE.sub("", rendered).encode(), digest_size=8).hexdigest()
+    polled = request.headers.get("HX-Request") == "true" and "seen" in request.GET
+    if polled and request.GET["seen"] == digest:
+        response = HttpResponse(status=204)
+    else:
+        query = request.GET.copy()
+        query["seen"] = digest
+        response = render(
+            request,
+            "ops/_live.html" if polled else page,
+            {
+                **context,
+                "part": mark_safe(rendered),  # noqa: S308 - a template's own output
+                "live_url": f"{request.path}?{query.urlencode()}",
+            },
+            status=status,
+        )
+    patch_vary_headers(response, ["HX-Request"])
+    response.headers["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,73 @@
+"""The pages that only look: the overview, the list of tasks, one task."""
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from .. import queries
+from ..forms import Resubmission, TaskFilters
+from .access import OPERATE, RESUBMIT, requires, user_of
+from .live import live
+from .waterfall import waterfall
+
+
+@require_safe
+@requires(OPERATE)
+def overview(request: HttpRequest) -> HttpResponse:
+    """Show what needs attention, what waits, and who is at work."""
+    seen = queries.overview()
+    context = {"now": seen.now, "seen": seen, "section": "overview"}
+    return live(request, "ops/overview.html", "ops/_overview.html", context)
+
+
+@require_safe
+@requires(OPERATE)
+def task_list(request: HttpRequest) -> HttpResponse:
+    """List tasks, newest first, narrowed by what the address says."""
+    form = TaskFilters(request.GET)
+    filters = form.filters()
+    page = queries.tasks(filters) if filters else None
+    narrowing = request.GET.copy()
+    for name in ("seen", "before"):
+        narrowing.pop(name, None)
+    context = {
+        "now": page.now if page else None,
+        "form": form,
+        "page": page,
+        "filters": filters,
+        "narrowing": narrowing.urlencode(),
+        "section": "tasks",
+    }
+    return live(request, "ops/tasks.html", "ops/_tasks.html", context, 200 if page else 400)
+
+
+@require_safe
+@requires(OPERATE)
+def task(request: HttpRequest, task_id: UUID) -> HttpResponse:
+    """Show one task: where it stands, what happens next, what happened."""
+    return task_page(request, task_id)
+
+
+def task_page(
+    request: HttpRequest,
+    task_id: UUID,
+    *,
+    failed: Resubmission | None = None,
+    step_id: int | None = None,
+) -> HttpResponse:
+    """Return a task's page; with the form of `step_id` as it `failed`, if it did."""
+    detail = queries.task_detail(task_id)
+    if detail is None:
+        raise Http404
+    context = {
+        "now": detail.now,
+        "detail": detail,
+        "task": detail.task,
+        "chart": waterfall(detail),
+        "may_resubmit": user_of(request).has_perm(RESUBMIT),
+        "failed": failed,
+        "failed_step": step_id,
+        "section": "tasks",
+    }
+    return live(request, "ops/task.html", "ops/_task.html", context, 422 if failed else 200)
