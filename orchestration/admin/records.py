@@ -1,0 +1,190 @@
+"""What only the engine writes: rows to look at."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.options import ModelAdmin
+from django.core.paginator import Paginator
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.utils.functional import cached_property
+
+from .. import registry
+from ..models import (
+    Alert,
+    Attempt,
+    Event,
+    Lease,
+    StatusMessage,
+    Step,
+    Submission,
+    Task,
+    Worker,
+)
+
+if TYPE_CHECKING:  # generic for the type checker only
+    RowsAdmin = ModelAdmin[Any]
+    RowsPaginator = Paginator[Any]
+else:
+    RowsAdmin, RowsPaginator = ModelAdmin, Paginator
+
+COUNT_CAP = 10_000  # a list of millions is not counted to its end: nobody pages that far
+
+
+class CappedPaginator(RowsPaginator):
+    """Pages of a list that may hold millions: counts no further than the cap."""
+
+    @cached_property
+    def count(self) -> int:
+        """Return how many rows there are, the cap if there are more."""
+        rows = self.object_list
+        return rows[:COUNT_CAP].count() if isinstance(rows, QuerySet) else len(rows)
+
+
+class ReadOnlyAdmin(RowsAdmin):
+    """Rows to look at. Lists cost the same however many rows there are."""
+
+    actions = None
+    paginator = CappedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    list_per_page = 50
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        """Refuse."""
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Refuse."""
+        return False
+
+    def has_delete_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Refuse."""
+        return False
+
+
+class DeclaredFilter(admin.SimpleListFilter):
+    """A choice among declared names: asks the registry, not the table, which names there are."""
+
+    names: Sequence[str] = ()
+
+    def declared(self) -> Sequence[str]:
+        """Return the names to choose from."""
+        raise NotImplementedError
+
+    def lookups(self, _request: HttpRequest, _model_admin: RowsAdmin) -> list[tuple[str, str]]:
+        """Return the choices."""
+        return [(name, name) for name in sorted(self.declared())]
+
+    def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Narrow the list to the chosen name."""
+        if name := self.value():
+            return queryset.filter(**{str(self.parameter_name): name})
+        return queryset
+
+
+class WorkflowFilter(DeclaredFilter):
+    """By workflow."""
+
+    title = parameter_name = "workflow"
+
+    def declared(self) -> Sequence[str]:
+        """Return the workflows."""
+        return list(registry.workflows)
+
+
+class AgentFilter(DeclaredFilter):
+    """By agent."""
+
+    title = parameter_name = "agent"
+
+    def declared(self) -> Sequence[str]:
+        """Return the agents."""
+        return list(registry.agents)
+
+
+@admin.register(Task)
+class TaskAdmin(ReadOnlyAdmin):
+    """Tasks."""
+
+    list_display = ("id", "workflow", "reference", "state", "overdue", "created_at", "ended_at")
+    list_filter = ("state", WorkflowFilter)
+    search_fields = ("reference__startswith",)
+    search_help_text = "The beginning of a reference."
+    ordering = ("-id",)
+
+
+@admin.register(Step)
+class StepAdmin(ReadOnlyAdmin):
+    """Steps."""
+
+    list_display = (
+        "id",
+        "task_id",
+        "name",
+        "agent",
+        "process_state",
+        "attempt",
+        "failure_count",
+        "error_code",
+    )
+    list_filter = ("process_state", AgentFilter)
+    ordering = ("-id",)
+
+
+@admin.register(Attempt)
+class AttemptAdmin(ReadOnlyAdmin):
+    """Attempts."""
+
+    list_display = ("id", "step_id", "number", "outcome", "error_code", "agent", "ended_at")
+    ordering = ("-id",)
+
+
+@admin.register(Event)
+class EventAdmin(ReadOnlyAdmin):
+    """Events."""
+
+    list_display = ("at", "kind", "task_id", "step_id", "attempt", "actor", "reason")
+    ordering = ("-id",)
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    """Alerts."""
+
+    list_display = ("title", "severity", "count", "first_seen", "last_seen", "closed_at")
+    list_filter = ("severity", ("closed_at", admin.EmptyFieldListFilter))
+    ordering = ("-id",)
+
+
+@admin.register(Submission)
+class SubmissionAdmin(ReadOnlyAdmin):
+    """Submissions that are not tasks yet."""
+
+    list_display = ("id", "workflow", "reference", "created_at", "refused_at", "reason")
+    list_filter = (("refused_at", admin.EmptyFieldListFilter),)
+    ordering = ("-id",)
+
+
+@admin.register(StatusMessage)
+class StatusMessageAdmin(ReadOnlyAdmin):
+    """Status messages that their application has not taken yet."""
+
+    list_display = ("id", "reply_to", "task_id", "number", "kind", "created_at")
+    ordering = ("-id",)
+
+
+@admin.register(Worker)
+class WorkerAdmin(ReadOnlyAdmin):
+    """Processes."""
+
+    list_display = ("instance", "queue", "clock_offset", "started_at", "seen_at")
+    ordering = ("queue", "instance")
+
+
+@admin.register(Lease)
+class LeaseAdmin(ReadOnlyAdmin):
+    """Who leads."""
+
+    list_display = ("name", "holder", "epoch", "renewed_at", "expires_at")
