@@ -9,7 +9,7 @@ from django.contrib.auth import views as auth
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import include, path
-from django_rq.urls import get_admin_urlpatterns
+from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 
 from . import health
 
@@ -28,15 +28,17 @@ def superusers_only(view: View) -> View:
     return guarded
 
 
-# django-rq's JSON and metrics addresses are left out: they are open to any member of staff
-queue_pages = (get_admin_urlpatterns(view_wrapper=superusers_only), "django_rq")
+# its JSON and metrics are open to any member of staff unless they are guarded, too
+queue_pages = [*get_admin_urlpatterns(), *get_api_urlpatterns()]
+for page in queue_pages:
+    page.callback = superusers_only(page.callback)
 
 handler500 = "orders.views.failure.server_error"
 urlpatterns = [
     path("", include("orders.urls")),
     path("ops/", include("orchestration.urls")),
     path("admin/", admin.site.urls),
-    path("django-rq/", include(queue_pages, namespace="django_rq")),
+    path("django-rq/", include((queue_pages, "django_rq"), namespace="django_rq")),
     path("login/", auth.LoginView.as_view(template_name="registration/login.html"), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("livez", health.alive, name="livez"),

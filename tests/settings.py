@@ -22,3 +22,5 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 LOGGING["loggers"]["orchestration"] = {"level": "INFO"}
+# static files are found where they lie: none are collected for the tests
+WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = True

@@ -1,0 +1,144 @@
+"""An order's page: live, in the customer's words, and personal only for its customer."""
+
+import re
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from orchestration import submission
+from orders.access import link, signature
+from orders.message import order_number
+from orders.models import Order
+from tests.shop import buy, finish_all, products
+
+pytestmark = pytest.mark.django_db
+PERSONAL = ("Lovelace", "Rue de Lyon", "1203", "Genève", "ada@example.org", "€20.00", "Product 0")
+
+
+@pytest.fixture
+def order(client):
+    products()
+    made = buy(client, sku_0=2)
+    submission.take(100)
+    return made
+
+
+def page(client, address):
+    response = client.get(address)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def poll_address(text):
+    found = re.search(r'hx-get="([^"]+)"', text)
+    return found and found[1].replace("&amp;", "&")
+
+
+def test_the_customer_sees_everything(client, order):
+    for seen in (page(client, f"/orders/{order}/"), page(Client(), link(order))):
+        assert all(word in seen for word in PERSONAL)
+        assert order_number(order) in seen
+        assert "Setting your items aside" in seen
+
+
+def test_a_stranger_sees_a_stub(order):
+    for address in (
+        f"/orders/{order}/",
+        f"/orders/{order}/?t=",
+        f"/orders/{order}/?t={signature(uuid4())}",
+        f"/orders/{order}/?t=é",
+        f"/orders/{order}/status/",
+    ):
+        seen = page(Client(), address)
+        assert not [word for word in PERSONAL if word in seen]
+        assert "Is this your order?" in seen
+
+
+def test_the_account_that_ordered_sees_it_and_no_other(client):
+    products()
+    users = get_user_model().objects
+    ada, bob = users.create_user("ada"), users.create_user("bob")
+    client.force_login(ada)
+    order = buy(client)
+    submission.take(100)
+    for user, sees in ((ada, True), (bob, False)):
+        other = Client()
+        other.force_login(user)
+        assert ("Lovelace" in page(other, f"/orders/{order}/")) is sees
+
+
+def test_what_was_never_ordered_is_not_found(client):
+    assert client.get(f"/orders/{uuid4()}/").status_code == 404
+    assert client.get(f"/orders/{uuid4()}/status/").status_code == 404
+
+
+def test_before_it_is_taken_the_page_says_it_was_received(client):
+    products()
+    order = buy(client)
+    seen = page(client, f"/orders/{order}/")
+    assert "We received your order" in seen
+    assert order_number(order) in seen
+
+
+def test_polling_gets_nothing_until_something_changes(client, order):
+    seen = page(Client(), link(order))
+    address = poll_address(seen)
+    assert "every 500ms" in seen
+    assert f"t={signature(order)}" in address
+    assert Client().get(address).status_code == 204
+    changed = Client().get(re.sub(r"v=[^&]+", "v=older", address))
+    assert changed.status_code == 200
+    assert "<html" not in changed.content.decode()
+    assert "HX-Request" in changed["Vary"]
+    assert "no-store" in changed["Cache-Control"]
+
+
+def test_the_page_contains_the_very_partial_that_polling_returns(client, order):
+    whole = page(client, link(order))
+    partial = page(client, f"/orders/{order}/status/?t={signature(order)}")
+    assert partial.strip() in whole
+
+
+def test_polling_ends_with_the_order(client, order):
+    finish_all()
+    seen = page(client, f"/orders/{order}/")
+    assert "confirmed" in seen
+    assert "TRK1" in seen
+    assert poll_address(seen) is None
+
+
+def test_finding_an_order_takes_number_and_address(client, order):
+    right = {"number": order_number(order).lower(), "email": "ADA@example.org"}
+    response = Client().post("/orders/find/", right)
+    assert (response.status_code, response["Location"]) == (303, link(order))
+
+
+def test_a_wrong_address_and_an_unknown_number_get_one_answer(client, order):
+    number = order_number(order)
+    answers = {
+        re.sub(r'value="[^"]*"|X-CSRFToken[^}]*', "", response.content.decode())
+        for response in (
+            Client().post("/orders/find/", {"number": number, "email": "bob@example.org"}),
+            Client().post("/orders/find/", {"number": "00000-00000", "email": "ada@example.org"}),
+        )
+    }
+    assert len(answers) == 1
+    assert "We found no order" in answers.pop()
+
+
+def test_an_order_page_takes_few_queries(order, django_assert_max_num_queries):
+    with django_assert_max_num_queries(4):  # order, task, its steps, lines
+        page(Client(), link(order))
+    address = poll_address(page(Client(), link(order)))
+    with django_assert_max_num_queries(3):
+        assert Client().get(address).status_code == 204
+
+
+def test_two_orders_with_one_number_are_told_apart(order):
+    twin = Order.objects.get(id=order)
+    twin.pk, twin.email = uuid4(), "bob@example.org"
+    twin.save(force_insert=True)
+    response = Client().post("/orders/find/", {"number": twin.number, "email": "bob@example.org"})
+    assert str(twin.pk) in response["Location"]

@@ -1,0 +1,227 @@
+"""What holds for every page: health, headers, rights, few queries, and honest failures."""
+
+import re
+from html.parser import HTMLParser
+from io import StringIO
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.core.management import call_command
+from django.db import OperationalError
+from django.test import Client
+from redis.exceptions import ConnectionError as RedisDown
+
+from orchestration import queues
+from orchestration.models import Submission
+from orders import placing
+from orders.models import Product
+from tests.shop import buy, fill_cart, open_checkout, products, send
+
+pytestmark = pytest.mark.django_db
+PAGES = ["/", "/products/slug-0/", "/cart/", "/checkout/", "/orders/find/", "/login/", "/nowhere/"]
+
+
+class Inline(HTMLParser):
+    """Finds what the content security policy forbids."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        names = dict(attrs)
+        if tag == "style" or (tag == "script" and not names.get("src")):
+            self.found.append(tag)
+        self.found += [n for n in names if n == "style" or n.startswith(("on", "hx-on", "hx-vals"))]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_inline_and_a_strict_policy(client, path):
+    products()
+    fill_cart(client, sku_0=1)
+    response = client.get(path)
+    parser = Inline()
+    parser.feed(response.content.decode())
+    assert parser.found == []
+    policy = response["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["X-Frame-Options"] == "DENY"
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_the_grid_takes_one_query_however_long_it_is(django_assert_num_queries, count):
+    products(count)
+    with django_assert_num_queries(1):
+        Client().get("/")
+
+
+def test_a_product_page_takes_two_queries(django_assert_num_queries):
+    products(10)
+    with django_assert_num_queries(2):
+        Client().get("/products/slug-3/")
+
+
+def test_health(client, django_assert_num_queries, monkeypatch):
+    with django_assert_num_queries(0):
+        assert client.get("/livez").content == b"alive\n"
+    assert client.get("/readyz").json() == {
+        "ready": True,
+        "takes_orders": True,
+        "database": "ok",
+        "redis": "ok",
+    }
+
+
+def test_readiness_says_which_one_is_away(client, settings, monkeypatch):
+    settings.REDIS_URL = "unix:///nowhere/redis.sock"
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json()["redis"] == "away"
+    assert response.json()["takes_orders"] is True
+
+    def away():
+        raise OperationalError("gone")
+
+    monkeypatch.setattr("sasweb.health.connection.cursor", away)
+    assert client.get("/readyz").json()["database"] == "away"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_without_redis_orders_are_taken_all_the_same(client, monkeypatch):
+    products()
+
+    def down():
+        raise RedisDown("gone")
+
+    monkeypatch.setattr(queues, "connection", down)
+    buy(client)
+    assert Submission.objects.count() == 1
+
+
+def fail(*_args, **_kwargs):
+    raise OperationalError("connection to server failed")
+
+
+@pytest.fixture
+def public():
+    return Client(raise_request_exception=False)
+
+
+def test_without_the_database_the_page_says_so(public, monkeypatch):
+    monkeypatch.setattr("orders.views.products.Product.objects.filter", fail)
+    response = public.get("/")
+    assert response.status_code == 503
+    assert response["Retry-After"] == "30"
+    assert "Nothing was ordered" in response.content.decode()
+
+
+def test_a_checkout_that_could_not_begin_ordered_nothing(public, monkeypatch):
+    products()
+    fill_cart(public, sku_0=1)
+    token = open_checkout(public)
+    monkeypatch.setattr("orders.placing.placed", fail)
+    page = send(public, token)
+    assert page.status_code == 503
+    assert "Nothing was ordered" in page.content.decode()
+
+
+def test_a_checkout_that_broke_in_the_middle_does_not_claim_to_know(public, monkeypatch):
+    products()
+    fill_cart(public, sku_0=1)
+    token = open_checkout(public)
+    monkeypatch.setattr(placing, "_claim", fail)
+    page = send(public, token)
+    assert page.status_code == 503
+    assert "We cannot tell" in page.content.decode()
+    assert "never placed twice" in page.content.decode()
+    monkeypatch.undo()
+    assert send(public, token).status_code == 303
+
+
+def test_our_own_mistakes_look_like_ours(public, monkeypatch):
+    def broken(*_args, **_kwargs):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("orders.views.products.Product.objects.filter", broken)
+    response = public.get("/")
+    assert response.status_code == 500
+    assert "it was us" in response.content.decode()
+    assert "ZeroDivisionError" not in response.content.decode()
+
+
+def staff(name, **rights):
+    user = get_user_model().objects.create_user(name, password="secret", **rights)
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("path", ["/django-rq/", "/django-rq/queues/0/", "/django-rq/stats.json"])
+def test_queues_are_for_superusers_only(path):
+    assert Client().get(path).status_code == 302
+    assert staff("ada").get(path).status_code == 403
+    assert staff("bob", is_staff=True).get(path).status_code == 403
+    assert staff("eve", is_staff=True, is_superuser=True).get(path).status_code == 200
+
+
+def test_orders_in_the_admin_are_only_looked_at(client):
+    products()
+    admin = staff("eve", is_staff=True, is_superuser=True)
+    order = buy(client)
+    from orchestration import submission
+
+    submission.take(1)
+    assert admin.get("/admin/orders/order/").status_code == 200
+    page = admin.get(f"/admin/orders/order/{order}/change/").content.decode()
+    assert 'name="_save"' not in page
+    assert admin.get("/admin/orders/order/add/").status_code == 403
+    assert admin.get("/admin/orders/product/sku-0/change/").status_code == 200
+    assert admin.post("/admin/orders/product/sku-0/delete/", {"post": "yes"}).status_code == 403
+
+
+def test_logging_in_and_out():
+    get_user_model().objects.create_user("olga", password="secret")
+    client = Client()
+    wrong = client.post("/login/", {"username": "olga", "password": "wrong"})
+    assert 'class="errors"' in wrong.content.decode()
+    right = client.post("/login/", {"username": "olga", "password": "secret", "next": "/"})
+    assert right["Location"] == "/"
+    assert client.post("/logout/")["Location"] == "/"
+    assert client.get("/logout/").status_code == 405
+
+
+def seed():
+    said = StringIO()
+    call_command("seed", stderr=said)
+    return said.getvalue()
+
+
+def test_seeding_twice_changes_nothing(settings, monkeypatch, tmp_path):
+    settings.INVENTORY_URL = "http://127.0.0.1:9"  # nobody listens there
+    monkeypatch.setattr("sasweb.stack.embedded.data_dir", lambda: tmp_path)
+    said = seed()
+    assert "24 products added" in said
+    assert "no stock added" in said
+    Product.objects.filter(sku="tea-mint").update(price=1)
+    said = seed()
+    assert "0 products added" in said
+    assert Product.objects.get(sku="tea-mint").price == 1
+    operator = get_user_model().objects.get(username="operator")
+    assert operator.has_perm("orchestration.resubmit")
+    assert operator.has_perm("orchestration.operate")
+    assert not operator.is_staff
+    assert not Group.objects.get(name="viewer").permissions.filter(codename="resubmit")
+    secret = (tmp_path / "secrets" / "operator_password").read_text()
+    assert operator.check_password(secret)
+
+
+def test_every_seeded_product_has_its_picture(settings, monkeypatch, tmp_path):
+    settings.INVENTORY_URL = "http://127.0.0.1:9"
+    monkeypatch.setattr("sasweb.stack.embedded.data_dir", lambda: tmp_path)
+    seed()
+    folder = settings.BASE_DIR / "static"
+    assert all((folder / one.picture_path).exists() for one in Product.objects.all())
+    assert len(re.findall('class="product"', Client().get("/").content.decode())) == 24

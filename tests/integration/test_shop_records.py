@@ -1,0 +1,147 @@
+"""The shop's two hooks into the engine: orders are recorded with their tasks, and told of them."""
+
+from uuid import UUID, uuid4
+
+import pytest
+from django.utils import timezone
+
+from orchestration import submission
+from orchestration.api import Status, StatusKind, submit
+from orchestration.models import Submission, Task
+from orders import placing
+from orders.message import Address, Line, Mail, Message, fingerprint
+from orders.models import Order, OrderLine
+from orders.placing import OtherContent
+from orders.status import receive
+from tests.shop import finish_all, products
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _shelf(db):
+    products()
+
+
+def message(order=None, **changes):
+    known = {
+        "order": order or uuid4(),
+        "email": "ada@example.org",
+        "address": Address(name="Ada", street="Rue 1", postcode="1", city="Bern", country="CH"),
+        "payment_method": "pm_card_visa",
+        "currency": "EUR",
+        "total": 2000,
+        "lines": [Line(sku="sku-0", name="Product 0", unit_price=1000, quantity=2)],
+        "confirmation": Mail(subject="Yes", text="It is."),
+    }
+    return Message(**{**known, **changes})
+
+
+def post(one, **changes):
+    submit("process_order", reference=str(one.order), data={**one.as_json(), **changes})
+
+
+def test_a_batch_of_orders_takes_two_inserts(django_assert_max_num_queries):
+    for _ in range(20):
+        post(message())
+    with django_assert_max_num_queries(16):
+        assert submission.take(100) == 20
+    assert Order.objects.count() == OrderLine.objects.count() == Task.objects.count() == 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"total": 1}, "its lines add up to 2000"),
+        ({"lines": []}, "between 1 and 50 lines"),
+        ({"email": None}, "email is empty"),
+        (
+            {"lines": [{"sku": "ghost", "name": "G", "unit_price": 1000, "quantity": 2}]},
+            "there is no product ghost",
+        ),
+        ({"order": str(uuid4())}, "is not its reference"),
+    ],
+)
+def test_what_is_no_order_is_set_aside_and_blocks_nobody(changes, reason):
+    bad, good = message(), message()
+    post(bad, **changes)
+    post(good)
+    submission.take(100)
+    assert reason in Submission.objects.get(reference=str(bad.order)).reason
+    assert list(Order.objects.values_list("id", flat=True)) == [good.order]
+
+
+def test_the_fingerprint_is_that_of_the_message():
+    one = message()
+    post(one)
+    submission.take(100)
+    assert Order.objects.get().fingerprint == fingerprint(one.as_json())
+
+
+def test_placing_is_idempotent_by_id_and_content():
+    one = message()
+    assert placing.place(one, "a") is True
+    assert placing.place(one, "a") is False
+    with pytest.raises(OtherContent):
+        placing.place(one, "b")
+    assert placing.placed(one.order) == "a"
+    assert placing.placed(uuid4()) is None
+    assert Submission.objects.count() == 1
+
+
+def order(status="received", number=1) -> UUID:
+    one = message()
+    post(one)
+    submission.take(1)
+    Order.objects.filter(id=one.order).update(status=status, status_number=number)
+    return one.order
+
+
+def told(reference, number, kind):
+    return Status(
+        workflow="process_order",
+        reference=str(reference),
+        number=number,
+        kind=StatusKind(kind),
+        at=timezone.now(),
+        detail={},
+    )
+
+
+def state(which):
+    return Order.objects.values_list("status", "status_number").get(id=which)
+
+
+def test_a_batch_of_news_is_one_statement(django_assert_num_queries):
+    known = [order() for _ in range(3)]
+    with django_assert_num_queries(1):
+        receive([told(known[0], 2, "failed"), told(known[1], 2, "completed")])
+    assert [state(one) for one in known] == [("failed", 2), ("confirmed", 2), ("received", 1)]
+
+
+def test_the_latest_of_several_news_counts_in_any_order():
+    which = order()
+    receive([told(which, 4, "completed"), told(which, 2, "failed"), told(which, 3, "resumed")])
+    assert state(which) == ("confirmed", 4)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_older_news_change_nothing(number):
+    which = order("confirmed", 3)
+    receive([told(which, number, "failed")])
+    assert state(which) == ("confirmed", 3)
+
+
+def test_news_of_unknown_orders_are_no_error():
+    receive([told(uuid4(), 1, "received")])
+
+
+def test_news_travel_the_whole_way():
+    from orchestration import status
+
+    one = message()
+    submit("process_order", reference=str(one.order), data=one.as_json(), reply_to="shop")
+    submission.take(1)
+    finish_all()
+    assert status.deliver("shop", 100) == 2
+    assert state(one.order) == ("confirmed", 2)

@@ -1,0 +1,148 @@
+"""What customers are told, by where their order stands."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestration.api import Progress, StepProgress, StepState, TaskState
+from orders import tracking
+from orders.tracking import STEPS, track
+from orders.workflow import WORKFLOW
+
+NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
+WAITING, PENDING, PROCESSING = StepState.WAITING, StepState.PENDING, StepState.PROCESSING
+DONE, ERROR, CANCELLED = StepState.PROCESSED, StepState.ERROR, StepState.CANCELLED
+
+
+def step(name, state, failures=0, code=""):
+    return StepProgress(
+        name=name,
+        state=state,
+        attempt=1,
+        failure_count=failures,
+        ended_at=NOW if state is DONE else None,
+        error_code=code,
+        error_message="internal: do not show",
+        result={"tracking": "TRK1"} if name == "create_shipment" and state is DONE else None,
+    )
+
+
+def at(state, *states, overdue=False, failures=0, code=""):
+    steps = [
+        step(name, one, failures if one in {PENDING, PROCESSING, ERROR} else 0, code)
+        for name, one in zip(STEPS, states, strict=True)
+    ]
+    return Progress(state=state, created_at=NOW, ended_at=None, overdue=overdue, steps=tuple(steps))
+
+
+BEGUN = (PROCESSING, PENDING, WAITING, WAITING, WAITING)
+ALL_DONE = (DONE,) * 5
+CASES = {
+    "not taken yet": (None, tracking.RECEIVED, "busy"),
+    "taken": (at(TaskState.PENDING, PENDING, PENDING, *[WAITING] * 3), tracking.WORKING, "busy"),
+    "begun": (at(TaskState.PROCESSING, *BEGUN), tracking.WORKING, "busy"),
+    "retrying": (at(TaskState.PROCESSING, *BEGUN, failures=1), tracking.TROUBLE, "slow"),
+    "overdue": (at(TaskState.PROCESSING, *BEGUN, overdue=True), tracking.TROUBLE, "slow"),
+    "done": (at(TaskState.PROCESSED, *ALL_DONE), tracking.CONFIRMED, "good"),
+    "declined": (
+        at(TaskState.ERROR, DONE, ERROR, WAITING, WAITING, WAITING, code="generic_decline"),
+        "Your card was declined. Nothing was charged.",
+        "bad",
+    ),
+    "no funds": (
+        at(TaskState.ERROR, DONE, ERROR, WAITING, WAITING, WAITING, code="insufficient_funds"),
+        "Your card was declined for insufficient funds. Nothing was charged.",
+        "bad",
+    ),
+    "stolen": (
+        at(TaskState.ERROR, DONE, ERROR, WAITING, WAITING, WAITING, code="stolen_card"),
+        "Your card was declined. Nothing was charged.",
+        "bad",
+    ),
+    "sold out": (
+        at(TaskState.ERROR, ERROR, DONE, WAITING, WAITING, WAITING, code="out_of_stock"),
+        tracking.SOLD_OUT,
+        "bad",
+    ),
+    "our fault": (
+        at(TaskState.ERROR, DONE, ERROR, WAITING, WAITING, WAITING, code="http_401"),
+        tracking.STUCK,
+        "slow",
+    ),
+    "late failure": (at(TaskState.ERROR, DONE, DONE, DONE, DONE, ERROR), tracking.STUCK, "slow"),
+    "undoing": (at(TaskState.UNDOING, DONE, DONE, *[CANCELLED] * 3), tracking.CANCELLING, "slow"),
+    "undone": (at(TaskState.UNDONE, DONE, DONE, *[CANCELLED] * 3), tracking.CANCELLED, "bad"),
+    "paid back": (at(TaskState.UNDONE, *ALL_DONE), tracking.REFUNDED, "bad"),
+}
+
+
+def look(progress, age=1.0):
+    return track(progress, placed_at=NOW, now=NOW + timedelta(seconds=age))
+
+
+@pytest.mark.parametrize(("progress", "sentence", "mood"), CASES.values(), ids=CASES)
+def test_one_plain_sentence(progress, sentence, mood):
+    told = look(progress)
+    assert (told.sentence, told.mood) == (sentence, mood)
+    assert told.final == (progress is not None and progress.state in {"processed", "undone"})
+    assert "internal" not in repr(told)
+
+
+@pytest.mark.parametrize("name", ["declined", "no funds", "sold out", "undone", "paid back"])
+def test_strangers_are_not_told_what_went_wrong(name):
+    told = look(CASES[name][0]).redacted()
+    assert told.sentence == tracking.STUCK
+    assert "card" not in told.sentence
+    assert "Checking your card" not in [stage.text for stage in told.stages]
+
+
+def test_strangers_do_not_see_the_parcel():
+    told = look(CASES["done"][0])
+    assert told.parcel == "TRK1"
+    assert told.redacted().parcel == ""
+
+
+def test_steps_are_done_current_or_to_come():
+    told = look(at(TaskState.PROCESSING, DONE, PROCESSING, WAITING, WAITING, WAITING, failures=2))
+    assert [(stage.text, stage.state) for stage in told.stages[:4]] == [
+        ("Order received", "done"),
+        ("Items set aside", "done"),
+        ("Checking your card again", "now"),
+        ("Book your shipment", "next"),
+    ]
+    assert told.stages[1].at == NOW
+
+
+def test_a_step_of_another_workflow_version_is_shown_plainly():
+    progress = Progress(
+        state=TaskState.PROCESSING,
+        created_at=NOW,
+        ended_at=None,
+        overdue=False,
+        steps=(step("wrap_as_gift", PROCESSING),),
+    )
+    assert look(progress).stages[1].text == "Wrap as gift"
+
+
+@pytest.mark.parametrize(
+    ("age", "interval"), [(-5, 0.5), (1, 0.5), (5, 2), (100, 5), (600, 15), (7200, 30)]
+)
+def test_it_is_looked_at_ever_more_rarely(age, interval):
+    assert look(None, age).interval == interval
+
+
+def test_the_version_changes_with_what_is_shown():
+    told = [look(progress) for progress, _, _ in CASES.values()]
+    assert len({one.version for one in told}) == len(set(told)) > 10
+    assert look(None, 1).version == look(None, 2).version
+    assert look(None, 1).version != look(None, 5).version
+
+
+def test_a_long_wait_is_admitted():
+    assert look(None, 60).sentence == tracking.DELAYED
+
+
+def test_every_step_has_words():
+    from orchestration import registry
+
+    assert [one.name for one in registry.workflows[WORKFLOW].steps] == list(STEPS)
