@@ -1,0 +1,104 @@
+"""What is measured, and the arithmetic on it. Pure but for the two readers of /proc."""
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+TICK = os.sysconf("SC_CLK_TCK")
+PROC = Path("/proc")
+
+DURABLE, ANY, IDLE, FLAT = 3.0, 2.5, 70.0, 0.2  # the targets
+REMOTE = 30.0  # ms of a task's latency that are the three remote calls themselves
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value that `share` of the values do not exceed (nearest rank)."""
+    if not values:
+        raise ValueError("there is no percentile of nothing")
+    rank = math.ceil(share * len(values))
+    return sorted(values)[max(rank, 1) - 1]
+
+
+def ratio(ours: float, theirs: Iterable[float]) -> float | None:
+    """Return ours over the best of theirs; None where there is none."""
+    best = max(theirs, default=0.0)
+    return ours / best if best else None
+
+
+def per_task(
+    before: Mapping[str, float], after: Mapping[str, float], tasks: int
+) -> dict[str, float]:
+    """Return ms of CPU per task and kind of process, from two readings in seconds."""
+    return {kind: (after[kind] - before[kind]) * 1000 / tasks for kind in after}
+
+
+def middle(readings: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the median of each kind over several runs."""
+    kinds = readings[0] if readings else {}
+    return {kind: median(reading[kind] for reading in readings) for kind in kinds}
+
+
+def size_of_run(rate: float, seconds: float, step: int = 50) -> int:
+    """Return how many tasks take about `seconds` at `rate` per second."""
+    return max(step, round(rate * seconds / step) * step)
+
+
+def missed(
+    durable: float | None, best: float | None, idle: float | None, flat: float | None
+) -> list[str]:
+    """Return a sentence for each target that is missed; None was not measured."""
+    found = []
+    if durable is not None and durable < DURABLE:
+        found.append(
+            f"Throughput is {durable:.2f} times the best durable peer's; the target is {DURABLE:g}."
+        )
+    if best is not None and best < ANY:
+        found.append(f"Throughput is {best:.2f} times the best peer's; the target is {ANY:g}.")
+    if idle is not None and idle > IDLE:
+        found.append(f"Idle latency is {idle:.0f} ms at the median; the target is {IDLE:g} ms.")
+    if flat is not None and abs(flat - 1) > FLAT:
+        found.append(
+            f"A task of 50,000 costs {flat:.2f} times a task of 1,000;"
+            f" the target is within {FLAT:.0%}."
+        )
+    return found
+
+
+def tree(pid: int) -> list[int]:
+    """Return a process and all that descend from it."""
+    found = [pid]
+    for each in found:
+        try:
+            for task in (PROC / str(each) / "task").iterdir():
+                found.extend(int(child) for child in (task / "children").read_text().split())
+        except OSError:
+            continue
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process, its descendants and those that ended have used."""
+    ticks = 0
+    for each in tree(pid):
+        try:
+            fields = (PROC / str(each) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(int(field) for field in fields[11:15])  # utime stime cutime cstime
+    return ticks / TICK
+
+
+def peak_memory(pid: int) -> float:
+    """Return the sum of the peak resident sizes of a process and its descendants, in MB."""
+    size = 0
+    for each in tree(pid):
+        try:
+            status = (PROC / str(each) / "status").read_text()
+        except OSError:
+            continue
+        size += sum(
+            int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")
+        )
+    return size / 1024

@@ -1,0 +1,51 @@
+"""The three calls as a chain of Celery tasks over Redis. Nothing about a chain is durable.
+
+`python -m celery --app bench.peers.celery_app worker` serves it.
+"""
+
+import os
+from functools import cache
+
+import redis
+import urllib3  # type: ignore[import-not-found]
+from celery import Celery
+
+SOCKET = os.environ["REDIS_SOCKET"]
+DONE = "done"  # the list that each chain's last task puts its reference on
+
+app = Celery("bench", broker=f"redis+socket://{SOCKET}?virtual_host=1")
+app.conf.update(
+    broker_connection_retry_on_startup=True,
+    task_acks_late=False,
+    task_ignore_result=True,
+    worker_enable_remote_control=False,
+    worker_prefetch_multiplier=int(os.environ.get("CELERY_PREFETCH", "4")),
+    worker_send_task_events=False,
+)
+http = urllib3.connection_from_url(os.environ["SANDBOX_URL"], maxsize=200, retries=False)
+
+
+@cache
+def done() -> "redis.Redis":
+    """Return the client by which ends are told, one per process."""
+    return redis.Redis(unix_socket_path=SOCKET, db=2)
+
+
+@app.task(name="call")  # type: ignore[untyped-decorator]
+def call(order: str, number: int) -> None:
+    """Make one remote call, over connections that are kept open."""
+    answer = http.request(
+        "POST",
+        "/bench/calls",
+        json={"order": order},
+        headers={"Idempotency-Key": f"{order}:{number}"},
+    )
+    if answer.status != 201:
+        raise RuntimeError(answer.data)
+
+
+@app.task(name="last_call")  # type: ignore[untyped-decorator]
+def last_call(order: str) -> None:
+    """Make the third call and say that the chain has ended: one command, no result backend."""
+    call.run(order, 3)
+    done().rpush(DONE, order)

@@ -1,0 +1,35 @@
+"""Drives Celery: `python -m bench.peers.celery_client`."""
+
+from collections.abc import Iterable, Sequence
+
+from celery import chain
+
+from bench.client import Client, serve
+from bench.peers.celery_app import DONE, call, done, last_call
+
+
+class Chains:
+    """Posts chains; one has ended when its last task has put its reference on the list."""
+
+    def submit(self, references: Sequence[str]) -> None:
+        """Post chains of immutable tasks: no result is passed on, as none is needed."""
+        for reference in references:
+            calls = call.si(reference, 1), call.si(reference, 2), last_call.si(reference)
+            chain(*calls).apply_async()
+
+    def finished(self, references: Iterable[str]) -> set[str]:
+        """Take what is on the list."""
+        found = done().lpop(DONE, 1000) or []
+        return {reference.decode() for reference in found}.intersection(references)
+
+    def settled(self, run: str, count: int) -> bool:
+        """Look at the list's length; empty it when it is complete."""
+        _ = run
+        if done().llen(DONE) < count:
+            return False
+        done().delete(DONE)
+        return True
+
+
+if __name__ == "__main__":
+    serve(Client(Chains()))

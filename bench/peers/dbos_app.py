@@ -1,0 +1,94 @@
+"""The three calls as a durable workflow of DBOS Transact: async workflow, async steps.
+
+`python -m bench.peers.dbos_app` makes the tables and the queue; add `worker` to serve the queue.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+
+import aiohttp
+import uvloop  # type: ignore[import-not-found]
+from dbos import DBOS, DBOSConfig
+
+QUEUE = "bench"
+WORKFLOW = "three_calls"
+VERSION = "bench"
+POLLING = 0.01  # seconds; the default of 1 s makes the queue slow at idle
+CONCURRENCY = 100  # workflows that one process runs at once
+URL = os.environ["SANDBOX_URL"] + "/bench/calls"
+
+_sessions: list[aiohttp.ClientSession] = []
+
+
+@DBOS.step()  # type: ignore[untyped-decorator]
+async def call(order: str, number: int) -> str:
+    """Make one remote call, over connections that are kept open."""
+    async with _sessions[0].post(
+        URL, json={"order": order}, headers={"Idempotency-Key": f"{order}:{number}"}
+    ) as response:
+        answer = await response.json()
+        if response.status != 201:
+            raise RuntimeError(str(answer))
+        return str(answer["id"])
+
+
+@DBOS.workflow(name=WORKFLOW)  # type: ignore[untyped-decorator]
+async def three_calls(order: str) -> None:
+    """Make three calls, one after the other."""
+    await call(order, 1)
+    await call(order, 2)
+    await call(order, 3)
+
+
+def config() -> DBOSConfig:
+    """Return the configuration: see bench/README.md for why each value."""
+    return {
+        "name": "bench",
+        "system_database_url": os.environ["PEER_DATABASE_URL"],
+        "application_version": VERSION,
+        "executor_id": os.environ.get("EXECUTOR", "0"),
+        "log_level": "WARNING",
+        "sys_db_pool_size": int(os.environ.get("DBOS_POOL", "20")),
+        "max_executor_threads": int(os.environ.get("DBOS_THREADS", "8")),
+        "db_engine_kwargs": {"pool_pre_ping": False},
+    }
+
+
+async def launch() -> None:
+    """Start DBOS on this event loop, with one HTTP session for all calls."""
+    _sessions.append(
+        aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
+        )
+    )
+    DBOS(config=config())
+    DBOS.launch()
+
+
+async def prepare() -> None:
+    """Make the tables and the queue, and leave."""
+    await launch()
+    await DBOS.register_queue_async(
+        QUEUE, worker_concurrency=CONCURRENCY, polling_interval_sec=POLLING
+    )
+
+
+async def work() -> None:
+    """Serve the queue until SIGTERM."""
+    await launch()
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    await stop.wait()
+
+
+def run(main: "asyncio._CoroutineLike[None]") -> None:
+    """Run to the end, then leave without waiting for DBOS's threads: nothing is under way."""
+    uvloop.run(main)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    run(work() if "worker" in sys.argv else prepare())

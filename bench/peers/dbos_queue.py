@@ -1,0 +1,67 @@
+"""Drives DBOS by its queue, from outside: `python -m bench.peers.dbos_queue`."""
+
+import os
+from collections.abc import Iterable, Sequence
+
+import psycopg  # type: ignore[import-not-found]
+import sqlalchemy  # type: ignore[import-not-found]
+from dbos import DBOSClient
+
+from bench.client import Client, serve
+
+URL = os.environ["PEER_DATABASE_URL"]
+
+
+class Queue:
+    """Enqueues many in one transaction; a workflow has ended when its row says so."""
+
+    def __init__(self) -> None:
+        self.engine = sqlalchemy.create_engine(
+            sqlalchemy.make_url(URL).set(drivername="postgresql+psycopg")
+        )
+        self.client = DBOSClient(system_database_engine=self.engine)
+        self.rows = psycopg.connect(URL, autocommit=True)
+
+    def submit(self, references: Sequence[str]) -> None:
+        """Enqueue under an id of our own, as an application would to be safe from twins."""
+        with self.engine.begin() as connection:
+            for reference in references:
+                self.client.enqueue_in_transaction(
+                    connection,
+                    {
+                        "workflow_name": "three_calls",
+                        "queue_name": "bench",
+                        "workflow_id": reference,
+                        "application_name": "bench",
+                    },
+                    reference,
+                )
+
+    def finished(self, references: Iterable[str]) -> set[str]:
+        """Ask the workflow rows."""
+        found = self.rows.execute(
+            "SELECT workflow_uuid FROM dbos.workflow_status"
+            " WHERE workflow_uuid = ANY(%s) AND status = 'SUCCESS'",
+            [list(references)],
+        )
+        return {reference for (reference,) in found}
+
+    def settled(self, run: str, count: int) -> bool:
+        """Look for work that is left (by index, cheaply); count once when there is none."""
+        left = self.rows.execute(
+            "SELECT 1 FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING') LIMIT 1"
+        )
+        if left.fetchone():
+            return False
+        row = self.rows.execute(
+            "SELECT count(*) FROM dbos.workflow_status"
+            " WHERE starts_with(workflow_uuid, %s) AND status = 'SUCCESS'",
+            [f"{run}-"],
+        ).fetchone()
+        if row != (count,):
+            raise RuntimeError(f"{row} of {count} workflows of {run} succeeded")
+        return True
+
+
+if __name__ == "__main__":
+    serve(Client(Queue()))

@@ -1,0 +1,25 @@
+"""The peers' environment, made on first use. Run by the project's Python, unlike its neighbours."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.systems import PEERS, PEERS_PYTHON
+
+REQUIREMENTS = Path(__file__).parent.parent / "requirements-peers.txt"
+STAMP = PEERS / "installed.txt"
+
+
+def install() -> None:
+    """Make the environment unless it is there and as the requirements say."""
+    wanted = REQUIREMENTS.read_text()
+    if STAMP.exists() and STAMP.read_text() == wanted:
+        return
+    sys.stderr.write(f"Installing the peers into {PEERS.parent.name}/{PEERS.name} …\n")
+    _run(sys.executable, "-m", "venv", "--clear", str(PEERS))
+    _run(PEERS_PYTHON, "-m", "pip", "install", "--quiet", "--requirement", str(REQUIREMENTS))
+    STAMP.write_text(wanted)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, stdout=sys.stderr)

@@ -1,0 +1,69 @@
+"""The results as Markdown."""
+
+from typing import Any
+
+KINDS = ("submission", "scheduler", "agent", "supervisor", "worker", "client")
+SERVERS = ("postgres", "redis", "sandbox")
+HEAD = ("system", "durable", "tasks/s", "idle p50 / p95", "half load p50 / p95", "memory")
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """Return tables and closing lines."""
+    systems = list(results["systems"].values())
+    parts = [
+        "3 remote calls of 10 ms per task; latency in ms; memory is the peak of its own processes.",
+        _table(HEAD, [_speed(system) for system in systems]),
+        "CPU per task in ms, under a backlog:",
+        _costs(systems),
+    ]
+    if (left := results["idle_p50_without_remote_calls_ms"]) is not None:
+        parts.append(f"This engine's own share of its idle latency (p50 less 30 ms): {left:.0f} ms")
+    if flat := results["flatness"]:
+        (few, many), (less, more) = flat["tasks"], flat["cpu_ms_per_task"]
+        parts.append(
+            f"CPU per task, its processes, Postgres and Redis together: {less:.2f} ms in batches"
+            f" of {few:,}, {more:.2f} ms in one of {many:,}: {flat['ratio']:.2f} times as much"
+        )
+    parts += results["missed"]
+    return "\n\n".join(parts)
+
+
+def last_line(results: dict[str, Any]) -> str:
+    """Return the line that scripts read."""
+    return " ".join(
+        ["ratio"]
+        + [
+            f"{name}=" + ("n/a" if value is None else f"{value:.2f}")
+            for name, value in results["ratio"].items()
+        ]
+    )
+
+
+def _speed(system: dict[str, Any]) -> list[str]:
+    return [
+        system["label"],
+        "yes" if system["durable"] else "no",
+        f"{system['tasks_per_second']:.0f}",
+        *(_pair(system[key]) for key in ("idle_ms", "half_load_ms")),
+        f"{system['peak_memory_mb']:.0f} MB",
+    ]
+
+
+def _pair(latency: dict[str, float]) -> str:
+    return f"{latency['p50']:.0f} / {latency['p95']:.0f}"
+
+
+def _costs(systems: list[dict[str, Any]]) -> str:
+    used = {kind for system in systems for kind in system["cpu_ms_per_task"]}
+    kinds = [kind for kind in (*KINDS, *SERVERS) if kind in used]
+    rows = []
+    for system in systems:
+        cpu = system["cpu_ms_per_task"]
+        cells = [f"{cpu[kind]:.2f}" if kind in cpu else "" for kind in kinds]
+        rows.append([system["label"], *cells, f"{sum(cpu.values()):.2f}"])
+    return _table(["system", *kinds, "sum"], rows)
+
+
+def _table(head: Any, rows: list[list[str]]) -> str:
+    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,158 @@
+"""The order of a benchmark, and what comes out of it."""
+
+import sys
+import time
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from bench.measure import REMOTE, middle, missed, percentile, ratio, size_of_run
+from bench.session import Session, session
+from bench.stack import Stack
+from bench.systems import CELERY, DBOS, ENGINE, FAMILIES, PREPARE, System, engine, order
+
+SERVERS = ("postgres", "redis", "sandbox")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How much of everything."""
+
+    rounds: int = 3
+    seconds: float = 5.0  # of a run under backlog
+    idle_tasks: int = 40
+    paced_seconds: float = 5.0
+    small: int = 1_000
+    large: int = 50_000
+    small_runs: int = 3  # before the large one, and again after it
+
+
+QUICK = Plan(rounds=1, seconds=2.0, idle_tasks=15, paced_seconds=2.0, large=5_000, small_runs=1)
+
+
+@dataclass
+class Findings:
+    """Everything that was measured of one system."""
+
+    system: System
+    rates: list[float] = field(default_factory=list)
+    cpu: list[dict[str, float]] = field(default_factory=list)
+    idle: list[float] = field(default_factory=list)
+    half: list[float] = field(default_factory=list)
+    memory: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Return tasks/s: the median of the runs."""
+        return median(self.rates)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return what is published."""
+        return {
+            "label": self.system.label,
+            "family": self.system.family,
+            "durable": self.system.durable,
+            "tasks_per_second": self.rate,
+            "tasks_per_second_of_each_run": self.rates,
+            "cpu_ms_per_task": middle(self.cpu),
+            "idle_ms": _latency(self.idle),
+            "half_load_ms": _latency(self.half),
+            "peak_memory_mb": self.memory,
+        }
+
+
+class Benchmark:
+    """Runs a plan on a stack."""
+
+    def __init__(self, stack: Stack, plan: Plan, only: str | None) -> None:
+        self.stack, self.plan, self.only = stack, plan, only
+        self.findings: dict[str, Findings] = {}
+        self.flat: dict[str, Any] | None = None
+
+    def run(self) -> dict[str, Any]:
+        """Measure everything; return the results."""
+        for family in FAMILIES:
+            if family in PREPARE and self.only in (None, family):
+                part = PREPARE[family]
+                self.stack.run(part.command, {**self.stack.environment, **part.environment})
+        for number in range(1, self.plan.rounds + 1):
+            for system in order(self.only):
+                self._visit(system, number)
+        if self.only in (None, ENGINE):
+            self._flatness()
+        return self._results()
+
+    def _visit(self, system: System, number: int) -> None:
+        """Start a system, load it, stop it; once, in the last round, also with lighter loads."""
+        found = self.findings.setdefault(system.name, Findings(system))
+        with session(self.stack, system) as running:
+            warm, _ = running.backlog(system.warm_up)
+            warm, _ = running.backlog(system.warm_up)
+            self.stack.checkpoint()
+            tasks = size_of_run(warm, self.plan.seconds)
+            rate, cpu = running.backlog(tasks)
+            found.rates.append(rate)
+            found.cpu.append(cpu)
+            tell(f"round {number}: {system.label}: {rate:.0f} tasks/s ({tasks} tasks)")
+            if number == self.plan.rounds and not found.idle:
+                self._latencies(running, found)
+            found.memory = max(found.memory, running.memory())
+
+    def _latencies(self, running: Session, found: Findings) -> None:
+        half = found.rate / 2
+        found.idle = running.idle(self.plan.idle_tasks)
+        found.half = running.paced(size_of_run(half, self.plan.paced_seconds, 10), half)
+        idle, loaded = _latency(found.idle), _latency(found.half)
+        tell(f"  latency p50 {idle['p50']:.0f} ms at idle, {loaded['p50']:.0f} ms at half load")
+
+    def _flatness(self) -> None:
+        """Compare the cost of a task in small batches and in a large one."""
+        sizes = [self.plan.small] * self.plan.small_runs
+        sizes = [*sizes, self.plan.large, *sizes]
+        costs: dict[int, list[float]] = {}
+        rates: dict[int, list[float]] = {}
+        system = engine()
+        with session(self.stack, system) as running:
+            running.backlog(system.warm_up)
+            self.stack.checkpoint()
+            for size in sizes:
+                rate, cpu = running.backlog(size)
+                cost = sum(ms for kind, ms in cpu.items() if kind not in ("client", "sandbox"))
+                costs.setdefault(size, []).append(cost)
+                rates.setdefault(size, []).append(rate)
+                tell(f"batch of {size}: {cost:.2f} ms of CPU per task, {rate:.0f} tasks/s")
+        small, large = median(costs[self.plan.small]), median(costs[self.plan.large])
+        self.flat = {
+            "tasks": [self.plan.small, self.plan.large],
+            "cpu_ms_per_task": [small, large],
+            "tasks_per_second": [median(rates[self.plan.small]), median(rates[self.plan.large])],
+            "ratio": large / small,
+        }
+
+    def _results(self) -> dict[str, Any]:
+        ours = self.findings.get(ENGINE)
+        peers = [found for found in self.findings.values() if found.system.family != ENGINE]
+        durable = best = idle = None
+        families = {found.system.family for found in peers}
+        if ours and families == {DBOS, CELERY}:
+            durable = ratio(ours.rate, (peer.rate for peer in peers if peer.system.durable))
+            best = ratio(ours.rate, (peer.rate for peer in peers))
+        if ours:
+            idle = percentile(ours.idle, 0.5)
+        return {
+            "systems": {name: found.as_data() for name, found in self.findings.items()},
+            "ratio": {"durable": durable, "any": best},
+            "idle_p50_without_remote_calls_ms": None if idle is None else idle - REMOTE,
+            "flatness": self.flat,
+            "missed": missed(durable, best, idle, self.flat["ratio"] if self.flat else None),
+        }
+
+
+def _latency(values: list[float]) -> dict[str, float]:
+    return {"p50": percentile(values, 0.5), "p95": percentile(values, 0.95)}
+
+
+def tell(line: str) -> None:
+    """Show progress."""
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,170 @@
+"""The systems that are compared: their processes, and who drives them."""
+
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ENGINE, DBOS, CELERY = FAMILIES = ("engine", "dbos", "celery")
+PYTHON = sys.executable
+SECRET_KEY = secrets.token_urlsafe(48)
+PEERS = Path(__file__).parent.parent / ".bench" / "venv"
+PEERS_PYTHON = str(PEERS / "bin" / "python")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One process of a system; parts of a kind are added up in the results."""
+
+    kind: str
+    command: list[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """One way to run three calls per task."""
+
+    name: str
+    label: str
+    family: str
+    durable: bool
+    database: str = ""  # vacuumed when the system has stopped
+    warm_up: int  # tasks before anything is measured; their rate sets the size of the runs
+    workers: list[Part]
+    clients: list[Part]  # several share each load equally
+
+    @property
+    def inside(self) -> bool:
+        """Say whether the clients are the workers too."""
+        return not self.workers
+
+
+def _django(process: str) -> dict[str, str]:
+    return {
+        "DJANGO_SETTINGS_MODULE": "bench.settings",
+        "PROCESS": process,
+        "SECRET_KEY": SECRET_KEY,
+    }
+
+
+def engine() -> System:
+    """Return this engine, one process of each kind."""
+    manage = [PYTHON, "manage.py"]
+    parts = {"submission": "submission", "scheduler": "scheduler", "agent": "caller"}
+    return System(
+        name="engine",
+        label="this engine",
+        family=ENGINE,
+        durable=True,
+        database="sas",
+        warm_up=500,
+        workers=[
+            *(
+                Part(
+                    kind=kind,
+                    command=[*manage, "work", queue, "--skip-checks"],
+                    environment=_django(kind),
+                )
+                for kind, queue in parts.items()
+            ),
+            Part(
+                kind="supervisor",
+                command=[*manage, "supervisor", "--skip-checks"],
+                environment=_django("supervisor"),
+            ),
+        ],
+        clients=[
+            Part(
+                kind="client",
+                command=[PYTHON, "-m", "bench.engine.client"],
+                environment=_django("client"),
+            )
+        ],
+    )
+
+
+def dbos_direct(processes: int) -> System:
+    """Return DBOS with workflows started where they run."""
+    return System(
+        name=f"dbos-direct-{processes}",
+        label=f"DBOS, direct, {_count(processes, 'process', 'processes')}",
+        family=DBOS,
+        durable=True,
+        database="bench_dbos",
+        warm_up=100 * processes,
+        workers=[],
+        clients=[
+            Part(
+                kind="worker",
+                command=[PEERS_PYTHON, "-m", "bench.peers.dbos_direct"],
+                environment={"EXECUTOR": str(number)},
+            )
+            for number in range(processes)
+        ],
+    )
+
+
+def dbos_queue(processes: int) -> System:
+    """Return DBOS with workflows enqueued by a client and run by workers."""
+    return System(
+        name=f"dbos-queue-{processes}",
+        label=f"DBOS, queue, {_count(processes, 'process', 'processes')}",
+        family=DBOS,
+        durable=True,
+        database="bench_dbos",
+        warm_up=100 * processes,
+        workers=[
+            Part(
+                kind="worker",
+                command=[PEERS_PYTHON, "-m", "bench.peers.dbos_app", "worker"],
+                environment={"EXECUTOR": str(number)},
+            )
+            for number in range(processes)
+        ],
+        clients=[Part(kind="client", command=[PEERS_PYTHON, "-m", "bench.peers.dbos_queue"])],
+    )
+
+
+def celery(workers: int) -> System:
+    """Return Celery with workers of the fastest pool."""
+    command = [PEERS_PYTHON, "-m", "celery", "--app", "bench.peers.celery_app", "worker"]
+    command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    command += ["--loglevel", "WARNING", *POOL]
+    return System(
+        name=f"celery-{workers}",
+        label=f"Celery chain, {_count(workers, 'worker', 'workers')}",
+        family=CELERY,
+        durable=False,
+        warm_up=100 * workers,
+        workers=[
+            Part(kind="worker", command=[*command, "--hostname", f"bench{number}@%h"])
+            for number in range(workers)
+        ],
+        clients=[Part(kind="client", command=[PEERS_PYTHON, "-m", "bench.peers.celery_client"])],
+    )
+
+
+POOL = ["--pool", "gevent", "--concurrency", "50"]
+
+PREPARE = {
+    ENGINE: Part(
+        kind="migrate",
+        command=[PYTHON, "manage.py", "migrate", "--verbosity", "0", "--skip-checks"],
+        environment=_django("migrate"),
+    ),
+    DBOS: Part(kind="migrate", command=[PEERS_PYTHON, "-m", "bench.peers.dbos_app"]),
+}
+
+
+def order(only: str | None) -> list[System]:
+    """Return one round: this engine twice, as it is compared to all and machines vary."""
+    round_ = [engine(), dbos_direct(2), dbos_direct(1)]
+    round_ += [engine(), celery(2), celery(1), dbos_queue(2), dbos_queue(1)]
+    chosen = [system for system in round_ if only in (None, system.family)]
+    return chosen[:1] if only == ENGINE else chosen
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
