@@ -1,7 +1,8 @@
 """Sizes and times of the engine that no admin needs to tune; seconds where they are times."""
 
 BATCH = 200  # rows or messages that one transaction serves
-FLAG_LIFE = 5  # a doorbell that nobody answers may be rung again after this
+FLAG_LIFE = 5  # after this a doorbell may be rung again, answered or not
+LINGER = 0.1  # how long a worker that attends waits for another message
 UNSERVED = 1.0  # what waits longer than this is rung for by the supervisor
 HEARTBEAT = 2.0  # between two signs of life of a worker
 ALIVE = 10.0  # a worker not seen for longer counts as dead
@@ -10,4 +11,4 @@ REPLY_MARGIN = 0.1  # an agent stops this much before complete_by: the reply nee
 SEND_PATIENCE = 5.0  # how long an agent tries to get its replies to a broken Redis
 REDIS_TIMEOUT = 2.0  # of one command, so that a frozen Redis hangs nobody for long
 WORKER_TTL = 20  # RQ: a worker waits a quarter of this for a job, then looks around
-QUEUE_LIMIT = 200_000  # messages on one list; beyond it the oldest are of no use any more
+INBOX_LIMIT = 200_000  # messages in one inbox; beyond it the oldest are of no use any more

@@ -1,7 +1,7 @@
 """The functions that doorbells run: primitives in, delegate, return. Nothing else runs as a job."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.db import InterfaceError, OperationalError
 
@@ -19,21 +19,36 @@ def take_submissions() -> None:
 
 
 def schedule() -> None:
-    """Answer the schedulers' queue: record replies and dispatch until there is nothing to do."""
-    queues.answer(queues.SCHEDULER)
+    """Answer the schedulers' queue: record replies and dispatch, until there is nothing to do."""
     look_at = set(registry.agents)
-    while (raw := queues.pop(queues.REPLIES, conf.BATCH)) or look_at:
-        try:
-            look_at = scheduler.turn(instance.name(), raw, look_at)
-        except DATABASE_AWAY:
-            if raw:  # nothing was recorded: keep the replies for whoever comes next
-                queues.push(queues.REPLIES, raw)
-            raise
+    leaving = False
+    while True:
+        wait = 0 if look_at or leaving else conf.LINGER
+        messages = queues.take(queues.SCHEDULER, conf.BATCH, wait)
+        if queues.LOOK in messages:
+            messages = [message for message in messages if message != queues.LOOK]
+            look_at = set(registry.agents)
+        if messages or look_at:
+            look_at = _turn(messages, look_at)
+            leaving = False
+        elif leaving:
+            return
+        else:
+            queues.leave(queues.SCHEDULER)
+            leaving = True
+
+
+def _turn(messages: Sequence[bytes], look_at: set[str]) -> set[str]:
+    try:
+        return scheduler.turn(instance.name(), messages, look_at)
+    except DATABASE_AWAY:
+        if messages:  # nothing was recorded: keep the replies for whoever comes next
+            queues.ring(queues.SCHEDULER, messages)
+        raise
 
 
 def call_agent(agent: str) -> None:
     """Answer an agent's queue: perform requests until there are none."""
-    queues.answer(agent)
     runtime(agent).serve()
 
 
@@ -61,7 +76,7 @@ def close_runtimes() -> None:
 
 def _until_quiet(queue: str, work: Callable[[], int], then: str = "") -> None:
     """Clear the doorbell, then work until a batch is not full; ring for `then` after each batch."""
-    queues.answer(queue)
+    queues.leave(queue)
     while done := work():
         if then:
             queues.try_to_ring(then)

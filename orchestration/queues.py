@@ -3,14 +3,17 @@
 Nothing here is the truth: a lost request or reply costs its step's deadline, a lost doorbell until
 the supervisor rings again.
 
-- A *list* carries messages: requests to one agent, or replies to the schedulers.
-- A *doorbell* is an RQ job that says "there is work" on one queue. One that is ringing already is
-  not rung twice: a flag is set if absent, and cleared by the worker *before* it looks.
+- An *inbox* is a list of messages: requests to one agent, or replies to the schedulers. The other
+  queues need none, as their work lies in rows.
+- A *doorbell* is an RQ job that says "there is work" on one queue. Its flag stays set while a
+  worker is called or attends, so that nobody rings twice; who attends takes what comes into the
+  inbox at once, without a job for each. The worker clears the flag *before* its last look. It also
+  expires by itself, so that under lasting load further workers are called to help.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import django_rq
@@ -29,7 +32,8 @@ logger = logging.getLogger(__name__)
 
 SUBMISSION = "submission"
 SCHEDULER = "scheduler"
-REPLIES = "sas:replies"
+STATUS_PREFIX = "status."
+LOOK = b"look"  # a message that only says: look at the state store
 
 # What each queue's doorbell runs; `workers` refuses every other function.
 ANSWERS = {
@@ -38,16 +42,10 @@ ANSWERS = {
 }
 CALL_AGENT = "orchestration.jobs.call_agent"
 DELIVER_STATUS = "orchestration.jobs.deliver_status"
-STATUS_PREFIX = "status."
 
 
 class Unreachable(Exception):
     """Redis does not answer. Orders are safe; the supervisor rings again when it is back."""
-
-
-def requests_of(agent: str) -> str:
-    """Return the list of requests to an agent."""
-    return f"sas:requests:{agent}"
 
 
 def answer_to(queue: str) -> tuple[str, tuple[str, ...]]:
@@ -57,6 +55,18 @@ def answer_to(queue: str) -> tuple[str, tuple[str, ...]]:
     if queue.startswith(STATUS_PREFIX):
         return DELIVER_STATUS, (queue.removeprefix(STATUS_PREFIX),)
     return CALL_AGENT, (queue,)
+
+
+def inbox(queue: str) -> str | None:
+    """Return the list of messages to a queue's workers, if it has one."""
+    if queue == SUBMISSION or queue.startswith(STATUS_PREFIX):
+        return None
+    return f"sas:inbox:{queue}"
+
+
+def flag(queue: str) -> str:
+    """Return the key that says that a queue's doorbell rings, or that a worker attends."""
+    return f"sas:ringing:{queue}"
 
 
 @cache
@@ -80,13 +90,32 @@ def queue(name: str, redis: Redis | None = None) -> Queue:
     return django_rq.get_queue(name, connection=redis or connection(), commit_mode="auto")
 
 
-def flag(name: str) -> str:
-    """Return the key that says a queue's doorbell is ringing."""
-    return f"sas:ringing:{name}"
+def ring(name: str, messages: Sequence[bytes] = ()) -> None:
+    """Put messages into a queue's inbox and have a worker look; raise `Unreachable`."""
+    try:
+        pipeline = connection().pipeline(transaction=False)
+        if into := inbox(name):
+            pipeline.rpush(into, *(messages or [LOOK]))
+            pipeline.ltrim(into, -conf.INBOX_LIMIT, -1)
+        pipeline.set(flag(name), 1, nx=True, ex=conf.FLAG_LIFE)
+        if pipeline.execute()[-1]:
+            _enqueue(name)
+    except RedisError as error:
+        raise Unreachable(str(error)) from error
 
 
-def enqueue(name: str) -> None:
-    """Put the doorbell's job on the queue; the caller has set the flag."""
+def try_to_ring(name: str, messages: Sequence[bytes] = ()) -> bool:
+    """Ring; say whether it worked. For whoever must go on in any case: the supervisor rings again."""
+    try:
+        ring(name, messages)
+    except Unreachable as error:
+        logger.warning("cannot ring for %s (the supervisor will): %s", name, error)
+        return False
+    return True
+
+
+def _enqueue(name: str) -> None:
+    """Put the doorbell's job on the queue."""
     function, arguments = answer_to(name)
     queue(name).enqueue_call(
         function,
@@ -99,48 +128,33 @@ def enqueue(name: str) -> None:
     )
 
 
-def ring(name: str) -> None:
-    """Wake a worker of queue `name`, unless its doorbell rings already; raise `Unreachable`."""
-    try:
-        if connection().set(flag(name), 1, nx=True, ex=conf.FLAG_LIFE):
-            enqueue(name)
-    except RedisError as error:
-        raise Unreachable(str(error)) from error
-
-
-def try_to_ring(name: str) -> bool:
-    """Ring; say whether it worked. For whoever must go on in any case: the supervisor rings again."""
-    try:
-        ring(name)
-    except Unreachable as error:
-        logger.warning("cannot ring for %s (the supervisor will): %s", name, error)
-        return False
-    return True
-
-
-def answer(name: str) -> None:
-    """Clear the doorbell: whoever rings from now on wakes another worker. Call it before looking."""
+def leave(name: str) -> None:
+    """Clear the doorbell: whoever rings from now on calls a worker. Look once more after it."""
     try:
         connection().delete(flag(name))
     except RedisError as error:
         raise Unreachable(str(error)) from error
 
 
-def push(name: str, messages: Iterable[bytes]) -> None:
-    """Append messages to a list; raise `Unreachable`. A list nobody reads does not grow for ever."""
+def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
+    """Take up to `limit` messages from an inbox, waiting up to `wait` seconds for the first."""
+    into = inbox(name)
     try:
-        pipeline = connection().pipeline(transaction=False)
-        pipeline.rpush(name, *messages)
-        pipeline.ltrim(name, -conf.QUEUE_LIMIT, -1)
-        pipeline.execute()
+        messages = _as_messages(connection().lpop(into, limit))
+        if not messages and wait and (first := connection().blpop([into], wait)):
+            messages = [bytes(first[1])]
     except RedisError as error:
         raise Unreachable(str(error)) from error
+    return messages
 
 
-def pop(name: str, limit: int) -> list[bytes]:
-    """Take up to `limit` messages off a list; raise `Unreachable`."""
+def waiting(names: Sequence[str]) -> list[str]:
+    """Return those of the queues whose inbox is not empty; raise `Unreachable`."""
     try:
-        return _as_messages(connection().lpop(name, limit))
+        pipeline = connection().pipeline(transaction=False)
+        for name in names:
+            pipeline.llen(inbox(name))
+        return [name for name, count in zip(names, pipeline.execute(), strict=True) if count]
     except RedisError as error:
         raise Unreachable(str(error)) from error
 
@@ -149,11 +163,11 @@ def _as_messages(taken: object) -> list[bytes]:
     return [bytes(item) for item in taken] if isinstance(taken, Sequence) else []
 
 
-class AsyncMailbox:
-    """An agent's side of the lists, in its event loop: requests come in, replies go out."""
+class AgentInbox:
+    """An agent's side, in its event loop: requests come in, replies go out to the schedulers."""
 
     def __init__(self, agent: str) -> None:
-        self._requests = requests_of(agent)
+        self._agent = agent
         self._redis: AsyncRedis | None = None
 
     def _connected(self) -> AsyncRedis:
@@ -166,15 +180,23 @@ class AsyncMailbox:
             )
         return self._redis
 
-    async def take(self, limit: int, wait: float) -> list[bytes]:
-        """Take up to `limit` requests, waiting up to `wait` seconds for the first; raise `Unreachable`."""
+    async def take(self, limit: int, wait: float = 0) -> list[bytes]:
+        """Take up to `limit` requests, waiting up to `wait` seconds for the first."""
+        into = inbox(self._agent)
         try:
-            messages = _as_messages(await self._connected().lpop(self._requests, limit))
-            if not messages and (first := await self._connected().blpop([self._requests], wait)):
+            messages = _as_messages(await self._connected().lpop(into, limit))
+            if not messages and wait and (first := await self._connected().blpop([into], wait)):
                 messages = [bytes(first[1])]
         except RedisError as error:
             raise Unreachable(str(error)) from error
         return messages
+
+    async def leave(self) -> None:
+        """Clear the doorbell; look once more after it."""
+        try:
+            await self._connected().delete(flag(self._agent))
+        except RedisError as error:
+            raise Unreachable(str(error)) from error
 
     async def send(self, replies: Sequence[bytes]) -> bool:
         """Hand replies to the schedulers and ring; say whether Redis took them in the end."""
@@ -193,11 +215,10 @@ class AsyncMailbox:
 
     async def _try_to_send(self, replies: Sequence[bytes]) -> None:
         pipeline = self._connected().pipeline(transaction=False)
-        pipeline.rpush(REPLIES, *replies)
+        pipeline.rpush(inbox(SCHEDULER), *replies)
         pipeline.set(flag(SCHEDULER), 1, nx=True, ex=conf.FLAG_LIFE)
-        _, rang = await pipeline.execute()
-        if rang:
-            enqueue(SCHEDULER)
+        if (await pipeline.execute())[-1]:
+            _enqueue(SCHEDULER)
 
     async def close(self) -> None:
         """Close the connection."""

@@ -35,7 +35,7 @@ def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> set
     for reply, refusal in recorded.refused:
         logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
     for agent, requests in claimed.items():
-        send(agent, requests)
+        queues.try_to_ring(agent, [request.dump() for request in requests])
     for application in sorted(recorded.applications):
         queues.try_to_ring(queues.STATUS_PREFIX + application)
     return {agent for agent, requests in claimed.items() if len(requests) >= conf.BATCH}
@@ -47,15 +47,6 @@ def _record_and_claim(
 ) -> tuple[Recorded, dict[str, list[Request]]]:
     recorded = record(replies) if replies else Recorded()
     return recorded, claim(recorded.agents.union(look_at), by)
-
-
-def send(agent: str, requests: Sequence[Request]) -> None:
-    """Send requests to an agent and ring; if Redis is away, they expire and are tried again."""
-    try:
-        queues.push(queues.requests_of(agent), [request.dump() for request in requests])
-        queues.ring(agent)
-    except queues.Unreachable as error:
-        logger.warning("%d requests to %s not sent: %s", len(requests), agent, error)
 
 
 def _parse(raw: bytes) -> Reply | None:

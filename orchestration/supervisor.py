@@ -130,3 +130,10 @@ def _ring() -> None:
     waiting = StatusMessage.objects.filter(created_at__lt=before)
     for application in waiting.values_list("reply_to", flat=True).distinct():
         queues.try_to_ring(queues.STATUS_PREFIX + application)
+    agents = Policy.objects.order_by("agent").values_list("agent", flat=True)
+    try:
+        left_lying = queues.waiting([queues.SCHEDULER, *agents])
+    except queues.Unreachable:
+        return
+    for name in left_lying:
+        queues.try_to_ring(name)

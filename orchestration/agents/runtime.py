@@ -9,8 +9,6 @@ from .base import Agent
 
 logger = logging.getLogger(__name__)
 
-LINGER = 0.2  # seconds to wait for more before the worker goes back to its doorbell
-
 
 class Runtime:
     """An agent's event loop: kept for the life of the process, so that connections are reused."""
@@ -18,7 +16,7 @@ class Runtime:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.loop = asyncio.new_event_loop()
-        self.mailbox = queues.AsyncMailbox(agent.name)
+        self.inbox = queues.AgentInbox(agent.name)
         self.stopping = False
 
     def serve(self) -> None:
@@ -32,22 +30,29 @@ class Runtime:
 
     async def _close(self) -> None:
         await self.agent.close()
-        await self.mailbox.close()
+        await self.inbox.close()
 
     async def _serve(self) -> None:
         calls: set[asyncio.Task[None]] = set()
         replies: asyncio.Queue[Reply | None] = asyncio.Queue()
         sender = asyncio.create_task(self._send(replies))
         try:
-            # An intake is never cancelled: it may hold messages that Redis has handed over already.
+            leaving = False
+            # Taking is never cancelled: Redis may have handed over messages already.
             while not self.stopping:
-                messages = await self.mailbox.take(conf.BATCH, LINGER)
+                messages = await self.inbox.take(conf.BATCH, 0 if leaving else conf.LINGER)
                 for raw in messages:
-                    call = asyncio.create_task(self._call(raw, replies))
-                    calls.add(call)
-                    call.add_done_callback(calls.discard)
-                if not messages and not calls:
+                    if raw != queues.LOOK:
+                        call = asyncio.create_task(self._call(raw, replies))
+                        calls.add(call)
+                        call.add_done_callback(calls.discard)
+                if messages or calls:
+                    leaving = False
+                elif leaving:
                     break
+                else:
+                    await self.inbox.leave()
+                    leaving = True
         finally:
             if calls:
                 await asyncio.wait(calls)
@@ -75,5 +80,5 @@ class Runtime:
                 batch.append(replies.get_nowait())
             more = batch[-1] is not None
             messages = [reply.dump() for reply in batch if reply is not None]
-            if messages and not await self.mailbox.send(messages):
+            if messages and not await self.inbox.send(messages):
                 logger.error("Redis does not take %d replies: their steps expire", len(messages))

@@ -162,7 +162,7 @@ class TestDoorbells:
         queues.ring(queues.SCHEDULER)
         queues.ring(queues.SCHEDULER)
         assert len(queues.queue(queues.SCHEDULER)) == 1
-        queues.answer(queues.SCHEDULER)
+        queues.leave(queues.SCHEDULER)
         queues.ring(queues.SCHEDULER)
         assert len(queues.queue(queues.SCHEDULER)) == 2
 

@@ -36,11 +36,14 @@ class Echo:
         self._main = self._loop.create_task(self._listen())
         with contextlib.suppress(asyncio.CancelledError):
             self._loop.run_until_complete(self._main)
-        others = asyncio.all_tasks(self._loop)
+        self._loop.run_until_complete(self._end_connections())
+        self._loop.close()
+
+    async def _end_connections(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
-        self._loop.close()
+        await asyncio.gather(*others, return_exceptions=True)
 
     async def _listen(self) -> None:
         server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
