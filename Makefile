@@ -3,7 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := sasweb orders orchestration sandbox tests bench
+PRODUCT := sasweb orders orchestration sandbox
+SOURCES := $(PRODUCT) tests bench
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: run test check bench format browser clean
@@ -19,7 +20,7 @@ check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks,
 	$(BIN)/ruff format --check $(SOURCES) manage.py
 	$(BIN)/ruff check $(SOURCES) manage.py
 	$(BIN)/django-upgrade --target-version 5.2 $$(git ls-files '*.py' ':!*/migrations/*')
-	$(BIN)/mypy $(SOURCES)
+	$(BIN)/mypy $(PRODUCT)
 	$(BIN)/lint-imports
 	$(BIN)/djlint templates --lint --quiet
 	$(BIN)/python manage.py makemigrations --check --dry-run

@@ -1,6 +1,5 @@
 """Alerts: one open row per cause, closed when nothing suffers from it any more."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -36,7 +36,8 @@ from django.db import transaction
 from . import queues, registry
 from .agents.base import Agent, Call, Rejected, Transient, Unknown, action
 from .agents.http import HttpAgent
-from .models import Step as StepRow, Submission, Task
+from .models import Step as StepRow
+from .models import Submission, Task
 from .models.inbox import StatusKind
 from .states import StepState, TaskState
 from .status import Status

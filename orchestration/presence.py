@@ -76,4 +76,3 @@ def forget_the_dead() -> int:
     """Remove processes that have not been seen for a long while; return how many."""
     long_ago = DatabaseNow() - timedelta(seconds=conf.ALIVE * 6)
     return Worker.objects.filter(seen_at__lt=long_ago).delete()[0]
-

@@ -57,11 +57,14 @@ def answer_to(queue: str) -> tuple[str, tuple[str, ...]]:
     return CALL_AGENT, (queue,)
 
 
-def inbox(queue: str) -> str | None:
-    """Return the list of messages to a queue's workers, if it has one."""
-    if queue == SUBMISSION or queue.startswith(STATUS_PREFIX):
-        return None
+def inbox(queue: str) -> str:
+    """Return the list of messages to a queue's workers."""
     return f"sas:inbox:{queue}"
+
+
+def has_inbox(queue: str) -> bool:
+    """Say whether a queue's work comes as messages; that of the others lies in rows."""
+    return queue != SUBMISSION and not queue.startswith(STATUS_PREFIX)
 
 
 def flag(queue: str) -> str:
@@ -94,9 +97,9 @@ def ring(name: str, messages: Sequence[bytes] = ()) -> None:
     """Put messages into a queue's inbox and have a worker look; raise `Unreachable`."""
     try:
         pipeline = connection().pipeline(transaction=False)
-        if into := inbox(name):
-            pipeline.rpush(into, *(messages or [LOOK]))
-            pipeline.ltrim(into, -conf.INBOX_LIMIT, -1)
+        if has_inbox(name):
+            pipeline.rpush(inbox(name), *(messages or [LOOK]))
+            pipeline.ltrim(inbox(name), -conf.INBOX_LIMIT, -1)
         pipeline.set(flag(name), 1, nx=True, ex=conf.FLAG_LIFE)
         if pipeline.execute()[-1]:
             _enqueue(name)
@@ -142,7 +145,7 @@ def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
     try:
         messages = _as_messages(connection().lpop(into, limit))
         if not messages and wait and (first := connection().blpop([into], wait)):
-            messages = [bytes(first[1])]
+            messages = _as_messages(first[1:])
     except RedisError as error:
         raise Unreachable(str(error)) from error
     return messages
@@ -160,7 +163,9 @@ def waiting(names: Sequence[str]) -> list[str]:
 
 
 def _as_messages(taken: object) -> list[bytes]:
-    return [bytes(item) for item in taken] if isinstance(taken, Sequence) else []
+    return (
+        [item for item in taken if isinstance(item, bytes)] if isinstance(taken, Sequence) else []
+    )
 
 
 class AgentInbox:
@@ -186,7 +191,7 @@ class AgentInbox:
         try:
             messages = _as_messages(await self._connected().lpop(into, limit))
             if not messages and wait and (first := await self._connected().blpop([into], wait)):
-                messages = [bytes(first[1])]
+                messages = _as_messages(first[1:])
         except RedisError as error:
             raise Unreachable(str(error)) from error
         return messages

@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import sys
 
 from django.db import close_old_connections
 from rq import Queue, SimpleWorker
@@ -47,9 +48,10 @@ class Worker(SimpleWorker):
             job.perform()
         except Refused as error:
             logger.error("job %s on queue %s was refused: %s", job.id, queue.name, error)
-        except Exception as error:  # a doorbell never kills its worker: the work is still there
-            logger.error("queue %s: %s: %s", queue.name, type(error).__name__, str(error).strip(),
-                         exc_info=not isinstance(error, (*jobs.DATABASE_AWAY, queues.Unreachable)))  # fmt: skip
+        except (*jobs.DATABASE_AWAY, queues.Unreachable) as error:
+            logger.error("queue %s must wait: %s", queue.name, str(error).strip())
+        except Exception:  # a doorbell never kills its worker: the work is still there
+            logger.exception("queue %s: the doorbell's work failed", queue.name)
         finally:
             self._answering = False
             close_old_connections()
@@ -99,7 +101,7 @@ class Refused(Exception):
 
 def run(name: str) -> None:
     """Serve queue `name` until SIGTERM or SIGINT."""
-    signal.signal(signal.SIGTERM, lambda *_: exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     instance.become(name)
     redis = queues.worker_connection()
     with Presence(name):
@@ -107,4 +109,3 @@ def run(name: str) -> None:
             Worker(queues.queue(name, redis)).work(logging_level="WARNING")
         finally:
             jobs.close_runtimes()
-

@@ -7,7 +7,8 @@ an unknown step, a cycle or a result of a step that need not be done yet is foun
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field as dataclass_field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -139,7 +140,7 @@ class Workflow:
         return [
             f"step {step.name!r} takes the result of {other!r}, which need not be done before it"
             for step in self.steps
-                for other, *_ in placeholders(step.request)
+            for other, *_ in placeholders(step.request)
             if other and other not in before[step.name]
         ]
 

@@ -17,7 +17,7 @@ from .models import Product
 KEY = "cart"
 
 
-class BadQuantity(ValueError):  # noqa: N818 - its text is an answer to a customer, not an error
+class BadQuantity(ValueError):
     """A quantity that cannot be ordered; its text tells the customer why."""
 
 

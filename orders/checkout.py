@@ -17,7 +17,7 @@ SALT = "orders.checkout"
 LIFE = 24 * 3600  # seconds
 
 
-class BadToken(ValueError):  # noqa: N818 - its text is an answer to a customer, not an error
+class BadToken(ValueError):
     """The token is not one of ours, or too old; its text tells the customer."""
 
 

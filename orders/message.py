@@ -31,7 +31,7 @@ LONGEST = {  # characters
 }
 
 
-class Malformed(ValueError):  # noqa: N818 - a message that is no order is no error of ours
+class Malformed(ValueError):
     """The message cannot be an order; its text says why."""
 
 

@@ -16,7 +16,7 @@ INSERT INTO orders_placement ("order", fingerprint) VALUES (%s, %s) ON CONFLICT 
 """
 
 
-class OtherContent(Exception):  # noqa: N818 - a refusal, not an error
+class OtherContent(Exception):
     """The checkout was used before, for an order with other content; that one stands."""
 
 

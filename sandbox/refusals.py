@@ -5,7 +5,7 @@ from typing import Any
 PAYMENT = "payment"
 
 
-class Refusal(Exception):  # noqa: N818 a refusal is an ordinary outcome, not an error
+class Refusal(Exception):
     """A request that a partner turns down.
 
     `stored` says whether it is definitive: such a refusal is kept under the idempotency key, shown

@@ -1,0 +1,1 @@
+"""The project: settings, addresses, health, and the stack of processes."""

@@ -77,20 +77,17 @@ TEMPLATES = [
 # --- The state store and the doorbell ------------------------------------------------------------
 DATABASE_URL = env.text("DATABASE_URL") or embedded.database_url()
 REDIS_URL = env.text("REDIS_URL") or embedded.redis_url()
-DATABASES = {
-    "default": {
-        **dj_database_url.parse(DATABASE_URL, conn_max_age=None, conn_health_checks=True),
-        "ENGINE": "django.db.backends.postgresql",
-    }
-}
-DATABASES["default"].setdefault("OPTIONS", {})
-DATABASES["default"]["OPTIONS"] |= {
+_database = dj_database_url.parse(DATABASE_URL, conn_max_age=None, conn_health_checks=True)
+_database["ENGINE"] = "django.db.backends.postgresql"
+_database["OPTIONS"] = {
+    **_database.get("OPTIONS", {}),
     "application_name": "sas",
     "connect_timeout": 5,
     # a process that hangs inside a transaction must not hold its locks for long
     "options": "-c idle_in_transaction_session_timeout=10s -c lock_timeout=8s"
     " -c statement_timeout=30s",
 }
+DATABASES = {"default": _database}
 
 # One worker process per queue. An agent's queue has the agent's name; `status.<name>` is the
 # private response queue of one application.
@@ -133,6 +130,7 @@ AXES_COOLOFF_TIME = 0.1  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
+AXES_LOCKOUT_TEMPLATE = "lockout.html"
 
 # --- Safety --------------------------------------------------------------------------------------
 CONTENT_SECURITY_POLICY = {

@@ -30,7 +30,7 @@ def servers() -> Iterator[None]:
     started = []
     embedded.make_data_dir()
     if not os.environ.get("DATABASE_URL"):
-        command = embedded.prepare_postgres() + ["-c", "fsync=off", "-c", "full_page_writes=off"]
+        command = [*embedded.prepare_postgres(), "-c", "fsync=off", "-c", "full_page_writes=off"]
         started.append(_start(command, embedded.server_user(), "/"))
         wait_for(_postgres_answers, "Postgres answers")
     if not os.environ.get("REDIS_URL"):
@@ -52,7 +52,9 @@ def _start(command, user, folder):
 
 def _postgres_answers() -> bool:
     try:
-        psycopg2.connect(dbname="postgres", user="postgres", host=str(embedded.socket_dir())).close()
+        psycopg2.connect(
+            dbname="postgres", user="postgres", host=str(embedded.socket_dir())
+        ).close()
     except psycopg2.OperationalError:
         return False
     return True

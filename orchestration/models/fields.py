@@ -15,9 +15,7 @@ class DatabaseNow(models.Func):
     output_field = models.DateTimeField()
 
 
-def state_field(
-    states: type[models.TextChoices], **options: Any
-) -> "models.CharField[str, str]":
+def state_field(states: type[models.TextChoices], **options: Any) -> "models.CharField[str, str]":
     """Return a field that holds one of a set of states: short, and never null."""
     return models.CharField(**{"max_length": 10, "choices": states.choices, **options})
 

@@ -3,7 +3,7 @@
 from django.db import models
 
 from ..states import Outcome
-from .fields import DatabaseNow, state_field, one_of
+from .fields import DatabaseNow, one_of, state_field
 from .task import Step, Task
 
 

@@ -34,7 +34,9 @@ class Submission(models.Model):
         ]
         indexes = [
             # the submission process's queue, in order
-            models.Index(fields=["id"], name="submission_open", condition=Q(refused_at__isnull=True)),
+            models.Index(
+                fields=["id"], name="submission_open", condition=Q(refused_at__isnull=True)
+            ),
         ]
 
     def __str__(self) -> str:

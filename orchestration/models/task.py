@@ -12,7 +12,8 @@ from ..states import (
     TaskState,
 )
 from .alert import Alert
-from .fields import DatabaseNow, state_field, one_of, time_ordered_id
+from .fields import DatabaseNow, one_of, state_field, time_ordered_id
+
 
 class Task(models.Model):
     """One unit of work from an application: here, the processing of one order."""
@@ -165,7 +166,9 @@ class Step(models.Model):
                 condition=Q(process_state="pending", run_after__isnull=False),
             ),
             # the dashboard's errors, newest first
-            models.Index(fields=["-ended_at"], name="step_errors", condition=Q(process_state="error")),
+            models.Index(
+                fields=["-ended_at"], name="step_errors", condition=Q(process_state="error")
+            ),
         ]
 
     def __str__(self) -> str:

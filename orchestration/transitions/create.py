@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import ExpressionWrapper, DateTimeField, Value
+from django.db.models import DateTimeField, ExpressionWrapper, Value
+from django.db.models.expressions import Combinable
 
 from .. import registry, status
 from ..models import Step, Task
@@ -67,7 +68,6 @@ def _step(task: Task, plan: StepPlan) -> Step:
     )
 
 
-def _from_now(seconds: float) -> ExpressionWrapper:
-    return ExpressionWrapper(
-        DatabaseNow() + Value(timedelta(seconds=seconds)), output_field=DateTimeField()
-    )
+def _from_now(seconds: float) -> Combinable:
+    later = DatabaseNow() + Value(timedelta(seconds=seconds))
+    return ExpressionWrapper(later, output_field=DateTimeField())

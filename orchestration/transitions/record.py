@@ -116,8 +116,10 @@ def record(replies: Sequence[Reply]) -> Recorded:
 def _lock(tasks: Collection[UUID]) -> dict[UUID, _Change]:
     """Lock the tasks in the order of their ids; read all their steps."""
     rows = Task.objects.select_for_update(no_key=True).filter(id__in=tasks).order_by("id")
-    changes = {id: _Change(data=data, state=state) for id, data, state in
-               rows.values_list("id", "data", "state")}  # fmt: skip
+    changes = {
+        task: _Change(data=data, state=state)
+        for task, data, state in rows.values_list("id", "data", "state")
+    }
     names = tuple(StepView.__dataclass_fields__)
     columns = [{"state": "process_state"}.get(name, name) for name in names]
     for task, *values in Step.objects.filter(task__in=changes).values_list("task_id", *columns):
@@ -167,7 +169,9 @@ def _release(changes: Iterable[_Change], recorded: Recorded) -> None:
             view = change.steps[problem.id]
             change.steps[problem.id] = replace(view, state=StepState.ERROR)
             change.troubles.append(
-                Trouble(step=problem.id, code="request_not_built", message=problem.reason, attempt=0)
+                Trouble(
+                    step=problem.id, code="request_not_built", message=problem.reason, attempt=0
+                )
             )
         ready += released
     if ready:
@@ -180,9 +184,7 @@ def _release(changes: Iterable[_Change], recorded: Recorded) -> None:
         )
 
 
-def _keep_refused(
-    refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, _Change]
-) -> None:
+def _keep_refused(refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, _Change]) -> None:
     """Keep what a late or repeated reply said: it may matter to whoever looks into the task."""
     events = defaultdict(list)
     for reply, refusal in refused:

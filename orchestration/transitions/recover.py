@@ -146,7 +146,9 @@ def give_up(steps: Sequence[Failed], *, by: str) -> None:
 def settle_from_database(tasks: set[UUID]) -> None:
     """Settle locked tasks by the states of their steps as they are in the database."""
     states: dict[UUID, tuple[str, list[str]]] = {}
-    rows = Step.objects.filter(task__in=tasks).values_list("task_id", "task__state", "process_state")
+    rows = Step.objects.filter(task__in=tasks).values_list(
+        "task_id", "task__state", "process_state"
+    )
     for task, current, state in rows:
         states.setdefault(task, (current, []))[1].append(state)
     settle_tasks(states)

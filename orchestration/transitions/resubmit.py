@@ -36,7 +36,12 @@ def resubmit(step_id: int, *, attempt: int, actor: str, reason: str) -> Refusal 
     step.ended_at = None
     step.save(update_fields=["process_state", "failure_count", "generation", "alert", "ended_at"])
     Event.objects.create(
-        task=task, step=step, kind=EventKind.RESUBMITTED, actor=actor, attempt=attempt, reason=reason
+        task=task,
+        step=step,
+        kind=EventKind.RESUBMITTED,
+        actor=actor,
+        attempt=attempt,
+        reason=reason,
     )
     settle_from_database({task.id})
     alerts.close_if_healed([alert])

@@ -58,8 +58,10 @@ def to_error(troubles: Sequence[Trouble], *, by: str) -> None:
         return
     rows = Step.objects.filter(id__in=[trouble.step for trouble in troubles])
     steps = {
-        id: (task, name, workflow)
-        for id, task, name, workflow in rows.values_list("id", "task_id", "name", "task__workflow")
+        step: (task, name, workflow)
+        for step, task, name, workflow in rows.values_list(
+            "id", "task_id", "name", "task__workflow"
+        )
     }
     alert_ids = alerts.raise_for_steps(
         [

@@ -90,8 +90,11 @@ def prepare_postgres() -> list[str]:
         shutil.rmtree(folder, ignore_errors=True)
         _own(folder)
         subprocess.run(
-            [binaries / "initdb", "--pgdata", folder, "--username=postgres", "--auth=trust"]
-            + ["--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions"],
+            [
+                str(binaries / "initdb"),
+                *("--pgdata", str(folder), "--username=postgres", "--auth=trust"),
+                *("--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions"),
+            ],
             check=True,
             user=server_user(),
             cwd="/",

@@ -3,7 +3,9 @@
 import os
 import sys
 from collections.abc import Mapping
+from configparser import RawConfigParser
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from xmlrpc.client import ServerProxy
 
@@ -27,10 +29,10 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     log: str = "/dev/fd/1"  # the one merged log
 
-    def section(self) -> str:
+    def section(self) -> dict[str, object]:
         """Return the program's part of supervisord's configuration."""
         environment = {"PROCESS": self.name, **self.environment}
-        lines = {
+        section: dict[str, object] = {
             "command": " ".join(_quoted(part) for part in self.command),
             "directory": embedded.PROJECT if self.user is None else "/",
             "environment": ",".join(f'{key}="{value}"' for key, value in environment.items()),
@@ -45,10 +47,7 @@ class Program:
             "stdout_logfile": self.log,
             "stdout_logfile_maxbytes": 0,
         }
-        if self.user:
-            lines["user"] = self.user
-        body = "\n".join(f"{name} = {_escaped(str(value))}" for name, value in lines.items())
-        return f"[program:{self.name}]\n{body}\n"
+        return section | ({"user": self.user} if self.user else {})
 
 
 def programs(*, port: int, sandbox_port: int) -> list[Program]:
@@ -56,7 +55,7 @@ def programs(*, port: int, sandbox_port: int) -> list[Program]:
     python = sys.executable
     manage = [python, str(embedded.PROJECT / "manage.py")]
     web = [python, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"0.0.0.0:{port}", "--workers", "1"]
-    web += ["--threads", "8", "--worker-tmp-dir", "/dev/shm", "--log-level", "warning"]
+    web += ["--threads", "8", "--log-level", "warning"]
     sandbox = [python, "-m", "sandbox", "--port", str(sandbox_port)]
     return [
         *_servers(),
@@ -101,23 +100,37 @@ def _servers() -> list[Program]:
 
 def configuration(members: list[Program]) -> str:
     """Return supervisord's configuration: programs in two groups, control by a private socket."""
-    socket = control_socket()
-    parts = [
-        f"[supervisord]\nnodaemon = true\nsilent = true\nlogfile = {embedded.data_dir() / 'logs' / 'supervisord.log'}\n"
-        f"pidfile = {embedded.data_dir() / 'supervisord.pid'}\nloglevel = info\n"
-        + ("user = root\n" if os.geteuid() == 0 else ""),
-        f"[unix_http_server]\nfile = {socket}\nchmod = 0700\n",
-        "[rpcinterface:supervisor]\n"
-        "supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n",
-    ]
-    (embedded.data_dir() / "logs").mkdir(exist_ok=True)
-    parts += [program.section() for program in members]
-    # a group is stopped all at once, the last one first; the servers outlive those that use them
+    folder = embedded.data_dir()
+    logs = folder / "logs"
+    logs.mkdir(exist_ok=True)
+    sections: dict[str, dict[str, object]] = {
+        "supervisord": {
+            "nodaemon": "true",
+            "silent": "true",
+            "logfile": logs / "supervisord.log",
+            "pidfile": folder / "supervisord.pid",
+            **({"user": "root"} if os.geteuid() == 0 else {}),
+        },
+        "unix_http_server": {"file": control_socket(), "chmod": "0700"},
+        "rpcinterface:supervisor": {
+            "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
+        },
+        **{f"program:{program.name}": program.section() for program in members},
+    }
+    # a group is stopped all at once, the last one first: the servers outlive those that use them
     for priority, group in enumerate((SERVERS, APPLICATION), start=1):
-        names = ",".join(program.name for program in members if program.group == group)
-        if names:
-            parts.append(f"[group:{group}]\nprograms = {names}\npriority = {priority}\n")
-    return "\n".join(parts)
+        if names := [program.name for program in members if program.group == group]:
+            sections[f"group:{group}"] = {"programs": ",".join(names), "priority": priority}
+    parser = RawConfigParser()
+    parser.read_dict(
+        {
+            name: {key: str(value).replace("%", "%%") for key, value in section.items()}
+            for name, section in sections.items()
+        }
+    )
+    text = StringIO()
+    parser.write(text)
+    return text.getvalue()
 
 
 def control_socket() -> Path:
@@ -133,7 +146,3 @@ def control() -> ServerProxy:
 
 def _quoted(part: str) -> str:
     return f'"{part}"' if " " in part else part
-
-
-def _escaped(value: str) -> str:
-    return value.replace("%", "%%")

@@ -113,9 +113,13 @@ def test_redis_away_is_not_the_customers_problem(django_capture_on_commit_callba
 
 
 def test_nothing_is_posted_by_a_transaction_that_rolls_back():
-    with pytest.raises(RuntimeError), transaction.atomic():
-        api.submit("greet", reference="1", data={"name": "Ada"})
-        raise RuntimeError
+    def post_and_fail():
+        with transaction.atomic():
+            api.submit("greet", reference="1", data={"name": "Ada"})
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        post_and_fail()
     assert not Submission.objects.exists()
 
 

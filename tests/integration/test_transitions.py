@@ -17,7 +17,11 @@ pytestmark = pytest.mark.django_db
 def test_a_new_task_has_a_record_for_each_step():
     task = new_task("42")
     first, second = task.steps.order_by("id")
-    assert (task.state, first.process_state, second.process_state) == ("pending", "pending", "waiting")
+    assert (task.state, first.process_state, second.process_state) == (
+        "pending",
+        "pending",
+        "waiting",
+    )
     assert first.locked_by is None
     assert first.complete_by is None
     assert first.failure_count == 0
@@ -299,9 +303,7 @@ class TestTheDatabaseItself:
     def test_refuses_rows_that_make_no_sense(self, constraint, change):
         step = step_of(new_task())
         if "alert" in change:
-            change = {
-                "alert": Alert.objects.create(fingerprint="x", severity="warning", title="x")
-            }
+            change = {"alert": Alert.objects.create(fingerprint="x", severity="warning", title="x")}
         with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
             Step.objects.filter(id=step.id).update(**change)
 
@@ -309,4 +311,6 @@ class TestTheDatabaseItself:
         in_error()
         for model in (Attempt, Event):
             with pytest.raises(IntegrityError, match="rows are only added"), transaction.atomic():
-                model.objects.update(reason="x") if model is Event else model.objects.update(tries=9)
+                model.objects.update(reason="x") if model is Event else model.objects.update(
+                    tries=9
+                )

@@ -101,7 +101,7 @@ class Stack:
         return int(self.sql(statement, *parameters)[0][0])
 
     def sandbox(self, path: str, body=None, method: str = "GET"):
-        request = urllib.request.Request(  # noqa: S310 - our own loopback server
+        request = urllib.request.Request(
             f"http://127.0.0.1:{self.sandbox_port}{path}",
             data=json.dumps(body).encode() if body is not None else None,
             headers={"Content-Type": "application/json"},

@@ -22,11 +22,7 @@ def main(count: int, card: str = "pm_card_visa") -> None:
             payment_method=card,
             currency=product.currency,
             total=2 * product.price,
-            lines=[
-                Line(
-                    sku=product.sku, name=product.name, unit_price=product.price, quantity=2
-                )
-            ],
+            lines=[Line(sku=product.sku, name=product.name, unit_price=product.price, quantity=2)],
             confirmation=confirmation(order, "Ada", 2 * product.price, product.currency),
         )
         place(message, fingerprint(message.as_json()))

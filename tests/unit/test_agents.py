@@ -18,7 +18,9 @@ class Greeter(HttpAgent):
     def __init__(self, client=None):
         super().__init__("agent-1")
         self.calls = 0
-        self.base_url = str(client.session._base_url).rstrip("/") if client else "http://127.0.0.1:1"
+        self.base_url = (
+            str(client.session._base_url).rstrip("/") if client else "http://127.0.0.1:1"
+        )
 
     @action
     async def greet(self, call):

@@ -3,7 +3,8 @@ from dataclasses import asdict
 from uuid import uuid4
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchestration.messages import MAX_BYTES, Malformed, Reply, Request
 

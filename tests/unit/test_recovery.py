@@ -1,5 +1,6 @@
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchestration.gate import free_places
 from orchestration.recovery import GiveUp, Retry, Thresholds, decide

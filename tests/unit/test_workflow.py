@@ -1,5 +1,6 @@
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchestration.progression import first_steps
 from orchestration.workflow import (
@@ -33,7 +34,10 @@ def test_a_sound_workflow_has_no_problems():
         (flow(step("a"), step("a")), "step 'a' is declared twice"),
         (flow(step("a", ["b"])), "step 'a' comes after 'b', which is no step of it"),
         (flow(step("a", ["b"]), step("b", ["a"])), "its steps wait for each other in a circle"),
-        (flow(step("a"), step("b", x=result("a"))), "step 'b' takes the result of 'a', which need not"),
+        (
+            flow(step("a"), step("b", x=result("a"))),
+            "step 'b' takes the result of 'a', which need not",
+        ),
         (flow(step("a", x=result("a"))), "step 'a' takes the result of 'a', which need not"),
     ],
 )
@@ -77,7 +81,9 @@ def test_a_field_that_a_later_step_needs_is_missed_at_once():
 
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text().filter(lambda k: k != "$from"), inner),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.text().filter(lambda k: k != "$from"), inner)
+    ),
 )
 
 

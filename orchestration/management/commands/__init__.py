@@ -1,0 +1,1 @@
+"""Commands: loops without logic."""

@@ -1,0 +1,67 @@
+"""People with permissions, and their browsers, for the tests of the operators' pages."""
+
+import re
+
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from orchestration import leader
+from orchestration.leader import Leadership
+from orchestration.models import Policy, Worker
+from orchestration.supervisor import sweep
+from orchestration.transitions import record
+from tests.engine import claimed, reply_to
+
+LEADER = Leadership(holder="supervisor-1", epoch=3)
+
+
+def person(name, *permissions, **flags) -> User:
+    user = User.objects.create_user(name, password="correct horse", **flags)
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    return user
+
+
+def browser(user=None) -> Client:
+    client = Client()
+    if user:
+        client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+def operator(name="ann") -> Client:
+    return browser(person(name, "operate", "resubmit"))
+
+
+def press(client, step, *, attempt=None, reason="it is repaired"):
+    """Send the form that the page of a failed step shows."""
+    return client.post(
+        reverse("ops:resubmit", args=[step.id]),
+        {"attempt": step.attempt if attempt is None else attempt, "reason": reason},
+    )
+
+
+def fail(requests, outcome="transient", *, threshold=5, **fields) -> None:
+    """Let attempts fail, and the supervisor look at them."""
+    Policy.objects.filter(agent="greeter").update(failure_threshold=threshold)
+    record([reply_to(request, outcome, **fields) for request in requests])
+    sweep(LEADER)
+
+
+def gave_up(task, outcome="unknown"):
+    """Return the first step of a task after a failure past the threshold."""
+    fail([request for request in claimed() if request.task == str(task.id)], outcome, threshold=1)
+    return task.steps.get(name="hello")
+
+
+def words(response) -> str:
+    """Return a page's text as one line, tags left out."""
+    return " ".join(re.sub(r"<[^>]+>", " ", response.text).split())
+
+
+def staffed():
+    """Let everything that the engine needs be alive."""
+    for queue in ("submission", "scheduler", "greeter", "inventory", "payment", "shipping",
+                  "notification", "status.shop", "supervisor"):  # fmt: skip
+        Worker.objects.create(instance=f"{queue}-1", queue=queue, host="h", pid=1)
+    leader.acquire("supervisor-1")

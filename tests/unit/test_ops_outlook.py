@@ -1,0 +1,117 @@
+"""What happens next, in a sentence, for every state a step can be in."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestration.models import Step
+from orchestration.queries.outlook import AgentView, Outlook, of_step, of_task, telling_step
+from orchestration.states import StepState, TaskState
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+SOON = NOW + timedelta(seconds=42)
+PAST = NOW - timedelta(seconds=42)
+OPEN = AgentView(open=True, reason="", window=10, failure_threshold=5)
+SHUT = AgentView(open=False, reason="moving house", window=10, failure_threshold=5)
+
+
+def step(state, **fields) -> Step:
+    return Step(name="s", agent="greeter", process_state=state, **fields)
+
+
+def said(outlook: Outlook) -> str:
+    return outlook.text + (" …" if outlook.at else "") + outlook.after
+
+
+@pytest.mark.parametrize(
+    ("row", "agents", "expected"),
+    [
+        (step("waiting", after=["a"]), {}, "waits for “a”"),
+        (step("waiting", after=["a", "b", "c"]), {}, "waits for “a”, “b” and “c”"),
+        (step("waiting", after=["a", "done"]), {}, "waits for “a”"),
+        (step("waiting", after=["done"]), {}, "waits for its turn"),
+        (step("pending"), {"greeter": OPEN}, "waits for a scheduler and a free place at greeter"),
+        (
+            step("pending"),
+            {"greeter": SHUT},
+            "waits: the gate of greeter is shut (moving house)",
+        ),
+        (
+            step("pending", run_after=SOON, failure_count=2),
+            {"greeter": OPEN},
+            "retries …, failure 2 of 5",
+        ),
+        (step("pending", run_after=SOON, failure_count=2), {}, "retries …, failure 2"),
+        (
+            step("pending", run_after=PAST, failure_count=2),
+            {"greeter": OPEN},
+            "is about to be retried, failure 2 of 5",
+        ),
+        (
+            step("processing", locked_by="s-1", complete_by=SOON),
+            {},
+            "greeter is at work, its reply is due …",
+        ),
+        (
+            step("processing", locked_by="s-1", complete_by=PAST),
+            {},
+            "no reply came in time: the supervisor decides whether to retry",
+        ),
+        (
+            step("processing", complete_by=PAST, error_code="http_503"),
+            {},
+            "failed (http_503): the supervisor decides whether to retry",
+        ),
+        (step("processed"), {}, "done"),
+        (step("error"), {}, "an operator must decide"),
+        (step("skipped"), {}, "done by hand"),
+        (step("cancelled"), {}, "never to run: the task is undone"),
+    ],
+)
+def test_a_step_says_what_happens_next(row, agents, expected):
+    outlook = of_step(row, done={"done"}, agents=agents, now=NOW)
+    assert said(outlook) == expected
+
+
+@pytest.mark.parametrize("state", StepState)
+def test_no_state_is_without_words(state):
+    row = step(state, complete_by=PAST)
+    assert of_step(row, done=set(), agents={}, now=NOW).text
+
+
+@pytest.mark.parametrize("state", TaskState)
+def test_no_task_is_without_words(state):
+    assert of_task(state, "s", Outlook(text="is at work"), 0).text
+    assert of_task(state, "", None, 0).text
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (["processed", "error", "processing"], 1),
+        (["waiting", "pending", "processing"], 2),
+        (["processed", "pending", "waiting"], 1),
+        (["processed", "waiting"], 1),
+        (["processed", "skipped", "cancelled"], None),
+        ([], None),
+    ],
+)
+def test_the_most_telling_step_is_found(states, expected):
+    assert telling_step([step(state) for state in states]) == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "others", "expected"),
+    [
+        ("processing", 0, "“s” retries …, failure 1"),
+        ("processing", 1, "“s” retries …, failure 1; 1 more step is under way"),
+        ("processing", 2, "“s” retries …, failure 1; 2 more steps are under way"),
+        ("error", 0, "An operator must decide: the step “s” failed"),
+        ("error", 1, "An operator must decide: the step “s” failed; 1 more step is under way"),
+        ("processed", 0, "Nothing more: every step is done"),
+        ("undone", 0, "Nothing more: every effect was undone"),
+    ],
+)
+def test_a_task_speaks_through_its_most_telling_step(state, others, expected):
+    outlook = Outlook(text="retries", at=SOON, after=", failure 1")
+    assert said(of_task(state, "s", outlook, others)) == expected
