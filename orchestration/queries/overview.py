@@ -242,7 +242,7 @@ def _needed_queues() -> set[str]:
 
 def _redis_answers() -> bool:
     try:
-        queues.pop("sas:nobody", 1)  # a list that nobody writes: it asks, and takes nothing
+        queues.waiting([queues.SCHEDULER])
     except queues.Unreachable:
         return False
     return True
