@@ -1,5 +1,6 @@
 """What admins adjust: the policies of the agents and of the supervisors, and the gates."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import admin
@@ -18,9 +19,9 @@ class Changes(HistoricalRecordContextHelper):  # type: ignore[misc] # untyped li
 
     def context_for_delta_changes(self, delta: Any) -> list[dict[str, Any]]:
         """Return the changes as the history's page shows them: field, old, new."""
-        delta.changes = [change for change in delta.changes if change.field != "updated_at"]
-        changes: list[dict[str, Any]] = super().context_for_delta_changes(delta)
-        return changes
+        kept = [change for change in delta.changes if change.field != "updated_at"]
+        told: list[dict[str, Any]] = super().context_for_delta_changes(replace(delta, changes=kept))
+        return told
 
 
 class SettingAdmin(SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
