@@ -1,0 +1,94 @@
+"""What only the engine writes is shown in the admin, and cannot be changed there."""
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from orchestration import presence
+from orchestration.admin.settings import SettingAdmin
+from orchestration.models import Submission
+from orchestration.models.inbox import StatusMessage
+from tests.engine import in_error, new_task
+from tests.operators import browser, person, press
+
+pytestmark = pytest.mark.django_db
+RECORDS = ["task", "step", "attempt", "event", "alert", "submission", "statusmessage", "worker",
+           "lease"]  # fmt: skip
+
+
+@pytest.fixture
+def client():
+    return browser(person("ada", is_staff=True, is_superuser=True))
+
+
+@pytest.fixture
+def _some_of_each(client):
+    task = new_task("t-1", reply_to="shop")
+    press(client, in_error(task))
+    in_error(new_task("t-2"))
+    Submission.objects.create(workflow="greet", reference="s-1", data={})
+    presence.report("scheduler")
+    assert StatusMessage.objects.exists()
+
+
+def test_every_model_of_the_engine_is_in_one_of_two_kinds():
+    for model, registered in admin.site._registry.items():
+        if model._meta.app_label == "orchestration":
+            assert isinstance(registered, SettingAdmin) == (model._meta.model_name not in RECORDS)
+    models = apps.get_app_config("orchestration").get_models()
+    shown = {model for model in models if not model.__name__.startswith("Historical")}
+    assert shown <= set(admin.site._registry)
+
+
+@pytest.mark.usefixtures("_some_of_each")
+@pytest.mark.parametrize("name", RECORDS)
+def test_records_are_shown_and_refuse_every_change(client, name):
+    model = apps.get_model("orchestration", name)
+    row = model.objects.first()
+    before = model.objects.values().get(pk=row.pk)
+    change = reverse(f"admin:orchestration_{name}_change", args=[row.pk])
+    assert client.get(reverse(f"admin:orchestration_{name}_changelist")).status_code == 200
+    assert client.get(change).status_code == 200
+    assert client.post(change, {"state": "processed"}).status_code == 403
+    assert client.get(reverse(f"admin:orchestration_{name}_add")).status_code == 403
+    delete = reverse(f"admin:orchestration_{name}_delete", args=[row.pk])
+    assert client.post(delete, {"post": "yes"}).status_code == 403
+    assert model.objects.values().get(pk=row.pk) == before
+
+
+@pytest.mark.usefixtures("_some_of_each")
+@pytest.mark.parametrize(
+    ("name", "query", "found"),
+    [
+        ("task", "q=t-", 2),
+        ("task", "q=t-1", 1),
+        ("task", "state__exact=error", 1),
+        ("task", "workflow=greet", 2),
+        ("task", "workflow=order", 0),
+        ("step", "process_state__exact=waiting", 2),
+        ("step", "agent=greeter", 4),
+        ("step", "agent=payment", 0),
+        ("alert", "severity__exact=critical", 2),
+        ("alert", "closed_at__isempty=1", 1),
+        ("submission", "refused_at__isempty=1", 1),
+    ],
+)
+def test_lists_are_narrowed(client, name, query, found):
+    page = client.get(reverse(f"admin:orchestration_{name}_changelist") + f"?{query}")
+    assert page.status_code == 200
+    assert page.context["cl"].result_count == found
+
+
+@pytest.mark.usefixtures("_some_of_each")
+@pytest.mark.parametrize("name", RECORDS)
+def test_no_list_counts_its_whole_table(client, name):
+    with CaptureQueriesContext(connection) as queries:
+        client.get(reverse(f"admin:orchestration_{name}_changelist"))
+    own = [query["sql"] for query in queries if f"orchestration_{name}" in query["sql"]]
+    counts = [sql for sql in own if "COUNT(" in sql]
+    assert counts
+    assert all("LIMIT" in sql for sql in counts)
+    assert not any("DISTINCT" in sql for sql in own)

@@ -1,0 +1,111 @@
+"""Who may see and do what below /ops/: every route, every kind of person, every method."""
+
+import pytest
+from django.urls import reverse
+
+from orchestration import urls
+from tests.engine import in_error, new_task
+from tests.operators import browser, person
+
+pytestmark = pytest.mark.django_db
+
+PEOPLE = ["anonymous", "stranger", "operator", "resubmitter", "superuser"]
+LOGIN, NO, OK, METHOD, DONE = 302, 403, 200, 405, 303
+METHODS = ["get", "head", "post", "put", "patch", "delete"]
+
+# What each person gets, in the order of PEOPLE; a method that a route does not know is a 405 for
+# everybody, and tells nothing.
+LOOK = [LOGIN, NO, OK, OK, OK]
+ACT = [LOGIN, NO, NO, DONE, DONE]
+NEVER = [METHOD] * 5
+TABLE = {
+    "overview": {"get": LOOK, "head": LOOK},
+    "tasks": {"get": LOOK, "head": LOOK},
+    "task": {"get": LOOK, "head": LOOK},
+    "resubmit": {"post": ACT},
+}
+
+
+def client_of(who):
+    if who == "anonymous":
+        return browser()
+    permissions = {"operator": ["operate"], "resubmitter": ["operate", "resubmit"]}
+    return browser(person("pat", *permissions.get(who, ()), is_superuser=who == "superuser"))
+
+
+def test_every_route_has_a_row():
+    assert {getattr(pattern, "name", None) for pattern in urls.urlpatterns} == set(TABLE)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("route", TABLE)
+@pytest.mark.parametrize("who", PEOPLE)
+def test_the_table_holds(who, route, method):
+    step = in_error(new_task("t-1"))
+    ids: dict[str, list[object]] = {"task": [step.task_id], "resubmit": [step.id]}
+    data = {"attempt": 1, "reason": "it is repaired"} if method == "post" else None
+    response = getattr(client_of(who), method)(
+        reverse(f"ops:{route}", args=ids.get(route, [])), data
+    )
+    expected = TABLE[route].get(method, NEVER)[PEOPLE.index(who)]
+    assert response.status_code == expected
+    step.refresh_from_db()
+    assert step.process_state == ("pending" if expected == DONE else "error")
+    if expected == LOGIN:
+        assert response["Location"].startswith("/login/?next=/ops/")
+    if expected == NO and method != "head":
+        assert "lacks the permission" in response.text
+        assert "t-1" not in response.text
+
+
+def test_resubmit_alone_is_not_enough():
+    step = in_error()
+    client = browser(person("pat", "resubmit"))
+    address = reverse("ops:resubmit", args=[step.id])
+    assert client.post(address, {"attempt": 1, "reason": "why not"}).status_code == NO
+
+
+def test_the_form_is_only_there_for_those_who_may_use_it():
+    step = in_error()
+    address = reverse("ops:task", args=[step.task_id])
+    form = f'action="{reverse("ops:resubmit", args=[step.id])}"'
+    assert form in browser(person("ann", "operate", "resubmit")).get(address).text
+    assert form not in browser(person("bob", "operate")).get(address).text
+
+
+def test_a_form_without_its_token_is_refused():
+    from django.test import Client
+
+    step = in_error()
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(
+        person("ann", "operate", "resubmit"), backend="django.contrib.auth.backends.ModelBackend"
+    )
+    response = client.post(reverse("ops:resubmit", args=[step.id]), {"attempt": 1, "reason": "x"})
+    assert response.status_code == NO
+    step.refresh_from_db()
+    assert step.process_state == "error"
+
+
+def test_a_poll_after_the_session_ended_reloads_the_page():
+    response = browser().get("/ops/?seen=abc", headers={"HX-Request": "true"})
+    assert (response.status_code, response["HX-Refresh"]) == (204, "true")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/ops/tasks/00000000-0000-0000-0000-000000000000/",
+        "/ops/tasks/nonsense/",
+        "/ops/nothing/",
+    ],
+)
+def test_what_is_not_there_is_a_404(path):
+    assert browser(person("ann", "operate")).get(path).status_code == 404
+
+
+@pytest.mark.parametrize("number", ["0", "999999", "9" * 40])
+def test_a_step_that_is_not_there_is_a_404(number):
+    client = browser(person("ann", "operate", "resubmit"))
+    response = client.post(f"/ops/steps/{number}/resubmit/", {"attempt": 1, "reason": "x"})
+    assert response.status_code == 404

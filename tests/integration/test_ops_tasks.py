@@ -1,0 +1,139 @@
+"""The list of tasks, and the page of one."""
+
+import re
+
+import pytest
+from django.db import transaction
+from django.urls import reverse
+
+from orchestration.models import Gate, Policy, Task
+from orchestration.queries.listing import PAGE
+from orchestration.transitions import NewTask, create, record
+from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
+from tests.operators import fail, gave_up, operator, press, words
+
+HOSTILE = "</td><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def client():
+    return operator()
+
+
+@pytest.fixture
+def _three(client):
+    in_error(new_task("a-bad"))
+    run_to_end(new_task("a-done"))
+    new_task("b-waits")
+
+
+@pytest.mark.usefixtures("_three")
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", {"a-bad", "a-done", "b-waits"}),
+        ("state=error", {"a-bad"}),
+        ("state=processed", {"a-done"}),
+        ("workflow=greet", {"a-bad", "a-done", "b-waits"}),
+        ("workflow=order", set()),
+        ("step=hello", {"a-bad", "b-waits"}),
+        ("step=again", set()),
+        ("agent=greeter", {"a-bad", "b-waits"}),
+        ("agent=payment", set()),
+        ("reference=a-", {"a-bad", "a-done"}),
+        ("reference=a-done", {"a-done"}),
+        ("reference=%25", set()),
+        ("state=error&step=hello&reference=a", {"a-bad"}),
+        ("overdue=on", set()),
+        ("alert=123456789", set()),
+    ],
+)
+def test_the_list_is_narrowed_by_its_address(client, query, expected):
+    page = client.get(f"/ops/tasks/?{query}").text
+    assert set(re.findall(r'/ops/tasks/[^"?]+/">([^<]+)', page)) == expected
+
+
+@pytest.mark.parametrize(
+    "query", ["state=nonsense", "before=nonsense", "alert=x", "reference=%00", "agent=nobody"]
+)
+def test_an_address_that_makes_no_sense_is_said_so(client, query):
+    response = client.get(f"/ops/tasks/?{query}")
+    assert response.status_code == 400
+    assert 'class="errors"' in response.text
+
+
+@pytest.mark.parametrize("narrowing", ["", "state=pending", "workflow=greet&reference=n"])
+def test_pages_follow_each_other_without_gap_or_repeat(client, narrowing):
+    number = 2 * PAGE + 2
+    with transaction.atomic():
+        create(
+            [
+                NewTask(workflow="greet", reference=f"n{n}", data={"name": "A"})
+                for n in range(number)
+            ]
+        )
+    Task.objects.update(created_at=Task.objects.earliest("created_at").created_at)
+    seen, query, pages = [], f"?{narrowing}", 0
+    while query:
+        text = client.get("/ops/tasks/" + query).text
+        seen += re.findall(r'/ops/tasks/[^"?]+/">([^<]+)', text)
+        older = re.search(r'href="(\?[^"]*)">Older', text)
+        query = older[1].replace("&amp;", "&") if older else ""
+        pages += 1
+    assert pages == 3
+    assert sorted(seen) == sorted(f"n{n}" for n in range(number))
+
+
+def task_page(client, task):
+    return client.get(reverse("ops:task", args=[task.id]))
+
+
+def test_a_task_tells_its_story(client):
+    task = new_task("t-1")
+    Policy.objects.filter(agent="greeter").update(backoff=100, backoff_cap=100)
+    fail(claimed("scheduler-7"), "unknown", code="timeout", message="no answer", by="agent-9")
+    response = task_page(client, task)
+    page = words(response)
+    assert re.search(r"“hello” retries in \d+ s , failure 1 of 5", page)
+    assert "waits for “hello”" in page
+    assert re.search(r"1 unknown [-\d :.]+ s .* scheduler-7 agent-9 timeout no answer", page)
+    assert "Will be tried again hello, attempt 1 supervisor-1 (epoch 3)" in page
+    assert f"{task.id}:hello:do:1" in page
+    assert "&quot;to&quot;: &quot;Ada&quot;" in response.text
+    assert '<rect class="bar unknown"' in response.text
+    assert '<rect class="bar wait"' in response.text
+
+
+def test_a_finished_task_says_so(client):
+    task = new_task()
+    run_to_end(task)
+    page = words(task_page(client, task))
+    assert "Nothing more: every step is done." in page
+    assert "Nothing out of the ordinary happened." in page
+
+
+def test_a_failed_task_asks_for_a_decision(client):
+    task = new_task()
+    gave_up(task)
+    assert "An operator must decide: the step “hello” failed." in words(task_page(client, task))
+
+
+def test_hostile_words_stay_words(client):
+    task = new_task(HOSTILE, data={"name": HOSTILE})
+    (request,) = claimed()
+    record([reply_to(request, "rejected", code=HOSTILE, message=HOSTILE, by=HOSTILE)])
+    press(client, task.steps.get(name="hello"), reason=HOSTILE)
+    (request,) = claimed()
+    record([reply_to(request, "rejected", code=HOSTILE, message=HOSTILE)])
+    Gate.objects.filter(agent="greeter").update(open=False, reason=HOSTILE)
+    for address in ("/ops/", "/ops/tasks/", reverse("ops:task", args=[task.id])):
+        text = client.get(address).text
+        assert "alert(1)" in text
+        assert "<script>alert" not in text
+        assert "<img src=x" not in text
+        assert HOSTILE not in text
+    refused = press(client, task.steps.get(name="hello"), attempt=1)
+    assert refused.status_code == 409
+    assert "<script>alert" not in refused.text
