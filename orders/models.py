@@ -92,7 +92,7 @@ class Order(models.Model):
     currency = models.CharField(max_length=3)
     payment_method = models.CharField(max_length=80, choices=Card.choices)
     status = models.CharField(
-        max_length=10, choices=OrderStatus.choices, default=OrderStatus.RECEIVED
+        max_length=10, choices=OrderStatus, default=OrderStatus.RECEIVED
     )
     status_number = models.PositiveIntegerField(
         default=0, help_text="Of the last status message applied; older ones change nothing."
