@@ -22,6 +22,7 @@ from ..models import (
     Task,
     Worker,
 )
+from ..states import StepState
 
 if TYPE_CHECKING:  # generic for the type checker only
     RowsAdmin = ModelAdmin[Any]
@@ -65,7 +66,7 @@ class ReadOnlyAdmin(RowsAdmin):
 
 
 class DeclaredFilter(admin.SimpleListFilter):
-    """A choice among declared names: asks the registry, not the table, which names there are."""
+    """A choice among declared names: which there are is not asked of the table."""
 
     names: Sequence[str] = ()
 
@@ -94,14 +95,15 @@ class WorkflowFilter(DeclaredFilter):
         return list(registry.workflows)
 
 
-class AgentFilter(DeclaredFilter):
-    """By agent."""
+class LiveStateFilter(DeclaredFilter):
+    """By a state of few steps among millions: those that an index finds."""
 
-    title = parameter_name = "agent"
+    title = "state"
+    parameter_name = "process_state"
 
     def declared(self) -> Sequence[str]:
-        """Return the agents."""
-        return list(registry.agents)
+        """Return the states."""
+        return [StepState.ERROR.value, StepState.PROCESSING.value]
 
 
 @admin.register(Task)
@@ -129,7 +131,7 @@ class StepAdmin(ReadOnlyAdmin):
         "failure_count",
         "error_code",
     )
-    list_filter = ("process_state", AgentFilter)
+    list_filter = (LiveStateFilter,)
     ordering = ("-id",)
 
 
