@@ -1,0 +1,46 @@
+import shutil
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from tests.stack.harness import Stack
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+expect.set_options(timeout=10_000)
+
+
+@pytest.fixture(scope="session")
+def stack():
+    running = Stack("browser").start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    program = shutil.which("chromium")
+    assert program, "Chromium is needed: sudo apt-get install chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, stack):
+    """Return a function that opens a page of its own, for one more person."""
+    contexts = []
+
+    def visit(path="/", **options):
+        base = f"http://localhost:{stack.port}"
+        contexts.append(chromium.new_context(base_url=base, **options))
+        page = contexts[-1].new_page()
+        page.problems = []
+        page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.goto(path)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()

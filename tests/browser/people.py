@@ -1,0 +1,36 @@
+"""What people do in a browser."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+
+def order(page: Page, card: str = "pm_card_visa") -> str:
+    """Buy something, up to the click that places the order; return the order's id."""
+    fill_checkout(page, card)
+    page.get_by_role("button", name=re.compile("Place the order")).click()
+    page.wait_for_url(re.compile(r"/orders/[0-9a-f-]{36}/"))
+    return page.url.split("/orders/")[1][:36]
+
+
+def fill_checkout(page: Page, card: str = "pm_card_visa") -> None:
+    page.goto("/")
+    page.get_by_role("button", name=re.compile("^Add to cart")).first.click()
+    expect(page.locator("#messages")).to_contain_text("cart")
+    page.goto("/checkout/")
+    page.fill("[name=name]", "Ada Lovelace")
+    page.fill("[name=email]", "ada@example.org")
+    page.fill("[name=street]", "12 Analytical Way")
+    page.fill("[name=postcode]", "W1 2AB")
+    page.fill("[name=city]", "London")
+    page.select_option("[name=country]", "IE")
+    page.check(f"[name=payment_method][value={card}]")
+
+
+def log_in(page: Page, stack, name: str) -> None:
+    password = (stack.folder / "secrets" / f"{name}_password").read_text()
+    page.goto("/login/?next=/ops/")
+    page.fill("[name=username]", name)
+    page.fill("[name=password]", password)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/ops/")

@@ -1,0 +1,157 @@
+"""The main story, in a real browser on a running stack."""
+
+import re
+import time
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from tests.browser.people import fill_checkout, log_in, order
+from tests.servers import wait_for
+from tests.stack.harness import check
+
+pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.timeout(180)]
+
+
+def test_an_order_is_confirmed_within_three_seconds_of_the_click(visit, stack):
+    order(visit())  # the first one warms up caches and connections, as in any running shop
+    page = visit()
+    fill_checkout(page)
+    clicked = time.monotonic()
+    page.get_by_role("button", name=re.compile("Place the order")).click()
+    expect(page.locator("#verdict.good")).to_contain_text("confirmed")
+    assert time.monotonic() - clicked <= 3
+    assert page.problems == []
+    placed = page.url.split("/orders/")[1][:36]
+    stack.quiet()
+    check(stack, [placed])
+
+
+def test_it_works_without_javascript(visit, stack):
+    page = visit(java_script_enabled=False)
+    page.goto("/")
+    page.get_by_role("button", name=re.compile("^Add to cart")).first.click()
+    page.goto("/checkout/")
+    for name, text in {
+        "name": "Ada", "email": "ada@example.org", "street": "1 Lane", "postcode": "1", "city": "Bath",
+    }.items():  # fmt: skip
+        page.fill(f"[name={name}]", text)
+    page.select_option("[name=country]", "IE")
+    page.check("[name=payment_method][value=pm_card_visa]")
+    page.get_by_role("button", name=re.compile("Place the order")).click()
+    placed = page.url.split("/orders/")[1][:36]
+    stack.quiet()
+    page.reload()
+    expect(page.locator("#verdict")).to_contain_text("confirmed")
+    check(stack, [placed])
+
+
+def test_double_click_and_a_second_tab_are_one_order(visit, stack):
+    before = stack.count("SELECT count(*) FROM orders_order")
+    page = visit()
+    fill_checkout(page)
+    other = page.context.new_page()
+    other.goto("/checkout/")
+    page.get_by_role("button", name=re.compile("Place the order")).dblclick()
+    page.wait_for_url(re.compile("/orders/"))
+    page.go_back()
+    page.reload()
+    stack.quiet()
+    assert stack.count("SELECT count(*) FROM orders_order") == before + 1
+
+
+def test_a_rejection_alerts_at_once_and_one_of_two_operators_resubmits(visit, stack):
+    reject = {
+        "partner": "payment",
+        "action": "authorize",
+        "fault": "reject",
+        "code": "card_declined",
+    }
+    stack.sandbox("/faults", {"faults": [reject]}, "PUT")
+    customer = visit()
+    placed = order(customer)
+    expect(customer.locator("#verdict.bad")).to_contain_text("declined")
+    expect(customer.locator("#verdict")).to_contain_text("Nothing was charged")
+    task = str(stack.sql("SELECT id FROM orchestration_task WHERE reference = %s", placed)[0][0])
+    alerts = "SELECT count(*) FROM orchestration_alert WHERE closed_at IS NULL"
+    assert stack.count(alerts) == 1
+
+    people = {"operator": visit(), "admin": visit()}
+    for name, page in people.items():
+        log_in(page, stack, name)
+        expect(page.locator("main")).to_contain_text("Your card was declined")
+        page.goto(f"/ops/tasks/{task}/")
+        page.fill("[name=reason]", f"{name} called the bank")
+    stack.sandbox("/faults", {"faults": []}, "PUT")  # the cause is removed
+    for page in people.values():
+        page.get_by_role("button", name=re.compile("Resubmit")).click(no_wait_after=True)
+    ends = {}
+    for name, page in people.items():
+        first = page.get_by_text("somebody was first")
+        again = page.get_by_text(re.compile("esubmitted", re.IGNORECASE)).first
+        expect(first.or_(again).first).to_be_visible()
+        ends[name] = first.count()
+    assert sorted(ends.values()) == [0, 1]
+    winner = next(name for name, late in ends.items() if not late)
+    loser = next(name for name, late in ends.items() if late)
+    expect(people[loser].locator("main")).to_contain_text(f"{winner} called the bank")
+
+    stack.quiet()
+    check(stack, [placed])
+    expect(customer.locator("#verdict.good")).to_contain_text("confirmed", timeout=40_000)
+    resubmitted = "SELECT actor, reason FROM orchestration_event WHERE kind = 'resubmitted'"
+    assert stack.sql(resubmitted) == [(winner, f"{winner} called the bank")]
+    assert stack.count(alerts) == 0
+
+
+def test_a_changed_policy_is_in_force_within_five_seconds(visit, stack):
+    page = visit()
+    log_in(page, stack, "admin")
+    page.goto("/admin/orchestration/policy/shipping/change/")
+    page.fill("[name=failure_threshold]", "0")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".errornote, .errorlist").first).to_be_visible()
+    expect(page.locator("#content")).to_contain_text("threshold must be between 1 and 1000")
+    page.fill("[name=failure_threshold]", "1")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_url("**/orchestration/policy/")
+    changed = time.monotonic()
+    fault = {"partner": "shipping", "action": "book", "fault": "status", "status": 503}
+    stack.sandbox("/faults", {"faults": [fault]}, "PUT")
+    customer = visit()
+    placed = order(customer)
+    state = "SELECT count(*) FROM orchestration_task WHERE reference = %s AND state = 'error'"
+    wait_for(lambda: stack.count(state, placed), "one failure is an error now", 10)
+    assert time.monotonic() - changed < 15
+    stack.sandbox("/faults", {"faults": []}, "PUT")
+    page.goto("/admin/orchestration/policy/shipping/history/")
+    expect(page.locator("#content")).to_contain_text("admin")
+    expect(page.locator("#content")).to_contain_text("5")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+def test_no_page_has_a_barrier(visit, stack, scheme, width):
+    page = visit(color_scheme=scheme, viewport={"width": width, "height": 800})
+    placed = order(page)
+    paths = ["/", "/cart/", "/checkout/", f"/orders/{placed}/", "/orders/find/", "/login/"]
+    slug = stack.sql("SELECT slug FROM orders_product LIMIT 1")[0][0]
+    paths.append(f"/products/{slug}/")
+    look(page, paths)
+    log_in(page, stack, "operator")
+    task = stack.sql("SELECT id FROM orchestration_task LIMIT 1")[0][0]
+    look(page, ["/ops/", "/ops/tasks/", f"/ops/tasks/{task}/"])
+
+
+def look(page, paths):
+    """Run axe over pages; none may scroll sideways, or say anything to the console."""
+    for path in paths:
+        page.goto(path)
+        found = Axe().run(page)
+        assert found.violations_count == 0, f"{path}: {found.generate_report()}"
+        sideways = page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        assert sideways <= 0, path
+    assert page.problems == []
