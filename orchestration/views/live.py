@@ -20,9 +20,18 @@ VOLATILE = re.compile(r'>[^<]*</time>|name="csrfmiddlewaretoken" value="[^"]*"')
 
 
 def live(
-    request: HttpRequest, page: str, part: str, context: Mapping[str, Any], status: int = 200
+    request: HttpRequest,
+    page: str,
+    part: str,
+    context: Mapping[str, Any],
+    *,
+    address: str = "",
+    status: int = 200,
 ) -> HttpResponse:
-    """Return `page` with its live `part`; or to a poll, the part alone, or 204."""
+    """Return `page` with its live `part`; or to a poll, the part alone, or 204.
+
+    `address` is what is polled, where that is not the request's own.
+    """
     rendered = render_to_string(part, dict(context), request)
     digest = hashlib.blake2s(VOLATILE.sub("", rendered).encode(), digest_size=8).hexdigest()
     polled = request.headers.get("HX-Request") == "true" and "seen" in request.GET
@@ -37,7 +46,7 @@ def live(
             {
                 **context,
                 "part": mark_safe(rendered),  # noqa: S308 - a template's own output
-                "live_url": f"{request.path}?{query.urlencode()}",
+                "live_url": f"{address or request.path}?{query.urlencode()}",
             },
             status=status,
         )

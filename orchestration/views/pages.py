@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from .. import queries
@@ -39,7 +40,7 @@ def task_list(request: HttpRequest) -> HttpResponse:
         "narrowing": narrowing.urlencode(),
         "section": "tasks",
     }
-    return live(request, "ops/tasks.html", "ops/_tasks.html", context, 200 if page else 400)
+    return live(request, "ops/tasks.html", "ops/_tasks.html", context, status=200 if page else 400)
 
 
 @require_safe
@@ -70,4 +71,11 @@ def task_page(
         "failed_step": step_id,
         "section": "tasks",
     }
-    return live(request, "ops/task.html", "ops/_task.html", context, 422 if failed else 200)
+    return live(
+        request,
+        "ops/task.html",
+        "ops/_task.html",
+        context,
+        address=reverse("ops:task", args=[task_id]),
+        status=422 if failed else 200,
+    )

@@ -41,7 +41,7 @@ def resubmit(request: HttpRequest, step_id: int) -> HttpResponse:
             transaction.on_commit(partial(queues.try_to_ring, queues.SCHEDULER))
     if refusal:
         return _refused(request, step, attempt, refusal)
-    messages.success(request, f"“{step.name}” was resubmitted: it is tried again at once.")
+    messages.success(request, f"“{step.name}” was resubmitted.")
     return HttpResponseRedirect(reverse("ops:task", args=[step.task_id]), status=303)
 
 

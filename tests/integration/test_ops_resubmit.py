@@ -138,6 +138,7 @@ def test_without_a_reason_nothing_happens(reason):
     assert response.status_code == 422
     assert "Say why" in response.text
     assert 'aria-invalid="true"' in response.text
+    assert f'hx-get="{reverse("ops:task", args=[step.task_id])}?seen=' in response.text
     step.refresh_from_db()
     assert step.process_state == "error"
 
