@@ -9,7 +9,7 @@ from .outlook import AgentView
 
 def database_now() -> datetime:
     """Return the database's time: what ages and countdowns are measured against."""
-    now: datetime = sql.run(f"SELECT {sql.NOW}", {})[0][0]
+    now: datetime = sql.run("SELECT clock_timestamp()", {})[0][0]
     return now
 
 
