@@ -6,7 +6,7 @@ the reason, and never reaches a decision.
 """
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
@@ -31,7 +31,7 @@ class Message:
 
     def dump(self) -> bytes:
         """Return the message as compact JSON."""
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        return json.dumps(vars(self), separators=(",", ":")).encode()
 
     @classmethod
     def parse(cls, raw: bytes) -> Self:
@@ -40,7 +40,8 @@ class Message:
             raise Malformed(f"{len(raw)} bytes; at most {MAX_BYTES} are taken")
         try:
             data = json.loads(raw, parse_constant=_refuse_constant)
-            json.dumps(data, ensure_ascii=False).encode()  # a lone surrogate cannot be stored
+            if b"\\u" in raw:  # a lone surrogate cannot be stored
+                json.dumps(data, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
             raise Malformed(f"not JSON: {error}") from error
         if rb"\u0000" in raw:

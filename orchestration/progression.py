@@ -17,6 +17,7 @@ class Refusal(Enum):
     OTHER_ATTEMPT = "the reply is for another attempt"
     ALREADY_ANSWERED = "this attempt was answered already"
     NOT_IN_ERROR = "the step is not in error"
+    NOT_BUILDABLE = "its request still cannot be built"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,3 +19,9 @@ def run(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 def as_json(values: Sequence[Any]) -> list[str]:
     """Return a column of JSON texts, for `%(name)s::jsonb[]`."""
     return [json.dumps(value, separators=(",", ":")) for value in values]
+
+
+def as_array(words: Sequence[str]) -> str:
+    """Return words as the text of a Postgres array: a column of arrays travels as texts."""
+    quoted = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
+    return "{" + ",".join(f'"{word}"' for word in quoted) + "}"

@@ -4,7 +4,7 @@ A message is a row, written in the transaction that changes its task and numbere
 application's receiver takes a batch and the rows are deleted with whatever it wrote, or not at all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import transaction
 
 from . import registry, sql
-from .models import StatusMessage, Task
+from .models import StatusMessage
 from .models.inbox import StatusKind
 
 WRITE = """
@@ -41,10 +41,11 @@ class Status:
     detail: dict[str, Any]
 
 
-def write_first(tasks: Sequence[Task], kind: StatusKind) -> None:
-    """Write message number 1 of tasks that are being created in this transaction."""
+def write_first(told: Mapping[UUID, str], kind: StatusKind) -> None:
+    """Write message number 1 of tasks that are being created: task id → application."""
     StatusMessage.objects.bulk_create(
-        StatusMessage(task=task, reply_to=task.reply_to, number=1, kind=kind) for task in tasks
+        StatusMessage(task_id=task, reply_to=reply_to, number=1, kind=kind)
+        for task, reply_to in told.items()
     )
 
 

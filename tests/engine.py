@@ -11,7 +11,7 @@ from orchestration.transitions import NewTask, claim, create, record
 
 def new_task(reference=None, *, workflow="greet", data=None, reply_to="", priority=0) -> Task:
     with transaction.atomic():
-        (task,) = create(
+        (created,) = create(
             [
                 NewTask(
                     workflow=workflow,
@@ -22,7 +22,7 @@ def new_task(reference=None, *, workflow="greet", data=None, reply_to="", priori
                 )
             ]
         )
-    return task
+    return Task.objects.get(id=created)
 
 
 def claimed(by="scheduler-1", agent="greeter"):

@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from .. import clock, conf
@@ -83,6 +84,7 @@ class Agent:
         self.instance = instance
 
     @classmethod
+    @cache
     def actions(cls) -> dict[str, Callable[..., Awaitable[dict[str, Any]]]]:
         """Return the actions by name."""
         members = inspect.getmembers(cls, inspect.isfunction)

@@ -58,8 +58,10 @@ class Task(models.Model):
             ),
             # the dashboard's lists by state, newest first
             models.Index(fields=["state", "-created_at"], name="task_by_state"),
-            # an application's look-up by its own id
-            models.Index(fields=["reference"], name="task_by_reference"),
+            # a look-up by the application's own id, or by how it begins
+            models.Index(
+                fields=["reference"], opclasses=["varchar_pattern_ops"], name="task_by_reference"
+            ),
         ]
         permissions = [
             ("operate", "Can see the operators' dashboard"),

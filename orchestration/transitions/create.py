@@ -2,18 +2,37 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
-from django.db.models import DateTimeField, ExpressionWrapper, Value
-from django.db.models.expressions import Combinable
-
-from .. import registry, status
-from ..models import Step, Task
-from ..models.fields import DatabaseNow
+from .. import registry, sql, status
+from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
 from ..progression import StepPlan, first_steps
-from ..states import StepState
+
+# One statement per table for a whole batch, given as columns: a tenth of the processor time that
+# the same rows take as model instances, and the submission process makes more rows than any other.
+TASKS = """
+INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, statuses,
+    overdue, complete_by, created_at)
+SELECT id, workflow, reference, 'pending', priority, data, reply_to,
+    CASE reply_to WHEN '' THEN 0 ELSE 1 END, false,
+    clock_timestamp() + time_allowed * interval '1 second', clock_timestamp()
+FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
+    %(priorities)s::smallint[], %(data)s::jsonb[], %(reply_to)s::text[], %(allowed)s::float8[])
+    AS t (id, workflow, reference, priority, data, reply_to, time_allowed)
+"""
+
+STEPS = """
+INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,
+    process_state, failure_count, attempt, generation, priority, outcome, error_code, error_message)
+SELECT task, name, 'do', agent, action, after::varchar[], request,
+    CASE WHEN ready THEN 'pending' ELSE 'waiting' END, 0, 0, 1, priority, '', '', ''
+FROM unnest(%(tasks)s::uuid[], %(names)s::text[], %(agents)s::text[], %(actions)s::text[],
+    %(after)s::text[], %(requests)s::jsonb[], %(ready)s::bool[], %(priorities)s::smallint[])
+    WITH ORDINALITY AS s (task, name, agent, action, after, request, ready, priority, position)
+ORDER BY position
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,47 +46,49 @@ class NewTask:
     priority: int = 0
 
 
-def create(new: Sequence[NewTask]) -> list[Task]:
+def create(new: Sequence[NewTask]) -> list[UUID]:
     """Record tasks with all their steps and "received" messages, in the caller's transaction.
 
-    Raises `NotRegistered` for an unknown workflow and `Unresolved` for an input that lacks a field
-    some step's request takes: both before anything is written.
+    Returns the tasks' ids, in order. Raises `NotRegistered` for an unknown workflow and
+    `Unresolved` for an input that lacks a field some step's request takes: both before anything is
+    written.
     """
-    tasks: list[Task] = []
-    steps: list[Step] = []
-    for item in new:
-        workflow = registry.get(registry.workflows, "workflow", item.workflow)
-        plans = first_steps(workflow, item.data)
-        task = Task(
-            workflow=item.workflow,
-            reference=item.reference,
-            data=item.data,
-            reply_to=item.reply_to,
-            priority=item.priority,
-            statuses=1 if item.reply_to else 0,
-            complete_by=_from_now(workflow.time_allowed),
-        )
-        tasks.append(task)
-        steps += [_step(task, plan) for plan in plans]
-    Task.objects.bulk_create(tasks)
-    Step.objects.bulk_create(steps)
-    status.write_first([task for task in tasks if task.reply_to], StatusKind.RECEIVED)
-    return tasks
-
-
-def _step(task: Task, plan: StepPlan) -> Step:
-    return Step(
-        task=task,
-        name=plan.name,
-        agent=plan.agent,
-        action=plan.action,
-        after=list(plan.after),
-        request=plan.request,
-        process_state=StepState.PENDING if plan.ready else StepState.WAITING,
-        priority=task.priority,
+    workflows = [registry.get(registry.workflows, "workflow", item.workflow) for item in new]
+    ids = [time_ordered_id() for _ in new]
+    plans = [
+        (task, item.priority, plan)
+        for task, item, workflow in zip(ids, new, workflows, strict=True)
+        for plan in first_steps(workflow, item.data)
+    ]
+    sql.run(
+        TASKS,
+        {
+            "ids": [str(task) for task in ids],
+            "workflows": [item.workflow for item in new],
+            "references": [item.reference for item in new],
+            "priorities": [item.priority for item in new],
+            "data": sql.as_json([item.data for item in new]),
+            "reply_to": [item.reply_to for item in new],
+            "allowed": [workflow.time_allowed for workflow in workflows],
+        },
     )
+    _insert_steps(plans)
+    told = {task: item.reply_to for task, item in zip(ids, new, strict=True) if item.reply_to}
+    status.write_first(told, StatusKind.RECEIVED)
+    return ids
 
 
-def _from_now(seconds: float) -> Combinable:
-    later = DatabaseNow() + Value(timedelta(seconds=seconds))
-    return ExpressionWrapper(later, output_field=DateTimeField())
+def _insert_steps(plans: Sequence[tuple[UUID, int, StepPlan]]) -> None:
+    sql.run(
+        STEPS,
+        {
+            "tasks": [str(task) for task, _, _ in plans],
+            "names": [plan.name for _, _, plan in plans],
+            "agents": [plan.agent for _, _, plan in plans],
+            "actions": [plan.action for _, _, plan in plans],
+            "after": [sql.as_array(plan.after) for _, _, plan in plans],
+            "requests": sql.as_json([plan.request for _, _, plan in plans]),
+            "ready": [plan.ready for _, _, plan in plans],
+            "priorities": [priority for _, priority, _ in plans],
+        },
+    )

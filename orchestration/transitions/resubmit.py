@@ -6,7 +6,8 @@ from .. import alerts
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..progression import Refusal
-from ..states import Outcome, StepState
+from ..states import DONE_STEP_STATES, Outcome, StepState
+from ..workflow import Unresolved, resolve
 from .recover import settle_from_database
 
 
@@ -27,6 +28,8 @@ def resubmit(step_id: int, *, attempt: int, actor: str, reason: str) -> Refusal 
         return Refusal.NOT_IN_ERROR
     if step.attempt != attempt:
         return Refusal.OTHER_ATTEMPT
+    if step.attempt == 0 and not _build(step, task):
+        return Refusal.NOT_BUILDABLE
     alert = step.alert_id
     rejected = step.outcome == Outcome.REJECTED
     step.process_state = StepState.PENDING
@@ -34,7 +37,11 @@ def resubmit(step_id: int, *, attempt: int, actor: str, reason: str) -> Refusal 
     step.generation += 1 if rejected else 0
     step.alert = None
     step.ended_at = None
-    step.save(update_fields=["process_state", "failure_count", "generation", "alert", "ended_at"])
+    step.save(
+        update_fields=[
+            *("process_state", "failure_count", "generation", "alert", "ended_at", "request")
+        ]
+    )
     Event.objects.create(
         task=task,
         step=step,
@@ -46,3 +53,14 @@ def resubmit(step_id: int, *, attempt: int, actor: str, reason: str) -> Refusal 
     settle_from_database({task.id})
     alerts.close_if_healed([alert])
     return None
+
+
+def _build(step: Step, task: Task) -> bool:
+    """Build the request of a step that never got as far as having one; say whether it worked."""
+    done = task.steps.filter(process_state__in=DONE_STEP_STATES)
+    results = {name: found or {} for name, found in done.values_list("name", "result")}
+    try:
+        step.request = resolve(step.request, task.data, results)
+    except Unresolved:
+        return False
+    return True

@@ -256,6 +256,25 @@ class TestResubmit:
         assert self.act(step, attempt=1) is Refusal.OTHER_ATTEMPT
         assert self.act(step, attempt=2) is None
 
+    def test_one_whose_request_cannot_be_built_is_refused(self):
+        task = new_task()
+        (request,) = claimed()
+        record([reply_to(request, result={"other": 1})])
+        step = step_of(task, "again")
+        refusal = resubmit(step.id, attempt=0, actor="olga", reason="try")
+        assert refusal is Refusal.NOT_BUILDABLE
+        assert claimed() == []
+
+    def test_one_whose_request_can_be_built_by_now_is_built(self):
+        task = new_task()
+        (request,) = claimed()
+        record([reply_to(request, result={"other": 1})])
+        Step.objects.filter(task=task, name="hello").update(result={"id": "g7"})
+        step = step_of(task, "again")
+        assert resubmit(step.id, attempt=0, actor="olga", reason="mended by hand") is None
+        (request,) = claimed()
+        assert request.payload == {"to": "Ada", "heard": "g7"}
+
     def test_of_nothing_is_refused(self):
         assert resubmit(12345, attempt=1, actor="olga", reason="?") is Refusal.NO_SUCH_STEP
 
