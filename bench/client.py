@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 BATCH = 500  # tasks posted at once where a backlog is wanted
 POLL = 0.002  # seconds between two looks for tasks that ended
+POLL_PACED = 0.005  # the same where there are many: looking costs CPU that the system needs
 POLL_BACKLOG = 0.01
 PATIENCE = 240.0  # seconds after which a run counts as stuck
 
@@ -102,7 +103,7 @@ class Client:
             now = time.monotonic()
             latencies.extend((now - due[reference]) * 1000 for reference in ended)
             waiting.difference_update(ended)
-            time.sleep(POLL)
+            time.sleep(POLL_PACED)
 
 
 def pause() -> float:

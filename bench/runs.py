@@ -1,7 +1,9 @@
 """The order of a benchmark, and what comes out of it."""
 
+import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 from bench.measure import REMOTE, middle, missed, percentile, ratio, size_of_run
 from bench.session import Session, session
 from bench.stack import Stack
-from bench.systems import CELERY, DBOS, ENGINE, FAMILIES, PREPARE, System, engine, order
+from bench.systems import ENGINE, FAMILIES, PREPARE, System, engine, order
 
 SERVERS = ("postgres", "redis", "sandbox")
 
@@ -53,6 +55,7 @@ class Findings:
             "family": self.system.family,
             "durable": self.system.durable,
             "tasks_per_second": self.rate,
+            "tasks_per_second_best": max(self.rates),
             "tasks_per_second_of_each_run": self.rates,
             "cpu_ms_per_task": middle(self.cpu),
             "idle_ms": _latency(self.idle),
@@ -68,6 +71,7 @@ class Benchmark:
         self.stack, self.plan, self.only = stack, plan, only
         self.findings: dict[str, Findings] = {}
         self.flat: dict[str, Any] | None = None
+        self.load = load()
 
     def run(self) -> dict[str, Any]:
         """Measure everything; return the results."""
@@ -76,7 +80,7 @@ class Benchmark:
                 part = PREPARE[family]
                 self.stack.run(part.command, {**self.stack.environment, **part.environment})
         for number in range(1, self.plan.rounds + 1):
-            for system in order(self.only):
+            for system in order(number, self.only):
                 self._visit(system, number)
         if self.only in (None, ENGINE):
             self._flatness()
@@ -131,25 +135,42 @@ class Benchmark:
 
     def _results(self) -> dict[str, Any]:
         ours = self.findings.get(ENGINE)
-        peers = [found for found in self.findings.values() if found.system.family != ENGINE]
-        durable = best = idle = None
-        families = {found.system.family for found in peers}
-        if ours and families == {DBOS, CELERY}:
-            durable = ratio(ours.rate, (peer.rate for peer in peers if peer.system.durable))
-            best = ratio(ours.rate, (peer.rate for peer in peers))
-        if ours:
-            idle = percentile(ours.idle, 0.5)
+        idle = percentile(ours.idle, 0.5) if ours else None
+        of_medians = self._ratio(lambda found: found.rate)
         return {
+            "machine": {"cores": os.cpu_count(), "load_before": self.load, "load_after": load()},
             "systems": {name: found.as_data() for name, found in self.findings.items()},
-            "ratio": {"durable": durable, "any": best},
+            "ratio": of_medians,
+            "ratio_of_best_runs": self._ratio(lambda found: max(found.rates)),
             "idle_p50_without_remote_calls_ms": None if idle is None else idle - REMOTE,
             "flatness": self.flat,
-            "missed": missed(durable, best, idle, self.flat["ratio"] if self.flat else None),
+            "missed": missed(
+                of_medians["durable"],
+                of_medians["any"],
+                idle,
+                self.flat["ratio"] if self.flat else None,
+            ),
+        }
+
+    def _ratio(self, of: Callable[[Findings], float]) -> dict[str, float | None]:
+        """Return our figure over the best durable peer's, and over the best peer's."""
+        peers = [found for found in self.findings.values() if found.system.family != ENGINE]
+        if ENGINE not in self.findings or not peers:
+            return {"durable": None, "any": None}
+        ours = of(self.findings[ENGINE])
+        return {
+            "durable": ratio(ours, (of(peer) for peer in peers if peer.system.durable)),
+            "any": ratio(ours, (of(peer) for peer in peers)),
         }
 
 
 def _latency(values: list[float]) -> dict[str, float]:
     return {"p50": percentile(values, 0.5), "p95": percentile(values, 0.95)}
+
+
+def load() -> float:
+    """Return how many processes have been ready to run, of whoever, over the last minute."""
+    return os.getloadavg()[0]
 
 
 def tell(line: str) -> None:

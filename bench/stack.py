@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-import psycopg2
+import psycopg2  # type: ignore[import-untyped]
 import redis
 
 from bench.measure import cpu_seconds, peak_memory

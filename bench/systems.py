@@ -128,13 +128,13 @@ def dbos_queue(processes: int) -> System:
 
 
 def celery(workers: int) -> System:
-    """Return Celery with workers of the fastest pool."""
+    """Return Celery with as many workers of the pool that is fastest for so many."""
     command = [PEERS_PYTHON, "-m", "celery", "--app", "bench.peers.celery_app", "worker"]
     command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    command += ["--loglevel", "WARNING", *POOL]
+    command += ["--loglevel", "WARNING", *POOLS[workers]]
     return System(
         name=f"celery-{workers}",
-        label=f"Celery chain, {_count(workers, 'worker', 'workers')}",
+        label=f"Celery chain, {_count(workers, 'worker', 'workers')} ({POOLS[workers][1]})",
         family=CELERY,
         durable=False,
         warm_up=100 * workers,
@@ -146,7 +146,10 @@ def celery(workers: int) -> System:
     )
 
 
-POOL = ["--pool", "gevent", "--concurrency", "50"]
+POOLS = {
+    1: ["--pool", "prefork", "--concurrency", "16", "--prefetch-multiplier", "1"],
+    2: ["--pool", "gevent", "--concurrency", "50", "--prefetch-multiplier", "4"],
+}
 
 PREPARE = {
     ENGINE: Part(
@@ -158,12 +161,12 @@ PREPARE = {
 }
 
 
-def order(only: str | None) -> list[System]:
-    """Return one round: this engine twice, as it is compared to all and machines vary."""
-    round_ = [engine(), dbos_direct(2), dbos_direct(1)]
-    round_ += [engine(), celery(2), celery(1), dbos_queue(2), dbos_queue(1)]
-    chosen = [system for system in round_ if only in (None, system.family)]
-    return chosen[:1] if only == ENGINE else chosen
+def order(number: int, only: str | None) -> list[System]:
+    """Return a round: twice what the ratios hang on; what is slower only in every other round."""
+    round_ = [engine(), dbos_direct(2), celery(2), dbos_queue(2)] * 2
+    if number % 2:
+        round_ += [dbos_direct(1), celery(1), dbos_queue(1)]
+    return [system for system in round_ if only in (None, system.family)]
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -1,6 +1,8 @@
+from typing import Any
+
 from django.conf import settings
 
-from orchestration.api import HttpAgent, Step, Workflow, action, field, register
+from orchestration.api import Call, HttpAgent, Step, Workflow, action, field, register
 
 
 class Caller(HttpAgent):
@@ -9,11 +11,11 @@ class Caller(HttpAgent):
     policy = {"window": 300, "time_allowed": 30.0, "call_timeout": 10.0}
 
     @action
-    async def call(self, call):
+    async def call(self, call: Call) -> dict[str, Any]:
         return await self.post(call, "/bench/calls", body=call.payload, expect={"id": str})
 
 
-def _step(name, after):
+def _step(name: str, after: list[str]) -> Step:
     return Step(
         name=name, agent="caller", action="call", after=after, request={"order": field("order")}
     )

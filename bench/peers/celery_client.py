@@ -1,8 +1,9 @@
 """Drives Celery: `python -m bench.peers.celery_client`."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from celery import chain
+from celery import chain  # type: ignore[import-not-found]
 
 from bench.client import Client, serve
 from bench.peers.celery_app import DONE, call, done, last_call
@@ -19,7 +20,7 @@ class Chains:
 
     def finished(self, references: Iterable[str]) -> set[str]:
         """Take what is on the list."""
-        found = done().lpop(DONE, 1000) or []
+        found: Any = done().lpop(DONE, 1000) or []
         return {reference.decode() for reference in found}.intersection(references)
 
     def settled(self, run: str, count: int) -> bool:

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from dbos import DBOS, SetWorkflowID
+from dbos import DBOS, SetWorkflowID  # type: ignore[import-not-found]
 
 from bench.client import Answer, pause, say
 from bench.peers.dbos_app import CONCURRENCY, launch, run, three_calls

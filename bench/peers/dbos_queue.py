@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import psycopg  # type: ignore[import-not-found]
 import sqlalchemy  # type: ignore[import-not-found]
-from dbos import DBOSClient
+from dbos import DBOSClient  # type: ignore[import-not-found]
 
 from bench.client import Client, serve
 

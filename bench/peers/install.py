@@ -17,7 +17,7 @@ def install() -> None:
         return
     sys.stderr.write(f"Installing the peers into {PEERS.parent.name}/{PEERS.name} …\n")
     _run(sys.executable, "-m", "venv", "--clear", str(PEERS))
-    _run(PEERS_PYTHON, "-m", "pip", "install", "--quiet", "--requirement", str(REQUIREMENTS))
+    _run(PEERS_PYTHON, "-m", "pip", "install", "-qq", "--requirement", str(REQUIREMENTS))
     STAMP.write_text(wanted)
 
 

@@ -94,6 +94,7 @@ def results(**changes):
         "label": "this engine",
         "durable": True,
         "tasks_per_second": 612.4,
+        "tasks_per_second_best": 700.0,
         "idle_ms": {"p50": 51.2, "p95": 60},
         "half_load_ms": {"p50": 70, "p95": 90},
         "peak_memory_mb": 250.0,
@@ -101,7 +102,9 @@ def results(**changes):
     }
     return {
         "systems": {"engine": system},
+        "machine": {"cores": 2, "load_before": 0.1, "load_after": 2.0},
         "ratio": {"durable": 3.456, "any": None},
+        "ratio_of_best_runs": {"durable": 3.3, "any": None},
         "idle_p50_without_remote_calls_ms": 21.2,
         "flatness": None,
         "missed": [],
@@ -115,9 +118,15 @@ def test_the_last_line_is_for_scripts():
 
 def test_the_tables_name_systems_and_kinds():
     text = report.markdown(results())
-    assert "| this engine | yes | 612 | 51 / 60 | 70 / 90 | 250 MB |" in text
+    assert "| this engine | yes | 612 (700) | 51 / 60 | 70 / 90 | 250 MB |" in text
     assert "| system | agent | postgres | sum |" in text
     assert "| this engine | 0.50 | 0.25 | 0.75 |" in text
+
+
+def test_the_ratio_of_the_best_runs_is_told_where_there_is_one():
+    assert "By the best run" not in report.markdown(results())
+    text = report.markdown(results(ratio_of_best_runs={"durable": 3.333, "any": 2.5}))
+    assert "durable=3.33 any=2.50" in text
 
 
 def test_flatness_and_missed_targets_are_told():
