@@ -29,7 +29,7 @@ def check_queues(**_: Any) -> list[CheckMessage]:
             f"there is no queue {name!r} in RQ_QUEUES",
             hint="Every agent has a queue of its own name, every application that is told the "
             "status of its tasks has status.<name>; each is served by `manage.py work <queue>`.",
-            id="orchestration.E005",
+            id="orchestration.E004",
         )
         for name in sorted(needed)
         if name not in settings.RQ_QUEUES

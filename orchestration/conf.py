@@ -2,7 +2,7 @@
 
 BATCH = 200  # rows or messages that one transaction serves
 FLAG_LIFE = 5  # after this a doorbell may be rung again, answered or not
-LINGER = 0.1  # how long a worker that attends waits for another message
+LINGER = 1.0  # how long a worker that attends waits for another message; below REDIS_TIMEOUT
 UNSERVED = 1.0  # what waits longer than this is rung for by the supervisor
 HEARTBEAT = 2.0  # between two signs of life of a worker
 ALIVE = 10.0  # a worker not seen for longer counts as dead

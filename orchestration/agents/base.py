@@ -119,7 +119,7 @@ class Agent:
         doubt: Unknown | None = None
         for count in range(1, request.tries + 1):
             try:
-                result = await act(self, self._call(request))
+                result = await _within(act(self, call := self._call(request)), call.timeout)
             except Rejected as fault:
                 return self._reply(request, started, count, fault=fault)
             except (Transient, Unknown) as fault:
@@ -175,6 +175,15 @@ class Agent:
             ended=clock.now(),
             by=self.instance,
         )
+
+
+async def _within(result: Awaitable[dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """Return the result of one try; past its time, whether it had an effect is unknown."""
+    try:
+        # a little more than the try's own time, so that an action can tell what it waited for
+        return await asyncio.wait_for(result, seconds + conf.REPLY_MARGIN)
+    except TimeoutError as error:
+        raise Unknown("timeout", f"no answer within {seconds:.1f} s") from error
 
 
 def _printable(text: str) -> str:

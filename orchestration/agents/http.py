@@ -10,6 +10,7 @@ from .base import Agent, Call, Rejected, Transient, Unknown
 
 LARGEST_ANSWER = 1_000_000  # bytes
 NOTHING_DONE = {425, 429, 503}  # statuses by which a service says that it did not even start
+IN_DOUBT = {408}  # a proxy may say so after the request went through
 
 
 class HttpAgent(Agent):
@@ -54,7 +55,7 @@ class HttpAgent(Agent):
         status, raw = await self._send(call, path, body, form)
         if status in NOTHING_DONE:
             raise Transient(f"http_{status}", _excerpt(raw))
-        if status >= 500:
+        if status >= 500 or status in IN_DOUBT:
             raise Unknown(f"http_{status}", _excerpt(raw))
         answer = _as_object(raw)
         if status >= 400:

@@ -35,7 +35,9 @@ class Submission(models.Model):
         indexes = [
             # what was set aside, for the dashboard
             models.Index(
-                fields=["-refused_at"], name="submission_refused", condition=Q(refused_at__isnull=False)
+                fields=["-refused_at"],
+                name="submission_refused",
+                condition=Q(refused_at__isnull=False),
             ),
             # the submission process's queue, in order
             models.Index(

@@ -231,7 +231,10 @@ def _problems(led: Leader, processes: Sequence[Process]) -> list[str]:
     served = {process.worker.queue for process in processes if process.alive}
     if unserved := sorted(_needed_queues() - served):
         names = ", ".join(f"“{name}”" for name in unserved)
-        found.append(f"No worker serves {names}: what is meant for it waits.")
+        found.append(
+            f"No worker serves {names}: start one. Until then its work waits, and what was sent to "
+            "an agent fails and is tried again."
+        )
     return found
 
 

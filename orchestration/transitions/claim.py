@@ -2,25 +2,28 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
 from .. import conf, sql
 from ..gate import free_places
 from ..messages import Request
-from ..models import Gate, Policy, Step
+from ..models import Gate, Step
 from ..models.task import step_key
 from ..states import StepState
 
-# How full each agent is, and whether anything waits for it: two partial indexes, no table scan.
+# The policies of agents that something waits for, and how many requests each has in flight: two
+# partial indexes, no table scan.
 DEMAND = """
-SELECT agent,
-       (SELECT count(*) FROM orchestration_step s WHERE s.agent = a.agent
-           AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
-       EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = a.agent
+SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p."window",
+       (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent
+           AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS in_flight
+FROM orchestration_policy p
+WHERE p.agent = ANY(%(agents)s)
+  AND EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent
            AND s.process_state = 'pending' AND s.run_after IS NULL)
-FROM unnest(%(agents)s::text[]) AS a (agent)
+ORDER BY p.agent
 """
 
 PROCESSING = """
@@ -38,6 +41,17 @@ UPDATE orchestration_task SET state = 'processing' WHERE id = ANY(%(ids)s::uuid[
 """
 
 
+class Demand(NamedTuple):
+    """One agent that something waits for: its limits (seconds, calls, requests) and its load."""
+
+    agent: str
+    time_allowed: float
+    call_timeout: float
+    tries: int
+    window: int
+    in_flight: int
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pending:
     """A pending step, locked."""
@@ -53,7 +67,7 @@ class Pending:
     reference: str
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def claim(agents: Collection[str], by: str) -> dict[str, list[Request]]:
     """Claim what each of `agents` has room for, a batch at most; return the requests, by agent.
 
@@ -68,16 +82,11 @@ def claim(agents: Collection[str], by: str) -> dict[str, list[Request]]:
     open_gates = [gate.agent for gate in gates.filter(agent__in=sorted(agents)) if gate.open]
     # Counted after the lock was won: in READ COMMITTED a count in the locking statement itself
     # could be older than what the former holder of the lock committed.
-    demand = sql.run(DEMAND, {"agents": open_gates}) if open_gates else []
-    policies = Policy.objects.in_bulk([agent for agent, _, waiting in demand if waiting])
-    for agent, in_flight, _ in demand:
-        if agent not in policies:
-            continue
-        policy = policies[agent]
-        free = free_places(policy.window, in_flight)
-        steps = _lock_pending(agent, min(free, conf.BATCH))
+    for demand in map(Demand._make, sql.run(DEMAND, {"agents": open_gates}) if open_gates else []):
+        free = free_places(demand.window, demand.in_flight)
+        steps = _lock_pending(demand.agent, min(free, conf.BATCH))
         if steps:
-            claimed[agent] = _process(steps, policy, by)
+            claimed[demand.agent] = _process(steps, demand, by)
             started.update(step.task for step in steps if step.attempt == 0)
     if started:
         sql.run(STARTED, {"ids": [str(task) for task in started]})
@@ -104,11 +113,11 @@ def _lock_pending(agent: str, limit: int) -> list[Pending]:
     return [Pending(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def _process(steps: list[Pending], policy: Policy, by: str) -> list[Request]:
+def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
     deadlines = dict(
         sql.run(
             PROCESSING,
-            {"by": by, "time_allowed": policy.time_allowed, "ids": [step.id for step in steps]},
+            {"by": by, "time_allowed": demand.time_allowed, "ids": [step.id for step in steps]},
         )
     )
     return [
@@ -121,8 +130,8 @@ def _process(steps: list[Pending], policy: Policy, by: str) -> list[Request]:
             key=step_key(step.task, step.name, step.direction, step.generation),
             reference=step.reference,
             complete_by=deadlines[step.id],
-            call_timeout=policy.call_timeout,
-            tries=policy.tries,
+            call_timeout=demand.call_timeout,
+            tries=demand.tries,
             payload=step.request,
         )
         for step in steps

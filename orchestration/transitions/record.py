@@ -71,7 +71,7 @@ class _Change:
     troubles: list[Trouble] = field(default_factory=list)
 
 
-@transaction.atomic
+@transaction.atomic(savepoint=False)
 def record(replies: Sequence[Reply]) -> Recorded:
     """Record the outcomes of attempts, make successors pending, finish tasks.
 

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import fcntl
 import http.client
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable
 
 import django
+from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, connection
 
@@ -42,6 +44,8 @@ def main() -> None:
     for number, variable in ((options.port, "PORT"), (options.sandbox_port, "SANDBOX_PORT")):
         _require_free(number, variable)
     embedded.make_data_dir()
+    # several processes write this log: in a file, each line goes to the end
+    fcntl.fcntl(1, fcntl.F_SETFL, fcntl.fcntl(1, fcntl.F_GETFL) | os.O_APPEND)
     os.environ.setdefault("SECRET_KEY", embedded.secret("secret_key", make=True))
     os.environ |= {"SANDBOX_PORT": str(options.sandbox_port), "PYTHONUNBUFFERED": "1"}
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
@@ -146,7 +150,9 @@ def _database_answers() -> bool:
 def _answers(port: int, path: str) -> bool:
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
-        client.request("GET", path, headers={"Host": "localhost"})
+        # as a proxy would ask that ends HTTPS, for a host that is allowed
+        host = settings.ALLOWED_HOSTS[0].strip("*.") or "localhost"
+        client.request("GET", path, headers={"Host": host, "X-Forwarded-Proto": "https"})
         return client.getresponse().status == 200
     except OSError:
         return False

@@ -201,3 +201,10 @@ async def test_many_calls_share_connections(client):
     finally:
         await agent.close()
     assert len(await client.entries()) == 60
+
+
+def test_a_time_out_of_the_action_itself_is_an_unknown_outcome():
+    started = time.monotonic()
+    reply = asyncio.run(Greeter().answer(request(action="hang", call_timeout=0.2)))
+    assert (reply.outcome, reply.code) == ("unknown", "timeout")
+    assert time.monotonic() - started < 2
