@@ -91,9 +91,7 @@ class Order(models.Model):
     total = models.PositiveIntegerField(help_text="In cents.")
     currency = models.CharField(max_length=3)
     payment_method = models.CharField(max_length=80, choices=Card.choices)
-    status = models.CharField(
-        max_length=10, choices=OrderStatus, default=OrderStatus.RECEIVED
-    )
+    status = models.CharField(max_length=10, choices=OrderStatus, default=OrderStatus.RECEIVED)
     status_number = models.PositiveIntegerField(
         default=0, help_text="Of the last status message applied; older ones change nothing."
     )
