@@ -138,12 +138,7 @@ class Stack:
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "manage.py", command, queue],
-                env={
-                    **self.environment,
-                    "SECRET_KEY": (self.folder / "secrets" / "secret_key").read_text(),
-                    "PROCESS": name + "*",
-                    **environment,
-                },
+                env=self.inside(PROCESS=name + "*", **environment),
                 cwd=embedded.PROJECT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -162,20 +157,26 @@ class Stack:
         text = ", ".join(f'"{name}" = %s' for name in columns)
         self.sql(f"UPDATE orchestration_policy SET {text}", *columns.values())
 
-    def place(self, count: int, **options: str) -> list[str]:
+    def place(self, count: int, card: str = "pm_card_visa") -> list[str]:
         """Place orders as the checkout does, through the shop's own code; return their ids."""
+        return self.python("tests.stack.place", str(count), card).split()
+
+    def python(self, module: str, *arguments: str) -> str:
+        """Run a module in the stack's own environment; return what it printed."""
         done = subprocess.run(
-            [sys.executable, "-m", "tests.stack.place", str(count), *options.values()],
-            env={
-                **self.environment,
-                "SECRET_KEY": (self.folder / "secrets" / "secret_key").read_text(),
-            },
+            [sys.executable, "-m", module, *arguments],
+            env=self.inside(),
             cwd=embedded.PROJECT,
             stdout=subprocess.PIPE,
             check=True,
             timeout=100,
         )
-        return done.stdout.decode().split()
+        return done.stdout.decode()
+
+    def inside(self, **more: str) -> dict[str, str]:
+        """Return the environment that the stack's own processes have."""
+        key = (self.folder / "secrets" / "secret_key").read_text()
+        return {**self.environment, "SECRET_KEY": key, **more}
 
     def quiet(self, seconds: float = 90) -> None:
         """Wait until nothing is posted, live or untold."""
