@@ -9,14 +9,14 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-ne
 expect.set_options(timeout=10_000)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack():
     running = Stack("browser").start()
     yield running
     running.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium():
     program = shutil.which("chromium")
     assert program, "Chromium is needed: sudo apt-get install chromium"
