@@ -1,6 +1,7 @@
 """What arrives on Redis may be anything: refused with words, nothing changed, worker alive."""
 
 import logging
+import signal
 
 import pytest
 from rq.job import Job
@@ -16,11 +17,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def serve(name):
     """Run the worker of a queue until it is empty."""
     connection = queues.worker_connection()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         worker = workers.Worker(queues.queue(name, connection))
         worker.work(burst=True, logging_level="WARNING")
     finally:
         connection.close()
+        for number, handler in handlers.items():  # the worker's own would outlive it
+            signal.signal(number, handler)
 
 
 def snapshot():

@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from xmlrpc.client import ServerProxy
 
@@ -44,7 +46,6 @@ class Stack:
             **environment,
         }
         self.process: subprocess.Popen[bytes] | None = None
-        self.extra: list[subprocess.Popen[bytes]] = []
 
     # --- life ----------------------------------------------------------------------------------
     def start(self, *, fresh: bool = True) -> "Stack":
@@ -74,9 +75,6 @@ class Stack:
         return "Ready." in self.log.read_text()
 
     def stop(self) -> None:
-        for process in self.extra:
-            process.kill()
-            process.wait()
         if self.process is not None:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(30)
@@ -122,17 +120,20 @@ class Stack:
     def pid(self, name: str) -> int:
         return int(self.manage("getProcessInfo", name)["pid"])
 
-    def signal(self, name: str, number: int) -> None:
-        os.kill(self.pid(name), number)
+    def signal(self, name: str, number: int) -> int:
+        """Send a signal to a process that runs; return its id."""
+        pid = wait_for(lambda: self.pid(name), f"{name} runs", 10)  # 0 would mean all of us
+        os.kill(pid, number)
+        return int(pid)
 
     def kill(self, name: str) -> None:
         """kill -9, and wait until the process manager has started it again, within two seconds."""
-        old = self.pid(name)
-        os.kill(old, signal.SIGKILL)
+        old = self.signal(name, signal.SIGKILL)
         wait_for(lambda: self.pid(name) not in {0, old}, f"{name} is started again", 2.5)
 
-    def replace(self, name: str, **environment: str) -> None:
-        """Stop a process of the stack, and run it outside with another environment."""
+    @contextmanager
+    def replaced(self, name: str, **environment: str) -> Iterator[None]:
+        """Run a worker of the stack outside of it, in another environment, for a while."""
         self.manage("stopProcess", name)
         command, queue = name.split("-", 1)
         with self.log.open("ab") as log:
@@ -143,7 +144,15 @@ class Stack:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        self.extra.append(process)
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            finally:
+                process.kill()
+                self.manage("startProcess", name)
 
     def leader(self) -> str:
         """Return the name of the supervisor that leads now."""

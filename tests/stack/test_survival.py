@@ -71,10 +71,9 @@ def test_the_leader_is_killed(stack, orders):
 
 @pytest.mark.parametrize("name", ["work-payment", "work-scheduler"])
 def test_a_zombie_returns_after_its_deadlines(stack, orders, name):
-    pid = stack.pid(name)
     seen = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
     before = stack.count(seen)
-    os.kill(pid, signal.SIGSTOP)
+    pid = stack.signal(name, signal.SIGSTOP)
     try:
         if name == "work-payment":  # what it holds expires, and is counted, while it sleeps
             wait_for(lambda: stack.count(seen) > before, "its steps expire", 20)
@@ -106,8 +105,7 @@ def test_redis_is_away_for_half_a_minute_while_orders_are_accepted(stack, orders
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
 def test_postgres_restarts(stack, orders, number):
     for _ in range(2):
-        old = stack.pid("postgres")
-        os.kill(old, number)
+        old = stack.signal("postgres", number)
         wait_for(lambda old=old: stack.pid("postgres") not in {0, old}, "it is started again", 10)
         wait_for(lambda: answers(stack), "Postgres answers again", 30)
         done = stack.count("SELECT count(*) FROM orchestration_task WHERE state = 'processed'")
@@ -120,17 +118,16 @@ def test_postgres_restarts(stack, orders, number):
 )
 def test_a_clock_is_five_minutes_off(stack, orders, name, shift):
     (library,) = Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
-    stack.replace(name, LD_PRELOAD=str(library), FAKETIME=shift, FAKETIME_DONT_FAKE_MONOTONIC="1")
     odd = "SELECT count(*) FROM orchestration_worker WHERE queue = %s AND abs(clock_offset) > 290"
-    queue = name.removeprefix("work-")
-    wait_for(lambda: stack.count(odd, queue), "the worker with the odd clock is at work", 20)
-    stack.quiet()
     failed = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
-    assert stack.count(failed + " AND ended_at > now() - interval '3 s'") == 0
-    process = stack.extra.pop()
-    process.terminate()
-    process.wait(20)
-    stack.manage("startProcess", name)
+    before = stack.count(failed)
+    shifted = {"LD_PRELOAD": str(library), "FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    with stack.replaced(name, **shifted):
+        queue = name.removeprefix("work-")
+        wait_for(lambda: stack.count(odd, queue), "the worker with the odd clock is at work", 20)
+        stack.quiet()
+    # what was in hand at the change of workers may expire, but not what the odd one works on
+    assert stack.count(failed) - before < MANY / 5
 
 
 def answers(stack) -> bool:
@@ -150,8 +147,7 @@ def redis_cli(stack, *command):
 def test_what_gets_sigterm_ends_with_its_work_done(stack, orders):
     """A deploy: every process is asked to stop, and started again by the process manager."""
     for name in (*WORKERS, "supervisor-1", "supervisor-2"):
-        old = stack.pid(name)
-        os.kill(old, signal.SIGTERM)
+        old = stack.signal(name, signal.SIGTERM)
         wait_for(lambda name=name, old=old: stack.pid(name) not in {0, old}, f"{name} is new", 15)
 
 
