@@ -51,7 +51,7 @@ def config() -> DBOSConfig:
         "executor_id": os.environ.get("EXECUTOR", "0"),
         "log_level": "WARNING",
         "sys_db_pool_size": 20,  # more than threads, so that none waits for a connection
-        "max_executor_threads": 16,  # which write to the database; unlimited costs more CPU
+        "max_executor_threads": 16,  # which write to the database: see README.md
         "db_engine_kwargs": {"pool_pre_ping": False},  # saves a question per transaction
     }
 
