@@ -2,6 +2,7 @@
 
 BATCH = 200  # rows or messages that one transaction serves
 FLAG_LIFE = 5  # after this a doorbell may be rung again, answered or not
+PACE = 0.01  # at least this long from turn to turn of a worker: under load, messages gather
 LINGER = 1.0  # how long a worker that attends waits for another message; below REDIS_TIMEOUT
 UNSERVED = 1.0  # what waits longer than this is rung for by the supervisor
 HEARTBEAT = 2.0  # between two signs of life of a worker

@@ -1,6 +1,7 @@
 """The functions that doorbells run: primitives in, delegate, return. Nothing else runs as a job."""
 
-import logging
+import threading
+import time
 from collections.abc import Callable, Sequence
 
 from django.db import InterfaceError, OperationalError
@@ -8,43 +9,36 @@ from django.db import InterfaceError, OperationalError
 from . import conf, instance, queues, registry, scheduler, status, submission
 from .agents.runtime import Runtime
 
-logger = logging.getLogger(__name__)
-
 DATABASE_AWAY = (OperationalError, InterfaceError)
 
 
 def take_submissions() -> None:
-    """Answer the submission queue: take batches until there are none."""
-    _until_quiet(queues.SUBMISSION, lambda: submission.take(conf.BATCH), queues.SCHEDULER)
+    """Answer the submission queue: make tasks of what was posted."""
+
+    def turn(_: Sequence[bytes]) -> None:
+        while done := submission.take(conf.BATCH):
+            queues.try_to_ring(queues.SCHEDULER)
+            if done < conf.BATCH:
+                break
+
+    _attend(queues.SUBMISSION, turn)
 
 
 def schedule() -> None:
-    """Answer the schedulers' queue: record replies and dispatch, until there is nothing to do."""
-    look_at = set(registry.agents)
-    leaving = False
-    while True:
-        wait = 0 if look_at or leaving else conf.LINGER
-        messages = queues.take(queues.SCHEDULER, conf.BATCH, wait)
-        if queues.LOOK in messages:
-            messages = [message for message in messages if message != queues.LOOK]
-            look_at = set(registry.agents)
-        if messages or look_at:
-            look_at = _turn(messages, look_at)
-            leaving = False
-        elif leaving:
-            return
-        else:
-            queues.leave(queues.SCHEDULER)
-            leaving = True
+    """Answer the schedulers' queue: record replies and dispatch what may run next."""
 
+    def turn(messages: Sequence[bytes]) -> None:
+        replies = [message for message in messages if message != queues.LOOK]
+        look_at = set(registry.agents) if len(replies) < len(messages) else set()
+        try:
+            while look_at := scheduler.turn(instance.name(), replies, look_at):
+                replies = []
+        except DATABASE_AWAY:
+            if replies:  # nothing was recorded: keep the replies for whoever comes next
+                queues.ring(queues.SCHEDULER, replies)
+            raise
 
-def _turn(messages: Sequence[bytes], look_at: set[str]) -> set[str]:
-    try:
-        return scheduler.turn(instance.name(), messages, look_at)
-    except DATABASE_AWAY:
-        if messages:  # nothing was recorded: keep the replies for whoever comes next
-            queues.ring(queues.SCHEDULER, messages)
-        raise
+    _attend(queues.SCHEDULER, turn)
 
 
 def call_agent(agent: str) -> None:
@@ -54,10 +48,45 @@ def call_agent(agent: str) -> None:
 
 def deliver_status(application: str) -> None:
     """Answer an application's private response queue."""
-    name = queues.STATUS_PREFIX + application
-    _until_quiet(name, lambda: status.deliver(application, conf.BATCH))
+
+    def turn(_: Sequence[bytes]) -> None:
+        while status.deliver(application, conf.BATCH) == conf.BATCH:
+            pass
+
+    _attend(queues.STATUS_PREFIX + application, turn)
 
 
+def _attend(queue: str, turn: Callable[[Sequence[bytes]], None]) -> None:
+    """Look once, then serve a queue's inbox until it has stayed empty for a while.
+
+    Turns keep a distance: what comes in meanwhile is one batch, and a turn for each message would
+    cost many times as much. The doorbell is cleared before the last look.
+    """
+    messages: Sequence[bytes] = [queues.LOOK]
+    leaving = False
+    while messages or not leaving:
+        leaving = not messages
+        if leaving:
+            queues.leave(queue)
+        else:
+            started = time.monotonic()
+            turn(messages)
+            time.sleep(max(0.0, started + conf.PACE - time.monotonic()))
+        if _stopping.is_set():  # what else is there is for another worker
+            queues.leave(queue)
+            queues.try_to_ring(queue)
+            return
+        messages = queues.take(queue, conf.BATCH, 0 if leaving else conf.LINGER)
+
+
+def stop() -> None:
+    """Have whatever attends finish what is at hand, take no more, and leave."""
+    _stopping.set()
+    for served in _runtimes.values():
+        served.stopping = True
+
+
+_stopping = threading.Event()
 _runtimes: dict[str, Runtime] = {}
 
 
@@ -72,13 +101,3 @@ def close_runtimes() -> None:
     """Close the connections and loops of this process's agents."""
     while _runtimes:
         _runtimes.popitem()[1].close()
-
-
-def _until_quiet(queue: str, work: Callable[[], int], then: str = "") -> None:
-    """Clear the doorbell, then work until a batch is not full; ring for `then` after each batch."""
-    queues.leave(queue)
-    while done := work():
-        if then:
-            queues.try_to_ring(then)
-        if done < conf.BATCH:
-            return

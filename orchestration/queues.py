@@ -3,8 +3,8 @@
 Nothing here is the truth: a lost request or reply costs its step's deadline, a lost doorbell until
 the supervisor rings again.
 
-- An *inbox* is a list of messages: requests to one agent, or replies to the schedulers. The other
-  queues need none, as their work lies in rows.
+- An *inbox* is a list of messages to the workers of one queue: requests to an agent, replies to the
+  schedulers, and to anybody "look": there is work in the state store.
 - A *doorbell* is an RQ job that says "there is work" on one queue. Its flag stays set while a
   worker is called or attends, so that nobody rings twice; who attends takes what comes into the
   inbox at once, without a job for each. The worker clears the flag *before* its last look. It also
@@ -62,11 +62,6 @@ def inbox(queue: str) -> str:
     return f"sas:inbox:{queue}"
 
 
-def has_inbox(queue: str) -> bool:
-    """Say whether a queue's work comes as messages; that of the others lies in rows."""
-    return queue != SUBMISSION and not queue.startswith(STATUS_PREFIX)
-
-
 def flag(queue: str) -> str:
     """Return the key that says that a queue's doorbell rings, or that a worker attends."""
     return f"sas:ringing:{queue}"
@@ -97,9 +92,8 @@ def ring(name: str, messages: Sequence[bytes] = ()) -> None:
     """Put messages into a queue's inbox and have a worker look; raise `Unreachable`."""
     try:
         pipeline = connection().pipeline(transaction=False)
-        if has_inbox(name):
-            pipeline.rpush(inbox(name), *(messages or [LOOK]))
-            pipeline.ltrim(inbox(name), -conf.INBOX_LIMIT, -1)
+        pipeline.rpush(inbox(name), *(messages or [LOOK]))
+        pipeline.ltrim(inbox(name), -conf.INBOX_LIMIT, -1)
         pipeline.set(flag(name), 1, nx=True, ex=conf.FLAG_LIFE)
         if pipeline.execute()[-1]:
             _enqueue(name)
@@ -145,7 +139,7 @@ def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
     try:
         messages = _as_messages(connection().lpop(into, limit))
         if not messages and wait and (first := connection().blpop([into], wait)):
-            messages = _as_messages(first[1:])
+            messages = _as_messages([first[1], *(connection().lpop(into, limit - 1) or [])])
     except RedisError as error:
         raise Unreachable(str(error)) from error
     return messages

@@ -84,9 +84,8 @@ class Worker(SimpleWorker):
         """Leave RQ's registries alone: nothing is ever derived from them."""
 
     def handle_warm_shutdown_request(self) -> None:
-        """Have an agent take no more requests; its calls under way come to their end."""
-        if self.answer[0] == queues.CALL_AGENT:
-            jobs.runtime(self.answer[1][0]).stopping = True
+        """Have the job at hand take no more messages; calls under way come to their end."""
+        jobs.stop()
 
     def _shutdown(self) -> None:
         """Stop after the job at hand, or at once when there is none (RQ asks Redis which it is)."""

@@ -53,6 +53,8 @@ class Runtime:
                 else:
                     await self.inbox.leave()
                     leaving = True
+            if self.stopping:
+                await self.inbox.leave()
         finally:
             if calls:
                 await asyncio.wait(calls)

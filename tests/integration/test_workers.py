@@ -7,11 +7,16 @@ import pytest
 from rq.job import Job
 from rq.serializers import DefaultSerializer
 
-from orchestration import jobs, queues, workers
+from orchestration import conf, jobs, queues, workers
 from orchestration.models import Step, Task
 from tests.engine import claimed, new_task, reply_to, states
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _short_attendance(monkeypatch):
+    monkeypatch.setattr(conf, "LINGER", 0.05)
 
 
 def serve(name):
