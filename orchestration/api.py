@@ -98,8 +98,10 @@ def submit(
 
     `reference` is your own id for it (at most 100 characters): one task per workflow and reference,
     however often it is posted. Inside a transaction the task is posted when that commits. Redis
-    need not be there: a supervisor rings again.
+    need not be there: a supervisor rings again. Raises `LookupError` if nobody receives `reply_to`.
     """
+    if reply_to:
+        registry.get(registry.receivers, "receiver of status messages", reply_to)
     Submission.objects.bulk_create(
         [
             Submission(

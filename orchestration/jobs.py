@@ -16,10 +16,12 @@ def take_submissions() -> None:
     """Answer the submission queue: make tasks of what was posted."""
 
     def turn(_: Sequence[bytes]) -> None:
-        while done := submission.take(conf.BATCH):
-            queues.try_to_ring(queues.SCHEDULER)
-            if done < conf.BATCH:
-                break
+        more = True
+        while more and not _stopping.is_set():
+            done = submission.take(conf.BATCH)
+            more = done == conf.BATCH
+            if done:
+                queues.try_to_ring(queues.SCHEDULER)
 
     _attend(queues.SUBMISSION, turn)
 
@@ -31,8 +33,11 @@ def schedule() -> None:
         replies = [message for message in messages if message != queues.LOOK]
         look_at = set(registry.agents) if len(replies) < len(messages) else set()
         try:
-            while look_at := scheduler.turn(instance.name(), replies, look_at):
+            more = True
+            while more:
+                look_at = scheduler.turn(instance.name(), replies, look_at)
                 replies = []
+                more = bool(look_at) and not _stopping.is_set()
         except DATABASE_AWAY:
             if replies:  # nothing was recorded: keep the replies for whoever comes next
                 queues.ring(queues.SCHEDULER, replies)
@@ -50,8 +55,9 @@ def deliver_status(application: str) -> None:
     """Answer an application's private response queue."""
 
     def turn(_: Sequence[bytes]) -> None:
-        while status.deliver(application, conf.BATCH) == conf.BATCH:
-            pass
+        more = True
+        while more and not _stopping.is_set():
+            more = status.deliver(application, conf.BATCH) == conf.BATCH
 
     _attend(queues.STATUS_PREFIX + application, turn)
 
@@ -94,6 +100,7 @@ def runtime(agent: str) -> Runtime:
     """Return this process's runtime of an agent, with its event loop and connections."""
     if agent not in _runtimes:
         _runtimes[agent] = Runtime(registry.get(registry.agents, "agent", agent)(instance.name()))
+        _runtimes[agent].stopping = _stopping.is_set()
     return _runtimes[agent]
 
 

@@ -90,6 +90,8 @@ def queue(name: str, redis: Redis | None = None) -> Queue:
 
 def ring(name: str, messages: Sequence[bytes] = ()) -> None:
     """Put messages into a queue's inbox and have a worker look; raise `Unreachable`."""
+    if name not in settings.RQ_QUEUES:
+        raise Unreachable(f"there is no queue {name!r} in RQ_QUEUES")
     try:
         pipeline = connection().pipeline(transaction=False)
         pipeline.rpush(inbox(name), *(messages or [LOOK]))
@@ -134,12 +136,12 @@ def leave(name: str) -> None:
 
 
 def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
-    """Take up to `limit` messages from an inbox, waiting up to `wait` seconds for the first."""
+    """Take up to `limit` messages from an inbox; if it is empty, wait up to `wait` seconds for one."""
     into = inbox(name)
     try:
         messages = _as_messages(connection().lpop(into, limit))
         if not messages and wait and (first := connection().blpop([into], wait)):
-            messages = _as_messages([first[1], *(connection().lpop(into, limit - 1) or [])])
+            messages = _as_messages(first[1:])
     except RedisError as error:
         raise Unreachable(str(error)) from error
     return messages

@@ -27,6 +27,8 @@ def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> set
     try:
         recorded, claimed = _record_and_claim(by, replies, look_at)
     except UNSTORABLE as error:
+        if not replies:
+            raise
         if len(replies) == 1:
             logger.error("a reply that cannot be stored was refused: %s", str(error).strip())
             return set(look_at)

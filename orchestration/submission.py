@@ -8,18 +8,18 @@ never holds up the others.
 import logging
 from collections.abc import Sequence
 
-from django.db import DataError, IntegrityError, transaction
+from django.db import InterfaceError, OperationalError, transaction
 
-from . import registry
+from . import alerts, registry
 from .models import Submission, Task
+from .models.alert import Severity
 from .models.fields import DatabaseNow
-from .registry import NotRegistered
 from .transitions import NewTask, create
-from .workflow import Refused, Submitted, Unresolved
+from .workflow import Refused, Submitted
 
 logger = logging.getLogger(__name__)
 
-CANNOT_TAKE = (Refused, Unresolved, NotRegistered, IntegrityError, DataError)
+DATABASE_AWAY = (OperationalError, InterfaceError)
 
 
 def take(limit: int) -> int:
@@ -27,8 +27,10 @@ def take(limit: int) -> int:
     try:
         with transaction.atomic():
             return _accept(_lock(limit))
-    except CANNOT_TAKE:
-        pass
+    except DATABASE_AWAY:
+        raise
+    except Exception as error:  # noqa: BLE001 - an application's code may raise anything
+        logger.info("a batch is taken one by one: %s", error)
     taken = 0
     for _ in range(limit):
         count = _take_one()
@@ -52,7 +54,9 @@ def _take_one() -> int:
         try:
             with transaction.atomic():
                 return _accept(submissions)
-        except CANNOT_TAKE as error:
+        except DATABASE_AWAY:
+            raise
+        except Exception as error:  # noqa: BLE001 - it must not hold up the others, whatever it is
             _set_aside(submissions[0], str(error).strip() or type(error).__name__)
             return 1
 
@@ -102,4 +106,10 @@ def _set_aside(submission: Submission, reason: str) -> None:
     submission.refused_at = DatabaseNow()
     submission.reason = reason
     submission.save(update_fields=["refused_at", "reason"])
+    alerts.raise_alert(
+        f"submission/{submission.workflow}"[:300],
+        severity=Severity.CRITICAL,
+        title=f"{submission.workflow}: a submission was set aside"[:300],
+        detail=reason,
+    )
     logger.error("submission %s was set aside: %s", submission.reference, reason)

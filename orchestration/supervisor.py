@@ -127,7 +127,7 @@ def _ring() -> None:
         queues.try_to_ring(queues.SUBMISSION)
     if Step.objects.filter(process_state=StepState.PENDING, run_after=None).exists():
         queues.try_to_ring(queues.SCHEDULER)
-    waiting = StatusMessage.objects.filter(created_at__lt=before)
+    waiting = StatusMessage.objects.filter(refused_at=None, created_at__lt=before)
     for application in waiting.values_list("reply_to", flat=True).distinct():
         queues.try_to_ring(queues.STATUS_PREFIX + application)
     agents = Policy.objects.order_by("agent").values_list("agent", flat=True)

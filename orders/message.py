@@ -13,6 +13,7 @@ from uuid import UUID
 
 from .cards import Card
 
+WORKFLOW = "process_order"  # what processes these messages
 MOST_PER_LINE = 99
 MOST_LINES = 50
 DEAREST = 1_000_000  # of one piece, in minor units

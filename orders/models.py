@@ -88,7 +88,7 @@ class Order(models.Model):
     postcode = models.CharField(max_length=20)
     city = models.CharField(max_length=80)
     country = models.CharField(max_length=2)
-    total = models.PositiveIntegerField(help_text="In cents.")
+    total = models.PositiveBigIntegerField(help_text="In cents.")
     currency = models.CharField(max_length=3)
     payment_method = models.CharField(max_length=80, choices=Card.choices)
     status = models.CharField(max_length=10, choices=OrderStatus, default=OrderStatus.RECEIVED)

@@ -6,10 +6,10 @@ from django.db import connection, transaction
 
 from orchestration import api
 
-from .message import Mail, Message, order_number
+from .message import WORKFLOW, Mail, Message, order_number
 from .models import Placement
 from .money import money
-from .workflow import APPLICATION, WORKFLOW
+from .workflow import APPLICATION
 
 CLAIM = """
 INSERT INTO orders_placement ("order", fingerprint) VALUES (%s, %s) ON CONFLICT DO NOTHING

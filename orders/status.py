@@ -7,6 +7,7 @@ from django.db import connection
 
 from orchestration.api import Status
 
+from .message import WORKFLOW
 from .models import OrderStatus
 
 MEANING = {  # of the engine's words; other ones only count as heard
@@ -35,7 +36,8 @@ WHERE o.id = told.id AND o.status_number < told.number
 def receive(messages: Sequence[Status]) -> None:
     """Copy the latest news of each order to its row; older news change nothing."""
     latest: dict[str, tuple[int, str | None]] = {}
-    for message in sorted(messages, key=lambda message: message.number):
+    ours = [message for message in messages if message.workflow == WORKFLOW]
+    for message in sorted(ours, key=lambda message: message.number):
         _, before = latest.get(message.reference, (0, None))
         status = MEANING.get(message.kind.value, before)
         latest[message.reference] = (message.number, status)

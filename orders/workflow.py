@@ -6,10 +6,10 @@ from .agents.inventory import Inventory
 from .agents.notification import Notification
 from .agents.payment import Payment
 from .agents.shipping import Shipping
+from .message import WORKFLOW
 from .status import receive
 from .submission import record
 
-WORKFLOW = "process_order"
 APPLICATION = "shop"  # the name of our private response queue
 
 for agent in (Inventory, Payment, Shipping, Notification):

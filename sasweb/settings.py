@@ -83,6 +83,11 @@ _database["OPTIONS"] = {
     **_database.get("OPTIONS", {}),
     "application_name": "sas",
     "connect_timeout": 5,
+    # a server that vanishes without a word is noticed in some twenty seconds, not in two hours
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
     # a process that hangs inside a transaction must not hold its locks for long
     "options": "-c idle_in_transaction_session_timeout=10s -c lock_timeout=8s"
     " -c statement_timeout=30s",

@@ -115,7 +115,7 @@ class Agent:
         act = self.actions().get(request.action)
         if act is None:
             missing = f"agent {self.name!r} has no action {request.action!r}"
-            return self._reply(request, started, 0, fault=Rejected("no_such_action", missing))
+            return self._reply(request, started, 0, fault=Transient("no_such_action", missing))
         doubt: Unknown | None = None
         for count in range(1, request.tries + 1):
             try:
@@ -147,7 +147,7 @@ class Agent:
         """Perform a request; a mistake in the agent's own code is an unknown outcome, not a crash."""
         started = clock.now()
         try:
-            return await self.perform(request)
+            return _checked(await self.perform(request))
         except Exception as error:  # an agent's code may raise anything; others go on
             logger.exception("%s.%s failed on %s", self.name, request.action, request.reference)
             fault = Unknown("agent_error", f"{type(error).__name__}: {error}")
@@ -175,6 +175,13 @@ class Agent:
             ended=clock.now(),
             by=self.instance,
         )
+
+
+def _checked(reply: Reply | None) -> Reply | None:
+    """Return the reply; raise if its result cannot travel, which must not spoil the others'."""
+    if reply is not None:
+        Reply.parse(reply.dump())
+    return reply
 
 
 async def _within(result: Awaitable[dict[str, Any]], seconds: float) -> dict[str, Any]:

@@ -10,15 +10,18 @@ from .base import Agent, Call, Rejected, Transient, Unknown
 
 LARGEST_ANSWER = 1_000_000  # bytes
 NOTHING_DONE = {425, 429, 503}  # statuses by which a service says that it did not even start
+# refused before anybody looked at the key, for a wrong credential or address of ours: what an earlier
+# call under this key did is as open as before, and a repeat succeeds once that is mended
+NOT_HEARD = {401, 403, 404, 405, 407}
 IN_DOUBT = {408}  # a proxy may say so after the request went through
 
 
 class HttpAgent(Agent):
     """Calls one service over kept-open connections, and tells its failures apart.
 
-    Set `base_url`. A refusal (4xx) is `Rejected`; "too busy" and "cannot be reached" are
-    `Transient`; whatever leaves it open whether the effect happened (a time-out, a cut connection,
-    another 5xx, an answer that cannot be read) is `Unknown`.
+    Set `base_url`. A refusal (4xx) is `Rejected`; "too busy", "cannot be reached", "you may not
+    come in" are `Transient`; whatever leaves it open whether the effect happened (a time-out, a cut
+    connection, another 5xx, an answer that cannot be read) is `Unknown`.
     """
 
     base_url: ClassVar[str]
@@ -53,7 +56,7 @@ class HttpAgent(Agent):
         `expect` names the fields the answer must have, and their types.
         """
         status, raw = await self._send(call, path, body, form)
-        if status in NOTHING_DONE:
+        if status in NOTHING_DONE or status in NOT_HEARD:
             raise Transient(f"http_{status}", _excerpt(raw))
         if status >= 500 or status in IN_DOUBT:
             raise Unknown(f"http_{status}", _excerpt(raw))
@@ -85,7 +88,7 @@ class HttpAgent(Agent):
                 timeout=aiohttp.ClientTimeout(total=call.timeout),
                 allow_redirects=False,
             ) as response:
-                return response.status, await response.content.read(LARGEST_ANSWER)
+                return response.status, await _read(response)
         except aiohttp.ClientConnectorError as error:
             raise Transient("unreachable", str(error)) from error
         except TimeoutError as error:
@@ -108,6 +111,16 @@ class HttpAgent(Agent):
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """Return the whole body, however many pieces it comes in."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > LARGEST_ANSWER:
+            raise Unknown("answer_too_large", f"more than {LARGEST_ANSWER} bytes")
+    return bytes(body)
 
 
 def _as_object(raw: bytes) -> dict[str, Any] | None:

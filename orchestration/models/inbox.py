@@ -70,6 +70,8 @@ class StatusMessage(models.Model):
     kind = state_field(StatusKind)
     detail = models.JSONField(default=dict)
     created_at = models.DateTimeField(db_default=DatabaseNow())
+    refused_at = models.DateTimeField(null=True, help_text="When its receiver failed on it.")
+    reason = models.TextField(blank=True)
 
     class Meta:
         constraints = [
@@ -77,7 +79,9 @@ class StatusMessage(models.Model):
         ]
         indexes = [
             # one application's queue, in order
-            models.Index(fields=["reply_to", "id"], name="status_queue"),
+            models.Index(
+                fields=["reply_to", "id"], name="status_queue", condition=Q(refused_at__isnull=True)
+            ),
         ]
 
     def __str__(self) -> str:

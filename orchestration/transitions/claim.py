@@ -36,8 +36,12 @@ WHERE id = ANY(%(ids)s)
 RETURNING id, extract(epoch FROM complete_by)::float8
 """
 
+# Two claims for different agents may start the same tasks: both lock them in one order.
 STARTED = """
-UPDATE orchestration_task SET state = 'processing' WHERE id = ANY(%(ids)s::uuid[]) AND state = 'pending'
+UPDATE orchestration_task SET state = 'processing' WHERE id IN (
+    SELECT id FROM orchestration_task WHERE id = ANY(%(ids)s::uuid[]) AND state = 'pending'
+    ORDER BY id FOR NO KEY UPDATE
+)
 """
 
 

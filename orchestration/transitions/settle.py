@@ -27,7 +27,7 @@ SETTLED = """
 UPDATE orchestration_task t SET
     state = s.state,
     ended_at = CASE WHEN s.final THEN clock_timestamp() END,
-    overdue = t.overdue AND NOT s.final
+    overdue = t.overdue AND NOT s.final AND t.state <> 'error'  -- after an error it is said anew
 FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(final)s::bool[]) AS s (id, state, final)
 WHERE t.id = s.id
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from orchestration.api import Call, Rejected, Transient, action
+from orchestration.api import Call, Rejected, Transient, Unknown, action
 
 from .partner import PartnerAgent
 
@@ -67,7 +67,7 @@ class Payment(PartnerAgent):
         """POST a form; anything but an intent in `status` needs a person's eye."""
         answer = await self.post(call, path, form=form, expect={"id": str, "status": str})
         if answer["status"] != status:
-            raise Rejected(
+            raise Unknown(
                 "unexpected_status",
                 f"payment {answer['id']} is {answer['status']}, not {status}",
             )

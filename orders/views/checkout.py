@@ -51,6 +51,8 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     content = token.agreed(form.cleaned_data) if form.is_valid() else ""
     before = placing.placed(token.order)
     if before is not None:
+        if cart.id == token.order:
+            cart.clear()  # the post that placed it may not have got as far as this
         return _again(request, token.order, same=before == content)
     priced = price(cart)
     if cart.id is None or token != Token.offer(cart.id, priced):

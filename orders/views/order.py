@@ -16,10 +16,9 @@ from django.views.decorators.vary import vary_on_headers
 from orchestration import api
 from orders import access
 from orders.forms import FindForm
-from orders.message import order_number
+from orders.message import WORKFLOW, order_number
 from orders.models import Order, Placement
 from orders.tracking import track
-from orders.workflow import WORKFLOW
 
 NOT_FOUND = (
     "We found no order with this number and e-mail address. Please compare both with the "

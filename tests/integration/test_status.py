@@ -1,9 +1,10 @@
 """Status messages: numbered, in the transaction, taken once (P27)."""
 
 import pytest
+from django.db import OperationalError
 
-from orchestration import registry, status
-from orchestration.models import StatusMessage
+from orchestration import api, registry, status
+from orchestration.models import Alert, StatusMessage
 from orchestration.transitions import record, resubmit
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 
@@ -34,16 +35,45 @@ def test_the_story_of_a_task_is_told_in_order(told):
     assert status.deliver("shop", 100) == 0
 
 
-def test_a_receiver_that_fails_is_told_again(monkeypatch, told):
+def test_one_that_its_receiver_cannot_take_is_set_aside_and_holds_up_no_other(monkeypatch):
+    told = []
+
+    def receiver(messages):
+        if any(one.reference == "bad" for one in messages):
+            raise ValueError("what is this?")
+        told.extend(one.reference for one in messages)
+
+    monkeypatch.setitem(registry.receivers, "shop", receiver)
+    for reference in ("before", "bad", "after"):
+        new_task(reference, reply_to="shop")
+    assert status.deliver("shop", 100) == 3
+    assert told == ["before", "after"]
+    left = StatusMessage.objects.get()
+    assert (left.task.reference, left.reason) == ("bad", "ValueError: what is this?")
+    assert Alert.objects.get().fingerprint == "status/shop"
+    assert status.deliver("shop", 100) == 0
+
+
+def test_with_the_database_away_nothing_is_set_aside(monkeypatch):
+    def away(_):
+        raise OperationalError("gone")
+
+    monkeypatch.setitem(registry.receivers, "shop", away)
     new_task(reply_to="shop")
-
-    def broken(_):
-        raise RuntimeError
-
-    monkeypatch.setitem(registry.receivers, "shop", broken)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(OperationalError):
         status.deliver("shop", 100)
-    assert StatusMessage.objects.count() == 1
+    assert StatusMessage.objects.get().refused_at is None
+
+
+def test_the_shop_ignores_what_is_not_about_orders():
+    new_task("not a UUID", reply_to="shop")
+    assert status.deliver("shop", 100) == 1
+    assert not StatusMessage.objects.exists()
+
+
+def test_nobody_can_be_told_who_does_not_listen():
+    with pytest.raises(LookupError, match="did you mean 'shop'"):
+        api.submit("greet", reference="1", data={"name": "Ada"}, reply_to="shopp")
 
 
 def test_recording_says_whom_to_ring_for():

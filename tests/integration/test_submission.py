@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from orchestration import api, jobs, queues, registry, submission
-from orchestration.models import StatusMessage, Submission, Task
+from orchestration.models import Alert, StatusMessage, Submission, Task
 from orchestration.workflow import Refused, Workflow
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +23,7 @@ def recording(monkeypatch):
     def record(batch):
         for one in batch:
             if one.data.get("bad"):
-                raise Refused("it is bad")
+                raise (one.data["bad"] == "bug" and KeyError("a mistake")) or Refused("it is bad")
         seen.extend(one.reference for one in batch)
 
     greet = registry.workflows["greet"]
@@ -70,6 +70,7 @@ def test_the_same_reference_with_other_content_is_set_aside():
         ({"data": {}}, "the input has no name"),
         ({"data": ["name"]}, "not a JSON object"),
         ({"data": {"name": "x", "bad": True}}, "it is bad"),
+        ({"data": {"name": "x", "bad": "bug"}}, "a mistake"),
     ],
 )
 def test_a_bad_one_is_set_aside_and_does_not_hold_up_the_others(recording, fields, reason):
@@ -83,6 +84,7 @@ def test_a_bad_one_is_set_aside_and_does_not_hold_up_the_others(recording, field
     assert left.reference == "bad"
     assert left.refused_at is not None
     assert reason in left.reason
+    assert Alert.objects.get().fingerprint == f"submission/{left.workflow}"
     jobs.take_submissions()  # and is not looked at again
     assert Submission.objects.get().refused_at == left.refused_at
 
@@ -90,11 +92,14 @@ def test_a_bad_one_is_set_aside_and_does_not_hold_up_the_others(recording, field
 def test_both_or_neither(recording, monkeypatch):
     post("1")
 
+    class Death(BaseException):
+        """What no code of ours catches."""
+
     def broken(_):
-        raise RuntimeError("the process dies here")
+        raise Death
 
     monkeypatch.setattr(submission, "create", broken)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(Death):
         submission.take(10)
     monkeypatch.undo()
     assert Submission.objects.filter(refused_at=None).count() == 1

@@ -7,10 +7,20 @@ from django.db.models import F
 
 from orchestration import conf, leader, queues
 from orchestration.leader import Leadership
-from orchestration.models import Alert, Attempt, Event, Lease, Policy, Step, Submission, Task
+from orchestration.models import (
+    Alert,
+    Attempt,
+    Event,
+    Lease,
+    Policy,
+    StatusMessage,
+    Step,
+    Submission,
+    Task,
+)
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import Watch, sweep
-from orchestration.transitions import record
+from orchestration.transitions import record, resubmit
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, step_of
 
 pytestmark = pytest.mark.django_db
@@ -138,6 +148,17 @@ def test_an_overdue_task_is_said_once_and_goes_on():
     assert alert.closed_at is not None
 
 
+def test_a_task_that_is_overdue_again_after_an_error_is_said_again():
+    task = new_task()
+    Task.objects.filter(id=task.id).update(complete_by=DatabaseNow())
+    sweep(LEADER)
+    step = in_error(task)
+    sweep(LEADER)
+    resubmit(step.id, attempt=step.attempt, actor="olga", reason="mended")
+    assert str(sweep(LEADER)) == "1 overdue"
+    assert Alert.objects.get(closed_at=None).fingerprint == "overdue/greet"
+
+
 class TestDoorbells:
     def rings(self, name):
         return bool(queues.connection().exists(queues.flag(name)))
@@ -149,6 +170,13 @@ class TestDoorbells:
         sweep(LEADER)
         assert self.rings(queues.SCHEDULER)
         assert self.rings(queues.SUBMISSION)
+
+    def test_a_queue_that_is_gone_stops_nobody(self):
+        new_task(reply_to="nobody")
+        StatusMessage.objects.update(created_at=DatabaseNow() - timedelta(seconds=5))
+        new_task()
+        sweep(LEADER)
+        assert self.rings(queues.SCHEDULER)
 
     def test_it_rings_for_nothing_else(self):
         task = new_task()

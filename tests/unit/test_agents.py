@@ -177,9 +177,68 @@ def test_its_own_mistakes_are_an_unknown_outcome():
     assert "a mistake in the agent" in reply.message
 
 
-def test_an_action_it_does_not_have_is_rejected():
+def test_an_action_it_does_not_have_may_come_with_the_next_deploy():
     reply = asyncio.run(Greeter().answer(request(action="answer")))
-    assert (reply.outcome, reply.code) == ("rejected", "no_such_action")
+    assert (reply.outcome, reply.code) == ("transient", "no_such_action")
+
+
+@pytest.mark.parametrize(
+    "result", [{"at": object()}, {"n": float("nan")}, {"t": "\0"}, {"big": "x" * 300_000}]
+)
+def test_a_result_that_cannot_travel_is_an_unknown_outcome(result):
+    class Odd(Greeter):
+        @action
+        async def odd(self, call):
+            return result
+
+    reply = asyncio.run(Odd().answer(request(action="odd")))
+    assert (reply.outcome, reply.code) == ("unknown", "agent_error")
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        (401, "transient"),
+        (403, "transient"),
+        (404, "transient"),
+        (408, "unknown"),
+        (422, "rejected"),
+    ],
+)
+def test_only_a_refusal_of_what_was_asked_is_a_rejection(status, outcome):
+    reply = asyncio.run(answer_in_pieces(b"{}", status))
+    assert reply.outcome == outcome
+
+
+def test_an_answer_may_come_in_pieces():
+    reply = asyncio.run(answer_in_pieces(b'{"id": "g1", "more": "' + b"x" * 100 + b'"}', 200))
+    assert (reply.outcome, reply.result["id"]) == ("done", "g1")
+
+
+async def answer_in_pieces(body, status):
+    """Return the reply to an answer whose second half is sent when the first has been read."""
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n" % (status, len(body)))
+        for half in (body[: len(body) // 2], body[len(body) // 2 :]):
+            writer.write(half)
+            await writer.drain()
+            await asyncio.sleep(0.05)  # so that they are two segments
+        writer.close()
+        sent.set()
+
+    sent = asyncio.Event()
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    agent = Greeter()
+    agent.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        reply = await agent.answer(request())
+        await sent.wait()
+        return reply
+    finally:
+        await agent.close()
+        server.close()
 
 
 def test_hostile_text_is_made_printable():

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from orchestration.api import Call, Rejected, Transient
+from orchestration.api import Call, Rejected, Transient, Unknown
 from orders.agents.inventory import Inventory
 from orders.agents.notification import Notification
 from orders.agents.payment import Payment
@@ -69,9 +69,9 @@ def test_and_taken_later(monkeypatch):
         ("capture", {"payment": "pi_1", "amount": 1}),
     ],
 )
-def test_a_payment_in_an_unexpected_state_is_for_people(monkeypatch, action, payload):
+def test_a_payment_in_an_unexpected_state_keeps_its_key(monkeypatch, action, payload):
     wire = Wire(monkeypatch, Payment, {"id": "pi_1", "status": "requires_action"})
-    with pytest.raises(Rejected) as caught:
+    with pytest.raises(Unknown) as caught:
         wire.ask(action, payload)
     assert caught.value.code == "unexpected_status"
 

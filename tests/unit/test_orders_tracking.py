@@ -6,8 +6,8 @@ import pytest
 
 from orchestration.api import Progress, StepProgress, StepState, TaskState
 from orders import tracking
+from orders.message import WORKFLOW
 from orders.tracking import STEPS, track
-from orders.workflow import WORKFLOW
 
 NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
 WAITING, PENDING, PROCESSING = StepState.WAITING, StepState.PENDING, StepState.PROCESSING

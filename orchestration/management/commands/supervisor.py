@@ -24,10 +24,10 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **__: Any) -> None:
         """Watch until SIGTERM or SIGINT."""
         stop = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
         watch = Watch(instance.become("supervisor"))
         with Presence("supervisor"):
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: stop.set())
             while not stop.is_set():
                 pause = conf.HEARTBEAT
                 try:
@@ -36,5 +36,7 @@ class Command(BaseCommand):
                 except DatabaseError as error:
                     logger.warning("the database is away: %s", str(error).strip().split("\n")[0])
                     connection.close()
+                except Exception:  # whatever one row does, the others need their supervisor
+                    logger.exception("the sweep failed")
                 stop.wait(pause)
             watch.end()
