@@ -77,7 +77,7 @@ def _attend(queue: str, turn: Callable[[Sequence[bytes]], None]) -> None:
         else:
             started = time.monotonic()
             turn(messages)
-            time.sleep(max(0.0, started + conf.PACE - time.monotonic()))
+            _stopping.wait(max(0.0, started + conf.PACE - time.monotonic()))
         if _stopping.is_set():  # what else is there is for another worker
             queues.leave(queue)
             queues.try_to_ring(queue)
