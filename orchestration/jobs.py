@@ -4,12 +4,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from django.db import InterfaceError, OperationalError
-
-from . import conf, instance, queues, registry, scheduler, status, submission
+from . import conf, instance, queues, registry, scheduler, sql, status, submission
 from .agents.runtime import Runtime
-
-DATABASE_AWAY = (OperationalError, InterfaceError)
 
 
 def take_submissions() -> None:
@@ -38,7 +34,7 @@ def schedule() -> None:
                 look_at = scheduler.turn(instance.name(), replies, look_at)
                 replies = []
                 more = bool(look_at) and not _stopping.is_set()
-        except DATABASE_AWAY:
+        except sql.DATABASE_AWAY:
             if replies:  # nothing was recorded: keep the replies for whoever comes next
                 queues.ring(queues.SCHEDULER, replies)
             raise

@@ -4,9 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 NOW = "clock_timestamp()"
+# the database cannot be asked now: whatever was under way is still to be done, and nobody's fault
+DATABASE_AWAY = (OperationalError, InterfaceError)
 
 
 def run(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 
 from . import alerts, registry, sql
 from .models import StatusMessage
@@ -21,7 +21,6 @@ from .models.inbox import StatusKind
 
 logger = logging.getLogger(__name__)
 
-DATABASE_AWAY = (OperationalError, InterfaceError)
 
 WRITE = """
 WITH told AS (
@@ -81,7 +80,7 @@ def deliver(application: str, limit: int) -> int:
     try:
         with transaction.atomic():
             return _hand_over(application, _lock(application, limit))
-    except DATABASE_AWAY:
+    except sql.DATABASE_AWAY:
         raise
     except Exception as error:  # noqa: BLE001 - an application's code may raise anything
         logger.info("status messages to %s are delivered one by one: %s", application, error)
@@ -106,7 +105,7 @@ def _deliver_one(application: str) -> int:
         try:
             with transaction.atomic():
                 return _hand_over(application, rows)
-        except DATABASE_AWAY:
+        except sql.DATABASE_AWAY:
             raise
         except Exception as error:  # noqa: BLE001 - it must not hold up the others, whatever it is
             _set_aside(rows[0], f"{type(error).__name__}: {error}")

@@ -8,9 +8,9 @@ never holds up the others.
 import logging
 from collections.abc import Sequence
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 
-from . import alerts, registry
+from . import alerts, registry, sql
 from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -19,15 +19,13 @@ from .workflow import Refused, Submitted
 
 logger = logging.getLogger(__name__)
 
-DATABASE_AWAY = (OperationalError, InterfaceError)
-
 
 def take(limit: int) -> int:
     """Turn up to `limit` submissions into tasks, oldest first; return how many were dealt with."""
     try:
         with transaction.atomic():
             return _accept(_lock(limit))
-    except DATABASE_AWAY:
+    except sql.DATABASE_AWAY:
         raise
     except Exception as error:  # noqa: BLE001 - an application's code may raise anything
         logger.info("a batch is taken one by one: %s", error)
@@ -54,7 +52,7 @@ def _take_one() -> int:
         try:
             with transaction.atomic():
                 return _accept(submissions)
-        except DATABASE_AWAY:
+        except sql.DATABASE_AWAY:
             raise
         except Exception as error:  # noqa: BLE001 - it must not hold up the others, whatever it is
             _set_aside(submissions[0], str(error).strip() or type(error).__name__)

@@ -10,7 +10,7 @@ from rq.exceptions import DeserializationError, StopRequested
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from . import conf, instance, jobs, queues
+from . import conf, instance, jobs, queues, sql
 from .presence import Presence
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Worker(SimpleWorker):
             job.perform()
         except Refused as error:
             logger.error("job %s on queue %s was refused: %s", job.id, queue.name, error)
-        except (*jobs.DATABASE_AWAY, queues.Unreachable) as error:
+        except (*sql.DATABASE_AWAY, queues.Unreachable) as error:
             logger.error("queue %s must wait: %s", queue.name, str(error).strip())
         except Exception:  # a doorbell never kills its worker: the work is still there
             logger.exception("queue %s: the doorbell's work failed", queue.name)
