@@ -1,22 +1,20 @@
 """The side of the sandbox that partners do not have: ledger, stock, mailbox, faults, page."""
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from sandbox.intake import methods_of, parse_json
 from sandbox.journal import encode
 from sandbox.ledger import Ledger
+from sandbox.listing import list_entries
 from sandbox.page import page
-from sandbox.partner import Entry, Json
 from sandbox.refusals import Refusal, bad_field
 from sandbox.script import Script
 from sandbox.totals import totals
 from sandbox.wire import JSON_HEADERS, reply
 
-MOST = 10_000  # entries in one page of the ledger
-USUAL = 1_000
+USUAL = 1_000  # messages in the mailbox's answer
 CHUNK = 500  # orders of the summary in one write
 
 Handler = Callable[[BaseRequest, dict[str, str]], Awaitable[StreamResponse]]
@@ -69,29 +67,8 @@ class Control:
     async def _health(self, _: BaseRequest, __: dict[str, str]) -> Response:
         return reply({"status": "ok", "entries": len(self._ledger.entries)})
 
-    async def _entries(self, _: BaseRequest, query: dict[str, str]) -> Response:
-        after = _number(query, "after", 0, 0)
-        limit = min(_number(query, "limit", USUAL, 1), MOST)
-        found: list[Entry] = []
-        for entry in self._candidates(query, after):
-            if entry.seq > after and query.get("partner", entry.partner) == entry.partner:
-                found.append(entry)
-                if len(found) > limit:
-                    break
-        more = len(found) > limit
-        found = found[:limit]
-        last = found[-1].seq if more else None
-        return reply({"entries": [show_entry(entry) for entry in found], "next": last})
-
-    def _candidates(self, query: dict[str, str], after: int) -> list[Entry]:
-        """Return the smallest list at hand that holds all entries asked for."""
-        if "key" in query:
-            entry = self._ledger.keys.get(query["key"])
-            wanted = entry is not None and query.get("order", entry.order) == entry.order
-            return [entry] if entry and wanted else []
-        if "order" in query:
-            return self._ledger.by_order.get(query["order"], [])
-        return self._ledger.entries[after:]
+    async def _entries(self, request: BaseRequest, query: dict[str, str]) -> StreamResponse:
+        return await list_entries(request, self._ledger, query)
 
     async def _summary(self, request: BaseRequest, query: dict[str, str]) -> StreamResponse:
         by_order = self._ledger.by_order
@@ -142,42 +119,3 @@ class Control:
     async def _clear_faults(self, _: BaseRequest, __: dict[str, str]) -> Response:
         self._script.clear()
         return reply(self._script.show())
-
-
-def show_entry(entry: Entry) -> Json:
-    """Return an entry as GET /ledger shows it; `at` in ISO 8601, UTC, to the millisecond."""
-    at = datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds")
-    shown: Json = {
-        "seq": entry.seq,
-        "partner": entry.partner,
-        "action": entry.action,
-        "effect": entry.effect,
-        "key": entry.key,
-        "order": entry.order,
-        "amount": entry.amount,
-        "currency": entry.currency,
-        "object": entry.ref,
-        "parent": entry.parent,
-        "target": entry.target,
-        "status": "rejected" if entry.rejected else "done",
-        "http_status": entry.http,
-        "error": entry.detail["code"] if entry.rejected else None,
-        "at": at.replace("+00:00", "Z"),
-        "requests": entry.requests,
-    }
-    if entry.effect == "reserve":
-        shown["lines"] = [{"sku": sku, "quantity": number} for sku, number in entry.detail]
-    if entry.effect == "stock":
-        shown["stock"] = entry.detail
-    return shown
-
-
-def _number(query: dict[str, str], name: str, default: int, least: int) -> int:
-    value = query.get(name)
-    if value is None:
-        return default
-    if not (value.isascii() and value.isdigit() and len(value) < 16 and int(value) >= least):
-        raise bad_field(
-            name, f"'{name}' must be a whole number of at least {least}, not {value!r}."
-        )
-    return int(value)

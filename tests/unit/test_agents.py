@@ -121,7 +121,7 @@ def test_a_repeat_finds_out_what_happened(tmp_path, fault, outcome, code, effect
 async def test_it_answers_with_the_result(client):
     reply, entries = await answered(client)
     assert (reply.outcome, reply.tries, reply.by) == ("done", 1, "agent-1")
-    assert reply.result["id"] == entries[0]["object"]
+    assert reply.result["id"] == entries[0]["ref"]
     assert reply.started <= reply.ended
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientError
 
+from sandbox.partner import Call
 from tests.unit.test_sandbox_kit import CHARGE, MAIL, Client, served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +35,35 @@ async def test_entries_are_filtered_and_paged(client: Client) -> None:
         assert (bad.status, bad.body["error"]["field"]) == (400, query.partition("=")[0])
 
 
+@pytest.mark.parametrize("limit", [500, 501, 1200, 2000])
+@served
+async def test_long_pages_hold_every_entry_once(client: Client, limit: int) -> None:
+    do_nothing = Call("bench", "call", "", "o-1", None, {}, "")
+    for number in range(1201):
+        client.sandbox.ledger.perform(do_nothing._replace(key=f"k-{number}"))
+    found, after, pages = [], 0, 0
+    while after is not None:
+        page = await client.get(f"/ledger?after={after}&limit={limit}")
+        found += page["entries"]
+        after, pages = page["next"], pages + 1
+    assert [entry["seq"] for entry in found] == list(range(1, 1202))
+    assert [entry["key"] for entry in found] == [f"k-{number}" for number in range(1201)]
+    assert pages == -(-1201 // limit)
+
+
+@served
+async def test_calls_are_answered_while_a_long_page_is_read(client: Client) -> None:
+    do_nothing = Call("bench", "call", "", "o-1", None, {}, "")
+    for number in range(10_000):
+        client.sandbox.ledger.perform(do_nothing._replace(key=f"k-{number}"))
+    async with client.session.get("/ledger?limit=10000") as page:
+        await page.content.readany()  # the head has come, the tail stays in the pipe
+        await client.made("/bench/calls", {}, "other")
+        assert not page.content.is_eof()
+        rest = await page.content.read()
+    assert rest.endswith(b'],"next":null}')
+
+
 @served
 async def test_entry_tells_who_what_and_when(client: Client) -> None:
     ref = await client.made("/v1/payment_intents", CHARGE, "k-1")
@@ -48,7 +78,7 @@ async def test_entry_tells_who_what_and_when(client: Client) -> None:
         "order": "o-1",
         "amount": 1999,
         "currency": "eur",
-        "object": ref,
+        "ref": ref,
         "parent": None,
         "target": None,
         "status": "done",

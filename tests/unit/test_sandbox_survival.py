@@ -166,9 +166,7 @@ def test_kill_9_loses_nothing(tmp_path: Path) -> None:
         assert started.wait(10) == -signal.SIGKILL
     with process(tmp_path) as (started, port):
         ledger = send(port, "GET", "/ledger")[1]
-        assert [entry["object"] for entry in ledger["entries"]] == [
-            reply["id"] for _, reply in made
-        ]
+        assert [entry["ref"] for entry in ledger["entries"]] == [reply["id"] for _, reply in made]
         again = [send(port, "POST", "/bench/calls", f"k-{n}", {"order": "o"}) for n in range(20)]
         assert again == made
         assert send(port, "GET", "/ledger")[1]["entries"][-1]["requests"] == 2
