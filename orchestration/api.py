@@ -33,7 +33,7 @@ from typing import Any
 
 from django.db import transaction
 
-from . import queues, registry
+from . import crashpoints, queues, registry
 from .agents.base import Agent, Call, Rejected, Transient, Unknown, action
 from .agents.http import HttpAgent
 from .models import Step as StepRow
@@ -114,6 +114,7 @@ def submit(
         ],
         ignore_conflicts=True,
     )
+    transaction.on_commit(partial(crashpoints.reached, "web.after_commit_before_ring"))
     transaction.on_commit(partial(queues.try_to_ring, queues.SUBMISSION))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from django.db import DataError, IntegrityError, transaction
 
-from . import conf, queues
+from . import conf, crashpoints, queues
 from .messages import Malformed, Reply, Request
 from .transitions import Recorded, claim, record
 
@@ -36,8 +36,10 @@ def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> set
         return set().union(*(turn(by, [raw], look_at) for raw in raw_replies))
     for reply, refusal in recorded.refused:
         logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
+    crashpoints.reached("scheduler.after_claim", claimed)
     for agent, requests in claimed.items():
         queues.try_to_ring(agent, [request.dump() for request in requests])
+    crashpoints.reached("scheduler.after_send", claimed)
     for application in sorted(recorded.applications):
         queues.try_to_ring(queues.STATUS_PREFIX + application)
     return {agent for agent, requests in claimed.items() if len(requests) >= conf.BATCH}

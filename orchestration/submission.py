@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from . import alerts, registry, sql
+from . import alerts, crashpoints, registry, sql
 from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 def take(limit: int) -> int:
     """Turn up to `limit` submissions into tasks, oldest first; return how many were dealt with."""
+    crashpoints.reached("submission.before_transaction")
     try:
         with transaction.atomic():
             return _accept(_lock(limit))
@@ -78,6 +79,8 @@ def _accept(submissions: Sequence[Submission]) -> int:
         workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
         create([_as_task(submission) for submission in batch])
     Submission.objects.filter(id__in=[submission.id for submission in submissions]).delete()
+    crashpoints.reached("submission.before_commit", submissions)
+    transaction.on_commit(lambda: crashpoints.reached("submission.after_commit", submissions))
     return len(submissions)
 
 

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from . import alerts, conf, leader, policies, presence, queues
+from . import alerts, conf, crashpoints, leader, policies, presence, queues
 from .leader import Leadership
 from .models import Policy, StatusMessage, Step, Submission
 from .models.fields import DatabaseNow
@@ -78,6 +78,7 @@ def sweep(leadership: Leadership, chance: Callable[[], float] = random.random) -
     done = Sweep()
     while _recover(leadership, done, chance) >= conf.BATCH:
         pass
+    crashpoints.reached("supervisor.mid_sweep", done.retried)
     while (woken := wake(conf.BATCH)) == conf.BATCH:
         done.woken += woken
     done.woken += woken
@@ -108,6 +109,7 @@ def _recover(leadership: Leadership, done: Sweep, chance: Callable[[], float]) -
     give_up(lost, by=leadership.actor)
     done.retried += len(again)
     done.given_up += len(lost)
+    crashpoints.reached("supervisor.before_commit", failed)
     return len(failed)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from .. import conf, queues
+from .. import conf, crashpoints, queues
 from ..messages import Malformed, Reply, Request
 from .base import Agent
 
@@ -67,7 +67,9 @@ class Runtime:
         except Malformed as error:
             logger.error("a malformed request to %s was refused: %s", self.agent.name, error)
             return
+        crashpoints.reached("agent.before_call", request.reference)
         reply = await self.agent.answer(request)
+        crashpoints.reached("agent.after_call", request.reference)
         if reply is None:
             logger.warning("%s of %s ran out of time", request.name, request.reference)
         else:
