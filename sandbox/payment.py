@@ -7,18 +7,12 @@ requests, Testing). Amounts are in minor units of their currency.
 from dataclasses import dataclass, field
 from typing import Any
 
+from sandbox.cards import CARDS
 from sandbox.partner import NOTHING, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal, declined, stripe_error
 
 HELD, TAKEN, CANCELED = "requires_capture", "succeeded", "canceled"
-DECLINED = {
-    "pm_card_visa_chargeDeclined": ("generic_decline", "Your card was declined."),
-    "pm_card_visa_chargeDeclinedInsufficientFunds": (
-        "insufficient_funds",
-        "Your card has insufficient funds.",
-    ),
-}
-ACCEPTED = "pm_card_visa"
+USUAL = "pm_card_visa"
 
 
 @dataclass(slots=True)
@@ -31,6 +25,7 @@ class Intent:
     amount: int
     currency: str
     created: int
+    method: str
     metadata: dict[str, str] = field(default_factory=dict)
     status: str = HELD
     captured: int = 0
@@ -135,23 +130,22 @@ def _authorize(call: Call, new_id: NewId) -> Effect:
         if call.params.get(name) != value:
             raise _invalid(name, f"This sandbox needs {name}={value}, as the payment agent sends.")
     method = call.params.get("payment_method", "")
-    if method in DECLINED:
-        raise declined(*DECLINED[method])
-    if method != ACCEPTED:
-        known = ", ".join([ACCEPTED, *DECLINED])
+    card = CARDS.get(method)
+    if card is None:
         raise _invalid(
             "payment_method",
-            f"No such PaymentMethod: '{method}'. The sandbox knows {known}.",
+            f"No such PaymentMethod: '{method}'. The sandbox knows {', '.join(CARDS)}.",
             "resource_missing",
         )
+    if card.decline is not None:
+        raise declined(*card.decline)
     metadata = {
         name[9:-1]: value
         for name, value in call.params.items()
         if name.startswith("metadata[") and name.endswith("]")
     }
-    return Effect(
-        ref=new_id("pi"), amount=amount, currency=currency.lower(), detail=metadata or None
-    )
+    detail = [method, metadata]
+    return Effect(ref=new_id("pi"), amount=amount, currency=currency.lower(), detail=detail)
 
 
 def _capture(intent: Intent, call: Call) -> Effect:
@@ -221,6 +215,8 @@ def _unexpected(intent: Intent, wish: str) -> Refusal:
 
 
 def _intent(entry: Entry) -> Intent:
+    # a ledger of former days holds the metadata alone
+    method, metadata = entry.detail if isinstance(entry.detail, list) else (USUAL, entry.detail)
     return Intent(
         ref=entry.ref or "",
         order=entry.order,
@@ -228,7 +224,8 @@ def _intent(entry: Entry) -> Intent:
         amount=entry.amount or 0,
         currency=entry.currency or "",
         created=int(entry.at),
-        metadata=entry.detail or {},
+        method=method,
+        metadata=metadata or {},
     )
 
 
@@ -245,7 +242,7 @@ def _show(intent: Intent, status: str, received: int) -> Json:
         "latest_charge": "ch_" + intent.ref.partition("_")[2],
         "livemode": False,
         "metadata": intent.metadata,
-        "payment_method": ACCEPTED,
+        "payment_method": intent.method,
         "payment_method_types": ["card"],
         "status": status,
     }

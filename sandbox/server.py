@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from aiohttp.web import BaseRequest, HTTPException, Response, StreamResponse
 
+from sandbox.cards import CARD, SpoiledCards
 from sandbox.control import Control
 from sandbox.faults import Fault
 from sandbox.intake import Route, authorize, find_route, read_call, split_target
@@ -29,16 +30,21 @@ class Sandbox:
         """Restore what the journal holds; raises JournalError."""
         self.ledger = Ledger(journal.append)
         self.script = Script(journal.append)
+        self.cards = SpoiledCards(journal.append)
         self.late: set[asyncio.Task[None]] = set()
         self._journal = journal
         self._in_progress: set[str] = set()
         for number, row in enumerate(journal.rows(), 2):  # after the header
-            owner = self.ledger if row[0] in (ENTRY, AGAIN) else self.script
             try:
-                owner.restore(row)
+                self._owner(row[0]).restore(row)
             except (TypeError, ValueError, LookupError, Refusal) as error:
                 raise journal.unreadable(number) from error
         self._control = Control(self.ledger, self.script, self.reset)
+
+    def _owner(self, tag: str) -> Ledger | SpoiledCards | Script:
+        if tag in (ENTRY, AGAIN):
+            return self.ledger
+        return self.cards if tag == CARD else self.script
 
     def reset(self) -> None:
         """Forget everything, in memory and in the journal."""
@@ -47,6 +53,7 @@ class Sandbox:
         self._journal.clear()
         self.ledger.reset()
         self.script.reset()
+        self.cards.reset()
 
     async def close(self) -> None:
         """Drop late effects still to come, and let go of the journal."""
@@ -89,6 +96,7 @@ class Sandbox:
     ) -> StreamResponse:
         call = await read_call(request, route, self.ledger)
         seconds, fault = self.script.pick(call.partner, call.action, call.key, call.order)
+        fault = fault or self.cards.pick(call)
         if fault is None or fault.kind != "down":
             self.ledger.requested(call.key)
         if fault is not None:
