@@ -11,6 +11,7 @@ urlpatterns = [
     path("cart/", cart.show, name="cart"),
     path("cart/add/", cart.add, name="cart_add"),
     path("cart/change/", cart.change, name="cart_change"),
+    path("cart/undo/", cart.undo, name="cart_undo"),
     path("checkout/", checkout.checkout, name="checkout"),
     path("orders/find/", order.find, name="find"),
     path("orders/<uuid:order_id>/", order.order, name="order"),

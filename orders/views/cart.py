@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 from django_htmx.middleware import HtmxDetails
@@ -20,6 +21,7 @@ class Request(HttpRequest):
     htmx: HtmxDetails
 
 
+@never_cache  # going back must not show an offer to undo that has passed
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
     """Show the cart."""
@@ -30,12 +32,12 @@ def show(request: HttpRequest) -> HttpResponse:
 @vary_on_headers("HX-Request")
 def add(request: Request) -> HttpResponse:
     """Put a product into the cart, and stay on the page."""
-    sku = request.POST.get("sku", "")
-    product = Product.objects.filter(sku=sku[:100].replace("\0", ""), active=True).first()
+    product = _sold(request.POST.get("sku", ""))
     if product is None:
         return _stay(request, "We do not sell this product (any more).", failed=True)
     try:
-        Cart(request.session).add(product.sku, read_quantity(request.POST.get("quantity", "1")))
+        quantity = read_quantity(request.POST.get("quantity", "1"))
+        Cart(request.session).add(product.sku, quantity, price=product.price)
     except BadQuantity as problem:
         return _stay(request, str(problem), failed=True)
     return _stay(request, f"{product.name} is in your cart.")
@@ -46,27 +48,49 @@ def add(request: Request) -> HttpResponse:
 def change(request: Request) -> HttpResponse:
     """Set how many of a product are in the cart; 0, or the Remove button, takes it out."""
     cart, sku = Cart(request.session), request.POST.get("sku", "")
-    problem = ""
     if sku not in cart.quantities:
-        problem = "This product is not in your cart (any more)."
-    elif "remove" in request.POST:
+        return _changed(request, "This product is not in your cart (any more).", sku)
+    if "remove" in request.POST:
         cart.change(sku, 0)
-    else:
-        try:
-            cart.change(sku, read_quantity(request.POST.get("quantity", ""), least=0))
-        except BadQuantity as refused:
-            problem = str(refused)
+        return _changed(request)
+    try:
+        quantity = read_quantity(request.POST.get("quantity", ""), least=0)
+    except BadQuantity as problem:
+        return _changed(request, str(problem), sku)
+    product = _sold(sku)  # whoever sets a quantity sees the price beside it
+    cart.change(sku, quantity, price=product.price if product else None)
+    return _changed(request)
+
+
+@require_POST
+@vary_on_headers("HX-Request")
+def undo(request: Request) -> HttpResponse:
+    """Put back what was taken out last."""
+    try:
+        back = Cart(request.session).put_back()
+    except BadQuantity as problem:
+        return _changed(request, str(problem))
+    return _changed(request, "" if back else "There is nothing to put back (any more).")
+
+
+def _sold(sku: str) -> Product | None:
+    return Product.objects.filter(sku=sku[:100].replace("\0", ""), active=True).first()
+
+
+def _context(request: HttpRequest) -> dict[str, object]:
+    cart = Cart(request.session)
+    removed = _sold(cart.removed.sku) if cart.removed else None
+    return {"cart": price(cart), "removed": removed, "most": MOST_PER_LINE}
+
+
+def _changed(request: Request, problem: str = "", sku: str = "") -> HttpResponse:
+    """Show the cart after a change, or why there was none."""
     if request.htmx:
         context = {**_context(request), "problem": problem, "problem_sku": sku}
         return render(request, "shop/_cart.html", context, status=422 if problem else 200)
     if problem:
         messages.error(request, problem)
     return _see_other(reverse("shop:cart"))
-
-
-def _context(request: HttpRequest) -> dict[str, object]:
-    cart = Cart(request.session)
-    return {"cart": price(cart), "most": MOST_PER_LINE}
 
 
 def _stay(request: Request, text: str, *, failed: bool = False) -> HttpResponse:

@@ -1,22 +1,43 @@
 """The grid of products, and a page for each."""
 
+from django.db.models import Min
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.views.decorators.http import require_safe
+from django.views.decorators.vary import vary_on_headers
 
+from orders.filters import Filters
 from orders.message import MOST_PER_LINE
 from orders.models import Product
+
+from .cart import Request
 
 RELATED = 4
 
 
 @require_safe
-def index(request: HttpRequest) -> HttpResponse:
-    """Show what the shop sells, by shelf."""
+@vary_on_headers("HX-Request")
+def index(request: Request) -> HttpResponse:
+    """Show what the shop sells, by shelf; kind, price and words narrow it down."""
+    sold = Product.objects.filter(active=True)
+    kinds = sold.values_list("kind", flat=True).annotate(first=Min("position")).order_by("first")
+    filters = Filters(request.GET, kinds=list(kinds))
     shelves: dict[str, list[Product]] = {}
-    for product in Product.objects.filter(active=True):
+    for product in filters.narrow(sold):
         shelves.setdefault(product.kind, []).append(product)
-    return render(request, "shop/index.html", {"shelves": shelves})
+    address = reverse("shop:index") + filters.query  # to come back to, and to give to others
+    context = {
+        "filters": filters,
+        "shelves": shelves,
+        "count": sum(len(shelf) for shelf in shelves.values()),
+        "address": address,
+    }
+    if not request.htmx:
+        return render(request, "shop/index.html", context)
+    response = render(request, "shop/_grid.html", context)
+    response["HX-Push-Url"] = address
+    return response
 
 
 @require_safe

@@ -8,9 +8,11 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from orchestration import submission
+from orchestration.transitions import record
 from orders.access import link, signature
 from orders.message import order_number
 from orders.models import Order
+from tests.engine import claimed, reply_to
 from tests.shop import buy, finish_all, products
 
 pytestmark = pytest.mark.django_db
@@ -142,3 +144,13 @@ def test_two_orders_with_one_number_are_told_apart(order):
     twin.save(force_insert=True)
     response = Client().post("/orders/find/", {"number": twin.number, "email": "bob@example.org"})
     assert str(twin.pk) in response["Location"]
+
+
+def test_nobody_is_thanked_for_an_order_that_failed(client, order):
+    assert "Thank you for your order</h1>" in page(client, link(order))
+    (request,) = claimed(agent="payment")
+    record([reply_to(request, "rejected", code="card_declined")])
+    seen = page(client, link(order))
+    assert "Your card was declined" in seen
+    assert "Thank you" not in seen
+    assert f"Order {order_number(order)}</h1>" in seen

@@ -52,10 +52,58 @@ def test_nothing_inline_and_a_strict_policy(client, path):
 
 
 @pytest.mark.parametrize("count", [1, 40])
-def test_the_grid_takes_one_query_however_long_it_is(django_assert_num_queries, count):
+def test_the_grid_takes_two_queries_however_long_it_is(django_assert_num_queries, count):
     products(count)
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):  # the shelves, the products
         Client().get("/")
+
+
+@pytest.fixture
+def shelves():
+    products()  # Coffee at 10.00, 11.00, 12.00
+    tea = {"kind": "Tea", "summary": "Good.", "description": "Dear.", "picture": "tea-mint"}
+    Product.objects.bulk_create(
+        [
+            Product(sku="mint", slug="mint", name="Garden Mint", price=590, position=8, **tea),
+            Product(sku="pot", slug="pot", name="Big Pot 100%", price=4400, position=9, **tea),
+        ]
+    )
+
+
+def found(query, **headers):
+    """Return the names of the products that an address shows, and its page."""
+    page = Client().get(f"/{query}", **headers).content.decode()
+    return re.findall(r'class="product-name">([^<]+)<', page), page
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("?kind=Tea", ["Garden Mint", "Big Pot 100%"]),
+        ("?price=under-10", ["Garden Mint"]),
+        ("?price=over-30", ["Big Pot 100%"]),
+        ("?price=10-to-30&kind=Coffee&q=product+1", ["Product 1"]),
+        ("?q=DEAR+mint", ["Garden Mint"]),
+        ("?q=100%25", ["Big Pot 100%"]),
+        ("?q=elephant", []),
+        ("?q=%00&kind=Nothing&price=-1&unknown=1", 5),
+        ("?q=" + "x" * 5000, 5),
+    ],
+)
+def test_the_choice_is_in_the_address(shelves, query, names):
+    shown, page = found(query)
+    assert (len(shown) if isinstance(names, int) else shown) == names
+    if not shown:
+        assert "We have nothing like that" in page
+
+
+def test_with_htmx_the_address_follows_the_choice(shelves):
+    response = Client().get("/?q=&kind=Tea&price=", HTTP_HX_REQUEST="true")
+    assert response["HX-Push-Url"] == "/?kind=Tea"
+    page = response.content.decode()
+    assert "<html" not in page
+    assert "2 products of this choice" in page
+    assert 'name="next" value="/?kind=Tea"' in page
 
 
 def test_a_product_page_takes_two_queries(django_assert_num_queries):

@@ -1,0 +1,65 @@
+"""What narrows the grid of products down; its state is the page's address and nothing else."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.db.models import Q, QuerySet
+
+from .forms import CustomerForm
+from .models import Product
+
+PRICES = {  # from, below; in minor units
+    "under-10": ("Under €10", 0, 10_00),
+    "10-to-30": ("€10 to €30", 10_00, 30_00),
+    "over-30": ("€30 and more", 30_00, None),
+}
+MOST_WORDS = 6
+
+
+class Filters(CustomerForm):
+    """Kind, price and words; a value that makes no sense narrows nothing."""
+
+    q = forms.CharField(
+        label="Search",
+        required=False,
+        max_length=80,
+        widget=forms.TextInput(attrs={"type": "search", "autocomplete": "off"}),
+    )
+    price = forms.ChoiceField(
+        label="Price",
+        required=False,
+        choices=[("", "Any price"), *((name, words) for name, (words, _, _) in PRICES.items())],
+    )
+
+    def __init__(self, data: Mapping[str, Any], *, kinds: Sequence[str]) -> None:
+        super().__init__(data)
+        choices = [("", "All shelves"), *((kind, kind) for kind in kinds)]
+        self.fields["kind"] = forms.ChoiceField(label="Shelf", required=False, choices=choices)
+        self.order_fields(["q", "kind", "price"])
+        self.is_valid()
+        self.chosen = {name: value for name, value in self.cleaned_data.items() if value}
+
+    @property
+    def query(self) -> str:
+        """What an address has after the path to come to the same products."""
+        return f"?{urlencode(self.chosen)}" if self.chosen else ""
+
+    def narrow(self, products: QuerySet[Product]) -> QuerySet[Product]:
+        """Return those products that have the kind, the price, and each of the words."""
+        if kind := self.chosen.get("kind"):
+            products = products.filter(kind=kind)
+        if price := self.chosen.get("price"):
+            _, least, below = PRICES[price]
+            products = products.filter(price__gte=least)
+            if below is not None:
+                products = products.filter(price__lt=below)
+        for word in self.chosen.get("q", "").split()[:MOST_WORDS]:
+            products = products.filter(
+                Q(name__icontains=word)
+                | Q(kind__icontains=word)
+                | Q(summary__icontains=word)
+                | Q(description__icontains=word)
+            )
+        return products
