@@ -1,4 +1,8 @@
-"""Who may see whose order: whoever has its signed link, or placed it in this session or account."""
+"""Who may see whose order: whoever has its signed link, or placed it in this session or account.
+
+An order of an account does not exist for anybody else. A guest's order has no account to ask for:
+without its link its address shows a stub with nothing personal in it.
+"""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The cards that a customer can choose from: the payment provider's own test cards."""
+"""The cards that a customer can choose from: test cards of the provider, and of our sandbox."""
 
 from django.db.models import TextChoices
 
@@ -12,3 +12,5 @@ class Card(TextChoices):
         "pm_card_visa_chargeDeclinedInsufficientFunds",
         "Visa without sufficient funds",
     )
+    SLOW = "pm_card_sandbox_timeoutTwice", "Visa of a bank that answers only the third time"
+    LOST = "pm_card_sandbox_replyLost", "Visa whose bank's first answer gets lost"

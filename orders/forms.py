@@ -30,10 +30,33 @@ class CustomerForm(forms.Form):
         super().__init__(*args, **kwargs)
 
 
-class CheckoutForm(CustomerForm):
-    """Where the order goes, and how it is paid."""
+class AddressForm(CustomerForm):
+    """Where orders go."""
 
     name = _text("name", "Your name", "name", "Please tell us your name.")
+    street = _text("street", "Street and number", "street-address", "Please tell us the street.")
+    postcode = _text("postcode", "Postcode", "postal-code", "Please tell us the postcode.")
+    city = _text("city", "Town", "address-level2", "Please tell us the town.")
+    country = forms.ChoiceField(
+        label="Country",
+        choices=list(COUNTRIES.items()),
+        initial="DE",
+        widget=forms.Select(attrs={"autocomplete": "country"}),
+        error_messages={
+            "required": "Please choose the country.",
+            "invalid_choice": "We do not deliver there.",
+        },
+    )
+
+    def address(self) -> Address:
+        """Return the address of a valid form."""
+        return Address(**{name: self.cleaned_data[name] for name in ADDRESS})
+
+
+class CheckoutForm(AddressForm):
+    """Where the order goes, and how it is paid."""
+
+    field_order = ["name", "email"]  # then the others
     email = forms.EmailField(
         label="E-mail",
         max_length=LONGEST["email"],
@@ -43,16 +66,6 @@ class CheckoutForm(CustomerForm):
             "required": "Please tell us your e-mail address.",
             "invalid": "This is not an e-mail address: it needs a form like name@example.org.",
         },
-    )
-    street = _text("street", "Street and number", "street-address", "Please tell us the street.")
-    postcode = _text("postcode", "Postcode", "postal-code", "Please tell us the postcode.")
-    city = _text("city", "Town", "address-level2", "Please tell us the town.")
-    country = forms.ChoiceField(
-        label="Country",
-        choices=list(COUNTRIES.items()),
-        initial="DE",
-        widget=forms.Select(attrs={"autocomplete": "country"}),
-        error_messages={"invalid_choice": "We do not deliver there."},
     )
     payment_method = forms.ChoiceField(
         label="Card",
@@ -64,10 +77,6 @@ class CheckoutForm(CustomerForm):
             "invalid_choice": "Please choose one of these cards.",
         },
     )
-
-    def address(self) -> Address:
-        """Return the address of a valid form."""
-        return Address(**{name: self.cleaned_data[name] for name in ADDRESS})
 
 
 class FindForm(CustomerForm):

@@ -62,7 +62,24 @@ class Placement(models.Model):
     fingerprint = models.CharField(
         max_length=64, help_text="Of what was placed: the same token with other content is refused."
     )
+    customer = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        db_constraint=False,  # as that of the order
+        db_index=False,
+        related_name="placements",
+    )
     created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["customer", "-created_at"],
+                condition=Q(customer__isnull=False),
+                name="placement_of_customer",
+            ),
+        ]
 
     def __str__(self) -> str:
         return str(self.order)
@@ -102,6 +119,7 @@ class Order(models.Model):
         null=True,
         # a message outlives an account: the row must not be refused over it
         db_constraint=False,
+        db_index=False,  # see order_of_customer
         related_name="orders",
     )
     created_at = models.DateTimeField(db_default=Now())
@@ -117,6 +135,12 @@ class Order(models.Model):
             models.Index(fields=["-created_at"], name="order_newest"),
             # not unique: two that share a number by chance differ in their e-mail address
             models.Index(fields=["number"], name="order_by_number"),
+            # guests' orders, which are most, stay out of it
+            models.Index(
+                fields=["customer", "-created_at", "-id"],
+                condition=Q(customer__isnull=False),
+                name="order_of_customer",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -156,3 +180,33 @@ class OrderLine(models.Model):
     def price(self) -> int:
         """What the line costs, in minor units."""
         return self.unit_price * self.quantity
+
+
+class Profile(models.Model):
+    """Where a customer's orders usually go."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True)
+    name = models.CharField(max_length=100)
+    street = models.CharField(max_length=120)
+    postcode = models.CharField(max_length=20)
+    city = models.CharField(max_length=80)
+    country = models.CharField(max_length=2)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def country_name(self) -> str:
+        """The country, in words."""
+        return COUNTRIES.get(self.country, self.country)
+
+
+class Throttle(models.Model):
+    """How often something was tried lately, by whom; `orders/throttle.py` counts and forgets."""
+
+    key = models.CharField(max_length=100, primary_key=True, help_text="What, and a hash of who.")
+    count = models.PositiveIntegerField()
+    until = models.DateTimeField(db_index=True, help_text="When the count starts anew.")
+
+    def __str__(self) -> str:
+        return self.key

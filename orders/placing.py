@@ -12,7 +12,8 @@ from .money import money
 from .workflow import APPLICATION
 
 CLAIM = """
-INSERT INTO orders_placement ("order", fingerprint) VALUES (%s, %s) ON CONFLICT DO NOTHING
+INSERT INTO orders_placement ("order", fingerprint, customer_id) VALUES (%s, %s, %s)
+ON CONFLICT DO NOTHING
 """
 
 
@@ -32,7 +33,7 @@ def place(message: Message, content: str) -> bool:
     second post waits for the first one's commit, so that of many parallel ones exactly one counts.
     """
     with transaction.atomic():
-        if not _claim(message.order, content):
+        if not _claim(message.order, content, message.customer):
             if placed(message.order) != content:
                 raise OtherContent(message.number)
             return False
@@ -45,10 +46,10 @@ def place(message: Message, content: str) -> bool:
     return True
 
 
-def _claim(order: UUID, content: str) -> bool:
+def _claim(order: UUID, content: str, customer: int | None) -> bool:
     """Take the id for this content, reporting whether it was free."""
     with connection.cursor() as cursor:
-        cursor.execute(CLAIM, [order, content])
+        cursor.execute(CLAIM, [order, content, customer])
         return bool(cursor.rowcount)
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import cart, checkout, order, products
+from .views import account, cart, checkout, order, products
 
 app_name = "shop"
 urlpatterns = [
@@ -13,6 +13,11 @@ urlpatterns = [
     path("cart/change/", cart.change, name="cart_change"),
     path("cart/undo/", cart.undo, name="cart_undo"),
     path("checkout/", checkout.checkout, name="checkout"),
+    path("account/", account.account, name="account"),
+    path("account/address/", account.address, name="address"),
+    path("account/password/", account.password, name="password"),
+    path("account/sign-in/", account.sign_in, name="sign_in"),
+    path("account/sign-up/", account.sign_up, name="sign_up"),
     path("orders/find/", order.find, name="find"),
     path("orders/<uuid:order_id>/", order.order, name="order"),
     path("orders/<uuid:order_id>/status/", order.status, name="order_status"),

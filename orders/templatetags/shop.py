@@ -1,9 +1,10 @@
-"""Amounts and the cart's count in templates."""
+"""Amounts, the cart's count and the looks of an order in templates."""
 
 from django import template
 
 from orders import money as amounts
 from orders.cart import Cart
+from orders.models import Order, OrderStatus
 
 register = template.Library()
 
@@ -12,6 +13,20 @@ register = template.Library()
 def money(amount: int, currency: str = "EUR") -> str:
     """Show an amount in minor units: 1250 → "€12.50"."""
     return amounts.money(amount, currency)
+
+
+BADGES = {
+    OrderStatus.RECEIVED: "processing",
+    OrderStatus.CONFIRMED: "processed",
+    OrderStatus.FAILED: "error",
+    OrderStatus.UNDONE: "undone",
+}
+
+
+@register.filter
+def badge(order: Order) -> str:
+    """Return the looks of an order's status."""
+    return BADGES[OrderStatus(order.status)]
 
 
 @register.simple_tag(takes_context=True)

@@ -1,10 +1,9 @@
 """The cart's page and its changes: partials for htmx, redirects for everybody else."""
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
@@ -13,6 +12,8 @@ from django_htmx.middleware import HtmxDetails
 from orders.cart import BadQuantity, Cart, price, read_quantity
 from orders.message import MOST_PER_LINE
 from orders.models import Product
+
+from .redirect import back, see_other
 
 
 class Request(HttpRequest):
@@ -67,10 +68,10 @@ def change(request: Request) -> HttpResponse:
 def undo(request: Request) -> HttpResponse:
     """Put back what was taken out last."""
     try:
-        back = Cart(request.session).put_back()
+        undone = Cart(request.session).put_back()
     except BadQuantity as problem:
         return _changed(request, str(problem))
-    return _changed(request, "" if back else "There is nothing to put back (any more).")
+    return _changed(request, "" if undone else "There is nothing to put back (any more).")
 
 
 def _sold(sku: str) -> Product | None:
@@ -90,7 +91,7 @@ def _changed(request: Request, problem: str = "", sku: str = "") -> HttpResponse
         return render(request, "shop/_cart.html", context, status=422 if problem else 200)
     if problem:
         messages.error(request, problem)
-    return _see_other(reverse("shop:cart"))
+    return see_other(reverse("shop:cart"))
 
 
 def _stay(request: Request, text: str, *, failed: bool = False) -> HttpResponse:
@@ -98,10 +99,4 @@ def _stay(request: Request, text: str, *, failed: bool = False) -> HttpResponse:
         context = {"text": text, "failed": failed}
         return render(request, "shop/_added.html", context, status=422 if failed else 200)
     messages.add_message(request, messages.ERROR if failed else messages.SUCCESS, text)
-    back = request.POST.get("next", "")
-    safe = url_has_allowed_host_and_scheme(back, allowed_hosts=None) and back.startswith("/")
-    return _see_other(back if safe else reverse("shop:cart"))
-
-
-def _see_other(address: str) -> HttpResponse:
-    return HttpResponseRedirect(address, status=303)
+    return see_other(back(request) or reverse("shop:cart"))

@@ -1,15 +1,17 @@
 """The checkout: one page, one form, one order."""
 
+from dataclasses import asdict
 from http import HTTPStatus
 from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from orders import access, placing
+from orders.accounts import usual_address
 from orders.cart import Cart, Priced, price
 from orders.checkout import BadToken, Token, read_token
 from orders.forms import CheckoutForm
@@ -17,6 +19,7 @@ from orders.message import Address, Mail, Message
 
 from . import failure
 from . import order as order_page
+from .redirect import see_other
 
 CHANGED = (
     "Your cart or a price has changed since you opened this page. Please check your order below "
@@ -74,7 +77,7 @@ def _again(request: HttpRequest, order: UUID, *, same: bool) -> HttpResponse:
     """Go to the order that was placed; with other content, show it with a notice (409)."""
     if same:
         access.remember(request, order)
-        return HttpResponseRedirect(access.link(order), status=HTTPStatus.SEE_OTHER)
+        return see_other(access.link(order))
     return order_page.show(request, order, notice=ORDERED_BEFORE, status=HTTPStatus.CONFLICT)
 
 
@@ -111,7 +114,9 @@ def _message(token: Token, priced: Priced, form: CheckoutForm, request: HttpRequ
 
 
 def _known(request: HttpRequest) -> dict[str, str]:
-    """Return what we know of a customer who is logged in."""
+    """Return what we know of a customer who is signed in."""
     if not request.user.is_authenticated:
         return {}
-    return {"name": request.user.get_full_name(), "email": request.user.email}
+    address = usual_address(request.user)
+    name = {"name": request.user.get_full_name(), "email": request.user.email}
+    return {**name, **(asdict(address) if address else {})}

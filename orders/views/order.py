@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
@@ -18,8 +18,12 @@ from orders import access
 from orders.forms import FindForm
 from orders.message import WORKFLOW, order_number
 from orders.models import Order, Placement
+from orders.throttle import Limit
 from orders.tracking import track
 
+from .redirect import see_other
+
+GUESSES = Limit("find", most=30, seconds=600)
 NOT_FOUND = (
     "We found no order with this number and e-mail address. Please compare both with the "
     "confirmation; a new order can take a few seconds to appear here."
@@ -48,7 +52,7 @@ def show(
     request: HttpRequest, order_id: UUID, *, notice: str = "", status: int = HTTPStatus.OK
 ) -> HttpResponse:
     """Show an order's page with a notice, and under another status."""
-    context = {**_context(request, order_id), "notice": notice}
+    context = {**_context(request, order_id, known=bool(notice)), "notice": notice}
     return render(request, "shop/order.html", context, status=status)
 
 
@@ -59,20 +63,25 @@ def find(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return render(request, "shop/find.html", {"form": FindForm()})
     form = FindForm(request.POST)
+    if not GUESSES.allows_address(request):
+        context = {"form": form, "problem": GUESSES.excuse}
+        return render(request, "shop/find.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
     if form.is_valid():
         found = Order.objects.filter(
             number=form.cleaned_data["number"], email__iexact=form.cleaned_data["email"]
         ).first()
         if found:
-            address = access.link(found.id)
-            return HttpResponseRedirect(address, status=HTTPStatus.SEE_OTHER)
+            return see_other(access.link(found.id))
         form.add_error(None, NOT_FOUND)
     status = HTTPStatus.UNPROCESSABLE_ENTITY
     return render(request, "shop/find.html", {"form": form}, status=status)
 
 
-def _context(request: HttpRequest, order_id: UUID) -> dict[str, Any]:
-    """Return what the page shows; without the right to see the order, nothing personal is in it."""
+def _context(request: HttpRequest, order_id: UUID, *, known: bool = False) -> dict[str, Any]:
+    """Return what the page shows; without the right to see the order, nothing personal is in it.
+
+    `known`: the request proves that it knows of the order, so that a stub betrays nothing.
+    """
     taken = Order.objects.filter(id=order_id).first()
     placed = taken or Placement.objects.filter(order=order_id).first()
     if placed is None:
@@ -80,8 +89,10 @@ def _context(request: HttpRequest, order_id: UUID) -> dict[str, Any]:
     tracking = track(
         api.progress(WORKFLOW, str(order_id)), placed_at=placed.created_at, now=timezone.now()
     )
-    full = access.may_see(request, order_id, taken.customer_id if taken else None)
+    full = access.may_see(request, order_id, placed.customer_id)
     if not full:
+        if placed.customer_id is not None and not known:
+            raise Http404
         tracking = tracking.redacted()
     # what the browser has: where the order stands, whether we have it, and how much it may see
     version = f"{tracking.version}-{'taken' if taken else 'posted'}-{'full' if full else 'stub'}"

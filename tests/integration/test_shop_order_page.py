@@ -4,7 +4,6 @@ import re
 from uuid import uuid4
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.test import Client
 
 from orchestration import submission
@@ -56,19 +55,6 @@ def test_a_stranger_sees_a_stub(order):
         seen = page(Client(), address)
         assert not [word for word in PERSONAL if word in seen]
         assert "Is this your order?" in seen
-
-
-def test_the_account_that_ordered_sees_it_and_no_other(client):
-    products()
-    users = get_user_model().objects
-    ada, bob = users.create_user("ada"), users.create_user("bob")
-    client.force_login(ada)
-    order = buy(client)
-    submission.take(100)
-    for user, sees in ((ada, True), (bob, False)):
-        other = Client()
-        other.force_login(user)
-        assert ("Lovelace" in page(other, f"/orders/{order}/")) is sees
 
 
 def test_what_was_never_ordered_is_not_found(client):

@@ -1,0 +1,130 @@
+"""What customers fill in about themselves."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth import authenticate, password_validation
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.views.decorators.debug import sensitive_variables
+
+from .accounts import LONGEST_NAME, account_name
+from .forms import CustomerForm
+
+LONGEST_PASSWORD = 4096  # characters: hashing more is work without use
+
+
+def _email(autocomplete: str, help_text: str = "") -> forms.EmailField:
+    return forms.EmailField(
+        label="E-mail",
+        max_length=LONGEST_NAME,
+        help_text=help_text,
+        widget=forms.EmailInput(attrs={"autocomplete": autocomplete}),
+        error_messages={
+            "required": "Please enter your e-mail address.",
+            "invalid": "This is not an e-mail address: it needs a form like name@example.org.",
+        },
+    )
+
+
+def _password(label: str, autocomplete: str, missing: str, help_text: str = "") -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        strip=False,
+        max_length=LONGEST_PASSWORD,
+        help_text=help_text,
+        widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+        error_messages={"required": missing},
+    )
+
+
+class NewPasswordForm(CustomerForm):
+    """A password chosen, twice: nobody could mail a forgotten one."""
+
+    password = _password(
+        "Password",
+        "new-password",
+        "Please choose a password.",
+        "At least 8 characters; the longer, the better.",
+    )
+    again = _password("Password again", "new-password", "Please enter the password a second time.")
+
+    def owner(self) -> User:
+        """Return whose password it will be: it must not be like their name."""
+        return User()
+
+    @sensitive_variables()
+    def clean(self) -> dict[str, Any]:
+        """Compare the two, and hold the password against the rules."""
+        values = super().clean() or self.cleaned_data
+        password, again = values.get("password"), values.get("again")
+        if password:
+            try:
+                password_validation.validate_password(password, self.owner())
+            except ValidationError as problem:
+                self.add_error("password", problem)
+        if password and again and password != again:
+            self.add_error("again", "This is not the same password as above.")
+        return values
+
+
+class SignUpForm(NewPasswordForm):
+    """Whoever wants an account."""
+
+    email = _email("username", "Your name here; confirmations go there, too.")
+    field_order = ["email", "password", "again"]
+
+    def owner(self) -> User:
+        """Return the account as it would be."""
+        email = self.cleaned_data.get("email", "")
+        return User(username=account_name(email), email=email)
+
+
+class ChangePasswordForm(NewPasswordForm):
+    """A customer who wants another password, and knows the present one."""
+
+    old = _password("Present password", "current-password", "Please enter your present password.")
+    field_order = ["old", "password", "again"]
+
+    def __init__(self, customer: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.customer = customer
+        self.fields["password"].label = "New password"
+        self.fields["again"].label = "New password again"
+
+    def owner(self) -> User:
+        """Return the customer."""
+        return self.customer
+
+    @sensitive_variables()
+    def clean_old(self) -> str:
+        """Compare it with the present password."""
+        old: str = self.cleaned_data["old"]
+        if not self.customer.check_password(old):
+            raise ValidationError("This is not your present password.")
+        return old
+
+
+class SignInForm(CustomerForm):
+    """Whoever has an account. One answer for a wrong password and an unknown address."""
+
+    email = _email("username")
+    password = _password("Password", "current-password", "Please enter your password.")
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.request = request
+        self.user: User | None = None
+
+    @sensitive_variables()
+    def clean(self) -> dict[str, Any]:
+        """Find the account. After too many wrong passwords the right one does not help either."""
+        values = super().clean() or self.cleaned_data
+        if {"email", "password"} <= values.keys():
+            name = account_name(values["email"])
+            found = authenticate(self.request, username=name, password=values["password"])
+            if not isinstance(found, User):
+                raise ValidationError("The e-mail address or the password is wrong.")
+            self.user = found
+        return values

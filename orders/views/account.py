@@ -1,0 +1,174 @@
+"""A customer's account: made, entered, and looked after."""
+
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth import login, update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
+
+from orders.account_forms import ChangePasswordForm, SignInForm, SignUpForm
+from orders.accounts import (
+    Taken,
+    keep_address,
+    open_account,
+    orders_of,
+    usual_address,
+    waiting_of,
+)
+from orders.forms import AddressForm
+from orders.throttle import Limit
+
+from .redirect import back, see_other
+
+# Wrong passwords are counted per account by axes; these hold for one address and all accounts.
+SIGN_INS = Limit("sign-in", most=60, seconds=600)
+SIGN_UPS = Limit("sign-up", most=10, seconds=3600)
+PASSWORDS = Limit("password", most=10, seconds=600)
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+TAKEN = (
+    "We cannot make an account with this address. If it is yours, you may have one already: "
+    "sign in instead."
+)
+
+signed_in = login_required(login_url="shop:sign_in")
+form_page = require_http_methods(["GET", "HEAD", "POST"])
+
+
+@never_cache
+@sensitive_post_parameters()
+@form_page
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """Enter an account."""
+    if request.method != "POST":
+        return _form(request, "sign_in", SignInForm(request))
+    if not SIGN_INS.allows_address(request):
+        return _form(request, "sign_in", SignInForm(request, initial=_typed(request)), SIGN_INS)
+    form = SignInForm(request, request.POST)
+    if not form.is_valid() or form.user is None:
+        return _form(request, "sign_in", form)
+    login(request, form.user)
+    return see_other(back(request) or reverse("shop:account"))
+
+
+@never_cache
+@sensitive_post_parameters()
+@form_page
+def sign_up(request: HttpRequest) -> HttpResponse:
+    """Make an account and enter it.
+
+    Whether an address has an account shows in the answer: without a mail to it first there is no
+    other way to have one at once. So few may be tried from one place.
+    """
+    if request.method != "POST":
+        return _form(request, "sign_up", SignUpForm())
+    if not SIGN_UPS.allows_address(request):
+        return _form(request, "sign_up", SignUpForm(initial=_typed(request)), SIGN_UPS)
+    form = SignUpForm(request.POST)
+    if not form.is_valid():
+        return _form(request, "sign_up", form)
+    try:
+        customer = open_account(form.cleaned_data["email"], form.cleaned_data["password"])
+    except Taken:
+        form.add_error("email", TAKEN)
+        return _form(request, "sign_up", form)
+    login(request, customer, backend=BACKEND)
+    messages.success(request, "Your account is made, and you are signed in.")
+    return see_other(back(request) or reverse("shop:account"))
+
+
+@never_cache
+@signed_in
+@require_safe
+def account(request: HttpRequest) -> HttpResponse:
+    """Show a customer's orders, newest first, and where they usually go."""
+    customer = _customer(request)
+    page = orders_of(customer, _uuid(request.GET.get("before", "")))
+    context = {
+        "page": page,
+        "waiting": waiting_of(customer) if page.first else [],
+        "address": usual_address(customer),
+    }
+    return render(request, "account/account.html", context)
+
+
+@never_cache
+@signed_in
+@form_page
+def address(request: HttpRequest) -> HttpResponse:
+    """Change where a customer's orders usually go; those on their way go where they went."""
+    customer = _customer(request)
+    if request.method != "POST":
+        known = usual_address(customer)
+        return _form(request, "address", AddressForm(initial=asdict(known) if known else None))
+    form = AddressForm(request.POST)
+    if not form.is_valid():
+        return _form(request, "address", form)
+    keep_address(customer, form.address())
+    messages.success(request, "Your address is kept for your next order.")
+    return see_other(reverse("shop:account"))
+
+
+@never_cache
+@sensitive_post_parameters()
+@signed_in
+@form_page
+def password(request: HttpRequest) -> HttpResponse:
+    """Change a customer's password, and end all their other sessions."""
+    customer = _customer(request)
+    if request.method != "POST":
+        return _form(request, "password", ChangePasswordForm(customer))
+    if not PASSWORDS.allows(str(customer.pk)):
+        return _form(request, "password", ChangePasswordForm(customer), PASSWORDS)
+    form = ChangePasswordForm(customer, request.POST)
+    if not form.is_valid():
+        return _form(request, "password", form)
+    customer.set_password(form.cleaned_data["password"])
+    customer.save(update_fields=["password"])
+    update_session_auth_hash(request, customer)
+    messages.success(request, "Your password is changed. You are signed out everywhere else.")
+    return see_other(reverse("shop:account"))
+
+
+def _form(request: HttpRequest, name: str, form: Form, over: Limit | None = None) -> HttpResponse:
+    """Show a form: 422 where something is wrong with it, 429 where it was sent too often."""
+    context: dict[str, Any] = {"form": form, "next": back(request)}
+    status, headers = HTTPStatus.OK, {}
+    if over:
+        context["problem"] = over.excuse
+        status, headers = HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": str(over.seconds)}
+    elif form.errors:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    response = render(request, f"account/{name}.html", context, status=status)
+    for header, value in headers.items():
+        response[header] = value
+    return response
+
+
+def _typed(request: HttpRequest) -> dict[str, str]:
+    """Return what may be shown again of a form that was not looked at."""
+    return {"email": request.POST.get("email", "")}
+
+
+def _customer(request: HttpRequest) -> User:
+    """Return who is signed in; the views that ask let nobody else in."""
+    if not isinstance(request.user, User):
+        raise TypeError("nobody is signed in")
+    return request.user
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
