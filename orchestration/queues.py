@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import cache
+from threading import Lock
 
 import django_rq
 from django.conf import settings
@@ -67,9 +68,19 @@ def flag(queue: str) -> str:
     return f"sas:ringing:{queue}"
 
 
-@cache
 def connection() -> Redis:
     """Return this process's client: short timeouts, no silent retries (they send a job twice)."""
+    # Two threads must not make one each: the client that nobody keeps closes its connections, also
+    # those that its maker is using.
+    with _connecting:
+        return _connection()
+
+
+_connecting = Lock()
+
+
+@cache
+def _connection() -> Redis:
     return Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=conf.REDIS_TIMEOUT,

@@ -105,12 +105,12 @@ def test_no_leader_is_said(client):
 def test_redis_down_is_said(client, settings, tmp_path):
     staffed()
     settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
-    queues.connection.cache_clear()
+    queues._connection.cache_clear()
     try:
         page = words(client.get("/ops/"))
     finally:
         del settings.REDIS_URL
-        queues.connection.cache_clear()
+        queues._connection.cache_clear()
     assert "Redis is down: nothing is lost, nothing is processed." in page
 
 

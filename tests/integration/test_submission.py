@@ -108,12 +108,12 @@ def test_both_or_neither(recording, monkeypatch):
 
 def test_redis_away_is_not_the_customers_problem(django_capture_on_commit_callbacks, monkeypatch):
     monkeypatch.setattr("django.conf.settings.REDIS_URL", "redis://127.0.0.1:1/0")
-    queues.connection.cache_clear()
+    queues._connection.cache_clear()
     try:
         with django_capture_on_commit_callbacks(execute=True):
             api.submit("greet", reference="1", data={"name": "Ada"})
     finally:
-        queues.connection.cache_clear()
+        queues._connection.cache_clear()
     assert Submission.objects.count() == 1
 
 
