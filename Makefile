@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PRODUCT := sasweb orders orchestration sandbox
-SOURCES := $(PRODUCT) tests bench
+SOURCES := $(PRODUCT) tests bench drill
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check bench format browser clean
+.PHONY: run test check bench drill format browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack
@@ -30,6 +30,9 @@ check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks,
 
 bench: $(VENV)/.run  ## this engine beside its peers, in one run
 	$(BIN)/python -m bench $(ARGS)
+
+drill: $(VENV)/.run browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
+	$(BIN)/python -m drill $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format $(SOURCES) manage.py

@@ -2,26 +2,14 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg2
 import redis
 
+from drill.waiting import wait_for
 from sasweb.stack import embedded
-
-
-def wait_for(condition, what: str, seconds: float = 30.0, pause: float = 0.02):
-    """Return `condition()` once it is true; fail with `what` after a deadline."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(pause)
 
 
 @contextmanager

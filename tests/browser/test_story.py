@@ -7,9 +7,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from drill.verdict import check
 from tests.browser.people import fill_checkout, log_in, order
 from tests.servers import wait_for
-from tests.stack.harness import check
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.timeout(180)]
 

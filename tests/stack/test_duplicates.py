@@ -4,10 +4,11 @@ import subprocess
 
 import pytest
 
+from drill.proxy import Proxy, Spoil, is_push, redis_command
+from drill.stack import Stack, free_port
+from drill.verdict import check
+from drill.waiting import wait_for
 from sasweb.stack import embedded
-from tests.servers import wait_for
-from tests.stack.echo import Echo
-from tests.stack.harness import Stack, check, free_port
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 
@@ -30,7 +31,8 @@ def redis_socket():
 
 def test_every_message_three_times(redis_socket):
     port = free_port()
-    with Echo(redis_socket, port) as echo:
+    spoil = Spoil(act="repeat", chosen=is_push, times=3)
+    with Proxy(port, redis_socket, spoil, redis_command):
         stack = Stack("duplicates", REDIS_URL=f"redis://127.0.0.1:{port}/0").start()
         try:
             stack.policy(time_allowed=5, call_timeout=2, window=20)
@@ -38,7 +40,7 @@ def test_every_message_three_times(redis_socket):
             orders = stack.place(300)
             stack.quiet()
             check(stack, orders)
-            assert echo.repeated > 300
+            assert 2 * spoil.struck > 300
             refused = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
             assert stack.count(refused) > 300  # they arrived, and were told apart
             twice = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'done'"

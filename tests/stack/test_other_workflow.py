@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.servers import wait_for
-from tests.stack.harness import Stack
+from drill.stack import Stack
+from drill.waiting import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
 DONE = "SELECT count(*) FROM orchestration_task WHERE workflow = 'greet' AND state = 'processed'"

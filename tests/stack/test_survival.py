@@ -4,19 +4,16 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.servers import wait_for
-from tests.stack.harness import Stack, check
+from drill.recipes.clocks import faked
+from drill.stack import WORKERS, Stack
+from drill.verdict import check
+from drill.waiting import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 MANY = 300
-WORKERS = (
-    "work-submission", "work-scheduler", "work-inventory", "work-payment", "work-shipping",
-    "work-notification", "work-status.shop",
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +83,8 @@ def test_a_zombie_returns_after_its_deadlines(stack, orders, name):
 
 def test_redis_is_wiped(stack, orders):
     for _ in range(3):
-        redis_cli(stack, "FLUSHALL")
+        with stack.redis() as client:
+            client.flushall()
         done = stack.count("SELECT count(*) FROM orchestration_task WHERE state = 'processed'")
         stack.processed(done + 10)
 
@@ -107,7 +105,7 @@ def test_postgres_restarts(stack, orders, number):
     for _ in range(2):
         old = stack.signal("postgres", number)
         wait_for(lambda old=old: stack.pid("postgres") not in {0, old}, "it is started again", 10)
-        wait_for(lambda: answers(stack), "Postgres answers again", 30)
+        wait_for(stack.answers, "Postgres answers again", 30)
         done = stack.count("SELECT count(*) FROM orchestration_task WHERE state = 'processed'")
         stack.processed(done + 5)
 
@@ -117,31 +115,15 @@ def test_postgres_restarts(stack, orders, number):
     [("work-payment", "+5m"), ("work-scheduler", "-5m"), ("work-scheduler", "+5m")],
 )
 def test_a_clock_is_five_minutes_off(stack, orders, name, shift):
-    (library,) = Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
     odd = "SELECT count(*) FROM orchestration_worker WHERE queue = %s AND abs(clock_offset) > 290"
     failed = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
     before = stack.count(failed)
-    shifted = {"LD_PRELOAD": str(library), "FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-    with stack.replaced(name, **shifted):
+    with stack.replaced(name, **faked(shift)):
         queue = name.removeprefix("work-")
         wait_for(lambda: stack.count(odd, queue), "the worker with the odd clock is at work", 20)
         stack.quiet()
     # what was in hand at the change of workers may expire, but not what the odd one works on
     assert stack.count(failed) - before < MANY / 5
-
-
-def answers(stack) -> bool:
-    try:
-        return stack.count("SELECT 1") == 1
-    except Exception:  # noqa: BLE001 - whatever it says while it is down
-        return False
-
-
-def redis_cli(stack, *command):
-    import redis
-
-    with redis.Redis(unix_socket_path=str(stack.sockets / "redis.sock")) as client:
-        client.execute_command(*command)
 
 
 def test_what_gets_sigterm_ends_with_its_work_done(stack, orders):

@@ -1,19 +1,27 @@
 """Places orders as the checkout does; prints their ids. Run in a stack's own environment."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import django
 
+AT_ONCE = 4  # customers
 
-def main(count: int, card: str = "pm_card_visa") -> None:
+
+def main(count: int, card: str = "pm_card_visa", sku: str = "") -> None:
+    """Place `count` orders of two pieces each, paid by `card`."""
     django.setup()
+    from django.db import connection
+
     from orders.message import Address, Line, Message, fingerprint
     from orders.models import Product
     from orders.placing import confirmation, place
 
-    product = Product.objects.order_by("sku").first()
-    for _ in range(count):
+    product = Product.objects.filter(**({"sku": sku} if sku else {})).order_by("sku").first()
+    assert product, "the shop sells nothing"
+
+    def one(_: int) -> None:
         order = uuid4()
         message = Message(
             order=order,
@@ -26,7 +34,19 @@ def main(count: int, card: str = "pm_card_visa") -> None:
             confirmation=confirmation(order, "Ada", 2 * product.price, product.currency),
         )
         place(message, fingerprint(message.as_json()))
-        print(order, flush=True)
+        sys.stdout.write(f"{order}\n")  # one write: lines of several threads do not mix
+        sys.stdout.flush()
+
+    def some(number: int) -> None:
+        try:
+            for turn in range(number, count, AT_ONCE):
+                one(turn)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for done in [pool.submit(some, number) for number in range(AT_ONCE)]:
+            done.result()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,103 @@
+"""Partners that answer late, wrongly, twice, never, or no."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+
+from drill.recipes import Running, recipe
+from drill.waiting import let_pass, wait_for
+
+CROWDED = """
+SELECT p.agent, p."window", count(s.id) FROM orchestration_policy p
+JOIN orchestration_step s ON s.agent = p.agent AND s.process_state = 'processing'
+    AND s.locked_by IS NOT NULL
+GROUP BY 1, 2 HAVING count(s.id) > p."window"
+"""
+PENDING = """
+SELECT t.reference, t.id FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.reference = ANY(%s) AND s.name = 'reserve_stock' AND s.process_state = 'pending'
+AND s.attempt = 0
+"""
+
+
+def fired(run: Running) -> int:
+    """Return how often the script's faults befell somebody."""
+    return sum(fault["fired"] for fault in run.stack.sandbox("/faults")["faults"])
+
+
+@recipe
+def partner(run: Running, *, often: float = 0.3, **fault: object) -> Iterator[None]:
+    """A scripted fault (see the sandbox's own list) befalls that part of all requests."""
+    script = {"partner": "*", "action": "*", "probability": often, **fault}
+    run.stack.sandbox("/faults", {"faults": [script]}, "PUT")
+    try:
+        yield
+        wait_for(lambda: fired(run) >= 5, "the fault befalls some requests", 20)
+    finally:
+        run.stack.sandbox("/faults", method="DELETE")
+
+
+@recipe
+def outage(run: Running) -> Iterator[None]:
+    """Every partner is down; when they are back, nobody sends more than the windows allow."""
+    run.stack.sandbox("/faults", {"faults": [{"partner": "*", "fault": "down"}]}, "PUT")
+    try:
+        yield
+    finally:
+        run.stack.sandbox("/faults", method="DELETE")
+    for _ in range(20):
+        crowded = run.stack.sql(CROWDED)
+        assert not crowded, f"a herd: agent, window, in flight: {crowded}"
+        let_pass(0.1)
+
+
+@recipe
+def card_declined(run: Running, *, orders: int = 20) -> Iterator[None]:
+    """Some customers pay by a card that the bank declines."""
+    run.place(orders, card="pm_card_visa_chargeDeclined")
+    yield
+
+
+@recipe
+def out_of_stock(run: Running, *, left: int = 300) -> Iterator[None]:
+    """The inventory has too little for all orders; some are refused."""
+    stock = dict.fromkeys(run.stack.sandbox("/inventory/stock"), left)
+    run.stack.sandbox("/inventory/stock", stock, "PUT")
+    try:
+        yield
+        run.quiet()
+        refused = [
+            one for one in run.stack.sandbox("/inventory/stock").values() if one["on_hand"] < 2
+        ]
+        assert refused, "there was enough for all"
+    finally:
+        run.stack.sandbox("/inventory/stock", dict.fromkeys(stock, 1_000_000), "PUT")
+
+
+@recipe
+def key_reused(run: Running, *, keys: int = 20) -> Iterator[None]:
+    """Somebody used our keys before us, for something else: the partner refuses ours."""
+    gate = "UPDATE orchestration_gate SET open = %s, reason = %s WHERE agent = 'inventory'"
+    run.stack.sql(gate, False, "by the drill")
+    try:
+        yield
+        wait_for(lambda: len(run.stack.sql(PENDING, run.orders)) >= keys, "steps wait", 20)
+        product = next(iter(run.stack.sandbox("/inventory/stock")))
+        for _, task in run.stack.sql(PENDING, run.orders)[:keys]:
+            body = {"order": "somebody-else", "lines": [{"sku": product, "quantity": 1}]}
+            _reserve(run, f"{task}:reserve_stock:do:1", body)
+    finally:
+        run.stack.sql(gate, True, "")
+
+
+def _reserve(run: Running, key: str, body: object) -> None:
+    import json
+
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{run.stack.sandbox_port}/inventory/reservations",
+        data=json.dumps(body).encode(),
+        headers={"Content-Type": "application/json", "Idempotency-Key": key},
+    )
+    with suppress(urllib.error.HTTPError), urllib.request.urlopen(request, timeout=10):  # noqa: S310
+        pass

@@ -1,0 +1,182 @@
+"""Processes that die, freeze, or are asked to stop."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from drill.recipes import Running, recipe
+from drill.shopper import Shopper
+from drill.stack import SUPERVISORS, WORKERS, Stack, end
+from drill.waiting import let_pass, wait_for
+
+EXPIRED = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
+BUSY = """
+SELECT count(*) FROM orchestration_step
+WHERE agent = %s AND process_state = 'processing' AND locked_by IS NOT NULL
+"""
+
+
+def died(process: "subprocess.Popen[bytes]", point: str, seconds: float = 25) -> None:
+    """Wait until a process was killed at its crash point."""
+    wait_for(lambda: process.poll() is not None, f"a process reaches {point}", seconds)
+    assert process.returncode == -signal.SIGKILL, f"it ended with {process.returncode}"
+
+
+def named(stack: Stack, name: str) -> str:
+    """Return the name of the process that is meant: "leader" is whoever leads now."""
+    return name if name != "leader" else wait_for(stack.leader, "somebody leads", 15)
+
+
+@contextmanager
+def sole_leader(stack: Stack, **environment: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """Have one supervisor, in this environment, instead of the stack's own."""
+    with ExitStack() as later:
+        for name in SUPERVISORS:
+            stack.manage("stopProcess", name)
+            later.callback(stack.manage, "startProcess", name)
+        process = stack.beside(SUPERVISORS[0], **environment)
+        later.callback(end, process)
+        yield process
+
+
+@recipe
+def nothing(run: Running) -> Iterator[None]:  # noqa: ARG001 - as every recipe
+    """No fault at all."""
+    yield
+
+
+@recipe
+def crash(run: Running, *, process: str, point: str, passing: int = 1) -> Iterator[None]:
+    """A process dies when it passes a point of its code; the process manager starts a new one."""
+    with run.stack.replaced(process, CRASH_AT=f"{point}:{passing}") as doomed:
+        yield
+        died(doomed, point)
+
+
+@recipe
+def crash_leader(run: Running, *, point: str, passing: int = 1) -> Iterator[None]:
+    """The leading supervisor dies in mid-sweep, while steps fail that it has to count."""
+    fault = {"partner": "*", "action": "*", "fault": "reset", "probability": 0.3}
+    run.stack.sandbox("/faults", {"faults": [fault]}, "PUT")
+    try:
+        with sole_leader(run.stack, CRASH_AT=f"{point}:{passing}") as doomed:
+            yield
+            died(doomed, point)
+    finally:
+        run.stack.sandbox("/faults", method="DELETE")
+
+
+@recipe
+def crash_web(run: Running, *, passing: int = 2, customers: int = 6) -> Iterator[None]:
+    """The web process dies after an order was committed; the customer sends the page again."""
+    point = "web.after_commit_before_ring"
+    with run.stack.replaced("web", CRASH_AT=f"{point}:{passing}"):
+        shoppers = [Shopper(run.stack.port) for _ in range(customers)]
+        run.orders += [shopper.buy() for shopper in shoppers]
+        yield
+        broken = sum(shopper.broken for shopper in shoppers)
+        assert broken, "no customer saw the web process die"
+
+
+@recipe
+def kill(run: Running, *, processes: list[str], busy: str = "", times: int = 1) -> Iterator[None]:
+    """kill -9 of processes, one after the other; `busy` waits until that agent has calls under way."""
+    for _ in range(times):
+        for name in processes:
+            if busy:
+                wait_for(lambda: run.stack.count(BUSY, busy) >= 3, f"{busy} is at work", 20)
+            run.stack.kill(named(run.stack, name))
+    yield
+
+
+@recipe
+def freeze(run: Running, *, process: str, until: str = "expired") -> Iterator[None]:
+    """SIGSTOP; SIGCONT once its deadlines have passed ("expired"), or another leads ("replaced")."""
+    before = run.stack.count(EXPIRED)
+    name = named(run.stack, process)
+    pid = run.stack.signal(name, signal.SIGSTOP)
+    try:
+        if until == "replaced":
+            wait_for(lambda: run.stack.leader() not in {"", name}, "another one leads", 15)
+        elif until == "expired":
+            wait_for(lambda: run.stack.count(EXPIRED) > before, "its steps expire", 25)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@recipe
+def two_leaders(run: Running) -> Iterator[None]:
+    """A supervisor that leads without a lease sweeps beside the one that has it, as fast as it can."""
+    fault = {"partner": "*", "action": "*", "fault": "reset", "probability": 0.3}
+    run.stack.sandbox("/faults", {"faults": [fault]}, "PUT")
+    usurper = subprocess.Popen(
+        [sys.executable, "-m", "drill.usurper"],
+        env=run.stack.inside(PROCESS="usurper"),
+        stdout=subprocess.PIPE,
+    )
+    try:
+        yield
+        usurper.terminate()
+        said = usurper.communicate(timeout=20)[0]
+        assert int(said or 0) > 0, "the usurper found nothing to do"
+    finally:
+        end(usurper)
+        run.stack.sandbox("/faults", method="DELETE")
+
+
+@recipe
+def sigterm(run: Running, *, times: int = 1) -> Iterator[None]:
+    """Every process is asked to stop, once or more, and started again: a deploy."""
+    for name in (*WORKERS, *SUPERVISORS, "web"):
+        old = run.stack.signal(name, signal.SIGTERM)
+        for _ in range(times - 1):
+            let_pass(0.1)
+            try:
+                os.kill(old, signal.SIGTERM)
+            except ProcessLookupError:
+                break
+        run.stack.started_again(name, old, 20)
+    yield
+
+
+@recipe
+def poison(run: Running, *, process: str, agent: str) -> Iterator[None]:
+    """One order kills the agent's worker at each attempt; only that one ends in error."""
+    threshold = "SELECT failure_threshold FROM orchestration_policy WHERE agent = %s"
+    ((before,),) = run.stack.sql(threshold, agent)
+    change = "UPDATE orchestration_policy SET failure_threshold = %s WHERE agent = %s"
+    run.stack.sql(change, 4, agent)
+    run.stack.manage("stopProcess", process)
+    stop = threading.Event()
+    try:
+        yield
+        bad = run.orders[len(run.orders) // 2]
+        keeper = threading.Thread(target=_keep, args=(run.stack, process, bad, stop))
+        keeper.start()
+        state = "SELECT count(*) FROM orchestration_task WHERE reference = %s AND state = 'error'"
+        wait_for(lambda: run.stack.count(state, bad), "the order is in error", 90, pause=0.2)
+        stop.set()
+        keeper.join(30)
+        errors = (
+            "SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND state = 'error'"
+        )
+        others = run.stack.count(errors, run.orders) - 1
+        assert not others, f"{others} other orders ended in error with it"
+    finally:
+        stop.set()
+        run.stack.sql(change, before, agent)
+        run.stack.manage("startProcess", process)
+
+
+def _keep(stack: Stack, name: str, order: str, stop: threading.Event) -> None:
+    """Start the process again and again, as a process manager does, until told to stop."""
+    while not stop.is_set():
+        process = stack.beside(name, CRASH_AT=f"agent.before_call:1:{order}")
+        while process.poll() is None and not stop.wait(0.1):
+            pass
+        end(process)

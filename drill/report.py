@@ -1,0 +1,102 @@
+"""The table of verdicts, as text for people, as JSON, and as a page of the documentation."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from drill.run import Result
+from drill.table import Mode
+
+Say = Callable[[str], None]
+HEAD = ("mode", "orders", "retries", "detect, s", "recover, s", "lost", "double", "verdict")
+PAGE = Path(__file__).parent.parent / "docs" / "failure-modes.md"
+# what stands between such a pair of lines in the page is written by a command
+MODES = ("<!-- modes: written by `python -m drill --document` -->", "<!-- end of modes -->")
+RESULTS = ("<!-- results: written by `python -m drill --write` -->", "<!-- end of results -->")
+
+
+def cells(result: Result) -> tuple[str, ...]:
+    """Return a result's row, in the order of `HEAD`."""
+    return (
+        result.mode,
+        str(result.orders),
+        str(result.retries),
+        _seconds(result.detected),
+        _seconds(result.recovered),
+        str(result.verdict.lost),
+        str(result.verdict.double),
+        str(result.verdict),
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "\N{EN DASH}" if value is None else f"{value:.1f}"
+
+
+def line(row: Sequence[str]) -> str:
+    """Return one row of the table on the terminal."""
+    first, *others = row
+    return f"{first:<58}" + "".join(f"{cell:>11}" for cell in others)
+
+
+def troubles(result: Result, most: int = 5) -> list[str]:
+    """Return what was found, a line each; no more than `most`."""
+    found = result.verdict.troubles
+    shown = [f"    {trouble}"[:400] for trouble in found[:most]]
+    return shown + ([f"    … and {len(found) - most} more"] if len(found) > most else [])
+
+
+def as_json(results: Iterable[Result], seed: int) -> str:
+    """Return everything as one JSON object."""
+    rows = [{**asdict(result), "good": result.verdict.good} for result in results]
+    return json.dumps({"seed": seed, "results": rows}, indent=1)
+
+
+def modes(table: Sequence[Mode]) -> str:
+    """Return the page's part that lists the modes: a table per family."""
+    text: list[str] = []
+    for family, rows in _families(table).items():
+        text += [f"### {family}", "", "| mode | what fails | how it is made to | shown by |"]
+        text.append("| --- | --- | --- | --- |")
+        for mode in rows:
+            shown = [f"drill ({mode.selection})"] if mode.recipe else []
+            shown += [f"`{node.replace('::', '`<br>`')}`" for node in mode.shown_by]
+            text.append(f"| `{mode.id}` | {mode.what} | {mode.how} | {'<br>'.join(shown)} |")
+        text.append("")
+    return "\n".join(text)
+
+
+def results(table: Sequence[Mode], found: Sequence[Result], said: str) -> str:
+    """Return the page's part with the results: what is `said` of the run, and its tables."""
+    by_mode = {result.mode: result for result in found}
+    text = [said, ""]
+    for family, rows in _families(table).items():
+        drilled = [by_mode[mode.id] for mode in rows if mode.id in by_mode]
+        text += _section(family, drilled)
+    text += _section("Pairs", [result for result in found if " + " in result.mode])
+    return "\n".join(text)
+
+
+def _families(table: Sequence[Mode]) -> dict[str, list[Mode]]:
+    families: dict[str, list[Mode]] = {}
+    for mode in table:
+        families.setdefault(mode.family, []).append(mode)
+    return families
+
+
+def _section(title: str, found: Sequence[Result]) -> list[str]:
+    if not found:
+        return []
+    head = [f"### {title}", "", f"| {' | '.join(HEAD)} |", "| --- |" + " --: |" * 6 + " --- |"]
+    return [*head, *(f"| {' | '.join(cells(result))} |" for result in found), ""]
+
+
+def write(between: tuple[str, str], part: str, page: Path = PAGE) -> None:
+    """Put a part into the page, in the place of what stands there between the two lines."""
+    begin, end = between
+    before, found, rest = page.read_text().partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (found and ended):
+        raise ValueError(f"{page} has no lines {begin} and {end}")
+    page.write_text(f"{before}{begin}\n\n{part.strip()}\n\n{end}{after}")

@@ -1,0 +1,96 @@
+"""A customer at the shop's real pages, who sends a page again when the connection breaks."""
+
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.client import HTTPException, HTTPResponse
+from http.cookiejar import CookieJar
+from typing import Any
+
+from drill.waiting import wait_for
+
+DETAILS = {
+    "name": "Ada Lovelace",
+    "email": "ada@example.org",
+    "street": "Rue de Lyon 12",
+    "postcode": "1203",
+    "city": "Genève",
+    "country": "CH",
+    "payment_method": "pm_card_visa",
+}
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Do not follow: where it leads to is the answer."""
+
+
+class Shopper:
+    """One customer with a session; `broken` counts the connections that broke."""
+
+    def __init__(self, port: int) -> None:
+        self.base = f"http://127.0.0.1:{port}"
+        self.broken = 0
+        self._cookies = CookieJar()
+        self._open = urllib.request.build_opener(
+            urllib.request.HTTPCookieProcessor(self._cookies), _Stay
+        )
+
+    def buy(self) -> str:
+        """Put something into the cart and check out; return the order's id."""
+        return self.send(self.open_checkout())
+
+    def open_checkout(self) -> str:
+        """Put something into the cart and open the checkout; return the token in its page."""
+        page = self._get("/")
+        sku = re.search(r'name="sku" value="([^"]+)"', page)
+        assert sku, "the shop's page has nothing to buy"
+        self._post("/cart/add/", {"sku": sku[1], "quantity": "2"}, "/")
+        page = self._get("/checkout/")
+        token = re.search(r'name="token" value="([^"]+)"', page)
+        assert token, "the checkout has no token"
+        return token[1]
+
+    def send(self, token: str) -> str:
+        """Send the checkout's page, and insist; return the order's id."""
+        place = self._post("/checkout/", {**DETAILS, "token": token}, "/checkout/")
+        order = re.search(r"/orders/([0-9a-f-]{36})/", place)
+        assert order, f"the order led to {place!r}"
+        return order[1]
+
+    def _get(self, path: str) -> str:
+        return self._insist(urllib.request.Request(self.base + path))[1]  # noqa: S310 - our own shop
+
+    def _post(self, path: str, fields: dict[str, str], referer: str) -> str:
+        cookies = {cookie.name: cookie.value for cookie in self._cookies}
+        fields = {**fields, "csrfmiddlewaretoken": cookies.get("csrftoken") or ""}
+        request = urllib.request.Request(  # noqa: S310 - our own shop
+            self.base + path,
+            data=urllib.parse.urlencode(fields).encode(),
+            headers={"Referer": self.base + referer},
+        )
+        return self._insist(request)[0]
+
+    def _insist(self, request: urllib.request.Request) -> tuple[str, str]:
+        """Send until there is an answer; return where it leads, and its text."""
+
+        def send() -> tuple[str, str] | None:
+            try:
+                with self._open.open(request, timeout=10) as response:
+                    return self._read(response)
+            except urllib.error.HTTPError as answer:
+                if answer.code in (302, 303):
+                    return answer.headers["Location"], ""
+                if answer.code < 500:
+                    raise
+            except (OSError, HTTPException):
+                self.broken += 1
+            return None
+
+        found = wait_for(send, f"{request.full_url} answers", 30, pause=0.2)
+        assert found
+        return found
+
+    def _read(self, response: HTTPResponse) -> tuple[str, str]:
+        return response.geturl(), response.read().decode()

@@ -1,0 +1,26 @@
+"""Waiting for a condition, never for a time."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+
+def wait_for(
+    condition: Callable[[], Found], what: str, seconds: float = 30.0, pause: float = 0.02
+) -> Found:
+    """Return `condition()` once it is true; fail with `what` after a deadline."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(pause)
+
+
+def let_pass(seconds: float) -> None:
+    """Let a fault last for so long."""
+    time.sleep(seconds)

@@ -1,0 +1,74 @@
+"""Every failure mode in the table is shown: by a test that exists, or by a drill that can be run."""
+
+import ast
+import inspect
+
+import pytest
+
+from drill.recipes import recipes
+from drill.report import PAGE
+from drill.table import SHORT, BadTable, load
+from sasweb.stack import embedded
+
+TABLE = load()
+
+
+def ids(modes):
+    return [mode.id for mode in modes]
+
+
+def functions(path):
+    tree = ast.parse((embedded.PROJECT / path).read_text())
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+
+
+@pytest.mark.parametrize("mode", TABLE, ids=ids(TABLE))
+def test_each_mode_is_shown(mode):
+    assert mode.recipe or mode.shown_by, "it has neither a recipe nor a test"
+    for node in mode.shown_by:
+        path, _, name = node.partition("::")
+        assert name in functions(path), f"there is no test {node}"
+
+
+@pytest.mark.parametrize("mode", [mode for mode in TABLE if mode.recipe], ids=lambda mode: mode.id)
+def test_each_recipe_exists_and_takes_what_it_is_given(mode):
+    assert mode.recipe in recipes
+    inspect.signature(recipes[mode.recipe]).bind(None, **mode.given)
+
+
+def test_each_mode_is_in_the_documentation():
+    page = PAGE.read_text()
+    assert [mode.id for mode in TABLE if f"`{mode.id}`" not in page] == []
+    assert [mode.id for mode in TABLE if mode.what not in page] == []
+
+
+def test_no_recipe_is_left_over():
+    assert recipes.keys() - {mode.recipe for mode in TABLE} == set()
+
+
+def test_enough_modes_can_be_paired():
+    fit = [mode for mode in TABLE if mode.pairs]
+    assert len({mode.recipe for mode in fit}) >= 5
+    assert all(mode.recipe for mode in fit)
+
+
+def test_each_family_has_a_drill_in_the_short_selection():
+    families = {mode.family for mode in TABLE}
+    assert {mode.family for mode in TABLE if mode.selection == SHORT and mode.recipe} == families
+
+
+@pytest.mark.parametrize(
+    "row", ['id = "a"', 'id = "a"\nwhat = "b"\nhow = "c"\nselection = "long"', "nonsense = 1"]
+)
+def test_a_row_that_makes_no_sense_is_refused(tmp_path, row):
+    (tmp_path / "a.toml").write_text(f'family = "A"\n\n[[mode]]\n{row}\n')
+    with pytest.raises(BadTable, match=r"a\.toml"):
+        load(tmp_path)
+
+
+def test_two_rows_with_one_id_are_refused(tmp_path):
+    row = '[[mode]]\nid = "a"\nwhat = "b"\nhow = "c"\n'
+    (tmp_path / "a.toml").write_text(f'family = "A"\n\n{row}\n{row}')
+    with pytest.raises(BadTable, match="the id a"):
+        load(tmp_path)
