@@ -33,7 +33,7 @@ from .redirect import back, see_other
 
 # Wrong passwords are counted per account by axes; these hold for one address and all accounts.
 SIGN_INS = Limit("sign-in", most=60, seconds=600)
-SIGN_UPS = Limit("sign-up", most=10, seconds=3600)
+SIGN_UPS = Limit("sign-up", most=20, seconds=3600)
 PASSWORDS = Limit("password", most=10, seconds=600)
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 TAKEN = (
@@ -72,11 +72,11 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     """
     if request.method != "POST":
         return _form(request, "sign_up", SignUpForm())
-    if not SIGN_UPS.allows_address(request):
-        return _form(request, "sign_up", SignUpForm(initial=_typed(request)), SIGN_UPS)
     form = SignUpForm(request.POST)
     if not form.is_valid():
         return _form(request, "sign_up", form)
+    if not SIGN_UPS.allows_address(request):
+        return _form(request, "sign_up", form, SIGN_UPS)
     try:
         customer = open_account(form.cleaned_data["email"], form.cleaned_data["password"])
     except Taken:

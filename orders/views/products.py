@@ -36,7 +36,8 @@ def index(request: Request) -> HttpResponse:
     if not request.htmx:
         return render(request, "shop/index.html", context)
     response = render(request, "shop/_grid.html", context)
-    response["HX-Push-Url"] = address
+    # Enter changes the field and sends the form: the second time is no further step to go back
+    response["HX-Push-Url"] = "false" if request.htmx.current_url_abs_path == address else address
     return response
 
 

@@ -100,6 +100,8 @@ def test_the_choice_is_in_the_address(shelves, query, names):
 def test_with_htmx_the_address_follows_the_choice(shelves):
     response = Client().get("/?q=&kind=Tea&price=", HTTP_HX_REQUEST="true")
     assert response["HX-Push-Url"] == "/?kind=Tea"
+    there = {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": "http://testserver/?kind=Tea"}
+    assert Client().get("/?q=&kind=Tea&price=", **there)["HX-Push-Url"] == "false"
     page = response.content.decode()
     assert "<html" not in page
     assert "2 products of this choice" in page
