@@ -36,6 +36,8 @@ ORDERED_BEFORE = (
 @require_http_methods(["GET", "HEAD", "POST"])
 def checkout(request: HttpRequest) -> HttpResponse:
     """Show the form, or place the order and go to its page at once (303)."""
+    if request.method == "POST":
+        failure.may_be_repeated(request)
     # the cart comes before the question whether it was placed: whoever empties it placed it first
     cart = Cart(request.session)
     if request.method == "POST":

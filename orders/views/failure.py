@@ -12,14 +12,19 @@ RETRY_AFTER = 30  # seconds
 
 NOTHING_ORDERED = "Nothing was ordered and nothing was charged."
 PERHAPS_ORDERED = (
-    "We cannot tell at the moment whether your order reached us. Go back and send it again: "
-    "the same order is never placed twice."
+    "We cannot tell at the moment whether your order reached us. Send it again: the same order is "
+    "never placed twice."
 )
 
 
 def may_be_ordered(request: HttpRequest) -> None:
     """Note that an order is on its way to the database, whatever happens next."""
     request.META["shop.may_be_ordered"] = True
+
+
+def may_be_repeated(request: HttpRequest) -> None:
+    """Note that this form may be sent again as it is; its page does not come back by going back."""
+    request.META["shop.may_be_repeated"] = True
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -31,10 +36,17 @@ def server_error(request: HttpRequest) -> HttpResponse:
         "503.html" if away else "500.html",
         {
             "ordered": PERHAPS_ORDERED if perhaps else NOTHING_ORDERED,
-            "sent": request.method == "POST",
+            "path": request.path,
+            "fields": _fields(request),
         },
     )
     if not away:
         return HttpResponse(text, status=500)
     logger.error("%s %s: the database is away: %s", request.method, request.path, error)
     return HttpResponse(text, status=503, headers={"Retry-After": str(RETRY_AFTER)})
+
+
+def _fields(request: HttpRequest) -> list[tuple[str, str]]:
+    """Return what was sent, if it may be sent again: with the proof that it came from our page."""
+    repeats = request.META.get("shop.may_be_repeated", False)
+    return [(name, str(value)) for name, value in request.POST.items()] if repeats else []

@@ -1,0 +1,232 @@
+"""The shop as customers use it: by mouse, keyboard, finger; wide, narrow, enlarged; without scripts."""
+
+import re
+
+import psycopg2
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from drill.verdict import check
+from tests.browser.people import fill_checkout
+from tests.servers import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.timeout(180)]
+PLACE = re.compile("Place the order")
+ORDERS = "SELECT count(*) FROM orders_order"
+ADDRESS = {"name": "Ada", "street": "12 Way", "postcode": "1", "city": "Cork"}
+
+
+def add(page, nth=0):
+    page.get_by_role("button", name=re.compile("^Add to cart")).nth(nth).click()
+    expect(page.locator("#messages")).to_contain_text("cart")
+
+
+def sign_up(page, email):
+    page.goto("/account/sign-up/")
+    page.fill("[name=email]", email)
+    page.fill("[name=password]", "correct horse")
+    page.fill("[name=again]", "correct horse")
+    page.get_by_role("button", name="Make the account").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+def reach(page, locator, most=60):
+    """Press Tab until something has the focus."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if locator.evaluate("one => one === document.activeElement"):
+            return
+    raise AssertionError(f"{locator} cannot be reached by {most} tabs")
+
+
+def test_a_choice_of_products_can_be_shared_and_gone_back_from(visit):
+    page = visit()
+    page.select_option("#id_kind", "Tea")
+    page.wait_for_url("**/?kind=Tea")
+    expect(page.locator(".product")).to_have_count(6)
+    expect(page.get_by_role("status").filter(has_text="6 products")).to_be_visible()
+    page.fill("#id_q", "mint")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?q=mint&kind=Tea")
+    expect(page.locator(".product")).to_have_count(1)
+    page.go_back()
+    page.wait_for_url("**/?kind=Tea")
+    expect(page.locator(".product")).to_have_count(6)
+    expect(page.locator("#id_kind")).to_have_value("Tea")
+    friend = visit("/?kind=Tea&price=under-10", java_script_enabled=False)
+    assert friend.locator(".product").count() == 4
+    friend.select_option("#id_kind", "Coffee")
+    friend.get_by_role("button", name="Show").click()
+    assert friend.locator(".product").count() == 2
+    assert page.problems == []
+
+
+def test_a_removal_is_undone_by_one_key(visit):
+    page = visit()
+    add(page)
+    page.goto("/cart/")
+    page.get_by_role("button", name=re.compile("^Remove")).click()
+    expect(page.locator("#cart")).to_contain_text("Your cart is empty")
+    expect(page.locator("#cart-link .count")).to_contain_text("0")
+    back = page.get_by_role("button", name=re.compile("^Put it back"))
+    expect(back).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#cart .sum")).to_be_visible()
+    expect(page.locator("#cart-link .count")).to_contain_text("1")
+    assert page.problems == []
+
+
+def test_a_price_that_changes_meanwhile_is_named_before_anything_is_ordered(visit, stack):
+    page = visit()
+    before = stack.count(ORDERS)
+    fill_checkout(page)
+    sku, price = stack.sql("SELECT sku, price FROM orders_product ORDER BY position LIMIT 1")[0]
+    stack.sql("UPDATE orders_product SET price = price + 250 WHERE sku = %s", sku)
+    try:
+        page.get_by_role("button", name=PLACE).click()
+        expect(page.locator(".errors")).to_be_focused()
+        expect(page.locator(".errors")).to_contain_text("Nothing was ordered")
+        now, was = f"€{(price + 250) / 100:.2f}", f"€{price / 100:.2f}"
+        expect(page.locator("main")).to_contain_text(f"now {now}, was {was}")
+        assert page.input_value("[name=name]") == "Ada Lovelace"
+        page.get_by_role("button", name=re.compile(f"Place the order · {now}")).click()
+        page.wait_for_url(re.compile("/orders/"))
+        expect(page.locator("#verdict.good")).to_be_visible()
+        expect(page.locator(".receipt")).to_contain_text(now)
+    finally:
+        stack.sql("UPDATE orders_product SET price = %s WHERE sku = %s", price, sku)
+    stack.quiet()
+    assert stack.count(ORDERS) == before + 1
+
+
+def test_the_whole_purchase_by_keyboard(visit, stack):
+    page = visit()
+    keys = page.keyboard
+    reach(page, page.get_by_role("button", name=re.compile("^Add to cart")).first)
+    keys.press("Enter")
+    expect(page.locator(".toast")).to_be_visible()
+    page.goto("/cart/")
+    reach(page, page.get_by_role("link", name="Go to checkout"))
+    keys.press("Enter")
+    page.wait_for_url("**/checkout/")
+    reach(page, page.get_by_role("button", name=PLACE))
+    keys.press("Enter")
+    expect(page.locator(".errors")).to_be_focused()
+    reach(page, page.locator(".errors a").first)
+    keys.press("Enter")  # the summary leads to the field
+    expect(page.locator("[name=name]")).to_be_focused()
+    keys.type("Ada Lovelace")
+    for name, text in {"email": "ada@example.org", **ADDRESS}.items():
+        if name != "name":
+            reach(page, page.locator(f"[name={name}]"))
+            keys.type(text)
+    keys.press("Enter")
+    page.wait_for_url(re.compile("/orders/"))
+    expect(page.locator("#verdict.good")).to_be_visible()
+    placed = page.url.split("/orders/")[1][:36]
+    stack.quiet()
+    check(stack, [placed])
+
+
+def test_enter_three_times_and_back_and_again_is_one_order(visit, stack):
+    page = visit()
+    before = stack.count(ORDERS)
+    fill_checkout(page)
+    page.focus("[name=city]")
+    for _ in range(3):
+        page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("/orders/"))
+    page.go_back()
+    if page.get_by_role("button", name=PLACE).count():  # kept by the browser as it was
+        page.get_by_role("button", name=PLACE).click()
+        page.wait_for_url(re.compile("/orders/"))
+    stack.quiet()
+    assert stack.count(ORDERS) == before + 1
+
+
+def test_without_the_database_nothing_is_claimed_and_nothing_lost(visit, stack):
+    page = visit()
+    before = stack.count(ORDERS)
+    fill_checkout(page)
+    stack.manage("stopProcess", "postgres")
+    try:
+        page.get_by_role("button", name=PLACE).click()
+        expect(page.locator("main")).to_contain_text("Nothing was ordered and nothing was charged")
+    finally:
+        stack.manage("startProcess", "postgres")
+    wait_for(lambda: _answers(stack), "Postgres is back", 30)
+    page.get_by_role("button", name="Send it again").click()
+    page.wait_for_url(re.compile("/orders/"))
+    expect(page.locator("#verdict.good")).to_be_visible(timeout=40_000)
+    stack.quiet()
+    assert stack.count(ORDERS) == before + 1
+
+
+def _answers(stack):
+    try:
+        return stack.count("SELECT 1")
+    except psycopg2.OperationalError:
+        return False
+
+
+def test_an_account_without_scripts(visit, stack):
+    page = visit(java_script_enabled=False)
+    sign_up(page, "noscript@example.org")
+    page.goto("/")
+    page.get_by_role("button", name=re.compile("^Add to cart")).first.click()
+    page.goto("/checkout/")
+    assert page.input_value("[name=email]") == "noscript@example.org"
+    for name, text in ADDRESS.items():
+        page.fill(f"[name={name}]", text)
+    page.get_by_role("button", name=PLACE).click()
+    placed = page.url.split("/orders/")[1][:36]
+    stack.quiet()
+    page.goto("/account/")
+    expect(page.locator(".past")).to_contain_text("Confirmed")
+    page.locator(".past-number").click()
+    expect(page.locator("#verdict")).to_contain_text("confirmed")
+    page.goto("/account/")
+    page.get_by_role("button", name="Sign out").click()
+    assert page.goto(f"/orders/{placed}/").status == 404
+    page.goto("/account/")
+    page.fill("[name=email]", "noscript@example.org")
+    page.fill("[name=password]", "correct horse")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator(".past")).to_contain_text("Confirmed")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 640, 320])  # 640 is 1280 at 200 %
+def test_no_page_of_the_shop_has_a_barrier(visit, scheme, width):
+    page = visit(color_scheme=scheme, viewport={"width": width, "height": 800})
+    look(page, "/?kind=Tea", "/?q=elephant", "/account/sign-in/", "/account/sign-up/")
+    page.get_by_role("button", name="Make the account").click()
+    expect(page.locator(".errors")).to_be_focused()
+    look(page)
+    sign_up(page, f"{scheme}-{width}@example.org")
+    fill_checkout(page, "pm_card_visa_chargeDeclined")
+    look(page)
+    page.get_by_role("button", name=PLACE).click()
+    expect(page.locator("#verdict.bad")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Order ")
+    look(page, "/account/", "/account/address/", "/account/password/")
+    page.goto("/")
+    add(page)
+    page.goto("/cart/")
+    page.get_by_role("button", name=re.compile("^Remove")).click()
+    expect(page.get_by_role("button", name=re.compile("^Put it back"))).to_be_visible()
+    look(page)
+
+
+def look(page, *paths):
+    """Run axe over pages, or the one that is open; none may scroll sideways."""
+    for path in paths or [""]:
+        if path:
+            page.goto(path)
+        found = Axe().run(page)
+        assert found.violations_count == 0, f"{path or page.url}: {found.generate_report()}"
+        sideways = page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
+        assert sideways <= 0, path or page.url
