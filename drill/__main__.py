@@ -82,7 +82,8 @@ def _pairs(table: Sequence[Mode], options: argparse.Namespace, seed: int) -> lis
     pairs: list[list[Mode]] = []
     while len(pairs) < count:
         first, second = chance.sample(fit, 2)
-        if first.recipe != second.recipe:  # two of one recipe would undo each other's preparations
+        # two of one kind would undo each other's preparations
+        if first.family.split(",")[0] != second.family.split(",")[0]:
             pairs.append([first, second])
     return pairs
 

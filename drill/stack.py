@@ -270,15 +270,17 @@ class Stack:
         self, command: Sequence[str], *, check: bool = True, **environment: str
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command in the stack's own environment to its end."""
-        return subprocess.run(
-            command,
-            env=self.inside(**environment),
-            cwd=embedded.PROJECT,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=check,
-            timeout=300,
-        )
+        with self.log.open("ab") as log:
+            return subprocess.run(
+                command,
+                env=self.inside(**environment),
+                cwd=embedded.PROJECT,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                check=check,
+                timeout=600,
+            )
 
     def inside(self, **more: str) -> dict[str, str]:
         """Return the environment that the stack's own processes have."""

@@ -38,6 +38,14 @@ def partner(run: Running, *, often: float = 0.3, **fault: object) -> Iterator[No
         run.stack.sandbox("/faults", method="DELETE")
 
 
+def watch_windows(run: Running, seconds: float) -> None:
+    """See to it that no agent has more requests in flight than its window allows."""
+    for _ in range(int(seconds / 0.05)):
+        crowded = run.stack.sql(CROWDED)
+        assert not crowded, f"a herd: agent, window, in flight: {crowded}"
+        let_pass(0.05)
+
+
 @recipe
 def outage(run: Running) -> Iterator[None]:
     """Every partner is down; when they are back, nobody sends more than the windows allow."""
@@ -46,10 +54,7 @@ def outage(run: Running) -> Iterator[None]:
         yield
     finally:
         run.stack.sandbox("/faults", method="DELETE")
-    for _ in range(20):
-        crowded = run.stack.sql(CROWDED)
-        assert not crowded, f"a herd: agent, window, in flight: {crowded}"
-        let_pass(0.1)
+    watch_windows(run, 2)
 
 
 @recipe

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from drill.recipes import Running, recipe
+from drill.recipes.partners import watch_windows
 from drill.shopper import Shopper
 from drill.stack import SUPERVISORS, WORKERS, Stack, end
 from drill.waiting import let_pass, wait_for
@@ -130,6 +131,19 @@ def two_leaders(run: Running) -> Iterator[None]:
 
 
 @recipe
+def many_schedulers(run: Running, *, more: int = 3, watched: float = 4) -> Iterator[None]:
+    """Several schedulers claim at the same time; together they keep to the windows."""
+    with ExitStack() as later:
+        for _ in range(more):
+            later.callback(end, run.stack.beside("work-scheduler"))
+        there = "SELECT count(*) FROM orchestration_worker WHERE queue = 'scheduler'"
+        wait_for(lambda: run.stack.count(there) > more, "the schedulers are there", 25)
+        yield
+        watch_windows(run, watched)
+        run.quiet()
+
+
+@recipe
 def sigterm(run: Running, *, times: int = 1) -> Iterator[None]:
     """Every process is asked to stop, once or more, and started again: a deploy."""
     for name in (*WORKERS, *SUPERVISORS, "web"):
@@ -147,10 +161,14 @@ def sigterm(run: Running, *, times: int = 1) -> Iterator[None]:
 @recipe
 def poison(run: Running, *, process: str, agent: str) -> Iterator[None]:
     """One order kills the agent's worker at each attempt; only that one ends in error."""
-    threshold = "SELECT failure_threshold FROM orchestration_policy WHERE agent = %s"
-    ((before,),) = run.stack.sql(threshold, agent)
-    change = "UPDATE orchestration_policy SET failure_threshold = %s WHERE agent = %s"
-    run.stack.sql(change, 4, agent)
+    # the thresholds that the product comes with: waits that grow, so that others get out of its way
+    change = (
+        "UPDATE orchestration_policy SET failure_threshold = %s, backoff = %s, backoff_cap = %s"
+        " WHERE agent = %s"
+    )
+    columns = "failure_threshold, backoff, backoff_cap"
+    (before,) = run.stack.sql(f"SELECT {columns} FROM orchestration_policy WHERE agent = %s", agent)
+    run.stack.sql(change, 5, 1, 60, agent)
     run.stack.manage("stopProcess", process)
     stop = threading.Event()
     try:
@@ -169,7 +187,7 @@ def poison(run: Running, *, process: str, agent: str) -> Iterator[None]:
         assert not others, f"{others} other orders ended in error with it"
     finally:
         stop.set()
-        run.stack.sql(change, before, agent)
+        run.stack.sql(change, *before, agent)
         run.stack.manage("startProcess", process)
 
 

@@ -1,0 +1,95 @@
+"""Each function takes away one guard, in every layer of our code in which it stands."""
+
+import json
+import os
+import time
+from importlib import import_module
+from uuid import uuid4
+
+from django.apps import AppConfig
+
+
+def fence():
+    """A reply counts whichever attempt it answers, and however often."""
+    record = import_module("orchestration.transitions.record")
+    decide = replace(record, "refuse_reply", lambda step, attempt: None)
+    assert decide
+    guard = (
+        "WHERE s.id = r.id AND s.attempt = r.attempt\n"
+        "  AND s.process_state = 'processing' AND s.locked_by IS NOT NULL"
+    )
+    assert guard in record.ENDED
+    record.ENDED = record.ENDED.replace(guard, "WHERE s.id = r.id").replace(
+        "s.id, s.attempt, s.generation, s.locked_by,",
+        "s.id, s.attempt, s.generation, coalesce(s.locked_by, 'nobody'),",
+    )
+
+
+def key():
+    """Each dispatch has a key of its own, instead of one for all of a step's."""
+    claim = import_module("orchestration.transitions.claim")
+    step_key = replace(claim, "step_key", lambda *parts: f"{step_key(*parts)}:{uuid4().hex}")
+
+
+def claim():
+    """Schedulers claim without locks. A pause between looking and taking makes them meet."""
+    from django.db.models import QuerySet
+
+    from orchestration.models import Gate, Step
+
+    def without(rows, **options):
+        return rows.all() if rows.model in (Gate, Step) else lock(rows, **options)
+
+    lock = replace(QuerySet, "select_for_update", without)
+    module = import_module("orchestration.transitions.claim")
+
+    def slowly(*given, **named):
+        time.sleep(0.1)
+        return process(*given, **named)
+
+    process = replace(module, "_process", slowly)
+
+
+def outbox():
+    """An accepted order is only a message on Redis until the submission process has it."""
+    from orchestration import api, queues, submission
+    from orchestration.models import Submission
+
+    place = "sabotaged:submissions"
+
+    def submit(workflow, *, reference, data, reply_to="", priority=0):
+        posted = {
+            "workflow": workflow,
+            "reference": reference,
+            "data": data,
+            "reply_to": reply_to,
+            "priority": priority,
+        }
+        queues.connection().rpush(place, json.dumps(posted))
+        queues.try_to_ring(queues.SUBMISSION)
+
+    def take(limit):
+        taken = take_rows(limit)
+        found = queues.connection().lpop(place, limit) or []
+        Submission.objects.bulk_create(Submission(**json.loads(one)) for one in found)
+        return taken + take_rows(limit)
+
+    replace(api, "submit", submit)
+    take_rows = replace(submission, "take", take)
+
+
+def replace(owner, name, new):
+    """Put `new` in the place of something that is there; return that."""
+    old = getattr(owner, name)
+    setattr(owner, name, new)
+    return old
+
+
+GUARDS = {one.__name__: one for one in (fence, key, claim, outbox)}
+
+
+class Saboteur(AppConfig):
+    name = "tests.stack.sabotage"
+
+    def ready(self):
+        GUARDS[os.environ["SABOTAGE"]]()

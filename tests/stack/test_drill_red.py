@@ -1,0 +1,80 @@
+"""With a guard taken away, the drill turns red; what nobody can break, nothing protects."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from drill.run import drill, prepare
+from drill.stack import Stack
+from drill.table import Mode
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
+FEW = 40
+
+
+@contextmanager
+def sabotaged(guard):
+    stack = Stack(
+        f"no-{guard}", DJANGO_SETTINGS_MODULE="tests.stack.sabotage.settings", SABOTAGE=guard
+    ).start()
+    try:
+        prepare(stack)
+        yield stack
+    finally:
+        stack.stop()
+
+
+def mode(recipe, *, first=False, seconds=2.0, **given):
+    return Mode(
+        id=recipe, family="Red", what="", how="", recipe=recipe, given=given, first=first,
+        seconds=seconds, orders=FEW,
+    )  # fmt: skip
+
+
+def test_without_the_idempotency_key_orders_are_done_twice():
+    with sabotaged("key") as stack:
+        result = drill(stack, [mode("partner", first=True, fault="reset_after_effect", often=0.6)])
+    assert result.verdict.double > 0
+    assert not result.verdict.good
+
+
+def test_without_the_attempt_fence_late_replies_are_recorded():
+    with sabotaged("fence") as stack:
+        # the database's own fence stands in the way as well
+        stack.sql("ALTER TABLE orchestration_attempt DROP CONSTRAINT attempt_once")
+        result = drill(stack, [mode("replies_late")])
+    assert not result.verdict.good
+    assert "they are refused" in str(result.verdict.troubles)
+
+
+def test_without_locks_on_the_claim_the_windows_are_overrun():
+    with sabotaged("claim") as stack:
+        result = drill(stack, [mode("many_schedulers", first=True)])
+    assert not result.verdict.good
+    assert "a herd" in str(result.verdict.troubles)
+
+
+def test_without_the_outbox_accepted_orders_are_lost():
+    nobody_takes = mode(
+        "crash", first=True, seconds=0, process="work-submission",
+        point="submission.before_transaction",
+    )  # fmt: skip
+    with sabotaged("outbox") as stack:
+        result = drill(stack, [nobody_takes, mode("redis_wiped")])
+    assert result.verdict.lost > 0
+    assert not result.verdict.good
+
+
+def test_with_every_guard_in_place_the_same_drills_are_green():
+    stack = Stack("all-guards").start()
+    try:
+        prepare(stack)
+        for one in (
+            mode("partner", first=True, fault="reset_after_effect", often=0.6),
+            mode("replies_late"),
+            mode("many_schedulers", first=True),
+        ):
+            result = drill(stack, [one])
+            assert result.verdict.good, result.verdict.troubles[:5]
+    finally:
+        stack.stop()
