@@ -1,6 +1,7 @@
-"""The side of the sandbox that partners do not have: ledger, stock, mailbox, faults, page."""
+"""The side of the sandbox that partners do not have: ledger, stock, mailbox, faults, pages."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from itertools import islice
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
@@ -8,27 +9,29 @@ from sandbox.intake import methods_of, parse_json
 from sandbox.journal import encode
 from sandbox.ledger import Ledger
 from sandbox.listing import list_entries
-from sandbox.page import page
 from sandbox.refusals import Refusal, bad_field
 from sandbox.script import Script
+from sandbox.site.frame import check_origin
+from sandbox.site.handlers import Handler, Site
+from sandbox.site.mailbox import select
 from sandbox.totals import totals
 from sandbox.wire import JSON_HEADERS, reply
 
 USUAL = 1_000  # messages in the mailbox's answer
 CHUNK = 500  # orders of the summary in one write
 
-Handler = Callable[[BaseRequest, dict[str, str]], Awaitable[StreamResponse]]
-
 
 class Control:
     """Handlers by method and path."""
 
-    def __init__(self, ledger: Ledger, script: Script, reset: Callable[[], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, script: Script, site: Site, reset: Callable[[], None]
+    ) -> None:
         self._ledger = ledger
         self._script = script
         self._reset = reset
         self._handlers: dict[tuple[str, str], Handler] = {
-            ("GET", "/"): self._page,
+            **site.handlers,
             ("GET", "/healthz"): self._health,
             ("GET", "/ledger"): self._entries,
             ("DELETE", "/ledger"): self._forget,
@@ -48,6 +51,8 @@ class Control:
         """Answer a request that is not for a partner; raises Refusal, also for unknown paths."""
         handler = self._handlers.get((request.method, path))
         if handler is not None:
+            if request.method != "GET":
+                check_origin(request)
             return await handler(request, query)
         known = {method for method, known_path in self._handlers if known_path == path}
         known |= set(methods_of(path))
@@ -60,9 +65,6 @@ class Control:
         raise Refusal(
             404, "unknown_path", f"There is nothing at {path}. GET / lists what there is."
         )
-
-    async def _page(self, _: BaseRequest, __: dict[str, str]) -> Response:
-        return Response(text=page(self._ledger, self._script), content_type="text/html")
 
     async def _health(self, _: BaseRequest, __: dict[str, str]) -> Response:
         return reply({"status": "ok", "entries": len(self._ledger.entries)})
@@ -100,11 +102,9 @@ class Control:
         return reply(self._ledger.inventory.levels())
 
     async def _messages(self, _: BaseRequest, query: dict[str, str]) -> Response:
-        entries = self._ledger.entries
-        if "order" in query:
-            entries = self._ledger.by_order.get(query["order"], [])
-        sent = [entry for entry in entries if entry.partner == "mail" and entry.effect == "send"]
-        return reply({"messages": [self._ledger.mail.message(entry) for entry in sent[-USUAL:]]})
+        mail = self._ledger.mail
+        newest = [mail.message(entry) for entry in islice(select(self._ledger, query), USUAL)]
+        return reply({"messages": newest[::-1]})
 
     async def _faults(self, _: BaseRequest, __: dict[str, str]) -> Response:
         return reply(self._script.show())

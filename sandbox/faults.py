@@ -44,7 +44,8 @@ def _always(_: str) -> bool:
 class Fault:
     """One fault of the script, with how often it matched in vain (`passed`) and `fired`.
 
-    `times` None is for ever; `key` and `order` are globs; `params` are the kind's own.
+    `times` None is for ever; `key` and `order` are globs; `params` are the kind's own; `since` is
+    the Unix time in seconds since which it is in force.
     """
 
     ref: int
@@ -57,6 +58,7 @@ class Fault:
     probability: float = 1.0
     skip: int = 0
     params: dict[str, Any] = field(default_factory=dict)
+    since: float = 0.0
     fired: int = 0
     passed: int = 0
     key_matches: Callable[[str], object] = _always
@@ -64,7 +66,7 @@ class Fault:
 
     def matches(self, partner: str, action: str, key: str, order: str | None) -> bool:
         """Whether the fault applies to a request; "*" as action leaves out reads, unless down."""
-        if self.partner not in ("*", partner) or self.fired == self.times:
+        if self.partner not in ("*", partner) or self.used_up:
             return False
         if self.action != action and (
             self.action != "*" or (action == "read" and self.kind != "down")
@@ -73,6 +75,17 @@ class Fault:
         if self.order is not None and (order is None or not self.order_matches(order)):
             return False
         return bool(self.key_matches(key))
+
+    @property
+    def used_up(self) -> bool:
+        """Whether it has fired as often as it should."""
+        return self.fired == self.times
+
+    def befalls_all_of(self, partner: str) -> bool:
+        """Whether it is the partner's alone, and befalls each of its requests, once it is due."""
+        return (self.partner, self.action, self.key, self.order) == (partner, "*", None, None) and (
+            self.probability == 1 and self.skip == 0
+        )
 
     def script(self) -> dict[str, Any]:
         """Return the fault as it was written, without counts."""

@@ -1,6 +1,7 @@
 """The fault script in force, with its counts and the partners' base latencies."""
 
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -30,12 +31,14 @@ class Script:
     def restore(self, row: list[Any]) -> None:
         """Apply one journal row of a former run."""
         if row[0] == SCRIPT:
-            _, refs, faults, self.latency = row
+            _, refs, faults, self.latency, *since = row  # of former days: without `since`
             kept = {fault.ref: fault for fault in self.faults}
             parsed = [
                 kept.get(ref) or parse_fault(fault, "fault", ref)
                 for ref, fault in zip(refs, faults, strict=True)
             ]
+            for index, fault in enumerate(parsed):
+                fault.since = since[0][index] if since else time.time()
             self._install(parsed)
             return
         for fault in self.faults:
@@ -67,6 +70,31 @@ class Script:
         self._change([*self.faults, fault], self.latency)
         return fault
 
+    def put(self, partner: str, value: object) -> None:
+        """Have one fault befall all of a partner, in place of such a one; raises a 400 Refusal.
+
+        The same fault again changes nothing, unless the first has been used up or counted down.
+        """
+        fault = parse_fault(value, "fault", self._next)
+        others, former = self._split(partner)
+        if [one.script() for one in former] == [fault.script()] and (
+            fault.times is None or not former[0].fired
+        ):
+            return
+        self._change([*others, fault], self.latency)
+
+    def heal(self, partner: str) -> None:
+        """Take away all faults that are the partner's alone."""
+        kept = [fault for fault in self.faults if fault.partner != partner]
+        if len(kept) < len(self.faults):
+            self._change(kept, self.latency)
+
+    def remove(self, ref: int) -> None:
+        """Take one fault away, if it is still there."""
+        kept = [fault for fault in self.faults if fault.ref != ref]
+        if len(kept) < len(self.faults):
+            self._change(kept, self.latency)
+
     def clear(self) -> None:
         """Take all faults away; base latencies stay."""
         self._change([], self.latency)
@@ -91,6 +119,11 @@ class Script:
             seconds += fault.params["seconds"]
         return seconds, None
 
+    def _split(self, partner: str) -> tuple[list[Fault], list[Fault]]:
+        """Return the faults that stay when one is to befall all of a partner, and those it replaces."""
+        former = [fault for fault in self.faults if fault.befalls_all_of(partner)]
+        return [fault for fault in self.faults if fault not in former], former
+
     def _fires(self, fault: Fault) -> bool:
         if fault.passed < fault.skip:
             self._append((PASSED, fault.ref))
@@ -109,7 +142,10 @@ class Script:
 
     def _change(self, faults: list[Fault], latency: dict[str, float]) -> None:
         refs = [fault.ref for fault in faults]
-        self._append((SCRIPT, refs, [fault.script() for fault in faults], latency))
+        for fault in faults:
+            fault.since = fault.since or round(time.time(), 3)
+        since = [fault.since for fault in faults]
+        self._append((SCRIPT, refs, [fault.script() for fault in faults], latency, since))
         self.latency = latency
         self._install(faults)
 

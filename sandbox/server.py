@@ -13,10 +13,12 @@ from sandbox.faults import Fault
 from sandbox.intake import Route, authorize, find_route, read_call, split_target
 from sandbox.journal import Journal
 from sandbox.ledger import AGAIN, ENTRY, Ledger
-from sandbox.partner import Call, Entry, Json
+from sandbox.partner import PARTNERS, Call, Entry, Json
 from sandbox.payment import missing
 from sandbox.refusals import PAYMENT, Refusal, bad_field, key_in_use
 from sandbox.script import Script
+from sandbox.site.handlers import Site
+from sandbox.traffic import Traffic
 from sandbox.wire import after_effect, before_effect, cut, refuse, reply, scripted_refusal
 
 log = logging.getLogger("sandbox")
@@ -31,6 +33,7 @@ class Sandbox:
         self.ledger = Ledger(journal.append)
         self.script = Script(journal.append)
         self.cards = SpoiledCards(journal.append)
+        self.traffic = {partner: Traffic() for partner in PARTNERS}
         self.late: set[asyncio.Task[None]] = set()
         self._journal = journal
         self._in_progress: set[str] = set()
@@ -39,7 +42,12 @@ class Sandbox:
                 self._owner(row[0]).restore(row)
             except (TypeError, ValueError, LookupError, Refusal) as error:
                 raise journal.unreadable(number) from error
-        self._control = Control(self.ledger, self.script, self.reset)
+        self._control = Control(
+            self.ledger,
+            self.script,
+            Site(self.ledger, self.script, self.traffic),
+            self.reset,
+        )
 
     def _owner(self, tag: str) -> Ledger | SpoiledCards | Script:
         if tag in (ENTRY, AGAIN):
@@ -97,6 +105,7 @@ class Sandbox:
         call = await read_call(request, route, self.ledger)
         seconds, fault = self.script.pick(call.partner, call.action, call.key, call.order)
         fault = fault or self.cards.pick(call)
+        self.traffic[call.partner].count(requests=1, hit=fault is not None or seconds > 0)
         if fault is None or fault.kind != "down":
             self.ledger.requested(call.key)
         if fault is not None:
@@ -125,6 +134,8 @@ class Sandbox:
             if seconds:
                 await asyncio.sleep(seconds)
             status, body, replayed = self.ledger.perform(call, forced)
+            if not replayed and status < 400:
+                self.traffic[call.partner].count(effects=1)
         except Refusal as refusal:
             return refuse(refusal, call.partner)
         finally:

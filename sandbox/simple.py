@@ -12,14 +12,18 @@ class Mail(Partner):
     name = "mail"
 
     def __init__(self) -> None:
+        self.sent: dict[str, Entry] = {}  # by id, oldest first
         self.recalled: set[str] = set()
 
     def decide(self, call: Call, new_id: NewId) -> Effect:
-        """Accept a message {order?, to, subject, text}."""
+        """Accept a message {order?, to, subject, text, html?}."""
         optional_text(call.params, "order")
         message: dict[str, Any] = {"to": text(call.params, "to")}
         message["subject"] = text(call.params, "subject")
         message["text"] = text(call.params, "text")
+        html = optional_text(call.params, "html")
+        if html:
+            message["html"] = html
         return Effect(202, ref=new_id("msg"), detail=message)
 
     def undo(self, done: Entry, new_id: NewId) -> Effect:
@@ -29,7 +33,9 @@ class Mail(Partner):
         return NOTHING if ref in self.recalled else Effect(ref=ref, kind="recall")
 
     def apply(self, entry: Entry) -> str | None:
-        """Note a recall."""
+        """Keep what is sent, and note a recall."""
+        if entry.effect == "send":
+            self.sent[entry.ref or ""] = entry
         if entry.effect != "recall":
             return None
         self.recalled.add(entry.ref or "")

@@ -1,11 +1,17 @@
-"""What the sandbox's tests share: a sandbox served in the test's own event loop, and a client."""
+"""What the sandbox's tests share: a sandbox served in the test's own event loop, and a client.
+
+And a sandbox as a process of its own, for tests that kill it or drive a browser.
+"""
 
 import asyncio
+import http.client
 import inspect
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +24,7 @@ from multidict import CIMultiDictProxy
 from sandbox.journal import Journal
 from sandbox.server import Sandbox
 
+ROOT = Path(__file__).resolve().parents[2]
 AUTHORIZED = {"Authorization": "Bearer sk_test_tests"}
 CHARGE = {
     "amount": "1999",
@@ -131,3 +138,30 @@ def served(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__name__, run.__doc__ = test.__name__, test.__doc__
     return run
+
+
+@contextmanager
+def process(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    command = [sys.executable, "-m", "sandbox", "--port", "0", "--data", str(folder), *options]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as started:
+        try:
+            assert started.stdout is not None
+            line = started.stdout.readline()
+            yield started, int(line.rpartition(":")[2].strip("/\n") or 0)
+        finally:
+            started.kill()
+
+
+def send(port: int, method: str, path: str, key: str = "", body: Any = None) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    headers = dict(AUTHORIZED)
+    if key:
+        headers["Idempotency-Key"] = key
+    try:
+        connection.request(method, path, json.dumps(body or {}), headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()

@@ -5,10 +5,6 @@ import http.client
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +12,7 @@ import pytest
 
 from sandbox.journal import Journal, JournalError
 from sandbox.server import Sandbox
-from tests.unit.test_sandbox_kit import CHARGE, MAIL, Client, running, served
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.unit.test_sandbox_kit import CHARGE, MAIL, Client, process, running, send, served
 
 
 def restarted(folder: Path, first: Any, then: Any) -> None:
@@ -68,6 +62,32 @@ def test_restart_keeps_all_state(tmp_path: Path) -> None:
         assert (await client.call("POST", "/faults", {"fault": "down"})).body["id"] == 2
 
     restarted(tmp_path, first, then)
+
+
+def test_restart_keeps_how_long_a_fault_has_been_in_force(tmp_path: Path) -> None:
+    began: list[float] = []
+
+    async def first(client: Client) -> None:
+        await client.faults({"fault": "down"})
+        began.append(client.sandbox.script.faults[0].since)
+        await client.call("POST", "/faults", {"fault": "slow"})
+
+    async def then(client: Client) -> None:
+        kept, later = client.sandbox.script.faults
+        assert kept.since == began[0] <= later.since
+
+    restarted(tmp_path, first, then)
+
+
+def test_a_script_of_former_days_is_read(tmp_path: Path) -> None:
+    row = ["s", [7], [{"fault": "down"}], {"mail": 0.5}]
+    (tmp_path / "journal.jsonl").write_text(f'["sandbox",1]\n{json.dumps(row)}\n')
+
+    async def then(client: Client) -> None:
+        assert [fault.ref for fault in client.sandbox.script.faults] == [7]
+        assert client.sandbox.script.faults[0].since > 0
+
+    asyncio.run(_once(tmp_path, then))
 
 
 @pytest.mark.parametrize("torn", [b'["e",2,17', b'["e"]', b"\xff"])
@@ -131,31 +151,6 @@ async def test_full_disk_is_reported_and_harmless(
 
 
 # --- the process
-
-
-@contextmanager
-def process(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    command = [sys.executable, "-m", "sandbox", "--port", "0", "--data", str(folder), *options]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as started:
-        try:
-            assert started.stdout is not None
-            line = started.stdout.readline()
-            yield started, int(line.rpartition(":")[2].strip("/\n") or 0)
-        finally:
-            started.kill()
-
-
-def send(port: int, method: str, path: str, key: str = "", body: Any = None) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    headers = {"Idempotency-Key": key} if key else {}
-    try:
-        connection.request(method, path, json.dumps(body or {}), headers)
-        response = connection.getresponse()
-        return response.status, json.loads(response.read())
-    finally:
-        connection.close()
 
 
 def test_kill_9_loses_nothing(tmp_path: Path) -> None:
