@@ -91,6 +91,7 @@ class OrderStatus(models.TextChoices):
     RECEIVED = "received", "Received"
     CONFIRMED = "confirmed", "Confirmed"
     FAILED = "failed", "Needs attention"
+    UNDOING = "undoing", "Being cancelled"
     UNDONE = "undone", "Cancelled"
 
 

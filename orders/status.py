@@ -15,6 +15,7 @@ MEANING = {  # of the engine's words; other ones only count as heard
     "resumed": OrderStatus.RECEIVED,
     "completed": OrderStatus.CONFIRMED,
     "failed": OrderStatus.FAILED,
+    "undoing": OrderStatus.UNDOING,
     "undone": OrderStatus.UNDONE,
 }
 # Rows are locked in the order of their ids first, so that two receivers never wait for each other

@@ -19,6 +19,7 @@ BADGES = {
     OrderStatus.RECEIVED: "processing",
     OrderStatus.CONFIRMED: "processed",
     OrderStatus.FAILED: "error",
+    OrderStatus.UNDOING: "undoing",
     OrderStatus.UNDONE: "undone",
 }
 
