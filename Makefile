@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) tests bench drill
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check bench drill format browser clean
+.PHONY: run test check bench drill simulate format browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack
@@ -33,6 +33,9 @@ bench: $(VENV)/.run  ## this engine beside its peers, in one run
 
 drill: $(VENV)/.run browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
 	$(BIN)/python -m drill $(ARGS)
+
+simulate: $(VENV)/.dev  ## any number of simulated runs: make simulate ARGS='--seeds 100000 --start 2000'
+	$(BIN)/python -m tests.simulation $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format $(SOURCES) manage.py

@@ -1,0 +1,1 @@
+"""The pure core under simulated services, messages, clocks, crashes and operators, by seeds."""

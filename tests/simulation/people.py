@@ -1,0 +1,83 @@
+"""Operators: they undo, hold, release, resubmit, and mend by hand what nothing else can."""
+
+from dataclasses import replace
+
+from orchestration.recovery import KEY_FORGOTTEN
+from orchestration.states import Direction, Outcome, StepState
+
+from .store import Row
+from .world import World
+
+
+class Operators:
+    """People, who do what the dashboard lets them, at any moment."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.store = world, world.store
+
+    def undo(self, *, forced: bool) -> None:
+        """Ask for some task to be undone."""
+        if self.store.tasks:
+            task = self.world.rng.choice(list(self.store.tasks.values()))
+            refusal = self.store.undo(task, forced=forced)
+            self.world.log("operator: undo {}: {}", task.id, refusal or "begun")
+
+    def hold(self) -> None:
+        """Hold one of the four levels for a while."""
+        rng, world = self.world.rng, self.world
+        step = rng.choice(world.workflow.steps)
+        task = rng.choice(list(self.store.tasks) or [""])
+        hold = rng.choice([("task", task), ("name", step.name), ("agent", step.agent), ("all", "")])
+        world.holds.append(hold)
+        world.log("operator: hold {}", hold)
+        world.after(world.chance(2.0, 20.0), self.release, hold)
+
+    def release(self, hold: tuple[str, str]) -> None:
+        """Let go what was held."""
+        if hold in self.world.holds:
+            self.world.holds.remove(hold)
+            self.world.log("operator: release {}", hold)
+
+    def mend(self, *, by_hand: bool) -> None:
+        """Resubmit a step in error, or do its work by hand."""
+        found = [row for row in self.store.rows.values() if row.view.state == StepState.ERROR]
+        if found:
+            self._mend(self.world.rng.choice(found), by_hand=by_hand)
+
+    def mend_all(self) -> None:
+        """See to every step in error."""
+        for row in list(self.store.rows.values()):
+            if row.view.state == StepState.ERROR:
+                self._mend(row, by_hand=self.world.rng.random() < 0.3)
+
+    def _mend(self, row: Row, *, by_hand: bool) -> None:
+        world, store = self.world, self.store
+        if world.under_way[row.key]:
+            return  # a person waits until nothing is on its way any more before finding out
+        view, task = row.view, store.tasks[row.view.task]
+        service = world.services[view.agent]
+        known = service.ask(row.key, close=False)
+        row.failure_count = row.rounds = 0
+        if known[0] == Outcome.DONE and (by_hand or row.code == KEY_FORGOTTEN):
+            world.log("operator: {} was done", row.key)
+            store.write(
+                row, replace(view, state=StepState.SKIPPED, result=known[1], in_doubt=False)
+            )
+        elif by_hand and view.attempt and row.code != KEY_FORGOTTEN:
+            outcome, result, code = service.call(
+                world.now, row.key, view.direction, task.id, view.name, view.request
+            )
+            world.log("operator: {} by hand: {} {}", row.key, outcome, code)
+            if outcome != Outcome.DONE:
+                return
+            done = replace(view, state=StepState.SKIPPED, result=result, in_doubt=False)
+            store.write(row, done)
+        elif row.code == KEY_FORGOTTEN and task.undoing and view.direction == Direction.DO:
+            world.log("operator: {} was not done", row.key)
+            store.write(row, replace(view, in_doubt=False))
+            store.cancel(row)
+        else:
+            new_key = view.outcome == Outcome.REJECTED or row.code == KEY_FORGOTTEN
+            world.log("operator: resubmit {}{}", row.key, " under a new key" * new_key)
+            store.pend(row, new_key=new_key)
+        store.finish(task)

@@ -1,0 +1,168 @@
+"""One run: a seed, some tasks, twenty and more faults, healing, quiet; invariants all along."""
+
+from orchestration.states import Direction, GateState, StepState, TaskState
+
+from .actors import Schedulers, Supervisor
+from .people import Operators
+from .services import Broken, require
+from .shapes import FAULTS
+from .store import DONE, MOVING, SimTask
+from .world import World
+
+TROUBLE = 45.0  # seconds in which the faults strike
+MOST_EVENTS = 20_000
+LEAST_FAULTS = 26  # drawn; most of them strike
+
+
+class Run:
+    """A seeded run; `go` raises `Broken` where an invariant does not hold."""
+
+    def __init__(
+        self, seed: int, *, broken: frozenset[str] = frozenset(), trace: bool = False
+    ) -> None:
+        self.world = world = World(seed, broken=broken, trace=trace)
+        self.schedulers = Schedulers(world)
+        self.supervisor = Supervisor(world, self.schedulers)
+        self.operators = Operators(world)
+        rng = world.rng
+        for number in range(rng.randint(2, 5)):
+            world.after(world.chance(0.0, 30.0), self._submit, f"t{number}")
+        self.faults = [rng.choice(FAULTS) for _ in range(LEAST_FAULTS + rng.randrange(8))]
+        for fault in self.faults:
+            world.after(world.chance(0.0, TROUBLE), self._strike, fault)
+        world.after(0.5, self.supervisor.sweep)
+        world.after(TROUBLE + 5.0, self._heal)
+        self.mended = rng.random() < 0.8  # in the others nobody sees to what is in error
+
+    def go(self) -> World:
+        """Run until nothing moves any more."""
+        world = self.world
+        try:
+            while not self._quiet():
+                world.step()
+                self.check()
+                require(world.events < MOST_EVENTS, "it never comes to rest")
+            for task in world.store.tasks.values():
+                self._judge(task)
+        except Broken as error:
+            raise Broken(f"{error} (at {world.now:.2f} s, event {world.events})") from None
+        return world
+
+    def _quiet(self) -> bool:
+        world = self.world
+        if not world.healed or world.store.live() or self.schedulers.inbox:
+            return False
+        return not any(world.under_way.values()) and not (self.mended and self._in_error())
+
+    def _in_error(self) -> bool:
+        return any(task.state == TaskState.ERROR for task in self.world.store.tasks.values())
+
+    def _submit(self, task: str) -> None:
+        self.world.log("submit {}", task)
+        self.world.store.submit(task, self.world.workflow)
+        self.schedulers.ring()
+
+    def _strike(self, fault: str) -> None:
+        world = self.world
+        now, people = world.now, self.operators
+        acts = {
+            "redis_flushed": lambda: setattr(world, "flushed_at", now),
+            "nobody_schedules": lambda: setattr(self.schedulers, "stopped_until", now + 12.0),
+            "nobody_supervises": lambda: setattr(self.supervisor, "stopped_until", now + 12.0),
+            "outage": lambda: self._outage(world.chance(3.0, 8.0)),
+            "long_outage": lambda: self._outage(world.chance(15.0, 40.0)),
+            "undo": lambda: people.undo(forced=False),
+            "force_undo": lambda: people.undo(forced=True),
+            "resubmit": lambda: people.mend(by_hand=False),
+            "by_hand": lambda: people.mend(by_hand=True),
+            "hold": people.hold,
+        }
+        if fault in acts:
+            world.log("FAULT {}", fault)
+            world.applied[fault] += 1
+            acts[fault]()
+            if fault == "redis_flushed":
+                self.schedulers.inbox.clear()
+        else:
+            world.armed[fault] += 1
+
+    def _outage(self, seconds: float) -> None:
+        agent = self.world.rng.choice(list(self.world.agents))
+        self.world.down[agent] = self.world.now + seconds
+
+    def _heal(self) -> None:
+        world = self.world
+        world.log("everything heals")
+        world.healed = True
+        world.armed.clear()
+        world.holds.clear()
+        world.down = dict.fromkeys(world.agents, 0.0)
+        for service in world.services.values():
+            service.refuse_next = 0
+        self.schedulers.stopped_until = self.supervisor.stopped_until = 0.0
+        if self.mended:
+            self._mend()
+
+    def _mend(self) -> None:
+        self.operators.mend_all()
+        self.schedulers.ring()
+        self.world.after(5.0, self._mend)
+
+    def check(self) -> None:
+        """Check what holds after every event."""
+        world = self.world
+        for agent, gate in world.store.gates.items():
+            if gate.state == GateState.PROBING:
+                require(world.store.in_flight(agent) <= 1, f"{agent}: two probes at once")
+        for task in world.store.touched:
+            self._check_task(world.store.tasks[task])
+        world.store.touched.clear()
+
+    def _check_task(self, task: SimTask) -> None:
+        for row in task.rows.values():
+            view, at_work = row.view, row.view.state == StepState.PROCESSING
+            thresholds = self.world.agents[view.agent].thresholds
+            backward = task.undoing or view.direction == Direction.UNDO
+            most = thresholds.undo_threshold if backward else thresholds.failure_threshold
+            named = f"step {view.id} {view.name}"
+            require((row.complete_by is not None) == at_work, f"{named}: a stray deadline")
+            require(view.state != StepState.ERROR or bool(row.code), f"{named}: a nameless error")
+            require(
+                view.state != StepState.PROCESSED or view.result is not None, f"{named}: no result"
+            )
+            require(
+                row.failure_count < most or view.state not in MOVING,
+                f"{named}: {row.failure_count} failures, and goes on",
+            )
+        does = self.world.store.does(task)
+        for row in does.values():
+            if row.view.state in {StepState.PROCESSED, StepState.PROCESSING}:
+                for name in row.view.after:
+                    require(does[name].view.state in DONE, f"{row.view.name} goes before {name}")
+
+    def _judge(self, task: SimTask) -> None:
+        """Check how a task has ended."""
+        world, ends = self.world, (TaskState.PROCESSED, TaskState.UNDONE, TaskState.ERROR)
+        require(task.state in ends, f"{task.id} is left {task.state}")
+        does = world.store.does(task)
+        for name, row in does.items():
+            standing = world.services[row.view.agent].standing[task.id, name]
+            if task.state == TaskState.PROCESSED:
+                require(row.view.state in DONE, f"{task.id}: {name} is {row.view.state}")
+                require(
+                    standing == 1, f"{task.id} is processed, and {name} was done {standing} times"
+                )
+            elif task.state == TaskState.UNDONE and world.revertible(row.view.agent):
+                require(standing == 0, f"{task.id} is undone, and {name} stands")
+        if task.state == TaskState.ERROR:
+            errors = [row for row in task.rows.values() if row.view.state == StepState.ERROR]
+            require(bool(errors), f"{task.id} is in error, and nothing of it is")
+
+
+def run(seed: int, *, broken: frozenset[str] = frozenset()) -> str | None:
+    """Run a seed; return what went wrong, or None."""
+    try:
+        Run(seed, broken=broken).go()
+    except Broken as error:
+        return str(error)
+    return None

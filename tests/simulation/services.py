@@ -1,0 +1,111 @@
+"""A remote service as far as it matters: effects once per key, undone by key or by result."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestration.states import Direction, Outcome
+
+
+class Broken(AssertionError):
+    """An invariant does not hold; the text says which, and where."""
+
+
+def require(holds: bool, what: str) -> None:
+    """Raise `Broken` unless `holds`."""
+    if not holds:
+        raise Broken(what)
+
+
+@dataclass(kw_only=True, slots=True)
+class Effect:
+    """Something that was done, and whether it was undone."""
+
+    id: str
+    task: str
+    step: str
+    key: str
+    undone: bool = False
+
+
+Answer = tuple[str, dict[str, Any], str]  # outcome, result, code
+
+
+@dataclass(kw_only=True)
+class Service:
+    """One service with its ledger; `witness` is told of each effect before it is kept.
+
+    It remembers the answer to a key for `memory` seconds (None: for ever), refuses a *do* under a
+    key that was undone, and can say what it knows of a key for ever if it can be asked at all.
+    """
+
+    name: str
+    memory: float | None
+    can_ask: bool
+    witness: Callable[[str, str, Effect], None]
+    effects: list[Effect] = field(default_factory=list)
+    answers: dict[str, tuple[float, Answer]] = field(default_factory=dict)
+    payloads: dict[str, str] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+    undos: dict[str, str] = field(default_factory=dict)  # undo key → effect id
+    refuse_next: int = 0
+    standing: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+
+    def call(
+        self, now: float, key: str, direction: str, task: str, step: str, payload: Any
+    ) -> Answer:
+        """Carry out one call under its key."""
+        said = json.dumps(payload, sort_keys=True)
+        known = self.payloads.setdefault(key, said)
+        require(known == said, f"key {key} has two payloads: {known} and {said}")
+        if key in self.answers:
+            at, answer = self.answers[key]
+            if self.memory is None or now < at + self.memory:
+                return answer
+        answer = self._carry_out(key, direction, task, step, payload)
+        self.answers[key] = (now, answer)
+        return answer
+
+    def _carry_out(
+        self, key: str, direction: str, task: str, step: str, payload: Mapping[str, Any]
+    ) -> Answer:
+        if key in self.closed:
+            return (Outcome.REJECTED, {}, "closed")
+        if self.refuse_next:
+            self.refuse_next -= 1
+            return (Outcome.REJECTED, {}, "refused")
+        if direction == Direction.UNDO:
+            return self._undo(key, payload)
+        effect = Effect(id=f"{self.name}-{len(self.effects)}", task=task, step=step, key=key)
+        self.witness("do", self.name, effect)
+        self.effects.append(effect)
+        self.standing[task, step] += 1
+        return (Outcome.DONE, {"id": effect.id}, "")
+
+    def _undo(self, key: str, payload: Mapping[str, Any]) -> Answer:
+        if "key" in payload:
+            self.closed.add(payload["key"])
+            found = [effect for effect in self.effects if effect.key == payload["key"]]
+        else:
+            found = [effect for effect in self.effects if effect.id == payload["id"]]
+            require(bool(found), f"undo of {payload['id']}, which there is not")
+        for effect in found:
+            require(not effect.undone, f"{effect.id} is undone twice")
+            self.witness("undo", self.name, effect)
+            effect.undone = True
+            self.standing[effect.task, effect.step] -= 1
+        self.undos[key] = found[0].id if found else ""
+        return (Outcome.DONE, {}, "")
+
+    def ask(self, key: str, *, close: bool) -> Answer:
+        """Say what is known of a key. With `close`, "nothing" is a promise: the key is refused later."""
+        for effect in self.effects:
+            if effect.key == key:
+                return (Outcome.DONE, {"id": effect.id}, "")
+        if key in self.undos:
+            return (Outcome.DONE, {}, "")
+        if close:
+            self.closed.add(key)
+        return (Outcome.ABSENT, {}, "")

@@ -1,0 +1,112 @@
+"""What a run is about: workflows, policies and faults, all drawn from the run's seed."""
+
+from dataclasses import dataclass
+from random import Random
+
+from orchestration.gate import Limits
+from orchestration.recovery import Thresholds
+from orchestration.states import OnRejection, PastThreshold
+from orchestration.workflow import Step, Workflow, field, key, result
+
+TIME_ALLOWED = 10.0  # seconds from dispatch to complete-by
+CALL_TIMEOUT = 3.0  # seconds until an agent stops waiting for its service
+LATEST = 8.0  # seconds by which a call that its agent gave up may still arrive
+
+FAULTS = (
+    # messages
+    *("request_lost", "request_twice", "request_late", "reply_lost", "reply_twice", "reply_late"),
+    # processes
+    *("claim_crash", "record_crash", "sweep_crash", "agent_crash_before", "agent_crash_after"),
+    *("agent_stopped", "redis_flushed", "nobody_schedules", "nobody_supervises"),
+    # services
+    *("call_lost", "call_late", "answer_lost", "unavailable", "leave_alone", "refused", "outage"),
+    *("long_outage", "slow_answer"),
+    # people
+    *("undo", "undo", "force_undo", "resubmit", "by_hand", "hold", "hold"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """One agent's policy, and what its service can do."""
+
+    thresholds: Thresholds
+    limits: Limits
+    on_rejection: str
+    key_memory: float | None
+    undo_by: str  # "key", "result", "none" (nothing to undo) or "never" (irreversible)
+    can_ask: bool
+
+
+def rules(rng: Random, undo_by: str) -> Rules:
+    """Draw a policy with short times, so that a run of two minutes sees all of it."""
+    failures = rng.choice((2, 3, 5))
+    return Rules(
+        thresholds=Thresholds(
+            failure_threshold=failures,
+            backoff=rng.choice((0.5, 1.0, 3.0)),
+            backoff_cap=8.0,
+            undo_threshold=failures + rng.randrange(4),
+            past_threshold=rng.choice(PastThreshold.values),
+            extended_wait=20.0,
+            rounds=rng.randrange(3),
+        ),
+        limits=Limits(
+            window=rng.choice((1, 2, 3, 30)),
+            rate=rng.choice((None, None, 0.5, 2.0)),
+            calls=6,
+            failures=rng.choice((2, 3, 4)),
+            share=0.5,
+            pause=rng.choice((2.0, 5.0)),
+            pause_cap=10.0,
+        ),
+        on_rejection=rng.choice(OnRejection.values),
+        key_memory=rng.choice((None, 15.0, 40.0)),
+        undo_by=undo_by,
+        # Where undo needs a result, a call on its way after "there is no such effect" could not be
+        # refused any more: such a service is settled by a repeat.
+        can_ask=undo_by == "key" and rng.random() < 0.6,
+    )
+
+
+def draw(rng: Random) -> tuple[Workflow, dict[str, Rules]]:
+    """Return a workflow (every second one shaped like an order's) and the rules of its agents."""
+    if rng.random() < 0.5:
+        agents = {
+            "inventory": rules(rng, "key"),
+            "payment": rules(rng, rng.choice(("key", "result"))),
+            "shipping": rules(rng, "result"),
+            "mail": rules(rng, "never"),
+        }
+        flow = {
+            "reserve": ("inventory", ()),
+            "authorize": ("payment", ()),
+            "ship": ("shipping", ("reserve", "authorize")),
+            "capture": ("payment", ("ship",)),
+            "mail": ("mail", ("capture",)),
+        }
+    else:
+        kinds = ("key", "key", "result", "result", "none", "never")
+        agents = {name: rules(rng, rng.choice(kinds)) for name in "abc"}
+        flow = {}
+        for number in range(rng.randint(2, 6)):
+            earlier = rng.sample(sorted(flow), min(len(flow), rng.choice((0, 1, 1, 2))))
+            flow[f"s{number}"] = (rng.choice("abc"), tuple(earlier))
+    steps = [_step(name, agent, after, agents[agent]) for name, (agent, after) in flow.items()]
+    workflow = Workflow(name="simulated", steps=steps)
+    assert workflow.problems() == []
+    return workflow, agents
+
+
+def _step(name: str, agent: str, after: tuple[str, ...], agent_rules: Rules) -> Step:
+    undo_requests = {"key": {"key": key(name)}, "result": {"id": result(name, "id")}}
+    return Step(
+        name=name,
+        agent=agent,
+        action="do",
+        after=after,
+        request={"order": field("order"), "of": [result(other, "id") for other in after]},
+        undo="undo" if agent_rules.undo_by in undo_requests else None,
+        undo_request=undo_requests.get(agent_rules.undo_by, {}),
+        irreversible="what is sent is sent" if agent_rules.undo_by == "never" else "",
+    )

@@ -1,0 +1,209 @@
+"""The state store of a simulation: it writes what the pure core decides, and checks each write."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from orchestration import undoing
+from orchestration.gate import GateView
+from orchestration.progression import (
+    Refusal,
+    StepPlan,
+    StepView,
+    first_steps,
+    release,
+    task_state,
+)
+from orchestration.states import (
+    DONE_STEP_STATES,
+    STEP_MOVES,
+    TASK_MOVES,
+    Direction,
+    StepState,
+    TaskState,
+)
+from orchestration.workflow import Workflow, step_key
+
+from .services import require
+
+DONE = frozenset(DONE_STEP_STATES)
+MOVING = frozenset({StepState.PENDING, StepState.PROCESSING})
+
+
+@dataclass(kw_only=True, slots=True)
+class Row:
+    """A step's row: what decisions see, and what they do not."""
+
+    view: StepView
+    action: str
+    failure_count: int = 0
+    rounds: int = 0
+    run_after: float | None = None
+    complete_by: float | None = None
+    settling: bool = False
+    keyed_at: float | None = None
+    code: str = ""
+
+    @property
+    def key(self) -> str:
+        view = self.view
+        return step_key(view.task, view.name, view.direction, view.generation)
+
+
+@dataclass(kw_only=True, slots=True)
+class SimTask:
+    """A task's row, and its steps'."""
+
+    id: str
+    data: dict[str, Any]
+    state: str = TaskState.PENDING
+    undoing: bool = False
+    forced: bool = False
+    rows: dict[int, Row] = field(default_factory=dict)
+
+    def views(self) -> list[StepView]:
+        return [row.view for row in self.rows.values()]
+
+
+class Store:
+    """All tasks, steps and gates. One method is one transaction."""
+
+    def __init__(self, agents: Iterable[str], *, settle_first: bool = True) -> None:
+        self.tasks: dict[str, SimTask] = {}
+        self.rows: dict[int, Row] = {}
+        self.gates = {agent: GateView() for agent in agents}
+        self.answered: set[tuple[int, int]] = set()
+        self.settle_first = settle_first
+        self.touched: set[str] = set()
+
+    def submit(self, task: str, workflow: Workflow) -> None:
+        """Record a task and its steps in one operation."""
+        self.tasks[task] = SimTask(id=task, data={"order": task})
+        self._add(self.tasks[task], first_steps(workflow, self.tasks[task].data))
+
+    def _add(self, task: SimTask, plans: Iterable[StepPlan]) -> None:
+        self.touched.add(task.id)
+        for plan in plans:
+            view = StepView(
+                id=len(self.rows) + 1,
+                task=task.id,
+                name=plan.name,
+                agent=plan.agent,
+                state=StepState.PENDING if plan.ready else StepState.WAITING,
+                after=plan.after,
+                attempt=0,
+                locked_by=None,
+                request=plan.request,
+                result=None,
+                direction=plan.direction,
+                undo_action=plan.undo_action,
+                undo_request=plan.undo_request,
+                irreversible=plan.irreversible,
+            )
+            self.rows[view.id] = task.rows[view.id] = Row(view=view, action=plan.action)
+
+    def write(self, row: Row, view: StepView) -> None:
+        """Write a step; what leaves a state takes that state's columns with it."""
+        old = row.view
+        require(
+            view.state == old.state or view.state in STEP_MOVES[StepState(old.state)],
+            f"step {old.id} {old.name} may not move {old.state} → {view.state}",
+        )
+        require(view.attempt >= old.attempt, f"step {old.id}: its attempt falls")
+        if view.state != StepState.PROCESSING:
+            row.complete_by = None
+            view = replace(view, locked_by=None)
+        if view.state != StepState.PENDING:
+            row.run_after = None
+        row.view = view
+        self.touched.add(view.task)
+
+    def accept(self, row: Row, view: StepView, attempt: int) -> None:
+        """Write what a reply to `attempt` says: once per attempt, and for the last one only."""
+        step = row.view
+        require(attempt == step.attempt, f"step {step.id}: a reply to {attempt} is accepted late")
+        require((step.id, attempt) not in self.answered, f"step {step.id}: {attempt} ends twice")
+        self.answered.add((step.id, attempt))
+        self.write(row, view)
+
+    def error(self, row: Row, code: str) -> None:
+        """Set a step to error, with something for an operator to see."""
+        row.code = code
+        self.write(row, replace(row.view, state=StepState.ERROR))
+
+    def pend(self, row: Row, *, new_key: bool = False) -> None:
+        """Make a failed step pending again."""
+        view = replace(row.view, state=StepState.PENDING)
+        if new_key:
+            row.keyed_at = None
+            view = replace(view, generation=view.generation + 1, in_doubt=False)
+        self.write(row, view)
+
+    def finish(self, task: SimTask) -> None:
+        """Write what follows for the rest of a task."""
+        ready, broken, needless = release(task.views(), task.data, undoing=task.undoing)
+        for item in ready:
+            row = task.rows[item.id]
+            self.write(row, replace(row.view, state=StepState.PENDING, request=item.request))
+        for problem in broken:
+            self.error(task.rows[problem.id], problem.reason)
+        for step in needless:
+            self.cancel(task.rows[step])
+        self.settle(task, task_state(task.state, task.views(), undoing=task.undoing))
+
+    def settle(self, task: SimTask, state: TaskState) -> None:
+        """Write a task's state."""
+        if state != task.state:
+            allowed = TASK_MOVES[TaskState(task.state)]
+            require(state in allowed, f"task {task.id} may not move {task.state} → {state}")
+            task.state = state
+
+    def settle_claimed(self, task: str) -> None:
+        """Begin a task whose first step is claimed."""
+        if self.tasks[task].state == TaskState.PENDING:
+            self.settle(self.tasks[task], TaskState.PROCESSING)
+
+    def cancel(self, row: Row) -> None:
+        """Let a step be for good."""
+        self.write(row, replace(row.view, state=StepState.CANCELLED))
+
+    def undo(self, task: SimTask, *, forced: bool = False) -> Refusal | None:
+        """Begin to undo a task; return why not, or None."""
+        if task.undoing or task.state == TaskState.UNDONE:
+            return Refusal.NOT_UNDOABLE
+        plan = undoing.plan(task.views())
+        if plan.standing and not forced:
+            return Refusal.IRREVERSIBLE
+        task.undoing, task.forced = True, bool(plan.standing)
+        for step in plan.cancel:
+            self.cancel(task.rows[step])
+        for step in plan.settle:
+            self._settle_step(task.rows[step])
+        self._add(task, plan.undo)
+        self.settle(task, TaskState.UNDOING)
+        self.finish(task)
+        return None
+
+    def _settle_step(self, row: Row) -> None:
+        row.settling = True
+        row.failure_count = row.rounds = 0
+        if not self.settle_first and row.view.locked_by is None:
+            self.cancel(row)
+        elif row.view.state != StepState.PENDING and row.view.locked_by is None:
+            self.pend(row)
+        row.run_after = None
+
+    def in_flight(self, agent: str) -> int:
+        """Return how many requests an agent has at work."""
+        return sum(
+            row.view.agent == agent and row.view.locked_by is not None for row in self.rows.values()
+        )
+
+    def live(self) -> bool:
+        """Return whether anything goes on by itself."""
+        return any(row.view.state in MOVING for row in self.rows.values())
+
+    def does(self, task: SimTask) -> dict[str, Row]:
+        """Return the steps that do the work, by name."""
+        found = task.rows.values()
+        return {row.view.name: row for row in found if row.view.direction == Direction.DO}

@@ -1,0 +1,72 @@
+from collections import Counter
+
+import pytest
+
+from . import __main__ as command
+from .run import LEAST_FAULTS, Run, run
+from .services import Broken
+from .shapes import FAULTS
+
+SEEDS = 2000
+BLOCK = 250
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, BLOCK))
+def test_invariants_hold_after_each_event_and_every_task_ends_well(start):
+    wrong = {seed: found for seed in range(start, start + BLOCK) if (found := run(seed))}
+    assert not wrong, "see one: python -m tests.simulation --trace --seed " + str(min(wrong))
+
+
+def test_each_run_has_its_faults_and_all_kinds_of_them_strike():
+    struck = Counter()
+    states = set()
+    for seed in range(60):
+        simulation = Run(seed)
+        assert len(simulation.faults) >= LEAST_FAULTS
+        world = simulation.go()
+        struck += world.applied
+        states |= {str(task.state) for task in world.store.tasks.values()}
+    assert struck.keys() == set(FAULTS)
+    assert states == {"processed", "undone", "error"}
+
+
+@pytest.mark.parametrize("broken", [frozenset(), frozenset({"key"})])
+def test_a_seed_replays_exactly(broken):
+    for seed in range(20):
+        traces = []
+        for _ in range(2):
+            simulation = Run(seed, broken=broken, trace=True)
+            try:
+                simulation.go()
+            except Broken as error:
+                simulation.world.log("{}", error)
+            traces.append(simulation.world.trace)
+        assert traces[0] == traces[1]
+
+
+@pytest.mark.parametrize(
+    ("guard", "says"),
+    [
+        ("fence", "is accepted late"),
+        ("key", "is done twice"),
+        ("lock", "two probes at once"),
+        ("settle", "is undone, and"),
+        ("memory", "is done twice"),
+        ("once", "is undone, and"),
+    ],
+)
+def test_without_a_guard_it_goes_wrong(guard, says):
+    found = (run(seed, broken=frozenset({guard})) for seed in range(300))
+    assert any(says in wrong for wrong in found if wrong)
+
+
+def test_the_command_shows_a_run_and_says_which_seeds_failed(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["simulation", "--seed", "1", "--trace"])
+    assert command.main() == 0
+    said = capsys.readouterr().out
+    assert "claim" in said
+    assert said.endswith("seed 1: good\n")
+    monkeypatch.setattr("sys.argv", ["simulation", "--seeds", "5", "--without", "key"])
+    assert command.main() == 1
+    said = capsys.readouterr().out
+    assert "seed 1: " in said or "seed 0: " in said

@@ -1,0 +1,134 @@
+"""The simulated world: one clock, a queue of events, messages that get lost, faults to come."""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from orchestration.states import Direction
+
+from .services import Effect, Service, require
+from .shapes import LATEST, Rules, draw
+from .store import DONE, Store
+
+# What can be left out, to see it go wrong: the attempt's fence; the key that stays; the lock on the
+# gate; that doubt is settled before an undo; that a forgotten key is not used; that an agent takes
+# each attempt once.
+GUARDS = ("fence", "key", "lock", "settle", "memory", "once")
+
+
+class World:
+    """Everything in one run. `broken` names the guards that are left out, to see it go wrong."""
+
+    def __init__(self, seed: int, *, broken: frozenset[str] = frozenset(), trace: bool = False):
+        require(broken <= set(GUARDS), f"there are no such guards: {broken}")
+        self.rng = Random(seed)  # noqa: S311 - it must repeat
+        self.broken = broken
+        self.now = 0.0
+        self.trace: list[str] | None = [] if trace else None
+        self.workflow, self.agents = draw(self.rng)
+        self.store = Store(self.agents, settle_first="settle" not in broken)
+        self.services = {
+            name: Service(
+                name=name,
+                memory=None if rules.key_memory is None else rules.key_memory + LATEST + 1,
+                can_ask=rules.can_ask,
+                witness=self.witness,
+            )
+            for name, rules in self.agents.items()
+        }
+        self.down: dict[str, float] = dict.fromkeys(self.agents, 0.0)
+        self.armed: Counter[str] = Counter()
+        self.applied: Counter[str] = Counter()
+        self.under_way: Counter[str] = Counter()  # calls that have not arrived yet, by key
+        self.holds: list[tuple[str, str]] = []
+        self.flushed_at = -1.0
+        self.healed = False
+        self.events = 0
+        self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._count = 0
+        self._before = {step.name: tuple(step.after) for step in self.workflow.steps}
+        self._after: dict[str, set[str]] = {name: set() for name in self._before}
+        for step in self.workflow.steps:  # in an order in which each comes after those before it
+            reach = set(step.after)
+            for other in step.after:
+                reach |= {name for name, after in self._after.items() if other in after}
+            for name in reach:
+                self._after[name].add(step.name)
+
+    def log(self, text: str, *values: Any) -> None:
+        """Note what happens, if anybody wants to read it."""
+        if self.trace is not None:
+            self.trace.append(f"{self.now:8.2f}  " + text.format(*values))
+
+    def after(self, seconds: float, act: Callable[..., None], *values: Any) -> None:
+        """Have something happen later."""
+        self._count += 1
+        heapq.heappush(self._queue, (self.now + seconds, self._count, act, values))
+
+    def step(self) -> None:
+        """Let the next event happen."""
+        self.now, _, act, values = heapq.heappop(self._queue)
+        self.events += 1
+        act(*values)
+
+    def chance(self, low: float, high: float) -> float:
+        """Draw a number of seconds."""
+        return low + (high - low) * self.rng.random()
+
+    def hit(self, fault: str) -> bool:
+        """Return whether a fault that is to come happens here and now."""
+        if not self.armed[fault]:
+            return False
+        self.armed[fault] -= 1
+        self.applied[fault] += 1
+        self.log("FAULT {}", fault)
+        return True
+
+    def send(self, kind: str, deliver: Callable[[Any], None], message: Any) -> None:
+        """Put a message on a list: it may be lost, doubled or late; any two may change places."""
+        if self.hit(f"{kind}_lost"):
+            return
+        self._post(self.chance(0.01, 0.3), deliver, message)
+        if self.hit(f"{kind}_twice"):
+            self._post(self.chance(0.01, 3.0), deliver, message)
+
+    def _post(self, delay: float, deliver: Callable[[Any], None], message: Any) -> None:
+        late = self.hit("request_late" if hasattr(message, "key") else "reply_late")
+        sent_at = self.now
+        self.after(
+            delay + (self.chance(3.0, 14.0) if late else 0.0),
+            lambda: None if sent_at <= self.flushed_at else deliver(message),
+        )
+
+    def rules(self, agent: str) -> Rules:
+        """Return an agent's rules."""
+        return self.agents[agent]
+
+    def revertible(self, agent: str) -> bool:
+        """Return whether what this agent does can be undone."""
+        return self.agents[agent].undo_by in {"key", "result"}
+
+    def witness(self, what: str, agent: str, effect: Effect) -> None:
+        """Check an effect that a service is about to have."""
+        self.log("{} has its effect: {} {} of {}", agent, what, effect.step, effect.key)
+        task = self.store.tasks[effect.task]
+        does = self.store.does(task)
+        if what == Direction.DO:
+            standing = self.services[agent].standing[effect.task, effect.step]
+            require(standing == 0, f"{effect.step} of {effect.task} is done twice")
+            for name in self._before[effect.step]:
+                state = does[name].view.state
+                require(state in DONE, f"{effect.step} is done while {name} is {state}")
+            return
+        require(task.undoing, f"{effect.id} is undone, and nobody asked for it")
+        for name in self._after[effect.step]:
+            view = does[name].view
+            require(
+                not (view.locked_by or view.in_doubt),
+                f"{effect.step} is undone while {name} may be at work",
+            )
+            if self.revertible(view.agent):
+                left = self.services[view.agent].standing[effect.task, name]
+                require(not left, f"{effect.step} is undone before {name}")
