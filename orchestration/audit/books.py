@@ -1,0 +1,161 @@
+"""The temporary tables that checks read: the tasks in question, and what the services did.
+
+They are made before the snapshot is taken, as a read-only transaction makes no tables. The ledgers
+are read before it, too: no transaction is held over a call. So a service may have done more by the
+time of the snapshot than its ledger shows; only tasks that were *quiet* since before the reading
+began are compared with what is missing from it.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from uuid import UUID
+
+from django.db import connection
+
+from .. import registry, sql
+from ..ledger import LedgerEntry
+
+CHUNK = 10_000  # ledger entries that go to the database at once
+
+DROP = """
+DROP VIEW IF EXISTS pg_temp.audit_step;
+DROP TABLE IF EXISTS pg_temp.audit_task, pg_temp.audit_effect;
+"""
+
+PREPARE = (
+    DROP
+    + """
+CREATE TEMPORARY TABLE audit_effect (
+    agent text, key text, task uuid, step text, direction text, generation int,
+    reference text, kind text, amount bigint, currency text, detail jsonb
+);
+CREATE TEMPORARY TABLE audit_task (
+    id uuid, workflow text, reference text, state text, undoing boolean, reply_to text,
+    statuses int, unsent int, quiet boolean,
+    steps int, failed boolean, done boolean, ended boolean, fresh boolean, moving boolean
+);
+CREATE TEMPORARY VIEW audit_step AS
+SELECT s.id, s.task_id AS task, t.reference, t.workflow, t.state AS task_state, t.quiet, s.name,
+    s.direction, s.agent, s.process_state AS state, s.after, s.request, s.attempt, s.generation,
+    s.failure_count, s.outcome, s.locked_by, s.complete_by, s.run_after, s.held_by_id,
+    s.dispatched_at, s.ended_at, s.alert_id, s.undo_action, s.attempt > 0 AS tried,
+    s.in_doubt OR s.locked_by IS NOT NULL OR (s.process_state NOT IN ('processed', 'skipped')
+        AND (s.outcome IN ('unknown', 'expired') OR s.error_code = 'expired')) AS in_doubt
+FROM orchestration_step s JOIN audit_task t ON t.id = s.task_id
+"""
+)
+
+FILL = """
+INSERT INTO audit_task
+SELECT t.id, t.workflow, t.reference, t.state, t.undo_at IS NOT NULL, t.reply_to, t.statuses,
+    coalesce(m.unsent, 0),
+    NOT coalesce(s.at_work, false)
+        AND greatest(t.created_at, t.ended_at, t.undo_at, s.changed_at) < %(cut)s,
+    coalesce(s.steps, 0), s.failed, s.done, s.ended, s.fresh, s.moving
+FROM orchestration_task t
+LEFT JOIN (
+    SELECT task_id, count(*) AS steps,
+        max(greatest(dispatched_at, ended_at, pending_since)) AS changed_at,
+        bool_or(locked_by IS NOT NULL) AS at_work,
+        bool_or(process_state = 'error') AS failed,
+        bool_and(process_state IN ('processed', 'skipped')) AS done,
+        bool_and(process_state IN ('processed', 'skipped', 'cancelled')) AS ended,
+        bool_and(process_state IN ('waiting', 'pending')) AS fresh,
+        bool_or(process_state IN ('pending', 'processing')) AS moving
+    FROM orchestration_step GROUP BY task_id
+) s ON s.task_id = t.id
+LEFT JOIN (
+    SELECT task_id, max(number) AS unsent FROM orchestration_statusmessage GROUP BY task_id
+) m ON m.task_id = t.id
+WHERE %(since)s::timestamptz IS NULL
+   OR greatest(t.created_at, t.ended_at, t.undo_at, s.changed_at) >= %(since)s
+"""
+
+
+class Unreadable(Exception):
+    """A service's ledger could not be read; the text says whose, and why."""
+
+
+def prepare() -> datetime:
+    """Make the tables anew for this connection; return the database's time."""
+    sql.run(PREPARE, {})
+    now: datetime = sql.run("SELECT clock_timestamp()", {})[0][0]
+    return now
+
+
+def fill(cut: datetime, since: datetime | None = None) -> int:
+    """Note the tasks to look at: all, or those that changed `since`; return how many.
+
+    Those that have not changed since `cut` are quiet.
+    """
+    sql.run(FILL, {"cut": cut, "since": since})
+    sql.run("ANALYZE audit_task", {})
+    return int(sql.run("SELECT count(*) FROM audit_task", {})[0][0])
+
+
+def store(agent: str, entries: Iterable[LedgerEntry]) -> int:
+    """Note what a service did, in pieces, so that any ledger fits; return how many entries."""
+    count = 0
+    rows = (_row(agent, entry) for entry in entries)
+    while piece := list(islice(rows, CHUNK)):
+        text = io.StringIO()
+        csv.writer(text).writerows(piece)
+        text.seek(0)
+        with connection.cursor() as cursor:
+            cursor.copy_expert("COPY audit_effect FROM STDIN WITH (FORMAT csv)", text)
+        count += len(piece)
+    return count
+
+
+def read_ledgers(report: Callable[[str], None]) -> set[str]:
+    """Note the ledgers of all agents that have one; return those agents. Raises `Unreadable`."""
+    read = set()
+    for name, agent in sorted(registry.agents.items()):
+        try:
+            entries = agent("audit").ledger()
+            if entries is None:
+                continue
+            report(f"{name}: {store(name, _named(entries)):,} entries in its ledger")
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise Unreadable(f"the ledger of {name}: {type(error).__name__}: {error}") from error
+        read.add(name)
+    sql.run("ANALYZE audit_effect", {})
+    return read
+
+
+def _named(entries: Iterable[LedgerEntry]) -> Iterator[LedgerEntry]:
+    """Pass entries on; what is none is the agent's mistake, and said so."""
+    for entry in entries:
+        if not isinstance(entry, LedgerEntry):
+            raise TypeError(f"{entry!r} is no LedgerEntry")
+        yield entry
+
+
+def _row(agent: str, entry: LedgerEntry) -> tuple[object, ...]:
+    task, step, direction, generation = _parts(entry.key)
+    return (
+        *(agent, entry.key, task, step, direction, generation),
+        *(entry.reference, entry.kind, entry.amount, entry.currency),
+        None if entry.detail is None else json.dumps(entry.detail),
+    )
+
+
+def _parts(key: str | None) -> tuple[str | None, str | None, str | None, str | None]:
+    """Return task, step, direction and generation of one of our keys; nothing of any other."""
+    parts = (key or "").split(":")
+    if len(parts) != 4 or not parts[3].isdecimal() or len(parts[3]) > 9:
+        return None, None, None, None
+    try:
+        UUID(parts[0])
+    except ValueError:
+        return None, None, None, None
+    return parts[0], parts[1], parts[2], parts[3]
+
+
+def drop() -> None:
+    """Give back what the tables take."""
+    sql.run(DROP, {})
