@@ -22,7 +22,7 @@ from sandbox.site.trouble import (
     what_it_does,
     when_it_does,
 )
-from sandbox.traffic import BARS, Bar, Traffic
+from sandbox.traffic import BARS, SPAN, Bar, Traffic
 
 SHOWN = {"inventory": "Inventory", "payment": "Payment", "shipping": "Shipping", "mail": "Mail"}
 DUTIES = {
@@ -85,7 +85,8 @@ def _card(partner: str, state: State, faults: list[Fault], traffic: Traffic) -> 
         f'<h2 id="{partner}-name">{name}</h2>'
         f'<p id="{partner}-state" class="badge {state.tone}" data-live>{state.word}</p></div>'
         f'<p id="{partner}-now" class="now" data-live>{_now(partner, state)}</p>'
-        f'<div class="recent"><div id="{partner}-bars" data-live>{_bars(traffic.bars())}</div>'
+        f'<div class="recent"><div id="{partner}-bars" data-live>{_bars(traffic.bars())}'
+        f'<p class="note">last {BARS * SPAN // 60} minutes</p></div>'
         f"<dl>{figures}</dl></div>"
         f"{_buttons(partner, name, pressed(partner, faults))}</section>"
     )
@@ -136,7 +137,7 @@ def _buttons(partner: str, name: str, on: str | None) -> str:
     return (
         '<form method="post" action="/faults/break">'
         f'<input type="hidden" name="partner" value="{partner}">'
-        f'<div class="ends"><label for="{partner}-times">Break it for</label>'
+        f'<div class="ends"><label for="{partner}-times">Break it</label>'
         f'<select id="{partner}-times" name="times" autocomplete="off">{limits}</select>'
         f'<button id="{partner}-heal" class="heal" formaction="/faults/heal">Heal'
         f'<span class="hide"> {name}</span></button></div>'

@@ -24,7 +24,7 @@ TROUBLES = {
     "refuse": Trouble("Refuse everything", {"fault": "reject"}),
     "limit": Trouble("Rate-limit (429)", {"fault": "too_many_requests", "retry_after": 5}),
 }
-LIMITS = {"": "until healed", "1": "the next request", "3": "the next 3", "10": "the next 10"}
+LIMITS = {"": "until healed", "1": "for 1 request", "3": "for 3 requests", "10": "for 10 requests"}
 
 # Each kind of fault: the partner's state in a word, and what it does.
 WORDS = {

@@ -56,7 +56,7 @@ def test_a_click_breaks_a_partner_and_it_is_seen_to_heal(visit, port):
     page = visit()
     page.evaluate("window.stayed = true")
     card = page.locator("#inventory")
-    card.get_by_label("Break it for").select_option("3")
+    card.get_by_label("Break it").select_option("3")
     card.get_by_role("button", name="Answer 503").click()
     expect(page.locator("#inventory-state")).to_have_text("Failing")
     expect(page.get_by_role("status")).to_have_text("Inventory is failing. The others work.")
@@ -116,7 +116,7 @@ def test_refreshing_moves_nothing_and_takes_nothing_away(visit, port, width):
     )
     places = "[...document.querySelectorAll('.card')].map((card) => card.offsetTop)"
     before = page.evaluate(places)
-    choice = page.locator("#payment").get_by_label("Break it for")
+    choice = page.locator("#payment").get_by_label("Break it")
     choice.select_option("10")
     choice.focus()
     page.locator("summary", has_text="Paths").click()
