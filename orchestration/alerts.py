@@ -4,27 +4,35 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from . import sql
+from . import notices, sql
 from .models import Alert, Task
 from .models.alert import Severity
-from .models.fields import DatabaseNow
 from .states import LIVE_TASK_STATES
 
-# Locks the open alert of a cause, or makes it; concurrent raisers wait for each other here.
-RAISE = """
-INSERT INTO orchestration_alert (fingerprint, severity, title, detail, count, first_seen, last_seen)
-VALUES (%(fingerprint)s, %(severity)s, %(title)s, %(detail)s, %(count)s,
-    clock_timestamp(), clock_timestamp())
-ON CONFLICT (fingerprint) WHERE closed_at IS NULL DO UPDATE SET
-    count = orchestration_alert.count + excluded.count, last_seen = clock_timestamp(),
-    detail = excluded.detail
-RETURNING id
+# Locks the open alert of a cause, or makes it; concurrent raisers wait for each other here. Whoever
+# is to be told is told of one that was made (a row without xmax), in the same statement.
+RAISE = f"""
+WITH raised AS (
+    INSERT INTO orchestration_alert
+        (fingerprint, severity, title, detail, count, first_seen, last_seen)
+    VALUES (%(fingerprint)s, %(severity)s, %(title)s, %(detail)s, %(count)s,
+        clock_timestamp(), clock_timestamp())
+    ON CONFLICT (fingerprint) WHERE closed_at IS NULL DO UPDATE SET
+        count = orchestration_alert.count + excluded.count, last_seen = clock_timestamp(),
+        detail = excluded.detail
+    RETURNING id, severity, xmax = 0 AS opened
+), {notices.OPENED}
+SELECT id FROM raised
+"""  # noqa: S608 - put together from constants
+
+HEALED = """
+a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id)
 """
 
-CLOSE = """
-UPDATE orchestration_alert SET closed_at = clock_timestamp()
-WHERE id = ANY(%(ids)s) AND closed_at IS NULL
-  AND NOT EXISTS (SELECT 1 FROM orchestration_step WHERE alert_id = orchestration_alert.id)
+ACKNOWLEDGE = """
+UPDATE orchestration_alert SET acknowledged_at = clock_timestamp(), acknowledged_by = %(by)s
+WHERE id = ANY(%(ids)s) AND closed_at IS NULL AND acknowledged_at IS NULL
+RETURNING id
 """
 
 
@@ -36,16 +44,20 @@ class StepError:
     step: str
     code: str
     message: str
+    undo: bool = False
 
     @property
     def fingerprint(self) -> str:
         """Return what is the same for all failures of one cause."""
-        return f"step/{self.workflow}/{self.step}/{self.code}"[:300]
+        kind = "undo" if self.undo else "step"
+        return f"{kind}/{self.workflow}/{self.step}/{self.code}"[:300]
 
     @property
     def title(self) -> str:
         """Return the cause in a line."""
-        return f"{self.workflow}: {self.step} failed ({self.code or 'unknown error'})"[:300]
+        what = f"the undo of {self.step}" if self.undo else self.step
+        partly = ": partly undone" if self.undo else ""
+        return f"{self.workflow}: {what} failed ({self.code or 'unknown error'}){partly}"[:300]
 
 
 def raise_alert(
@@ -79,6 +91,16 @@ def raise_for_steps(errors: Sequence[StepError]) -> list[int]:
     return [ids[error.fingerprint] for error in errors]
 
 
+def close(fingerprint: str) -> None:
+    """Close the open alert of a cause, if there is one."""
+    notices.close("a.fingerprint = %(fingerprint)s", {"fingerprint": fingerprint})
+
+
+def acknowledge(alerts: Iterable[int], *, by: str) -> int:
+    """Record that somebody has taken care of open alerts; return of how many nobody had before."""
+    return len(sql.run(ACKNOWLEDGE, {"ids": list(alerts), "by": by}))
+
+
 def close_if_healed(alerts: Iterable[int | None]) -> None:
     """Close those of `alerts` that no step in error refers to any more.
 
@@ -91,7 +113,8 @@ def close_if_healed(alerts: Iterable[int | None]) -> None:
         .order_by("id")
         .values_list("id", flat=True)
     )
-    sql.run(CLOSE, {"ids": locked})
+    if locked:
+        notices.close(HEALED, {"ids": locked})
 
 
 def overdue(tasks: Sequence[Task]) -> None:
@@ -110,8 +133,7 @@ def close_overdue() -> int:
     late = Task.objects.filter(overdue=True, state__in=LIVE_TASK_STATES)
     names = late.values_list("workflow", flat=True).distinct()
     suffering = [f"overdue/{workflow}" for workflow in names]
-    return (
-        Alert.objects.filter(fingerprint__startswith="overdue/", closed_at=None)
-        .exclude(fingerprint__in=suffering)
-        .update(closed_at=DatabaseNow())
+    return notices.close(
+        "a.fingerprint LIKE 'overdue/%%' AND a.fingerprint <> ALL(%(suffering)s)",
+        {"suffering": suffering},
     )

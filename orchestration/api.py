@@ -2,7 +2,7 @@
 
 Declare a workflow in your app's `workflow.py`:
 
-    from orchestration.api import HttpAgent, Step, Workflow, action, field, register, result
+    from orchestration.api import HttpAgent, Step, Workflow, action, field, key, register, result
 
     class Greeter(HttpAgent):
         name = "greeter"
@@ -12,11 +12,16 @@ Declare a workflow in your app's `workflow.py`:
         async def greet(self, call):
             return await self.post(call, "/greetings", body=call.payload, expect={"text": str})
 
+        @action
+        async def take_back(self, call):
+            return await self.post(call, "/greetings/undo", body=call.payload)
+
     register(Greeter)
     register(Workflow(name="greet", steps=[
-        Step(name="say_hello", agent="greeter", action="greet", request={"to": field("name")}),
+        Step(name="say_hello", agent="greeter", action="greet", request={"to": field("name")},
+             undo="take_back", undo_request={"key": key("say_hello")}),
         Step(name="say_it_again", agent="greeter", action="greet", after=["say_hello"],
-             request={"to": result("say_hello", "text")}),
+             request={"to": result("say_hello", "text")}, irreversible="they have heard it twice"),
     ]))
 
 Submit a task anywhere, inside your own transaction if you like, and look at it:
@@ -25,7 +30,7 @@ Submit a task anywhere, inside your own transaction if you like, and look at it:
     progress("greet", "42").state
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -34,19 +39,26 @@ from typing import Any
 from django.db import transaction
 
 from . import crashpoints, queues, registry
-from .agents.base import Agent, Call, Rejected, Transient, Unknown, action
+from .agents.actions import Call, action
+from .agents.base import Agent
+from .agents.faults import Rejected, Transient, Unknown
 from .agents.http import HttpAgent
+from .audit.violation import Check, Violation
+from .ledger import LedgerEntry
 from .models import Step as StepRow
 from .models import Submission, Task
 from .models.inbox import StatusKind
-from .states import StepState, TaskState
+from .states import Direction, StepState, TaskState
 from .status import Status
-from .workflow import Refused, Step, Submitted, Workflow, field, result
+from .workflow import Refused, Step, Submitted, Workflow, field, key, result
 
 __all__ = [
     "Agent",
     "Call",
+    "Check",
+    "Direction",
     "HttpAgent",
+    "LedgerEntry",
     "Progress",
     "Refused",
     "Rejected",
@@ -59,12 +71,15 @@ __all__ = [
     "TaskState",
     "Transient",
     "Unknown",
+    "Violation",
     "Workflow",
     "action",
     "field",
+    "key",
     "progress",
     "receive_status",
     "register",
+    "register_audit",
     "result",
     "submit",
 ]
@@ -84,6 +99,15 @@ def receive_status(application: str, receiver: Callable[[Sequence[Status]], None
     Give the application's name as `reply_to` to `submit`, and `status.<name>` a queue and a worker.
     """
     registry.receivers[application] = receiver
+
+
+def register_audit(name: str, audit: Callable[[frozenset[str]], Iterable[Violation]]) -> None:
+    """Have `audit` run with every audit of the engine, in its snapshot of the database.
+
+    It gets the names of the agents whose ledgers were read, and finds them in the temporary tables
+    `audit_task`, `audit_step` and `audit_effect` (`orchestration/audit/books.py`). `Check` helps.
+    """
+    registry.audits[name] = audit
 
 
 def submit(
@@ -120,9 +144,10 @@ def submit(
 
 @dataclass(frozen=True, kw_only=True)
 class StepProgress:
-    """Where one step of a task stands."""
+    """Where one step of a task stands; an undo step has the name of the step that it undoes."""
 
     name: str
+    direction: Direction
     state: StepState
     attempt: int
     failure_count: int
@@ -134,7 +159,7 @@ class StepProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a task stands; its steps in the order in which they are declared."""
+    """Where a task stands: its steps in the order in which they are declared, then undo steps."""
 
     state: TaskState
     created_at: datetime
@@ -160,6 +185,7 @@ def progress(workflow: str, reference: str) -> Progress | None:
 def _step_progress(step: StepRow) -> StepProgress:
     return StepProgress(
         name=step.name,
+        direction=Direction(step.direction),
         state=StepState(step.process_state),
         attempt=step.attempt,
         failure_count=step.failure_count,

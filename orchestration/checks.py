@@ -7,14 +7,19 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from . import registry
-from .workflow import Workflow
+from .workflow import UNDECLARED, Step, Workflow
+
+HINTS = {
+    "orchestration.E005": "undo= names an action of the same agent, and undo_request= what it is "
+    "sent; or irreversible= says why it cannot be undone; or undo=None: there is nothing to undo.",
+}
 
 
 @register()
 def check_workflows(**_: Any) -> list[CheckMessage]:
     """Check each workflow's steps, order, agents, actions and requests."""
     return [
-        Error(f"workflow {workflow.name!r}: {problem}", id=identifier)
+        Error(f"workflow {workflow.name!r}: {problem}", hint=HINTS.get(identifier), id=identifier)
         for workflow in registry.workflows.values()
         for identifier, problem in _problems(workflow)
     ]
@@ -44,9 +49,24 @@ def _problems(workflow: Workflow) -> Iterable[tuple[str, str]]:
         if agent is None:
             near = registry.suggest(step.agent, registry.agents)
             yield "orchestration.E002", f"step {step.name!r} names agent {step.agent!r}{near}"
-        elif step.action not in agent.actions():
-            near = registry.suggest(step.action, agent.actions())
-            yield (
-                "orchestration.E003",
-                f"step {step.name!r} names action {step.action!r} of {step.agent!r}{near}",
-            )
+        else:
+            for name in (step.action, step.undo):
+                if name not in agent.actions() and name not in {None, UNDECLARED}:
+                    near = registry.suggest(str(name), agent.actions())
+                    yield (
+                        "orchestration.E003",
+                        f"step {step.name!r} names action {name!r} of {step.agent!r}{near}",
+                    )
+        for problem in _undo_problems(step):
+            yield "orchestration.E005", problem
+
+
+def _undo_problems(step: Step) -> Iterable[str]:
+    """Yield what is wrong with how a step says that it is undone."""
+    if step.undo in {None, UNDECLARED}:
+        if step.undo == UNDECLARED and not step.irreversible:
+            yield f"step {step.name!r} does not say how it is undone"
+        if step.undo_request:
+            yield f"step {step.name!r} has an undo_request, but names no action to send it to"
+    elif step.irreversible:
+        yield f"step {step.name!r} is irreversible, but names the undo {step.undo!r} all the same"

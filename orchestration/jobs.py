@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from . import conf, instance, queues, registry, scheduler, sql, status, submission
+from . import audit, conf, instance, notices, queues, registry, scheduler, sql, status, submission
 from .agents.runtime import Runtime
 
 
@@ -25,19 +25,21 @@ def take_submissions() -> None:
 def schedule() -> None:
     """Answer the schedulers' queue: record replies and dispatch what may run next."""
 
-    def turn(messages: Sequence[bytes]) -> None:
+    def turn(messages: Sequence[bytes]) -> float | None:
         replies = [message for message in messages if message != queues.LOOK]
         look_at = set(registry.agents) if len(replies) < len(messages) else set()
+        again_in = None
         try:
             more = True
             while more:
-                look_at = scheduler.turn(instance.name(), replies, look_at)
-                replies = []
+                done = scheduler.turn(instance.name(), replies, look_at)
+                look_at, again_in, replies = done.more, done.again_in, []
                 more = bool(look_at) and not _stopping.is_set()
         except sql.DATABASE_AWAY:
             if replies:  # nothing was recorded: keep the replies for whoever comes next
                 queues.ring(queues.SCHEDULER, replies)
             raise
+        return again_in
 
     _attend(queues.SCHEDULER, turn)
 
@@ -58,27 +60,53 @@ def deliver_status(application: str) -> None:
     _attend(queues.STATUS_PREFIX + application, turn)
 
 
-def _attend(queue: str, turn: Callable[[Sequence[bytes]], None]) -> None:
+def send_notices() -> None:
+    """Answer the alerts' queue: tell people of alerts."""
+
+    def turn(_: Sequence[bytes]) -> None:
+        more = True
+        while more and not _stopping.is_set():
+            more = notices.send_due() == conf.NOTICES
+
+    _attend(queues.ALERTS, turn)
+
+
+def run_audit() -> None:
+    """Answer the audit's queue: audit everything, if it is time."""
+
+    def turn(_: Sequence[bytes]) -> None:
+        audit.run(audit.HOURLY)
+
+    _attend(queues.AUDIT, turn)
+
+
+def _attend(queue: str, turn: Callable[[Sequence[bytes]], float | None]) -> None:
     """Look once, then serve a queue's inbox until it has stayed empty for a while.
 
     Turns keep a distance: what comes in meanwhile is one batch, and a turn for each message would
-    cost many times as much. The doorbell is cleared before the last look.
+    cost many times as much. The doorbell is cleared before the last look. A turn may return the
+    seconds after which it wants to look again, message or not; what is further off is rung for.
     """
     messages: Sequence[bytes] = [queues.LOOK]
     leaving = False
+    again_in: float | None = None
     while messages or not leaving:
         leaving = not messages
         if leaving:
             queues.leave(queue)
         else:
             started = time.monotonic()
-            turn(messages)
+            again_in = turn(messages)
             _stopping.wait(max(0.0, started + conf.PACE - time.monotonic()))
         if _stopping.is_set():  # what else is there is for another worker
             queues.leave(queue)
             queues.try_to_ring(queue)
             return
-        messages = queues.take(queue, conf.BATCH, 0 if leaving else conf.LINGER)
+        soon = again_in is not None and again_in < conf.LINGER and not leaving
+        wait = max(again_in or 0.0, conf.PACE) if soon else conf.LINGER
+        messages = queues.take(queue, conf.BATCH, 0 if leaving else wait)
+        if soon and not messages:
+            messages = [queues.LOOK]
 
 
 def stop() -> None:

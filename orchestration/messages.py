@@ -6,7 +6,10 @@ the reason, and never reaches a decision.
 """
 
 import json
+import math
 from dataclasses import dataclass, fields
+from enum import StrEnum
+from types import NoneType
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
@@ -64,12 +67,20 @@ class Message:
         """Raise `Malformed` where a field has the right type and a wrong value."""
 
 
+class Mode(StrEnum):
+    """What an attempt is for."""
+
+    DO = "do"  # have it done; a repeat under the same key is harmless
+    SETTLE = "settle"  # learn whether it was done: ask by key if that can be, otherwise repeat
+    ASK = "ask"  # learn whether it was done, and never repeat: the service has forgotten the key
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request(Message):
     """Scheduler to agent: all that one attempt at a step needs (P7).
 
     Times are seconds; `complete_by` is a Unix time on the database's clock. `key` is the
-    idempotency key that goes to the remote service, the same in every attempt.
+    idempotency key that goes to the remote service, the same in every attempt. `mode` is a `Mode`.
     """
 
     step: int
@@ -83,6 +94,7 @@ class Request(Message):
     call_timeout: float
     tries: int
     payload: dict[str, Any]
+    mode: str
 
     types: ClassVar = {
         "step": (int,),
@@ -96,7 +108,13 @@ class Request(Message):
         "call_timeout": (int, float),
         "tries": (int,),
         "payload": (dict,),
+        "mode": (str,),
     }
+
+    def check(self) -> None:
+        """Refuse a mode that there is not."""
+        if self.mode not in set(Mode):
+            raise Malformed(f"mode {self.mode!r} is none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +122,8 @@ class Reply(Message):
     """Agent to scheduler: how one attempt ended (P8, P25).
 
     `started` and `ended` are Unix times on the database's clock; `tries` is how many calls the
-    agent made; `by` is the agent's instance id.
+    agent made; `by` is the agent's instance id. `retry_after` is the seconds for which the service
+    asked to be left alone, if it did.
     """
 
     step: int
@@ -118,6 +137,7 @@ class Reply(Message):
     started: float
     ended: float
     by: str
+    retry_after: float | None = None
 
     types: ClassVar = {
         "step": (int,),
@@ -131,6 +151,7 @@ class Reply(Message):
         "started": (int, float),
         "ended": (int, float),
         "by": (str,),
+        "retry_after": (int, float, NoneType),
     }
 
     def check(self) -> None:
@@ -141,5 +162,7 @@ class Reply(Message):
             UUID(self.task)
         except ValueError as error:
             raise Malformed(f"task {self.task!r} is not a UUID") from error
+        if self.retry_after is not None and not 0 <= self.retry_after < math.inf:
+            raise Malformed("retry_after is a number of seconds")
         if not 0 < self.step < 2**63 or not 0 < self.attempt < 2**31:
             raise Malformed("step and attempt are positive numbers")

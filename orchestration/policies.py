@@ -18,3 +18,8 @@ def ensure(**_: Any) -> None:
 def interval() -> float:
     """Return the seconds between two sweeps, as set now."""
     return SupervisorPolicy.objects.values_list("interval", flat=True).get(id=1)
+
+
+def agents() -> list[str]:
+    """Return the names of all agents."""
+    return list(Policy.objects.order_by("agent").values_list("agent", flat=True))

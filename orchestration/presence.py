@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import DatabaseError, connection
@@ -70,6 +71,13 @@ def report(queue: str) -> None:
         "offset": offset,
     }
     sql.run(SEEN, parameters)
+
+
+def unserved(queues: Iterable[str]) -> set[str]:
+    """Return those of `queues` that no living worker serves."""
+    since = DatabaseNow() - timedelta(seconds=conf.ALIVE)
+    alive = Worker.objects.filter(seen_at__gt=since).values_list("queue", flat=True)
+    return set(queues) - set(alive.distinct())
 
 
 def forget_the_dead() -> int:

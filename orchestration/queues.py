@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 SUBMISSION = "submission"
 SCHEDULER = "scheduler"
+ALERTS = "alerts"
+AUDIT = "audit"
 STATUS_PREFIX = "status."
 LOOK = b"look"  # a message that only says: look at the state store
 
@@ -40,6 +42,8 @@ LOOK = b"look"  # a message that only says: look at the state store
 ANSWERS = {
     SUBMISSION: "orchestration.jobs.take_submissions",
     SCHEDULER: "orchestration.jobs.schedule",
+    ALERTS: "orchestration.jobs.send_notices",
+    AUDIT: "orchestration.jobs.run_audit",
 }
 CALL_AGENT = "orchestration.jobs.call_agent"
 DELIVER_STATUS = "orchestration.jobs.deliver_status"

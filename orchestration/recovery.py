@@ -1,6 +1,12 @@
-"""What to do about a step that failed or expired: a pure decision (P11, P26)."""
+"""What to do about an attempt that failed or expired: a pure decision (P10, P11, P26)."""
 
 from dataclasses import dataclass
+
+from .states import Direction, Outcome, PastThreshold
+
+# An agent says so when a call may have been done, the service has forgotten its key, and it cannot
+# be asked: only a person can find out.
+KEY_FORGOTTEN = "key_forgotten"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -10,14 +16,40 @@ class Thresholds:
     failure_threshold: int
     backoff: float
     backoff_cap: float
+    undo_threshold: int
+    past_threshold: str = PastThreshold.ERROR
+    extended_wait: float = 600.0
+    rounds: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """An attempt that did not succeed, and how its step stands."""
+
+    failure_count: int
+    rounds: int = 0
+    outcome: str = Outcome.UNKNOWN
+    code: str = ""
+    direction: str = Direction.DO
+    undoing: bool = False  # its task is being undone
+    in_doubt: bool = True  # this or an earlier attempt under the key may have had its effect
+    excused_for: float | None = None  # seconds until its agent's gate lets a request through again
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retry:
-    """Make the step pending again, to be claimed after `wait` seconds."""
+    """Make the step pending again, to be claimed after `wait` seconds.
+
+    `counted` says whether the failure is the step's own; `new_key`, that nothing was done under the
+    old one and the service has forgotten it.
+    """
 
     failure_count: int
     wait: float
+    rounds: int = 0
+    counted: bool = True
+    extended: bool = False
+    new_key: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,15 +59,59 @@ class GiveUp:
     failure_count: int
 
 
-def decide(thresholds: Thresholds, failure_count: int, chance: float) -> Retry | GiveUp:
-    """Return what follows the next failure of a step that failed `failure_count` times before.
+@dataclass(frozen=True, kw_only=True)
+class Undo:
+    """Have the whole task undone."""
+
+    failure_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancel:
+    """Let the step be: its task is being undone, and nothing was done."""
+
+
+Decision = Retry | GiveUp | Undo | Cancel
+
+
+def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
+    thresholds: Thresholds, failure: Failure, chance: float
+) -> Decision:
+    """Return what follows a failure.
 
     The wait doubles with each failure up to the cap; `chance` in [0, 1) spreads it over the upper
     half of the interval ("equal jitter"), so that steps that failed together do not return
-    together and none returns at once.
+    together and none returns at once. A failure while the agent's gate is not open is not counted.
     """
-    count = failure_count + 1
-    if count >= thresholds.failure_threshold:
+    backward = failure.undoing or failure.direction == Direction.UNDO
+    if failure.undoing and failure.direction == Direction.DO and not failure.in_doubt:
+        return Cancel()
+    if failure.outcome == Outcome.ABSENT:
+        return Retry(
+            failure_count=failure.failure_count, rounds=failure.rounds, wait=0.0, counted=False,
+            new_key=True,
+        )  # fmt: skip
+    if failure.code == KEY_FORGOTTEN:
+        return GiveUp(failure_count=failure.failure_count + 1)
+    if failure.excused_for is not None:
+        wait = failure.excused_for + _backoff(thresholds, 1, chance)
+        return Retry(
+            failure_count=failure.failure_count, rounds=failure.rounds, wait=wait, counted=False
+        )
+    count = failure.failure_count + 1
+    if count < (thresholds.undo_threshold if backward else thresholds.failure_threshold):
+        wait = _backoff(thresholds, count, chance)
+        return Retry(failure_count=count, rounds=failure.rounds, wait=wait)
+    if backward or thresholds.past_threshold == PastThreshold.ERROR:
         return GiveUp(failure_count=count)
-    ceiling = min(thresholds.backoff_cap, thresholds.backoff * 2 ** min(count - 1, 30))
-    return Retry(failure_count=count, wait=ceiling * (0.5 + chance / 2))
+    if thresholds.past_threshold == PastThreshold.UNDO:
+        return Undo(failure_count=count)
+    if failure.rounds >= thresholds.rounds:
+        return GiveUp(failure_count=count)
+    wait = thresholds.extended_wait * (1 + chance / 10)  # never less; apart from one another
+    return Retry(failure_count=0, rounds=failure.rounds + 1, wait=wait, extended=True)
+
+
+def _backoff(thresholds: Thresholds, count: int, chance: float) -> float:
+    ceiling = min(thresholds.backoff_cap, thresholds.backoff * 2.0 ** min(count - 1, 30))
+    return ceiling * (0.5 + chance / 2)

@@ -1,4 +1,4 @@
-"""What the applications declare: workflows, agents and receivers of status messages.
+"""What the applications declare: workflows, agents, receivers of status messages, audits.
 
 Filled when Django starts, by each application's `workflow` module (and `agents`, `status`, …, which
 it imports); `checks` then verifies that everything named is there.
@@ -12,6 +12,7 @@ from .workflow import Workflow
 
 if TYPE_CHECKING:
     from .agents.base import Agent
+    from .audit.violation import Violation
     from .status import Status
 
 T = TypeVar("T")
@@ -24,6 +25,7 @@ class NotRegistered(LookupError):
 workflows: dict[str, Workflow] = {}
 agents: dict[str, "type[Agent]"] = {}
 receivers: "dict[str, Callable[[Sequence[Status]], None]]" = {}
+audits: "dict[str, Callable[[frozenset[str]], Iterable[Violation]]]" = {}
 
 
 def get(table: dict[str, T], kind: str, name: str) -> T:

@@ -50,6 +50,31 @@ class Outcome(TextChoices):
     REJECTED = "rejected", "Rejected"  # the service refused for good: a repeat would not help
     UNKNOWN = "unknown", "Unknown"  # the effect may have happened: only the same key may be used
     EXPIRED = "expired", "Expired"  # no reply by complete_by: as unknown, and nobody said so
+    ABSENT = "absent", "Absent"  # asked by key: the service knows of no effect
+
+
+class PastThreshold(TextChoices):
+    """What follows when a step has failed too often (P11)."""
+
+    ERROR = "error", "Error: an operator decides"
+    WAIT = "wait", "Wait for an extended time, and go round again"
+    UNDO = "undo", "Undo the task"
+
+
+class OnRejection(TextChoices):
+    """What follows when the service refuses for good (P25)."""
+
+    ERROR = "error", "Error: an operator decides"
+    UNDO = "undo", "Undo the task"
+
+
+class GateState(TextChoices):
+    """Whether an agent may be sent requests: the circuit breaker's state (P28)."""
+
+    OPEN = "open", "Open"  # the whole window
+    SHUT = "shut", "Shut"  # too many failures: nothing goes until a probe is due
+    PROBING = "probing", "Probing"  # exactly one request is out, to see
+    RAMPING = "ramping", "Ramping up"  # it answers again: a few more with each success
 
 
 TASK_MOVES: dict[TaskState, dict[TaskState, str]] = {
@@ -65,7 +90,9 @@ TASK_MOVES: dict[TaskState, dict[TaskState, str]] = {
     },
     TaskState.ERROR: {
         TaskState.PROCESSING: "its last failed step is resubmitted or done by hand",
-        TaskState.UNDOING: "an undo is asked for",
+        TaskState.PROCESSED: "its last failed step is done by hand, and nothing else is left",
+        TaskState.UNDOING: "an undo is asked for, or its failed undo step is resubmitted",
+        TaskState.UNDONE: "its last failed undo step is done by hand",
     },
     TaskState.PROCESSED: {TaskState.UNDOING: "an undo is asked for"},
     TaskState.UNDOING: {
@@ -79,7 +106,7 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     StepState.WAITING: {
         StepState.PENDING: "the steps it comes after are done",
         StepState.ERROR: "its request cannot be built",
-        StepState.CANCELLED: "its task is undone",
+        StepState.CANCELLED: "its task is undone; for an undo step: nothing was done",
     },
     StepState.PENDING: {
         StepState.PROCESSING: "a scheduler claims it",
@@ -89,6 +116,7 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
         StepState.PROCESSED: "a valid reply is recorded",
         StepState.PENDING: "it failed or expired below the threshold: retry",
         StepState.ERROR: "it was rejected, or failed past the threshold",
+        StepState.CANCELLED: "its task is undone, and it turns out that nothing was done",
     },
     StepState.ERROR: {
         StepState.PENDING: "an operator resubmits it",
@@ -103,6 +131,9 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
 LIVE_TASK_STATES = (TaskState.PENDING, TaskState.PROCESSING, TaskState.UNDOING)
 FINAL_TASK_STATES = (TaskState.PROCESSED, TaskState.UNDONE)
 DONE_STEP_STATES = (StepState.PROCESSED, StepState.SKIPPED)
+ENDED_STEP_STATES = (*DONE_STEP_STATES, StepState.CANCELLED)
+# the service answered, whatever it said: no sign that it is in trouble
+ANSWERED = (Outcome.DONE, Outcome.REJECTED, Outcome.ABSENT)
 
 
 def illegal_moves(moves: Mapping[S, Mapping[S, str]]) -> list[tuple[S, S]]:

@@ -6,19 +6,37 @@ sets them to error, and rings doorbells; schedulers and agents carry it out.
 
 import logging
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.db import transaction
 
-from . import alerts, conf, crashpoints, leader, policies, presence, queues
+from . import alerts, audit, conf, crashpoints, leader, notices, policies, presence, queues, vigil
+from .gate import Heard, excuses
 from .leader import Leadership
 from .models import Policy, StatusMessage, Step, Submission
 from .models.fields import DatabaseNow
-from .recovery import GiveUp, Thresholds, decide
+from .recovery import Cancel, Failure, GiveUp, Retry, Thresholds, Undo, decide
 from .states import StepState
-from .transitions import Failed, give_up, lock_failed, mark_overdue, retry, wake
+from .transitions import (
+    Failed,
+    database_now,
+    finish_failed,
+    give_up,
+    hear_all,
+    hold_unserved,
+    let_be,
+    let_go,
+    lock_failed,
+    lock_gates,
+    mark_overdue,
+    retry,
+    suspected,
+    undo_for,
+    wake,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +47,9 @@ class Sweep:
 
     retried: int = 0
     given_up: int = 0
+    undone: int = 0
+    let_be: int = 0
+    released: int = 0
     woken: int = 0
     overdue: int = 0
 
@@ -44,6 +65,7 @@ class Watch:
         self.me = me
         self.leading = False
         self._sweep_at = 0.0
+        self._absent = vigil.Lasting()
 
     def step(self, now: float) -> float:
         """Renew or try for the lease; sweep if it is ours and time; return the seconds to wait.
@@ -63,7 +85,7 @@ class Watch:
         self._sweep_at = min(self._sweep_at, now + interval)  # a shorter interval holds at once
         if now >= self._sweep_at:
             self._sweep_at = now + interval
-            if done := str(sweep(leadership)):
+            if done := str(sweep(leadership, absent=self._absent)):
                 logger.info(done)
         return max(0.0, min(self._sweep_at - now, conf.LEASE / 3))
 
@@ -73,8 +95,15 @@ class Watch:
             leader.resign(self.me)
 
 
-def sweep(leadership: Leadership, chance: Callable[[], float] = random.random) -> Sweep:
-    """Look at every step and task once, in batches, oldest first."""
+def sweep(
+    leadership: Leadership,
+    chance: Callable[[], float] = random.random,
+    absent: vigil.Lasting | None = None,
+) -> Sweep:
+    """Look at every step and task once, in batches, oldest first; then at the machinery.
+
+    `absent` is what is kept from sweep to sweep: which queues have had no worker, and since when.
+    """
     done = Sweep()
     while _recover(leadership, done, chance) >= conf.BATCH:
         pass
@@ -82,12 +111,17 @@ def sweep(leadership: Leadership, chance: Callable[[], float] = random.random) -
     while (woken := wake(conf.BATCH)) == conf.BATCH:
         done.woken += woken
     done.woken += woken
+    while (released := let_go()) == conf.BATCH:
+        done.released += released
+    done.released += released
+    hold_unserved(presence.unserved(policies.agents()))
     with transaction.atomic():
         late = mark_overdue(conf.BATCH)
         alerts.overdue(late)
         done.overdue = len(late)
     alerts.close_overdue()
     presence.forget_the_dead()
+    vigil.look(vigil.Lasting() if absent is None else absent)
     _ring()
     return done
 
@@ -96,21 +130,46 @@ def sweep(leadership: Leadership, chance: Callable[[], float] = random.random) -
 def _recover(leadership: Leadership, done: Sweep, chance: Callable[[], float]) -> int:
     """Count one batch of failures and decide about each; return the batch's size."""
     failed = lock_failed(conf.BATCH)
+    if not failed:
+        return 0
     policies = Policy.objects.in_bulk({step.agent for step in failed})
-    again: list[tuple[Failed, int, float]] = []
-    lost: list[Failed] = []
-    for step in failed:
-        decision = decide(_thresholds(policies.get(step.agent)), step.failure_count, chance())
-        if isinstance(decision, GiveUp):
-            lost.append(step)
-        else:
-            again.append((step, decision.failure_count, decision.wait))
+    decided = [
+        (step, decide(_thresholds(policies.get(step.agent)), failure, chance()))
+        for step, failure in _excused(failed)
+    ]
+    again = [(step, what) for step, what in decided if isinstance(what, Retry)]
+    lost = [step for step, what in decided if isinstance(what, GiveUp)]
+    unneeded = [step for step, what in decided if isinstance(what, Cancel)]
+    hopeless = [step for step, what in decided if isinstance(what, Undo)]
     retry(again, by=leadership.actor)
-    give_up(lost, by=leadership.actor)
+    let_be(unneeded, by=leadership.actor)
+    # what cannot be undone is an error after all; what became of other steps of the task stands
+    give_up(lost)
+    give_up(undo_for(hopeless, by=leadership.actor))
+    finish_failed(failed, by=leadership.actor)
     done.retried += len(again)
     done.given_up += len(lost)
-    crashpoints.reached("supervisor.before_commit", failed)
+    done.undone += len(hopeless)
+    done.let_be += len(unneeded)
     return len(failed)
+
+
+def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
+    """Tell the gates of silent services; return each failure, excused while its gate is not open."""
+    gates = lock_gates({step.agent for step in failed})
+    now = database_now()
+    silence = Counter(suspected(failed))
+    heard = {agent: [Heard(answered=False)] * count for agent, count in silence.items()}
+    hear_all(gates, heard, now)
+    told = []
+    for step in failed:
+        gate = gates.get(step.agent)
+        failure = step.failure
+        if gate and excuses(gate.view, step.at):
+            again = max(gate.view.probe_at or now, gate.view.paused_until or now)
+            failure = replace(failure, excused_for=max(0.0, again - now))
+        told.append((step, failure))
+    return told
 
 
 def _thresholds(policy: Policy | None) -> Thresholds:
@@ -119,6 +178,10 @@ def _thresholds(policy: Policy | None) -> Thresholds:
         failure_threshold=policy.failure_threshold,
         backoff=policy.backoff,
         backoff_cap=policy.backoff_cap,
+        undo_threshold=policy.undo_threshold,
+        past_threshold=policy.past_threshold,
+        extended_wait=policy.extended_wait,
+        rounds=policy.rounds,
     )
 
 
@@ -132,6 +195,10 @@ def _ring() -> None:
     waiting = StatusMessage.objects.filter(refused_at=None, created_at__lt=before)
     for application in waiting.values_list("reply_to", flat=True).distinct():
         queues.try_to_ring(queues.STATUS_PREFIX + application)
+    if notices.due():
+        queues.try_to_ring(queues.ALERTS)
+    if audit.due():
+        queues.try_to_ring(queues.AUDIT)
     agents = Policy.objects.order_by("agent").values_list("agent", flat=True)
     try:
         left_lying = queues.waiting([queues.SCHEDULER, *agents])

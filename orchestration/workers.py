@@ -3,6 +3,7 @@
 import logging
 import signal
 import sys
+from contextlib import nullcontext
 
 from django.db import close_old_connections
 from rq import Queue, SimpleWorker
@@ -11,6 +12,7 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from . import conf, instance, jobs, queues, sql
+from .lookout import Lookout
 from .presence import Presence
 
 logger = logging.getLogger(__name__)
@@ -103,7 +105,7 @@ def run(name: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     instance.become(name)
     redis = queues.worker_connection()
-    with Presence(name):
+    with Presence(name), Lookout() if name == queues.ALERTS else nullcontext():
         try:
             Worker(queues.queue(name, redis)).work(logging_level="WARNING")
         finally:

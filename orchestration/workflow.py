@@ -13,6 +13,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 MARK = "$from"  # the one key of a stored placeholder: {"$from": ["step or empty", "name", …]}
+KEYS = "$key"  # stands for a step in a placeholder: the keys of all steps, by name
+UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 
 
 class Unresolved(LookupError):
@@ -27,6 +29,11 @@ def field(*path: str) -> dict[str, Any]:
 def result(step: str, *path: str) -> dict[str, Any]:
     """Stand for the value at `path` of the result of `step`; without a path, the whole result."""
     return {MARK: [step, *path]}
+
+
+def key(step: str) -> dict[str, Any]:
+    """Stand for the idempotency key under which `step` was done: for services that undo by key."""
+    return {MARK: [KEYS, step]}
 
 
 def resolve(template: Any, data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
@@ -66,7 +73,7 @@ def _look_up(path: Sequence[str], data: Mapping[str, Any], results: Mapping[str,
         try:
             value = value[name]
         except (LookupError, TypeError):
-            origin = f"the result of {step}" if step else "the input"
+            origin = f"the result of {step}" if step else "the input"  # keys are always there
             raise Unresolved(f"{origin} has no {'.'.join(names)}") from None
     return value
 
@@ -76,6 +83,12 @@ class Step:
     """One call to one agent: `agent.action(request)`, once every step in `after` is done.
 
     `request` is a template (see the module). `after` names earlier steps of the same workflow.
+
+    Each step says how it is undone: `undo` names an action of the same agent, which is sent
+    `undo_request` (a template that may take the step's own result, and its `key`); or
+    `irreversible` says why it cannot be; or `undo=None`: there is nothing to undo. `charges` is a
+    template {"amount", "currency"} of the money that the step takes, in minor units: an undo of it
+    gives that back. It takes fields of the input only.
     """
 
     name: str
@@ -83,6 +96,10 @@ class Step:
     action: str
     request: Mapping[str, Any] = dataclass_field(default_factory=dict)
     after: Sequence[str] = ()
+    undo: str | None = UNDECLARED
+    undo_request: Mapping[str, Any] = dataclass_field(default_factory=dict)
+    irreversible: str = ""
+    charges: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,12 +155,30 @@ class Workflow:
         for name in sequence:
             before[name] = order[name].union(*(before[other] for other in order[name]))
         return [
-            f"step {step.name!r} takes the result of {other!r}, which need not be done before it"
+            problem
             for step in self.steps
-            for other, *_ in placeholders(step.request)
-            if other and other not in before[step.name]
+            for problem in _template_problems(step, before[step.name])
         ]
+
+
+def _template_problems(step: Step, before: set[str]) -> Iterable[str]:
+    """Yield what the step's templates take that need not be there."""
+    known = {"request": before, "undo_request": before | {step.name}, "charges": set[str]()}
+    for name, there in known.items():
+        for origin, *path in placeholders(getattr(step, name)):
+            other = path[0] if origin == KEYS else origin
+            if other and other not in there:
+                what = "key" if origin == KEYS else "result"
+                yield (
+                    f"step {step.name!r}: its {name} takes the {what} of {other!r}, which need "
+                    "not be done before it"
+                )
 
 
 def _repeated(names: Sequence[str]) -> list[str]:
     return sorted({name for name in names if names.count(name) > 1})
+
+
+def step_key(task: object, name: str, direction: str, generation: int) -> str:
+    """Return the key that a remote service recognises a repeat by."""
+    return f"{task}:{name}:{direction}:{generation}"

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestration.api import Progress, StepProgress, StepState, TaskState
+from orchestration.api import Direction, Progress, StepProgress, StepState, TaskState
 
 from .declines import DECLINED
 
@@ -19,6 +19,13 @@ STEPS = {  # what each step of the workflow means to a customer: done, now, to c
         "Send your confirmation",
     ),
 }
+UNDO_STEPS = {  # what undoing it means: done, now
+    "reserve_stock": ("Items put back", "Putting your items back"),
+    "authorize_payment": ("Card released", "Releasing the hold on your card"),
+    "create_shipment": ("Shipment cancelled", "Cancelling your shipment"),
+    "capture_payment": ("Payment returned", "Returning your payment"),
+}
+DONE = {StepState.PROCESSED, StepState.SKIPPED}
 # The bank's reason is between it and its customer: two of them help to do better
 REASONS = {"insufficient_funds": " for insufficient funds", "expired_card": ": it has expired"}
 
@@ -42,6 +49,9 @@ STUCK = "This takes longer than usual. Your order is safe; our staff is looking 
 CONFIRMED = "Your order is confirmed: paid for, and on its way to you."
 SOLD_OUT = "Something in your order is out of stock. Nothing was charged; our staff will tell you."
 CANCELLING = "Your order is being cancelled."
+CANCELLING_STUCK = (
+    "Your order is being cancelled. This takes longer than usual; our staff is looking into it."
+)
 CANCELLED = "Your order was cancelled. Nothing was charged."
 REFUNDED = "Your order was cancelled. You get back what you paid."
 
@@ -113,7 +123,7 @@ def _summary(progress: Progress | None, age: float) -> tuple[str, str]:
         case TaskState.PROCESSED:
             return CONFIRMED, "good"
         case TaskState.UNDONE:
-            return (REFUNDED if _paid(progress) else CANCELLED), "bad"
+            return _cancelled(progress), "bad"
         case TaskState.UNDOING:
             return CANCELLING, "slow"
         case TaskState.ERROR:
@@ -126,23 +136,63 @@ def _summary(progress: Progress | None, age: float) -> tuple[str, str]:
 
 def _failure(progress: Progress) -> tuple[str, str]:
     """Say what went wrong where the customer can understand it; otherwise, that we see to it."""
+    if _undos(progress):
+        return CANCELLING_STUCK, "slow"
     failed = {step.name: step for step in progress.steps if step.state is StepState.ERROR}
     card = failed.get("authorize_payment")
     if card and card.error_code in DECLINED:
-        return (
-            f"Your card was declined{REASONS.get(card.error_code, '')}. Nothing was charged.",
-            "bad",
-        )
+        return f"{_declined(card)} Nothing was charged.", "bad"
     stock = failed.get("reserve_stock")
     if stock and stock.error_code == "out_of_stock":
         return SOLD_OUT, "bad"
     return STUCK, "slow"
 
 
+def _cancelled(progress: Progress) -> str:
+    """Say that nothing is left of the order; and why, where it was the card."""
+    does = _does(progress)
+    paid = does.get("capture_payment")
+    if paid and paid.state in DONE:
+        return REFUNDED
+    card = does.get("authorize_payment")
+    if card and card.state is StepState.CANCELLED and card.error_code in DECLINED:
+        return f"{_declined(card)} {CANCELLED}"
+    return CANCELLED
+
+
+def _declined(card: StepProgress) -> str:
+    return f"Your card was declined{REASONS.get(card.error_code, '')}."
+
+
+def _does(progress: Progress) -> dict[str, StepProgress]:
+    return {step.name: step for step in progress.steps if step.direction is Direction.DO}
+
+
+def _undos(progress: Progress) -> dict[str, StepProgress]:
+    return {step.name: step for step in progress.steps if step.direction is Direction.UNDO}
+
+
 def _stages(progress: Progress | None) -> list[Stage]:
     if progress is None:
         return [Stage(text=to_come, state="next") for _, _, to_come in STEPS.values()]
-    return [_stage(step) for step in progress.steps]
+    undos = _undos(progress)
+    return [_undo_stage(undos.get(name)) or _stage(step) for name, step in _does(progress).items()]
+
+
+def _undo_stage(step: StepProgress | None) -> Stage | None:
+    """Return what an undo step makes of its step's stage; None while it makes no difference."""
+    if step is None:
+        return None
+    plain = f"{step.name.replace('_', ' ').capitalize()}, undone"
+    done, now = UNDO_STEPS.get(step.name, (plain, plain))
+    match step.state:
+        case StepState.PROCESSED | StepState.SKIPPED:
+            return Stage(text=done, state="done", at=step.ended_at)
+        case StepState.PENDING | StepState.PROCESSING:
+            return Stage(text=now, state="now")
+        case StepState.ERROR:
+            return Stage(text=now, state="failed", at=step.ended_at)
+    return None
 
 
 def _stage(step: StepProgress) -> Stage:
@@ -161,16 +211,12 @@ def _stage(step: StepProgress) -> Stage:
     return Stage(text=to_come, state="next")
 
 
-def _paid(progress: Progress) -> bool:
-    return any(
-        step.name == "capture_payment" and step.state is StepState.PROCESSED
-        for step in progress.steps
-    )
-
-
 def _parcel(progress: Progress | None) -> str:
-    """Return the parcel's tracking number, once it has one."""
-    for step in progress.steps if progress else ():
-        if step.name == "create_shipment" and step.result:
-            return str(step.result.get("tracking", ""))
-    return ""
+    """Return the parcel's tracking number, as long as there is a parcel."""
+    booked = _does(progress).get("create_shipment") if progress else None
+    if progress is None or booked is None or not booked.result:
+        return ""
+    cancelled = _undos(progress).get("create_shipment")
+    if cancelled and cancelled.state in DONE:
+        return ""
+    return str(booked.result.get("tracking", ""))

@@ -1,11 +1,21 @@
 """How an order is processed: the steps, who does them, in which order, with which requests."""
 
-from orchestration.api import Step, Workflow, field, receive_status, register, result
+from orchestration.api import (
+    Step,
+    Workflow,
+    field,
+    key,
+    receive_status,
+    register,
+    register_audit,
+    result,
+)
 
 from .agents.inventory import Inventory
 from .agents.notification import Notification
 from .agents.payment import Payment
 from .agents.shipping import Shipping
+from .audit import audit
 from .message import WORKFLOW
 from .status import receive
 from .submission import record
@@ -25,6 +35,8 @@ register(
                 agent="inventory",
                 action="reserve",
                 request={"order": field("order"), "lines": field("lines")},
+                undo="release",
+                undo_request={"key": key("reserve_stock")},
             ),
             Step(
                 name="authorize_payment",
@@ -36,6 +48,8 @@ register(
                     "currency": field("currency"),
                     "payment_method": field("payment_method"),
                 },
+                undo="void",
+                undo_request={"payment": result("authorize_payment", "id")},
             ),
             Step(
                 name="create_shipment",
@@ -47,6 +61,8 @@ register(
                     "reservation": result("reserve_stock", "id"),
                     "address": field("address"),
                 },
+                undo="cancel",
+                undo_request={"key": key("create_shipment")},
             ),
             Step(
                 # money is taken last of what can fail: goods that cannot be sent are not charged
@@ -58,6 +74,9 @@ register(
                     "payment": result("authorize_payment", "id"),
                     "amount": field("total"),
                 },
+                undo="refund",
+                undo_request={"payment": result("capture_payment", "id")},
+                charges={"amount": field("total"), "currency": field("currency")},
             ),
             Step(
                 name="send_confirmation",
@@ -70,9 +89,11 @@ register(
                     "subject": field("confirmation", "subject"),
                     "text": field("confirmation", "text"),
                 },
+                irreversible="the confirmation is in the customer's inbox",
             ),
         ],
     )
 )
 
 receive_status(APPLICATION, receive)
+register_audit(APPLICATION, audit)

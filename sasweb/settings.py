@@ -6,7 +6,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from . import env
+from . import env, mail
 from .stack import embedded
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -106,6 +106,8 @@ RQ_QUEUES = {
         "shipping",
         "notification",
         "status.shop",
+        "alerts",
+        "audit",
     )
 }
 RQ_SHOW_ADMIN_LINK = False
@@ -117,6 +119,12 @@ PAYMENT_URL = env.text("PAYMENT_URL", SANDBOX_URL)
 PAYMENT_SECRET_KEY = env.text("PAYMENT_SECRET_KEY", "sk_test_sandbox")
 SHIPPING_URL = env.text("SHIPPING_URL", SANDBOX_URL)
 MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
+
+# --- Telling people of alerts --------------------------------------------------------------------
+globals().update(mail.configuration(env.text("EMAIL_URL"), embedded.data_dir() / "mail"))
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("DEFAULT_FROM_EMAIL", "alerts@localhost")
+WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
+WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
 
 # --- People --------------------------------------------------------------------------------------
 AUTHENTICATION_BACKENDS = [

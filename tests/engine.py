@@ -4,8 +4,9 @@ from uuid import uuid4
 
 from django.db import transaction
 
+from orchestration import registry
 from orchestration.messages import Reply
-from orchestration.models import Step, Task
+from orchestration.models import Step, Task, Worker
 from orchestration.transitions import NewTask, claim, create, record
 
 
@@ -27,7 +28,7 @@ def new_task(reference=None, *, workflow="greet", data=None, reply_to="", priori
 
 def claimed(by="scheduler-1", agent="greeter"):
     """Claim for one agent; return the requests."""
-    return claim([agent], by).get(agent, [])
+    return claim([agent], by).requests.get(agent, [])
 
 
 def reply_to(request, outcome="done", **fields) -> Reply:
@@ -68,3 +69,11 @@ def in_error(task=None, outcome="rejected") -> Step:
     (request,) = [request for request in claimed() if request.task == str(task.id)]
     record([reply_to(request, outcome)])
     return step_of(task)
+
+
+def staff() -> None:
+    """Have a living worker on every agent's queue, so that a sweep does not shut its gate."""
+    Worker.objects.bulk_create(
+        [Worker(instance=f"{name}-0", queue=name, host="here", pid=1) for name in registry.agents],
+        ignore_conflicts=True,
+    )

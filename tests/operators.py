@@ -6,12 +6,12 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from orchestration import leader
+from orchestration import leader, queues, registry
 from orchestration.leader import Leadership
 from orchestration.models import Policy, Worker
 from orchestration.supervisor import sweep
 from orchestration.transitions import record
-from tests.engine import claimed, reply_to
+from tests.engine import claimed, reply_to, staff
 
 LEADER = Leadership(holder="supervisor-1", epoch=3)
 
@@ -45,6 +45,7 @@ def fail(requests, outcome="transient", *, threshold=5, **fields) -> None:
     """Let attempts fail, and the supervisor look at them."""
     Policy.objects.filter(agent="greeter").update(failure_threshold=threshold)
     record([reply_to(request, outcome, **fields) for request in requests])
+    staff()
     sweep(LEADER)
 
 
@@ -61,7 +62,6 @@ def words(response) -> str:
 
 def staffed():
     """Let everything that the engine needs be alive."""
-    for queue in ("submission", "scheduler", "greeter", "inventory", "payment", "shipping",
-                  "notification", "status.shop", "supervisor"):  # fmt: skip
+    for queue in {*queues.ANSWERS, *registry.agents, "status.shop", "supervisor"}:
         Worker.objects.create(instance=f"{queue}-1", queue=queue, host="h", pid=1)
     leader.acquire("supervisor-1")

@@ -77,5 +77,7 @@ def order_in(response) -> UUID:
 
 def finish_all() -> None:
     """Answer "done" to whatever the agents are asked, until nothing is left to ask."""
-    while requests := [one for group in claim(AGENTS, "scheduler-1").values() for one in group]:
+    while requests := [
+        one for group in claim(AGENTS, "scheduler-1").requests.values() for one in group
+    ]:
         record([reply_to(one, result={"id": "x_1", "tracking": "TRK1"}) for one in requests])

@@ -17,7 +17,12 @@ class Caller(HttpAgent):
 
 def _step(name: str, after: list[str]) -> Step:
     return Step(
-        name=name, agent="caller", action="call", after=after, request={"order": field("order")}
+        name=name,
+        agent="caller",
+        action="call",
+        after=after,
+        request={"order": field("order")},
+        undo=None,  # nothing is undone in a benchmark
     )
 
 

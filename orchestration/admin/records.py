@@ -10,11 +10,14 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from .. import registry
+from .. import alerts, registry
 from ..models import (
     Alert,
     Attempt,
+    AuditRun,
     Event,
+    Gate,
+    Hold,
     Lease,
     StatusMessage,
     Step,
@@ -46,7 +49,7 @@ class CappedPaginator(RowsPaginator):
 class ReadOnlyAdmin(RowsAdmin):
     """Rows to look at. Lists cost the same however many rows there are."""
 
-    actions = None
+    actions: Sequence[str] | None = None
     paginator = CappedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
@@ -155,9 +158,34 @@ class EventAdmin(ReadOnlyAdmin):
 class AlertAdmin(ReadOnlyAdmin):
     """Alerts."""
 
-    list_display = ("title", "severity", "count", "first_seen", "last_seen", "closed_at")
-    list_filter = ("severity", ("closed_at", admin.EmptyFieldListFilter))
+    list_display = (
+        "title",
+        "severity",
+        "count",
+        "first_seen",
+        "last_seen",
+        "acknowledged_by",
+        "closed_at",
+    )
+    list_filter = (
+        "severity",
+        ("closed_at", admin.EmptyFieldListFilter),
+        ("acknowledged_at", admin.EmptyFieldListFilter),
+    )
     ordering = ("-id",)
+    actions = ("acknowledge",)
+
+    def has_acknowledge_permission(self, request: HttpRequest) -> bool:
+        """Ask for the permission that the action below names."""
+        return request.user.has_perm("orchestration.acknowledge")
+
+    @admin.action(description="Acknowledge: I take care of it", permissions=["acknowledge"])
+    def acknowledge(self, request: HttpRequest, chosen: QuerySet[Alert]) -> None:
+        """Record who has taken care of the chosen alerts, unless somebody already has."""
+        done = alerts.acknowledge(
+            chosen.values_list("id", flat=True), by=request.user.get_username()
+        )
+        self.message_user(request, f"Acknowledged: {done} of {len(chosen)}.")
 
 
 @admin.register(Submission)
@@ -190,3 +218,28 @@ class LeaseAdmin(ReadOnlyAdmin):
     """Who leads."""
 
     list_display = ("name", "holder", "epoch", "renewed_at", "expires_at")
+
+
+@admin.register(Gate)
+class GateAdmin(ReadOnlyAdmin):
+    """Whether agents may be sent requests, as the engine has it; what people do is a hold."""
+
+    list_display = ("agent", "state", "probe_at", "trips", "allowance", "paused_until")
+    ordering = ("agent",)
+
+
+@admin.register(Hold)
+class HoldAdmin(ReadOnlyAdmin):
+    """What keeps steps waiting, and what did."""
+
+    list_display = ("target", "cause", "reason", "actor", "since", "until", "released_by")
+    list_filter = ("scope", "cause", ("until", admin.EmptyFieldListFilter))
+    ordering = ("-id",)
+
+
+@admin.register(AuditRun)
+class AuditRunAdmin(ReadOnlyAdmin):
+    """What the auditor found."""
+
+    list_display = ("started_at", "ended_at", "by", "tasks", "violations")
+    ordering = ("-id",)

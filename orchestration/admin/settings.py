@@ -1,4 +1,4 @@
-"""What admins adjust: the policies of the agents and of the supervisors, and the gates."""
+"""What admins adjust: the policies of the agents and of the supervisors."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from django.urls import URLPattern
 from simple_history.admin import SimpleHistoryAdmin
 from simple_history.template_utils import HistoricalRecordContextHelper
 
-from ..models import Gate, Policy, SupervisorPolicy
+from ..models import Policy, SupervisorPolicy
 
 
 class Changes(HistoricalRecordContextHelper):  # type: ignore[misc] # untyped library
@@ -87,29 +87,50 @@ class PolicyAdmin(SettingAdmin):
         (
             "After a failed attempt",
             {
-                "fields": ("failure_threshold", "backoff", "backoff_cap"),
+                "fields": (
+                    "failure_threshold",
+                    "backoff",
+                    "backoff_cap",
+                    "past_threshold",
+                    "extended_wait",
+                    "rounds",
+                    "on_rejection",
+                ),
                 "description": "The supervisor has the step tried again after a wait that doubles "
-                "each time, until the threshold: then the step is an error, an alert is raised, "
-                "and an operator decides.",
+                "each time, until the threshold. A failure while the gate is not open is not "
+                "counted: it is the service's, not the step's.",
+            },
+        ),
+        (
+            "Undo and keys",
+            {
+                "fields": ("undo_threshold", "key_memory"),
+                "description": "Undoing has more patience: what it leaves half done is worse.",
             },
         ),
         (
             "Capacity",
             {
-                "fields": ("window",),
+                "fields": ("window", "rate"),
                 "description": "Steps beyond the window wait without any deadline running.",
             },
         ),
+        (
+            "The gate",
+            {
+                "fields": (
+                    "breaker_calls",
+                    "breaker_failures",
+                    "breaker_share",
+                    "breaker_pause",
+                    "breaker_pause_cap",
+                ),
+                "description": "When too many of the last attempts failed, the gate shuts: steps "
+                "wait, and nothing is counted as failed. After a pause one probe goes; when it "
+                "succeeds, the backlog is let through step by step.",
+            },
+        ),
     )
-
-
-@admin.register(Gate)
-class GateAdmin(SettingAdmin):
-    """Which agents are open for requests."""
-
-    list_display = ("agent", "open", "reason")
-    readonly_fields = ("agent",)
-    fields = ("agent", "open", "reason")
 
 
 @admin.register(SupervisorPolicy)
@@ -118,4 +139,11 @@ class SupervisorPolicyAdmin(SettingAdmin):
 
     list_display = ("__str__", "interval", "updated_at")
     readonly_fields = ("updated_at",)
-    fields = ("interval", "updated_at")
+    fields = (
+        "interval",
+        "oldest_waiting",
+        "undo_stuck",
+        "status_undelivered",
+        "audit_every",
+        "updated_at",
+    )

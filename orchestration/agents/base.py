@@ -4,69 +4,25 @@ import asyncio
 import inspect
 import logging
 import random
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from functools import cache, partial
+from typing import Any, ClassVar, cast
 
 from .. import clock, conf
-from ..messages import Reply, Request
+from ..ledger import LedgerEntry
+from ..messages import Mode, Reply, Request
+from ..recovery import KEY_FORGOTTEN
 from ..states import Outcome
+from .actions import Action, Call, Result
+from .faults import Fault, Rejected, Transient, Unknown
 
 logger = logging.getLogger(__name__)
 
 QUICK_BACKOFF = 0.1  # seconds before the second try inside an attempt; doubles
-LONGEST_MESSAGE = 500  # of a remote service's error text
-
-Method = TypeVar("Method", bound=Callable[..., Awaitable[dict[str, Any]]])
-
-
-class Fault(Exception):
-    """An attempt that did not succeed. `code` is short and stable; `message` is for people."""
-
-    outcome: ClassVar[Outcome]
-
-    def __init__(self, code: str, message: str = "") -> None:
-        super().__init__(f"{code}: {message}")
-        self.code = _printable(code)[:100]
-        self.message = _printable(message)[:LONGEST_MESSAGE]
-
-
-class Transient(Fault):
-    """The service did nothing, for now: a repeat may succeed."""
-
-    outcome = Outcome.TRANSIENT
-
-
-class Rejected(Fault):
-    """The service refused for good: a repeat would not help (P25)."""
-
-    outcome = Outcome.REJECTED
-
-
-class Unknown(Fault):
-    """The effect may have happened: only a repeat under the same key can tell."""
-
-    outcome = Outcome.UNKNOWN
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One try of an action: what it is asked, and the limits it has.
-
-    `key` goes to the service with every try (P2); `timeout` is the seconds this try may take.
-    """
-
-    key: str
-    reference: str
-    payload: dict[str, Any]
-    timeout: float
-
-
-def action(method: Method) -> Method:
-    """Mark a method of an agent as an action that steps may name."""
-    method.is_action = True  # type: ignore[attr-defined]
-    return method
+FORGOTTEN = (
+    "It may have been done, the service has forgotten the key by now, and it cannot be asked. Find "
+    "out by hand; then say what was done, or that nothing was."
+)
 
 
 class Agent:
@@ -74,7 +30,8 @@ class Agent:
 
     An action is `async def reserve(self, call: Call) -> dict`: what it returns is the step's
     result (JSON). It raises `Transient`, `Rejected` or `Unknown`. It never repeats a call by
-    itself and needs no deadline of its own: `perform` sees to both.
+    itself and needs no deadline of its own: `perform` sees to both. How a step is undone is an
+    action too. Where the service can be asked what came of a key, write `ask`.
     """
 
     name: ClassVar[str]
@@ -85,10 +42,36 @@ class Agent:
 
     @classmethod
     @cache
-    def actions(cls) -> dict[str, Callable[..., Awaitable[dict[str, Any]]]]:
+    def actions(cls) -> dict[str, Action]:
         """Return the actions by name."""
         members = inspect.getmembers(cls, inspect.isfunction)
-        return {name: member for name, member in members if getattr(member, "is_action", False)}
+        return {
+            name: cast("Action", member)
+            for name, member in members
+            if getattr(member, "is_action", False)
+        }
+
+    @classmethod
+    def can_ask(cls) -> bool:
+        """Return whether its service can be asked what came of a key."""
+        return cls.ask is not Agent.ask
+
+    async def ask(self, call: Call) -> Result | None:
+        """Ask the service what came of the call's key; never have anything done.
+
+        Returns the action's result if it was done, None if the service knows of no effect: then
+        it may be done under a new key, so None must never be a guess. Raises `Rejected` if it was
+        refused, `Transient` or `Unknown` if there was no clear answer. Write it only where the
+        answer is still right when the service has stopped to recognise repeats by the key.
+        """
+        raise NotImplementedError
+
+    def ledger(self) -> Iterable[LedgerEntry] | None:
+        """Return what the service says it did, oldest first, or None if it has no such list.
+
+        For the audit, in a process of its own: it may block, and reads in pieces.
+        """
+        return None
 
     async def close(self) -> None:
         """Release what the agent holds, such as connections."""
@@ -116,27 +99,39 @@ class Agent:
         if act is None:
             missing = f"agent {self.name!r} has no action {request.action!r}"
             return self._reply(request, started, 0, fault=Transient("no_such_action", missing))
+        way = self._way(act, request.mode)
+        if way is None:
+            return self._reply(request, started, 0, fault=Unknown(KEY_FORGOTTEN, FORGOTTEN))
         doubt: Unknown | None = None
         for count in range(1, request.tries + 1):
             try:
-                result = await _within(act(self, call := self._call(request)), call.timeout)
+                result = await _within(way(call := self._call(request)), call.timeout)
             except Rejected as fault:
                 return self._reply(request, started, count, fault=fault)
             except (Transient, Unknown) as fault:
                 doubt = fault if isinstance(fault, Unknown) else doubt
                 wait = QUICK_BACKOFF * 2 ** (count - 1) * (0.5 + random.random() / 2)  # noqa: S311
                 room = request.complete_by - conf.REPLY_MARGIN - clock.now()
-                if count == request.tries or room < wait + QUICK_BACKOFF:
+                asked = fault.retry_after
+                if count == request.tries or room < wait + QUICK_BACKOFF or asked is not None:
                     # once in doubt, always in doubt: a later "did nothing" says nothing of before
-                    return self._reply(request, started, count, fault=doubt or fault)
+                    last = doubt or fault
+                    return self._reply(request, started, count, fault=last, retry_after=asked)
                 await asyncio.sleep(wait)
             else:
                 return self._reply(request, started, count, result=result)
         raise AssertionError("a request allows at least one try")
 
+    def _way(self, act: Action, mode: str) -> Callable[[Call], Awaitable[Result | None]] | None:
+        """Return how to go about a request: act or ask; None if neither may be."""
+        if mode != Mode.DO and self.can_ask():
+            return self.ask
+        return None if mode == Mode.ASK else partial(_perform, act, self)
+
     def _call(self, request: Request) -> Call:
         left = request.complete_by - conf.REPLY_MARGIN - clock.now()
         return Call(
+            action=request.action,
             key=request.key,
             reference=request.reference,
             payload=request.payload,
@@ -159,14 +154,17 @@ class Agent:
         started: float,
         tries: int,
         *,
-        result: dict[str, Any] | None = None,
+        result: Result | None = None,
         fault: Fault | None = None,
+        retry_after: float | None = None,
     ) -> Reply:
+        """Return the reply: a fault, a result, or neither, which is that nothing was done."""
+        good = Outcome.ABSENT if result is None else Outcome.DONE
         return Reply(
             step=request.step,
             task=request.task,
             attempt=request.attempt,
-            outcome=(fault.outcome if fault else Outcome.DONE).value,
+            outcome=(fault.outcome if fault else good).value,
             result=result or {},
             code=fault.code if fault else "",
             message=fault.message if fault else "",
@@ -174,6 +172,7 @@ class Agent:
             started=started,
             ended=clock.now(),
             by=self.instance,
+            retry_after=retry_after,
         )
 
 
@@ -184,16 +183,15 @@ def _checked(reply: Reply | None) -> Reply | None:
     return reply
 
 
-async def _within(result: Awaitable[dict[str, Any]], seconds: float) -> dict[str, Any]:
+async def _perform(act: Action, agent: Agent, call: Call) -> Result:
+    """Return the result of an action, which may be nothing in particular."""
+    return await act(agent, call) or {}
+
+
+async def _within(result: Awaitable[Result | None], seconds: float) -> Result | None:
     """Return the result of one try; past its time, whether it had an effect is unknown."""
     try:
         # a little more than the try's own time, so that an action can tell what it waited for
         return await asyncio.wait_for(result, seconds + conf.REPLY_MARGIN)
     except TimeoutError as error:
         raise Unknown("timeout", f"no answer within {seconds:.1f} s") from error
-
-
-def _printable(text: str) -> str:
-    """Return a remote service's text without what a terminal or a database could choke on."""
-    clean = text.encode("utf-8", "replace").decode()
-    return "".join(letter if letter.isprintable() else " " for letter in clean).strip()

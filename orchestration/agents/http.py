@@ -2,12 +2,17 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from email.utils import mktime_tz, parsedate_tz
+from typing import Any, ClassVar, NamedTuple
 
 import aiohttp
 
-from .base import Agent, Call, Rejected, Transient, Unknown
+from .. import clock
+from .actions import Call
+from .base import Agent
+from .faults import Fault, Rejected, Transient, Unknown
 
+LONGEST_PAUSE = 86_400.0  # seconds; a service that asks for more is not understood to mean it
 LARGEST_ANSWER = 1_000_000  # bytes
 NOTHING_DONE = {425, 429, 503}  # statuses by which a service says that it did not even start
 # refused before anybody looked at the key, for a wrong credential or address of ours: what an earlier
@@ -16,12 +21,21 @@ NOT_HEARD = {401, 403, 404, 405, 407}
 IN_DOUBT = {408}  # a proxy may say so after the request went through
 
 
+class Answer(NamedTuple):
+    """What came back: status, body, and the seconds for which to leave the service alone."""
+
+    status: int
+    raw: bytes
+    retry_after: float | None
+
+
 class HttpAgent(Agent):
     """Calls one service over kept-open connections, and tells its failures apart.
 
     Set `base_url`. A refusal (4xx) is `Rejected`; "too busy", "cannot be reached", "you may not
     come in" are `Transient`; whatever leaves it open whether the effect happened (a time-out, a cut
-    connection, another 5xx, an answer that cannot be read) is `Unknown`.
+    connection, another 5xx, an answer that cannot be read) is `Unknown`. A Retry-After that comes
+    with "too busy" is kept (RFC 9110, 10.2.3).
     """
 
     base_url: ClassVar[str]
@@ -55,40 +69,72 @@ class HttpAgent(Agent):
 
         `expect` names the fields the answer must have, and their types.
         """
-        status, raw = await self._send(call, path, body, form)
-        if status in NOTHING_DONE or status in NOT_HEARD:
-            raise Transient(f"http_{status}", _excerpt(raw))
-        if status >= 500 or status in IN_DOUBT:
-            raise Unknown(f"http_{status}", _excerpt(raw))
-        answer = _as_object(raw)
-        if status >= 400:
-            raise self.refusal(status, answer or {"message": _excerpt(raw)})
-        if status >= 300 or answer is None:
-            raise Unknown("unreadable_answer", f"HTTP {status}: {_excerpt(raw)}")
-        for name, kind in (expect or {}).items():
-            if not isinstance(answer.get(name), kind):
-                raise Unknown("unexpected_answer", f"no {name} in: {_excerpt(raw)}")
-        return answer
-
-    async def _send(
-        self,
-        call: Call,
-        path: str,
-        body: Mapping[str, Any] | None,
-        form: Mapping[str, str] | None,
-    ) -> tuple[int, bytes]:
         headers = {self.key_header: call.key}
         if body is not None:
             headers["Content-Type"] = "application/json"
+        data = json.dumps(body).encode() if body is not None else form
+        answer = await self._send("POST", call, path, data=data, headers=headers)
+        fault = _failure(answer)
+        if fault is not None:
+            raise fault
+        found = _as_object(answer.raw)
+        if answer.status >= 400:
+            raise self.refusal(answer.status, found or {"message": _excerpt(answer.raw)})
+        return _sound(answer, found, expect or {})
+
+    async def get(
+        self,
+        call: Call,
+        path: str,
+        *,
+        expect: Mapping[str, type] | None = None,
+    ) -> dict[str, Any] | None:
+        """GET the answer to a question, a JSON object; None if the service knows of nothing.
+
+        No refusal of a question is one of the deed itself: it is `Unknown`.
+        """
+        answer = await self._send("GET", call, path)
+        found = _as_object(answer.raw)
+        if 400 <= answer.status < 500 and self.knows_nothing(answer.status, found or {}):
+            return None
+        fault = _failure(answer)
+        if fault is not None:
+            raise fault
+        if answer.status >= 400:
+            refusal = self.refusal(answer.status, found or {"message": _excerpt(answer.raw)})
+            if isinstance(refusal, Rejected):
+                raise Unknown(refusal.code, refusal.message)
+            raise refusal
+        return _sound(answer, found, expect or {})
+
+    def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Return whether a 4xx answer to a question says for sure that there is no such thing.
+
+        A bare 404 does not: it may come from a wrong address, or from a proxy. Services that say
+        it in words of their own override this.
+        """
+        return False
+
+    async def _send(
+        self,
+        method: str,
+        call: Call,
+        path: str,
+        *,
+        data: bytes | Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         try:
-            async with self._open().post(
+            async with self._open().request(
+                method,
                 self.base_url + path,
-                data=json.dumps(body).encode() if body is not None else form,
+                data=data,
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=call.timeout),
                 allow_redirects=False,
             ) as response:
-                return response.status, await _read(response)
+                pause = _pause(response.headers) if response.status in NOTHING_DONE else None
+                return Answer(response.status, await _read(response), pause)
         except aiohttp.ClientConnectorError as error:
             raise Transient("unreachable", str(error)) from error
         except TimeoutError as error:
@@ -121,6 +167,50 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
         if len(body) > LARGEST_ANSWER:
             raise Unknown("answer_too_large", f"more than {LARGEST_ANSWER} bytes")
     return bytes(body)
+
+
+def _failure(answer: Answer) -> Fault | None:
+    """Return the fault where nobody looked at the request, or nobody knows what came of it."""
+    code = f"http_{answer.status}"
+    if answer.status in NOTHING_DONE or answer.status in NOT_HEARD:
+        return Transient(code, _excerpt(answer.raw), retry_after=answer.retry_after)
+    if answer.status >= 500 or answer.status in IN_DOUBT:
+        return Unknown(code, _excerpt(answer.raw))
+    return None
+
+
+def _sound(
+    answer: Answer, found: dict[str, Any] | None, expect: Mapping[str, type]
+) -> dict[str, Any]:
+    """Return the object of an answer that says yes, if it is as it should be."""
+    if answer.status >= 300 or found is None:
+        raise Unknown("unreadable_answer", f"HTTP {answer.status}: {_excerpt(answer.raw)}")
+    for name, kind in expect.items():
+        if not isinstance(found.get(name), kind):
+            raise Unknown("unexpected_answer", f"no {name} in: {_excerpt(answer.raw)}")
+    return found
+
+
+def _pause(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that Retry-After asks for: a number of them, or a date."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text), LONGEST_PAUSE)
+    until = _time(text)
+    if until is None:
+        return None
+    # by the service's own clock, where it tells the time
+    now = _time(headers.get("Date", "")) or clock.now()
+    return min(max(0.0, until - now), LONGEST_PAUSE)
+
+
+def _time(text: str) -> float | None:
+    """Return an HTTP date as Unix time, or None if it is none."""
+    try:
+        parsed = parsedate_tz(text)
+        return None if parsed is None else float(mktime_tz((*parsed[:9], parsed[9] or 0)))
+    except (ValueError, OverflowError, TypeError):
+        return None
 
 
 def _as_object(raw: bytes) -> dict[str, Any] | None:

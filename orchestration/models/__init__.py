@@ -1,8 +1,11 @@
 """The state store: what the engine must never lose (P1, P5, P6)."""
 
 from .alert import Alert
+from .audit import AuditRun
 from .history import Attempt, Event
+from .hold import Hold
 from .inbox import StatusMessage, Submission
+from .notice import Notice, NoticeChannel
 from .policy import Gate, Policy, SupervisorPolicy
 from .process import Lease, Worker
 from .task import Step, Task
@@ -10,9 +13,13 @@ from .task import Step, Task
 __all__ = [
     "Alert",
     "Attempt",
+    "AuditRun",
     "Event",
     "Gate",
+    "Hold",
     "Lease",
+    "Notice",
+    "NoticeChannel",
     "Policy",
     "StatusMessage",
     "Step",

@@ -28,8 +28,11 @@ class Alert(models.Model):
     first_seen = models.DateTimeField(db_default=DatabaseNow())
     last_seen = models.DateTimeField(db_default=DatabaseNow())
     closed_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    acknowledged_by = models.CharField(max_length=150, blank=True, db_default="")
 
     class Meta:
+        permissions = [("acknowledge", "Can acknowledge alerts")]
         constraints = [
             models.UniqueConstraint(
                 fields=["fingerprint"], condition=Q(closed_at__isnull=True), name="alert_once_open"

@@ -42,6 +42,14 @@ class EventKind(models.TextChoices):
     RESUBMITTED = "resubmitted", "Resubmitted"
     REPLY_REFUSED = "refused", "A late or repeated reply was refused"
     OVERDUE = "overdue", "Overdue"
+    EXCUSED = "excused", "Failed while its agent was in trouble: not counted"
+    WAITS = "waits", "Waits for an extended time"
+    BY_HAND = "by_hand", "Done by hand"
+    UNDO = "undo", "An undo was asked for"
+    UNDO_REFUSED = "no_undo", "An undo was refused"
+    SETTLED = "settled", "It was found out that nothing was done"
+    HELD = "held", "Held"
+    RELEASED = "released", "Released"
 
 
 class Event(models.Model):
@@ -52,6 +60,7 @@ class Event(models.Model):
     kind = state_field(EventKind, max_length=12)
     actor = models.CharField(max_length=150, help_text="A user name, or an instance id.")
     reason = models.TextField(blank=True)
+    detail = models.JSONField(default=dict, db_default={}, help_text="Before and after, as data.")
     attempt = models.PositiveIntegerField(null=True)
     at = models.DateTimeField(db_default=DatabaseNow())
 

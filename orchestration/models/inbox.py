@@ -56,6 +56,8 @@ class StatusKind(models.TextChoices):
     COMPLETED = "completed", "Completed"
     FAILED = "failed", "Failed: an operator was alerted"
     RESUMED = "resumed", "Resumed after a failure"
+    UNDOING = "undoing", "Being undone"
+    UNDONE = "undone", "Undone: no effect is left"
 
 
 class StatusMessage(models.Model):

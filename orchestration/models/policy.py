@@ -7,6 +7,9 @@ from django.db import models
 from django.db.models import F, Q
 from simple_history.models import HistoricalRecords
 
+from ..states import GateState, OnRejection, PastThreshold
+from .fields import one_of, state_field
+
 
 class Policy(models.Model):
     """How one agent is called, and what happens when that fails. All times are in seconds."""
@@ -30,8 +33,48 @@ class Policy(models.Model):
     backoff_cap = models.FloatField(
         default=60.0, help_text="Seconds that a wait between two attempts never exceeds."
     )
+    past_threshold = state_field(
+        PastThreshold, default=PastThreshold.ERROR, help_text="What follows past the threshold."
+    )
+    extended_wait = models.FloatField(
+        default=600.0, help_text="Seconds of the extended wait, if that is what follows."
+    )
+    rounds = models.PositiveSmallIntegerField(
+        default=3, help_text="Extended waits after which the step is an error all the same."
+    )
+    on_rejection = state_field(
+        OnRejection, default=OnRejection.ERROR, help_text="What follows a definite rejection."
+    )
+    undo_threshold = models.PositiveSmallIntegerField(
+        default=20, help_text="Failed attempts after which an undo step is an error."
+    )
+    key_memory = models.FloatField(
+        default=86400.0,
+        null=True,
+        blank=True,
+        help_text="Seconds for which the service recognises a repeat by its key; empty: for ever. "
+        "Past that, a call that may have been done is never repeated blindly.",
+    )
     window = models.PositiveIntegerField(
         default=100, help_text="Requests that may be in flight to this agent at once."
+    )
+    rate = models.FloatField(
+        null=True, blank=True, help_text="Requests per second at most; empty: no limit."
+    )
+    breaker_calls = models.PositiveSmallIntegerField(
+        default=20, help_text="The last attempts that the gate looks at."
+    )
+    breaker_failures = models.PositiveSmallIntegerField(
+        default=5, help_text="Failures among them below which the gate stays open."
+    )
+    breaker_share = models.FloatField(
+        default=0.5, help_text="Share of failures among them (0 to 1) at which the gate shuts."
+    )
+    breaker_pause = models.FloatField(
+        default=5.0, help_text="Seconds a shut gate waits for its first probe; doubles with each."
+    )
+    breaker_pause_cap = models.FloatField(
+        default=60.0, help_text="Seconds that the wait for a probe never exceeds."
     )
     updated_at = models.DateTimeField(auto_now=True)
     history = HistoricalRecords()
@@ -79,7 +122,59 @@ class Policy(models.Model):
                 name="policy_window",
                 violation_error_message=(
                     "The window must be between 1 and 10,000 requests; to stop an agent, "
-                    "close its gate instead."
+                    "hold it instead."
+                ),
+            ),
+            one_of("past_threshold", PastThreshold, "policy_past_threshold"),
+            one_of("on_rejection", OnRejection, "policy_on_rejection"),
+            models.CheckConstraint(
+                condition=Q(extended_wait__gt=0, extended_wait__lte=604_800, rounds__lte=1000),
+                name="policy_extended_wait",
+                violation_error_message=(
+                    "The extended wait must be more than 0 seconds and at most a week, and be "
+                    "taken at most 1000 times."
+                ),
+            ),
+            models.CheckConstraint(
+                condition=Q(undo_threshold__gte=F("failure_threshold"), undo_threshold__lte=10_000),
+                name="policy_undo_threshold",
+                violation_error_message=(
+                    "An undo must be tried at least as often as what it undoes "
+                    "(undo threshold ≥ failure threshold), and at most 10,000 times."
+                ),
+            ),
+            models.CheckConstraint(
+                condition=Q(key_memory__isnull=True) | Q(key_memory__gte=F("time_allowed")),
+                name="policy_key_memory",
+                violation_error_message=(
+                    "A service that forgets a key before one attempt is over (key memory < time "
+                    "allowed) cannot be repeated safely at all."
+                ),
+            ),
+            models.CheckConstraint(
+                condition=Q(rate__isnull=True) | Q(rate__gt=0, rate__lte=100_000),
+                name="policy_rate",
+                violation_error_message=(
+                    "The rate must be more than 0 requests per second; to stop an agent, hold it."
+                ),
+            ),
+            models.CheckConstraint(
+                condition=Q(breaker_calls__gte=1, breaker_calls__lte=200)
+                & Q(breaker_failures__gte=1, breaker_failures__lte=F("breaker_calls"))
+                & Q(breaker_share__gt=0, breaker_share__lte=1),
+                name="policy_breaker",
+                violation_error_message=(
+                    "The gate looks at 1 to 200 attempts, and shuts when at least so many of them "
+                    "failed (breaker failures, at most all) and at least that share (0 to 1)."
+                ),
+            ),
+            models.CheckConstraint(
+                condition=Q(breaker_pause__gt=0, breaker_pause_cap__lte=86400)
+                & Q(breaker_pause_cap__gte=F("breaker_pause")),
+                name="policy_breaker_pause",
+                violation_error_message=(
+                    "The pause before a probe must be more than 0 seconds, and its cap at least as "
+                    "long and at most a day."
                 ),
             ),
         ]
@@ -89,23 +184,41 @@ class Policy(models.Model):
 
 
 class Gate(models.Model):
-    """The live state of one agent's gate. Its row is locked by whoever dispatches to the agent."""
+    """The live state of one agent's gate. Its row is locked by whoever dispatches to the agent.
+
+    The engine alone writes it; what people do is a `Hold`.
+    """
 
     agent = models.CharField(max_length=60, primary_key=True, editable=False)
-    open = models.BooleanField(
-        default=True, help_text="While shut, this agent's steps wait; nothing fails."
+    state = state_field(GateState, default=GateState.OPEN, db_default=GateState.OPEN)
+    recent = models.CharField(
+        max_length=200, blank=True, db_default="", help_text="The last attempts: + good, - failed."
     )
-    reason = models.CharField(
-        max_length=200, blank=True, help_text="Why it is shut, for those who wonder."
+    heard_at = models.DateTimeField(null=True, help_text="When the last of them ended.")
+    probe_at = models.DateTimeField(null=True, help_text="While shut: when a probe is due.")
+    trips = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="Times it shut since it was last open."
     )
-    history = HistoricalRecords()
+    allowance = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="While ramping: requests that may be in flight."
+    )
+    successes = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="While ramping: good ones at this allowance."
+    )
+    paused_until = models.DateTimeField(
+        null=True, help_text="The service asked to be left alone until then (Retry-After)."
+    )
+    tokens = models.FloatField(
+        default=0.0, db_default=0.0, help_text="Requests that the rate allows at `tokens_at`."
+    )
+    tokens_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
+            one_of("state", GateState, "gate_state_known"),
             models.CheckConstraint(
-                condition=Q(open=True) | ~Q(reason=""),
-                name="gate_shut_with_reason",
-                violation_error_message="Say why the gate is shut: others will wonder.",
+                condition=Q(state="shut", probe_at__isnull=False) | ~Q(state="shut"),
+                name="gate_shut_until_probe",
             ),
         ]
 
@@ -119,6 +232,18 @@ class SupervisorPolicy(models.Model):
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     interval = models.FloatField(
         default=1.0, help_text="Seconds between two sweeps of the leading supervisor (P14)."
+    )
+    oldest_waiting = models.FloatField(
+        default=300.0, help_text="Seconds a step may wait for its claim before that is an alert."
+    )
+    undo_stuck = models.FloatField(
+        default=900.0, help_text="Seconds an undo may take before that is an alert."
+    )
+    status_undelivered = models.FloatField(
+        default=300.0, help_text="Seconds a status message may lie before that is an alert."
+    )
+    audit_every = models.FloatField(
+        default=3600.0, help_text="Seconds between two audits; 0 for none."
     )
     updated_at = models.DateTimeField(auto_now=True)
     history = HistoricalRecords()
@@ -134,6 +259,12 @@ class SupervisorPolicy(models.Model):
                     "The supervisor's interval must be between 0.2 and 60 seconds: more often "
                     "is only overhead, more rarely lets failed steps lie."
                 ),
+            ),
+            models.CheckConstraint(
+                condition=Q(oldest_waiting__gt=0, undo_stuck__gt=0, status_undelivered__gt=0)
+                & Q(audit_every__gte=0),
+                name="supervisor_policy_limits",
+                violation_error_message="Limits are more than 0 seconds.",
             ),
         ]
 

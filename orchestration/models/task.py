@@ -11,8 +11,10 @@ from ..states import (
     StepState,
     TaskState,
 )
+from ..workflow import step_key
 from .alert import Alert
 from .fields import DatabaseNow, one_of, state_field, time_ordered_id
+from .hold import Hold
 
 
 class Task(models.Model):
@@ -34,6 +36,7 @@ class Task(models.Model):
     )
     overdue = models.BooleanField(default=False)
     complete_by = models.DateTimeField(help_text="When the task counts as overdue.")
+    undo_at = models.DateTimeField(null=True, help_text="When its undo was asked for.")
     created_at = models.DateTimeField(db_default=DatabaseNow())
     ended_at = models.DateTimeField(null=True)
 
@@ -66,6 +69,9 @@ class Task(models.Model):
         permissions = [
             ("operate", "Can see the operators' dashboard"),
             ("resubmit", "Can resubmit failed steps"),
+            ("correct", "Can change a failed step's input, or say that it was done by hand"),
+            ("undo", "Can have tasks undone"),
+            ("force_undo", "Can have tasks undone although something of them cannot be"),
         ]
 
     def __str__(self) -> str:
@@ -86,7 +92,11 @@ class Step(models.Model):
     direction = state_field(Direction, default=Direction.DO, max_length=4)
     agent = models.CharField(max_length=60)
     action = models.CharField(max_length=60)
-    after = ArrayField(models.CharField(max_length=60), default=list)
+    after = ArrayField(
+        models.CharField(max_length=60),
+        default=list,
+        help_text="Steps of the same direction that it waits for.",
+    )
     request = models.JSONField(help_text="A template while waiting; then what is sent.")
 
     process_state = state_field(StepState, default=StepState.WAITING)
@@ -100,6 +110,36 @@ class Step(models.Model):
     )
     priority = models.SmallIntegerField(default=0, help_text="The task's.")
     run_after = models.DateTimeField(null=True, help_text="Set while a retry waits its time.")
+    rounds = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="Extended waits taken since the last resubmit."
+    )
+    held_by = models.ForeignKey(
+        Hold, models.PROTECT, null=True, related_name="steps", help_text="Set while it is held."
+    )
+    pending_since = models.DateTimeField(null=True, help_text="When it last became pending.")
+    stood_still = models.FloatField(
+        default=0.0,
+        db_default=0.0,
+        help_text="Seconds that its task's deadline has yet to be put off, for waits at a shut "
+        "gate or in a hold; negative while more was granted than has been counted.",
+    )
+
+    in_doubt = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="An attempt under the present key may have had its effect, and none has said.",
+    )
+    settling = models.BooleanField(
+        default=False, db_default=False, help_text="It runs only to learn whether it was done."
+    )
+    keyed_at = models.DateTimeField(null=True, help_text="First dispatch under the present key.")
+    undo_action = models.CharField(max_length=60, blank=True, db_default="")
+    undo_request = models.JSONField(null=True, help_text="The template of its undo step.")
+    irreversible = models.CharField(
+        max_length=200, blank=True, db_default="", help_text="Why it can never be undone, if so."
+    )
+    charges = models.JSONField(null=True, help_text="The money it moves: {amount, currency}.")
+
     dispatched_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     outcome = state_field(Outcome, blank=True, help_text="Of the last attempt.")
@@ -130,6 +170,10 @@ class Step(models.Model):
                 name="step_waits_while_pending",
             ),
             models.CheckConstraint(
+                condition=Q(process_state="pending") | Q(held_by__isnull=True),
+                name="step_held_while_pending",
+            ),
+            models.CheckConstraint(
                 # every error is somebody's to see, and nothing else is
                 condition=Q(process_state="error", alert__isnull=False)
                 | (~Q(process_state="error") & Q(alert__isnull=True)),
@@ -141,14 +185,22 @@ class Step(models.Model):
             ),
         ]
         indexes = [
-            # the claim: pending and due now, by agent, priority, age; read in order, no sort
+            # the claim: pending, due now and not held, by agent, priority, age; read in order, no sort
             models.Index(
                 F("agent"),
                 F("priority").desc(),
                 F("id"),
-                name="step_claim",
-                condition=Q(process_state="pending", run_after__isnull=True),
+                name="step_claimable",
+                condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
             ),
+            # the oldest that waits, by agent: for the alert and the dashboard
+            models.Index(
+                fields=["agent", "pending_since"],
+                name="step_oldest",
+                condition=Q(process_state="pending"),
+            ),
+            # what a hold keeps, to let it go
+            models.Index(fields=["held_by"], name="step_held", condition=Q(held_by__isnull=False)),
             # in flight per agent, for the gate's window: at most the window's size of rows
             models.Index(
                 fields=["agent"],
@@ -180,8 +232,3 @@ class Step(models.Model):
     def key(self) -> str:
         """The idempotency key: the same in every attempt of one generation."""
         return step_key(self.task_id, self.name, self.direction, self.generation)
-
-
-def step_key(task: object, name: str, direction: str, generation: int) -> str:
-    """Return the key that a remote service recognises a repeat by."""
-    return f"{task}:{name}:{direction}:{generation}"

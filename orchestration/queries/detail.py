@@ -8,8 +8,8 @@ from uuid import UUID
 
 from ..models import Attempt, Event, Step, Task
 from ..models.history import EventKind
-from ..models.task import step_key
 from ..states import Outcome, StepState
+from ..workflow import step_key
 from .agents import agents, database_now
 from .outlook import Outlook, done_names, of_step, of_task, telling_step
 

@@ -12,10 +12,14 @@ from ..states import DONE_STEP_STATES, StepState, TaskState
 class AgentView:
     """An agent's gate and the thresholds of its policy."""
 
-    open: bool
-    reason: str
+    reason: str  # why its steps wait; empty while the gate is open
     window: int
     failure_threshold: int
+
+    @property
+    def open(self) -> bool:
+        """Return whether the whole window is open."""
+        return not self.reason
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +57,8 @@ def of_step(
 
 
 def _of_pending(step: Step, agent: AgentView | None, now: datetime) -> Outlook:
+    if step.held_by_id is not None:
+        return Outlook(text="waits: it is held")
     if agent and not agent.open:
         return Outlook(text=f"waits: the gate of {step.agent} is shut ({agent.reason})")
     if step.run_after and step.run_after > now:

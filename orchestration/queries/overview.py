@@ -30,27 +30,15 @@ FROM orchestration_alert a WHERE a.closed_at IS NULL
 ORDER BY a.last_seen DESC LIMIT %(shown)s
 """
 
-# The oldest waiting step is the least id of all priorities; the claim's index is ordered by
-# priority first, so the query hops from one priority to the next instead of reading it all.
 GATES = """
 SELECT g.agent,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = g.agent
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending' AND s.run_after IS NULL LIMIT %(limit)s) AS counted),
-    (WITH RECURSIVE first AS (
-        (SELECT s.priority, s.id FROM orchestration_step s WHERE s.agent = g.agent
-            AND s.process_state = 'pending' AND s.run_after IS NULL
-            ORDER BY s.priority DESC, s.id LIMIT 1)
-        UNION ALL
-        SELECT lower.priority, lower.id FROM first, LATERAL (
-            SELECT s.priority, s.id FROM orchestration_step s WHERE s.agent = g.agent
-            AND s.process_state = 'pending' AND s.run_after IS NULL AND s.priority < first.priority
-            ORDER BY s.priority DESC, s.id LIMIT 1) AS lower
-    ) SELECT (SELECT greatest(t.created_at, s.ended_at, (SELECT max(b.ended_at)
-            FROM orchestration_step b WHERE b.task_id = s.task_id AND b.name = ANY(s.after)))
-        FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
-        WHERE s.id = (SELECT min(id) FROM first)))
+        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
+        LIMIT %(limit)s) AS counted),
+    (SELECT min(s.pending_since) FROM orchestration_step s WHERE s.agent = g.agent
+        AND s.process_state = 'pending')
 FROM unnest(%(agents)s::text[]) AS g (agent)
 """
 
@@ -240,7 +228,7 @@ def _problems(led: Leader, processes: Sequence[Process]) -> list[str]:
 
 def _needed_queues() -> set[str]:
     statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
-    return {queues.SUBMISSION, queues.SCHEDULER, *registry.agents, *statuses}
+    return {*queues.ANSWERS, *registry.agents, *statuses}
 
 
 def _redis_answers() -> bool:

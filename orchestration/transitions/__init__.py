@@ -6,29 +6,59 @@ Two rules keep any number of writers apart:
   Whoever holds it may read the states of the task's steps and decide: they cannot change meanwhile
   in any way that matters, as a claim makes nothing done.
 - A claim locks the agent's gate, then pending steps that nobody else has locked, then their tasks.
-  Those who hold a task's lock never wait for a pending step, so nobody waits in a circle.
+  Those who hold the lock of a task that may still be started never wait for a pending step; an undo
+  locks the pending steps first, as a claim does. So nobody waits in a circle.
+- Gates come after tasks: whoever has both locked the tasks first.
 
 Under the lock each write still names the state and the attempt it expects, and a write that does
 not land is a normal outcome with a name (`Refusal`), never an exception.
 """
 
-from .claim import claim
+from .claim import Claimed, claim
 from .create import NewTask, create
+from .gates import database_now, hear_all, lock_gates
+from .holds import hold, hold_unserved, let_go, release
 from .record import Recorded, record
-from .recover import Failed, give_up, lock_failed, mark_overdue, retry, wake
-from .resubmit import resubmit
+from .recover import (
+    Failed,
+    finish_failed,
+    give_up,
+    let_be,
+    lock_failed,
+    mark_overdue,
+    retry,
+    suspected,
+    undo_for,
+    wake,
+)
+from .resubmit import done_by_hand, resubmit
+from .undo import undo
 
 __all__ = [
+    "Claimed",
     "Failed",
     "NewTask",
     "Recorded",
     "claim",
     "create",
+    "database_now",
+    "done_by_hand",
+    "finish_failed",
     "give_up",
+    "hear_all",
+    "hold",
+    "hold_unserved",
+    "let_be",
+    "let_go",
     "lock_failed",
+    "lock_gates",
     "mark_overdue",
     "record",
+    "release",
     "resubmit",
     "retry",
+    "suspected",
+    "undo",
+    "undo_for",
     "wake",
 ]

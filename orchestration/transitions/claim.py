@@ -1,40 +1,50 @@
 """A scheduler takes steps for an agent: pending → processing (P6, P16, P21)."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from django.db import transaction
 
 from .. import conf, sql
-from ..gate import free_places
+from ..gate import Heard, again_at, room, sent
 from ..messages import Request
-from ..models import Gate, Step
-from ..models.task import step_key
+from ..models import Step
 from ..states import StepState
+from ..workflow import step_key
+from .gates import LockedGate, hear_all, lock_gates, move
+from .holds import STOOD, Parking, parking
 
-# The policies of agents that something waits for, and how many requests each has in flight: two
-# partial indexes, no table scan.
+# What of these agents' policies a request needs, and how many each has in flight: two partial
+# indexes, no table scan. `stood` is when a hold on the agent's steps last ended.
 DEMAND = """
-SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p."window",
-       (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent
-           AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS in_flight
+SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
+    (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent
+        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS in_flight,
+    EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent
+        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL),
+    EXISTS (SELECT 1 FROM orchestration_hold h WHERE h.agent = p.agent AND h.until IS NULL
+        AND h.cause <> 'breaker'),
+    extract(epoch FROM clock_timestamp())::float8
 FROM orchestration_policy p
 WHERE p.agent = ANY(%(agents)s)
-  AND EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent
-           AND s.process_state = 'pending' AND s.run_after IS NULL)
 ORDER BY p.agent
 """
 
-PROCESSING = """
-UPDATE orchestration_step
+# A step that may have been done is never repeated once the service has forgotten its key.
+PROCESSING = f"""
+UPDATE orchestration_step s
 SET process_state = 'processing', locked_by = %(by)s, attempt = attempt + 1,
-    dispatched_at = clock_timestamp(),
+    dispatched_at = clock_timestamp(), keyed_at = coalesce(keyed_at, clock_timestamp()),
     complete_by = clock_timestamp() + %(time_allowed)s * interval '1 second',
+    stood_still = stood_still + CASE WHEN %(stood)s THEN {STOOD} ELSE 0 END,
     outcome = '', error_code = '', error_message = ''
 WHERE id = ANY(%(ids)s)
-RETURNING id, extract(epoch FROM complete_by)::float8
-"""
+RETURNING id, extract(epoch FROM complete_by)::float8,
+    CASE WHEN in_doubt AND keyed_at < clock_timestamp()
+        + (%(time_allowed)s - %(memory)s) * interval '1 second'  -- when the call may arrive
+        THEN 'ask' WHEN in_doubt AND settling THEN 'settle' ELSE 'do' END
+"""  # noqa: S608 - a constant of our own
 
 # Two claims for different agents may start the same tasks: both lock them in one order.
 STARTED = """
@@ -44,16 +54,21 @@ UPDATE orchestration_task SET state = 'processing' WHERE id IN (
 )
 """
 
+MOST_ROUNDS = 5  # of parking held steps, in one turn; the rest has the next
+
 
 class Demand(NamedTuple):
-    """One agent that something waits for: its limits (seconds, calls, requests) and its load."""
+    """One agent: the limits of its requests (seconds, calls), its load, and what waits for it."""
 
     agent: str
     time_allowed: float
     call_timeout: float
     tries: int
-    window: int
+    key_memory: float | None
     in_flight: int
+    wanted: bool
+    held: bool
+    now: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +77,7 @@ class Pending:
 
     id: int
     task: Any
+    workflow: str
     name: str
     direction: str
     action: str
@@ -71,59 +87,104 @@ class Pending:
     reference: str
 
 
-@transaction.atomic(savepoint=False)
-def claim(agents: Collection[str], by: str) -> dict[str, list[Request]]:
-    """Claim what each of `agents` has room for, a batch at most; return the requests, by agent.
+@dataclass(kw_only=True)
+class Claimed:
+    """The requests to send, by agent, and the seconds until a gate lets more through by itself."""
 
-    `by` is the claiming instance (LockedBy). The requests are to be sent after the commit; any
-    that is lost on the way expires at its complete-by time and is tried again.
+    requests: dict[str, list[Request]] = field(default_factory=dict)
+    again_in: float | None = None
+
+
+@transaction.atomic(savepoint=False)
+def claim(
+    agents: Collection[str], by: str, heard: Mapping[str, Sequence[Heard]] | None = None
+) -> Claimed:
+    """Claim what each of `agents` has room for, a batch at most; return the requests.
+
+    `by` is the claiming instance (LockedBy); `heard` is what attempts came to, for the gates. The
+    requests are to be sent after the commit; any that is lost on the way expires at its complete-by
+    time and is tried again.
     """
+    claimed = Claimed()
     if not agents:
-        return {}
-    claimed: dict[str, list[Request]] = {}
+        return claimed
     started: set[Any] = set()
-    gates = Gate.objects.select_for_update(no_key=True).order_by("agent")
-    open_gates = [gate.agent for gate in gates.filter(agent__in=sorted(agents)) if gate.open]
+    gates = lock_gates(agents)
     # Counted after the lock was won: in READ COMMITTED a count in the locking statement itself
     # could be older than what the former holder of the lock committed.
-    for demand in map(Demand._make, sql.run(DEMAND, {"agents": open_gates}) if open_gates else []):
-        free = free_places(demand.window, demand.in_flight)
-        steps = _lock_pending(demand.agent, min(free, conf.BATCH))
-        if steps:
-            claimed[demand.agent] = _process(steps, demand, by)
+    demands = [Demand(*row) for row in sql.run(DEMAND, {"agents": list(gates)})]
+    held = parking() if demands else Parking()
+    for demand in demands:
+        gate = gates[demand.agent]
+        if heard and demand.agent in heard:
+            hear_all(gates, {demand.agent: heard[demand.agent]}, demand.now)
+        if not demand.wanted or demand.held or held.everything:
+            continue
+        places = min(room(gate.view, gate.limits, demand.in_flight, demand.now), conf.BATCH)
+        if steps := _take(demand.agent, places, held):
+            claimed.requests[demand.agent] = _process(steps, demand, by, stood=held.lately)
             started.update(step.task for step in steps if step.attempt == 0)
+            move(gate, sent(gate.view, gate.limits, len(steps), demand.now))
+        _look_again(claimed, gate, demand, len(steps))
     if started:
         sql.run(STARTED, {"ids": [str(task) for task in started]})
     return claimed
 
 
-def _lock_pending(agent: str, limit: int) -> list[Pending]:
+def _take(agent: str, places: int, held: Parking) -> list[Pending]:
+    """Lock up to `places` steps that may go; park those that are held, out of the others' way."""
+    taken: list[Pending] = []
+    for _ in range(MOST_ROUNDS):
+        found = _lock_pending(agent, places - len(taken), [step.id for step in taken])
+        free = [step for step in found if held.hold_of(step.task, step.workflow, step.name) is None]
+        taken += free
+        if len(free) == len(found):
+            break
+        held.park(
+            {
+                step.id: hold
+                for step in found
+                if (hold := held.hold_of(step.task, step.workflow, step.name)) is not None
+            }
+        )
+    return taken
+
+
+def _lock_pending(agent: str, limit: int, besides: Sequence[int]) -> list[Pending]:
     """Lock up to `limit` steps that are due, by priority, then age; skip those being claimed."""
-    if not limit:
+    if limit <= 0:
         return []
+    due = Step.objects.filter(
+        agent=agent, process_state=StepState.PENDING, run_after=None, held_by=None
+    )
     rows = (
         # no_key: inserting an attempt takes a key lock on its step, which must not wait for us.
         # Select first, update by key after: an UPDATE over a locking sub-select with a limit may
         # run the sub-select again, and take more than the limit.
-        Step.objects.select_for_update(skip_locked=True, of=("self",), no_key=True)
-        .filter(agent=agent, process_state=StepState.PENDING, run_after=None)
+        (due.exclude(id__in=besides) if besides else due)
+        .select_for_update(skip_locked=True, of=("self",), no_key=True)
         .order_by("-priority", "id")
         .values_list(
-            "id", "task_id", "name", "direction", "action", "generation", "attempt", "request",
-            "task__reference",
+            "id", "task_id", "task__workflow", "name", "direction", "action", "generation",
+            "attempt", "request", "task__reference",
         )[:limit]
     )  # fmt: skip
     names = tuple(Pending.__dataclass_fields__)
     return [Pending(**dict(zip(names, row, strict=True))) for row in rows]
 
 
-def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
-    deadlines = dict(
-        sql.run(
-            PROCESSING,
-            {"by": by, "time_allowed": demand.time_allowed, "ids": [step.id for step in steps]},
-        )
+def _process(steps: list[Pending], demand: Demand, by: str, *, stood: bool) -> list[Request]:
+    rows = sql.run(
+        PROCESSING,
+        {
+            "by": by,
+            "time_allowed": demand.time_allowed,
+            "memory": demand.key_memory,
+            "stood": stood,
+            "ids": [step.id for step in steps],
+        },
     )
+    written = {step: (complete_by, mode) for step, complete_by, mode in rows}
     return [
         Request(
             step=step.id,
@@ -133,10 +194,21 @@ def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
             action=step.action,
             key=step_key(step.task, step.name, step.direction, step.generation),
             reference=step.reference,
-            complete_by=deadlines[step.id],
+            complete_by=written[step.id][0],
             call_timeout=demand.call_timeout,
             tries=demand.tries,
             payload=step.request,
+            mode=written[step.id][1],
         )
         for step in steps
     ]
+
+
+def _look_again(claimed: Claimed, gate: LockedGate, demand: Demand, taken: int) -> None:
+    """Note when a gate that keeps steps waiting lets more through, if nobody would ring for it."""
+    at = again_at(gate.view, demand.now)
+    if at is None and gate.limits.rate is not None and taken < conf.BATCH:
+        at = demand.now + 1 / gate.limits.rate
+    if at is not None:
+        wait = max(0.0, at - demand.now)
+        claimed.again_in = min(wait, claimed.again_in) if claimed.again_in is not None else wait

@@ -25,12 +25,18 @@ FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
 
 STEPS = """
 INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,
-    process_state, failure_count, attempt, generation, priority, outcome, error_code, error_message)
-SELECT task, name, 'do', agent, action, after::varchar[], request,
-    CASE WHEN ready THEN 'pending' ELSE 'waiting' END, 0, 0, 1, priority, '', '', ''
-FROM unnest(%(tasks)s::uuid[], %(names)s::text[], %(agents)s::text[], %(actions)s::text[],
-    %(after)s::text[], %(requests)s::jsonb[], %(ready)s::bool[], %(priorities)s::smallint[])
-    WITH ORDINALITY AS s (task, name, agent, action, after, request, ready, priority, position)
+    process_state, pending_since, failure_count, attempt, generation, priority, outcome, error_code,
+    error_message, undo_action, undo_request, irreversible, charges)
+SELECT task, name, direction, agent, action, after::varchar[], request,
+    CASE WHEN ready THEN 'pending' ELSE 'waiting' END, CASE WHEN ready THEN clock_timestamp() END,
+    0, 0, 1, priority, '', '', '', undo_action, nullif(undo_request, 'null'), irreversible,
+    nullif(charges, 'null')
+FROM unnest(%(tasks)s::uuid[], %(names)s::text[], %(directions)s::text[], %(agents)s::text[],
+    %(actions)s::text[], %(after)s::text[], %(requests)s::jsonb[], %(ready)s::bool[],
+    %(priorities)s::smallint[], %(undo_actions)s::text[], %(undo_requests)s::jsonb[],
+    %(irreversible)s::text[], %(charges)s::jsonb[])
+    WITH ORDINALITY AS s (task, name, direction, agent, action, after, request, ready, priority,
+        undo_action, undo_request, irreversible, charges, position)
 ORDER BY position
 """
 
@@ -72,13 +78,16 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
             "allowed": [workflow.time_allowed for workflow in workflows],
         },
     )
-    _insert_steps(plans)
+    insert_steps(plans)
     told = {task: item.reply_to for task, item in zip(ids, new, strict=True) if item.reply_to}
     status.write_first(told, StatusKind.RECEIVED)
     return ids
 
 
-def _insert_steps(plans: Sequence[tuple[UUID, int, StepPlan]]) -> None:
+def insert_steps(plans: Sequence[tuple[UUID, int, StepPlan]]) -> None:
+    """Write steps to be: each with its task's id and priority."""
+    if not plans:
+        return
     sql.run(
         STEPS,
         {
@@ -90,5 +99,10 @@ def _insert_steps(plans: Sequence[tuple[UUID, int, StepPlan]]) -> None:
             "requests": sql.as_json([plan.request for _, _, plan in plans]),
             "ready": [plan.ready for _, _, plan in plans],
             "priorities": [priority for _, priority, _ in plans],
+            "directions": [plan.direction for _, _, plan in plans],
+            "undo_actions": [plan.undo_action for _, _, plan in plans],
+            "undo_requests": sql.as_json([plan.undo_request for _, _, plan in plans]),
+            "irreversible": [plan.irreversible for _, _, plan in plans],
+            "charges": sql.as_json([plan.charges for _, _, plan in plans]),
         },
     )

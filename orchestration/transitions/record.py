@@ -1,20 +1,22 @@
 """A scheduler records replies: processing → processed, or error, or failed (P8, P23, P25)."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.db import transaction
 
 from .. import sql
+from ..gate import Heard
 from ..messages import Reply
-from ..models import Event, Step, Task
+from ..models import Event, Policy, Step
 from ..models.history import EventKind
-from ..progression import Refusal, Released, StepView, refuse_reply, release
-from ..states import Outcome, StepState
-from .settle import Trouble, settle_tasks, to_error
+from ..progression import Refusal, StepView, after_reply, refuse_reply
+from ..states import ANSWERED, OnRejection, Outcome, StepState
+from .changes import Change, cancel, finish, lock, note
+from .settle import Trouble
+from .undo import begin
 
 # The attempt's history and the step's new state in one statement: both parts see the step as it
 # was before, so who had dispatched it, and when, comes from the row itself.
@@ -37,6 +39,8 @@ UPDATE orchestration_step s SET
     complete_by = CASE r.outcome WHEN 'done' THEN NULL ELSE clock_timestamp() END,
     ended_at = clock_timestamp(),
     outcome = r.outcome,
+    in_doubt = CASE r.outcome WHEN 'unknown' THEN true WHEN 'transient' THEN s.in_doubt ELSE false END,
+    settling = s.settling AND r.outcome IN ('unknown', 'transient'),
     result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
     error_code = r.code, error_message = r.message
 FROM reply r
@@ -44,11 +48,7 @@ WHERE s.id = r.id AND s.attempt = r.attempt
   AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
 """
 
-RELEASED = """
-UPDATE orchestration_step s SET process_state = 'pending', request = r.request
-FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[]) AS r (id, request)
-WHERE s.id = r.id AND s.process_state = 'waiting'
-"""
+BY = "agent"
 
 
 @dataclass(kw_only=True)
@@ -59,16 +59,7 @@ class Recorded:
     refused: list[tuple[Reply, Refusal]] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)  # whose window or backlog changed
     applications: set[str] = field(default_factory=set)  # who has a status message waiting
-
-
-@dataclass(kw_only=True)
-class _Change:
-    """One task of the batch: its data, its steps as they stand, and what follows."""
-
-    data: dict[str, Any]
-    state: str
-    steps: dict[int, StepView] = field(default_factory=dict)
-    troubles: list[Trouble] = field(default_factory=list)
+    heard: dict[str, list[Heard]] = field(default_factory=lambda: defaultdict(list))
 
 
 @transaction.atomic(savepoint=False)
@@ -78,11 +69,12 @@ def record(replies: Sequence[Reply]) -> Recorded:
     Guarded by state and attempt under the task's lock: of several replies to one attempt the first
     lands, and one to an attempt that was given up changes nothing and is kept as an event.
     A transient or unknown outcome leaves the step `processing` with its deadline passed: the
-    supervisor counts it, and decides (P24, P26).
+    supervisor counts it, and decides (P24, P26). A rejection is an error, or the undo of the whole
+    task, as the agent's policy says.
     """
     recorded = Recorded()
-    changes = _lock({UUID(reply.task) for reply in replies})
-    accepted: list[Reply] = []
+    changes = lock({UUID(reply.task) for reply in replies})
+    accepted: list[tuple[Reply, StepView, Change]] = []
     for reply in replies:
         change = changes.get(UUID(reply.task))
         step = change.steps.get(reply.step) if change else None
@@ -90,51 +82,54 @@ def record(replies: Sequence[Reply]) -> Recorded:
         if refusal or change is None or step is None:
             recorded.refused.append((reply, refusal or Refusal.NO_SUCH_STEP))
             continue
-        accepted.append(reply)
+        after = after_reply(step, reply.outcome, reply.result, undoing=change.undoing)
+        change.moved(after)
+        accepted.append((reply, after, change))
         recorded.agents.add(step.agent)
-        change.steps[step.id] = _after(step, reply)
-        if reply.outcome == Outcome.REJECTED:
-            change.troubles.append(
-                Trouble(step=step.id, code=reply.code, message=reply.message, attempt=step.attempt)
-            )
+        recorded.heard[step.agent].append(
+            Heard(answered=reply.outcome in ANSWERED, retry_after=reply.retry_after)
+        )
     recorded.accepted = len(accepted)
-    _write_ended(accepted)
-    touched = {UUID(reply.task) for reply in accepted}
-    _release([change for task, change in changes.items() if task in touched], recorded)
-    to_error([trouble for change in changes.values() for trouble in change.troubles], by="agent")
-    recorded.applications = settle_tasks(
-        {
-            task: (change.state, [step.state for step in change.steps.values()])
-            for task, change in changes.items()
-            if task in touched
-        }
-    )
+    _write_ended([reply for reply, _, _ in accepted])
+    _let_be(accepted)
+    _reject(accepted)
+    touched = {change.id: change for _, _, change in accepted}
+    follows = finish(touched.values(), by=BY)
+    recorded.agents |= follows.agents
+    recorded.applications = follows.applications
+    _doubt(recorded.refused)
     _keep_refused(recorded.refused, changes)
     return recorded
 
 
-def _lock(tasks: Collection[UUID]) -> dict[UUID, _Change]:
-    """Lock the tasks in the order of their ids; read all their steps."""
-    rows = Task.objects.select_for_update(no_key=True).filter(id__in=tasks).order_by("id")
-    changes = {
-        task: _Change(data=data, state=state)
-        for task, data, state in rows.values_list("id", "data", "state")
-    }
-    names = tuple(StepView.__dataclass_fields__)
-    columns = [{"state": "process_state"}.get(name, name) for name in names]
-    for task, *values in Step.objects.filter(task__in=changes).values_list("task_id", *columns):
-        step = StepView(**dict(zip(names, values, strict=True)))
-        changes[task].steps[step.id] = step
-    return changes
+def _let_be(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
+    """Cancel steps of tasks being undone of which nothing turned out to be done."""
+    unneeded = [(step, change) for _, step, change in accepted if step.state == StepState.CANCELLED]
+    cancel([step.id for step, _ in unneeded])
+    Event.objects.bulk_create(
+        note(change, step, EventKind.SETTLED, by=BY, reason=f"the service said: {step.outcome}")
+        for step, change in unneeded
+    )
 
 
-def _after(step: StepView, reply: Reply) -> StepView:
-    """Return the step as it is once the reply is recorded."""
-    if reply.outcome == Outcome.DONE:
-        return replace(step, state=StepState.PROCESSED, locked_by=None, result=reply.result)
-    if reply.outcome == Outcome.REJECTED:
-        return replace(step, state=StepState.ERROR, locked_by=None)
-    return replace(step, locked_by=None)
+def _reject(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
+    """Have the task undone where the policy wants that of a rejection; otherwise it is an error."""
+    rejected = [one for one in accepted if one[1].state == StepState.ERROR]
+    if not rejected:
+        return
+    wanting = set(
+        Policy.objects.filter(
+            agent__in={step.agent for _, step, _ in rejected}, on_rejection=OnRejection.UNDO
+        ).values_list("agent", flat=True)
+    )
+    for reply, step, change in rejected:
+        why = f"{reply.code}: {reply.message}".strip(": ")
+        undo = step.agent in wanting and not change.undoing
+        if undo and begin(change, actor=BY, reason=f"{step.name} was rejected ({why})") is None:
+            continue
+        change.troubles.append(
+            Trouble(step=step.id, code=reply.code, message=reply.message, attempt=step.attempt)
+        )
 
 
 def _write_ended(replies: Sequence[Reply]) -> None:
@@ -156,35 +151,15 @@ def _write_ended(replies: Sequence[Reply]) -> None:
     )
 
 
-def _release(changes: Iterable[_Change], recorded: Recorded) -> None:
-    """Make the successors of what was done pending: waiting → pending."""
-    ready: list[Released] = []
-    for change in changes:
-        released, broken = release(change.steps.values(), change.data)
-        for step in released:
-            view = change.steps[step.id]
-            change.steps[step.id] = replace(view, state=StepState.PENDING)
-            recorded.agents.add(view.agent)
-        for problem in broken:
-            view = change.steps[problem.id]
-            change.steps[problem.id] = replace(view, state=StepState.ERROR)
-            change.troubles.append(
-                Trouble(
-                    step=problem.id, code="request_not_built", message=problem.reason, attempt=0
-                )
-            )
-        ready += released
-    if ready:
-        sql.run(
-            RELEASED,
-            {
-                "ids": [step.id for step in ready],
-                "requests": sql.as_json([step.request for step in ready]),
-            },
-        )
+def _doubt(refused: Sequence[tuple[Reply, Refusal]]) -> None:
+    """Note that steps may have been done after all: a request that came twice may be answered twice."""
+    told = [reply.step for reply, _ in refused if reply.outcome in {Outcome.DONE, Outcome.UNKNOWN}]
+    if told:
+        live = (StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
+        Step.objects.filter(id__in=told, process_state__in=live).update(in_doubt=True)
 
 
-def _keep_refused(refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, _Change]) -> None:
+def _keep_refused(refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, Change]) -> None:
     """Keep what a late or repeated reply said: it may matter to whoever looks into the task."""
     events = defaultdict(list)
     for reply, refusal in refused:

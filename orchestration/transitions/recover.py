@@ -1,9 +1,8 @@
 """The supervisor's writes: failed or expired steps go back to pending, or to error (P10, P11, P26)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 
@@ -11,8 +10,13 @@ from .. import sql
 from ..models import Event, Step, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
+from ..progression import StepView
+from ..recovery import Failure, Retry
 from ..states import LIVE_TASK_STATES, Outcome, StepState
-from .settle import Trouble, settle_tasks, to_error
+from .changes import Change, Consequences, cancel, finish, lock, note
+from .holds import STOOD
+from .settle import Trouble
+from .undo import begin
 
 EXPIRED_HISTORY = """
 INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent, dispatched_at,
@@ -22,38 +26,73 @@ SELECT id, attempt, generation, locked_by, '', dispatched_at, clock_timestamp(),
 FROM orchestration_step WHERE id = ANY(%(ids)s)
 """
 
+# Silence speaks against the service only where none of our own processes can be the reason: no
+# worker of the queue came or went since the dispatch.
+SUSPECTED = """
+SELECT s.agent FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
+  AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent)
+  AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent
+    AND (w.started_at > s.dispatched_at OR w.seen_at < clock_timestamp() - interval '5 seconds'))
+"""
+
 RETRY = """
 UPDATE orchestration_step s SET
     process_state = 'pending', locked_by = NULL, complete_by = NULL,
-    failure_count = r.failure_count, outcome = r.outcome,
-    error_code = r.code, error_message = r.message,
+    failure_count = r.failure_count, rounds = r.rounds, outcome = r.outcome,
+    error_code = r.code, error_message = r.message, pending_since = clock_timestamp(),
+    in_doubt = r.in_doubt AND NOT r.new_key, settling = s.settling OR r.settling,
+    generation = s.generation + r.new_key::int,
+    keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END,
     run_after = clock_timestamp() + r.wait * interval '1 second'
-FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(counts)s::int[], %(waits)s::float8[],
-    %(outcomes)s::text[], %(codes)s::text[], %(messages)s::text[])
-    AS r (id, attempt, failure_count, wait, outcome, code, message)
+FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(counts)s::int[], %(rounds)s::int[],
+    %(waits)s::float8[], %(outcomes)s::text[], %(codes)s::text[], %(messages)s::text[],
+    %(in_doubt)s::bool[], %(new_key)s::bool[], %(settling)s::bool[])
+    AS r (id, attempt, failure_count, rounds, wait, outcome, code, message, in_doubt, new_key,
+        settling)
 WHERE s.id = r.id AND s.attempt = r.attempt AND s.process_state = 'processing'
 """
 
 WAKE = """
-UPDATE orchestration_step SET run_after = NULL WHERE id = ANY(%(ids)s)
+UPDATE orchestration_step SET run_after = NULL, pending_since = clock_timestamp()
+WHERE id = ANY(%(ids)s)
 """
+
+# Whoever waited at a shut gate, or in a hold, gets that time back: its own, and what was noted at
+# the claims. A step that is being claimed at this moment is passed over; its claim notes it.
+PUT_OFF = f"""
+WITH given AS MATERIALIZED (
+    SELECT s.id, s.task_id, s.stood_still, CASE s.process_state WHEN 'pending' THEN {STOOD}
+        ELSE 0 END AS now
+    FROM orchestration_step s WHERE s.task_id = ANY(%(ids)s::uuid[])
+    ORDER BY s.id FOR NO KEY UPDATE SKIP LOCKED
+), noted AS (
+    UPDATE orchestration_step s SET stood_still = -given.now FROM given
+    WHERE s.id = given.id AND s.stood_still <> -given.now
+)
+UPDATE orchestration_task t SET complete_by = t.complete_by + more.seconds * interval '1 second'
+FROM (SELECT task_id, sum(stood_still + now) AS seconds FROM given GROUP BY task_id) AS more
+WHERE t.id = more.task_id AND more.seconds > 0.001
+RETURNING t.id, t.complete_by > clock_timestamp()
+"""  # noqa: S608 - a constant of our own
 
 NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Failed:
-    """A step whose attempt failed or expired; its task is locked."""
+    """A step whose attempt failed or expired; its task is locked. `at` is when, in Unix time."""
 
-    id: int
-    task: UUID
-    name: str
-    agent: str
-    attempt: int
-    failure_count: int
-    outcome: str
-    code: str
+    change: Change
+    view: StepView
+    failure: Failure
     message: str
+    silent: bool
+    at: float
+
+    @property
+    def agent(self) -> str:
+        """Return the agent that was asked."""
+        return self.view.agent
 
 
 def lock_failed(limit: int) -> list[Failed]:
@@ -66,92 +105,138 @@ def lock_failed(limit: int) -> list[Failed]:
         process_state=StepState.PROCESSING, complete_by__lte=DatabaseNow()
     )
     found = expired.order_by("complete_by").values_list("task_id", flat=True)[:limit]
-    locked = list(
-        Task.objects.select_for_update(skip_locked=True, no_key=True)
-        .filter(id__in=list(found))
-        .order_by("id")
-        .values_list("id", flat=True)
-    )
-    steps = list(expired.filter(task__in=locked).order_by("id"))
+    changes = lock(set(found), wait=False)
+    steps = list(expired.filter(task__in=changes).order_by("id"))
     silent = [step.id for step in steps if step.locked_by is not None]
     if silent:
         sql.run(EXPIRED_HISTORY, {"ids": silent, "message": NO_REPLY})
-    return [_as_failed(step) for step in steps]
+    return [_as_failed(step, changes[step.task_id]) for step in steps]
 
 
-def _as_failed(step: Step) -> Failed:
+def suspected(failed: Sequence[Failed]) -> list[str]:
+    """Return the agents whose service, not one of our processes, is to blame for an expiry: one each."""
+    silent = [step.view.id for step in failed if step.silent]
+    return [agent for (agent,) in sql.run(SUSPECTED, {"ids": silent})] if silent else []
+
+
+def _as_failed(step: Step, change: Change) -> Failed:
     silent = step.locked_by is not None
-    return Failed(
-        id=step.id,
-        task=step.task_id,
-        name=step.name,
-        agent=step.agent,
-        attempt=step.attempt,
-        failure_count=step.failure_count,
+    moment = step.complete_by
+    view = replace(
+        change.steps[step.id], locked_by=None, in_doubt=step.in_doubt or silent,
         outcome=Outcome.EXPIRED if silent else step.outcome,
-        code="expired" if silent else step.error_code,
+    )  # fmt: skip
+    change.moved(view)
+    return Failed(
+        change=change,
+        view=view,
+        failure=Failure(
+            failure_count=step.failure_count,
+            rounds=step.rounds,
+            outcome=view.outcome,
+            code="expired" if silent else step.error_code,
+            direction=step.direction,
+            undoing=change.undoing,
+            in_doubt=view.in_doubt,
+        ),
         message=NO_REPLY if silent else step.error_message,
+        silent=silent,
+        at=moment.timestamp() if moment else 0.0,
     )
 
 
-def retry(steps: Sequence[tuple[Failed, int, float]], *, by: str) -> None:
-    """Make failed steps pending again: (step, new failure count, seconds to wait) each."""
+def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
+    """Make failed steps pending again, as decided."""
     if not steps:
         return
     sql.run(
         RETRY,
         {
-            "ids": [step.id for step, _, _ in steps],
-            "attempts": [step.attempt for step, _, _ in steps],
-            "counts": [count for _, count, _ in steps],
-            "waits": [wait for _, _, wait in steps],
-            "outcomes": [step.outcome for step, _, _ in steps],
-            "codes": [step.code for step, _, _ in steps],
-            "messages": [step.message for step, _, _ in steps],
+            "ids": [step.view.id for step, _ in steps],
+            "attempts": [step.view.attempt for step, _ in steps],
+            "counts": [again.failure_count for _, again in steps],
+            "rounds": [again.rounds for _, again in steps],
+            "waits": [again.wait for _, again in steps],
+            "outcomes": [step.view.outcome for step, _ in steps],
+            "codes": [step.failure.code for step, _ in steps],
+            "messages": [step.message for step, _ in steps],
+            "in_doubt": [step.view.in_doubt for step, _ in steps],
+            "new_key": [again.new_key for _, again in steps],
+            "settling": [
+                step.failure.undoing and step.failure.direction == "do" for step, _ in steps
+            ],
         },
     )
-    Event.objects.bulk_create(
-        Event(
-            task_id=step.task,
-            step_id=step.id,
-            kind=EventKind.RETRY,
-            actor=by,
-            attempt=step.attempt,
-            reason=f"failure {count} ({step.code or step.outcome}): again in {wait:.1f} s",
-        )
-        for step, count, wait in steps
-    )
+    for step, _ in steps:
+        step.change.moved(replace(step.view, state=StepState.PENDING))
+    Event.objects.bulk_create(_retried(step, again, by) for step, again in steps)
 
 
-def give_up(steps: Sequence[Failed], *, by: str) -> None:
-    """Set steps that failed past their threshold to error, with an alert."""
-    if not steps:
-        return
-    to_error(
-        [
+def _retried(step: Failed, again: Retry, by: str) -> Event:
+    what = step.failure.code or step.failure.outcome
+    if again.extended:
+        kind, reason = EventKind.WAITS, f"round {again.rounds}: again in {again.wait:.0f} s"
+    elif again.new_key:
+        kind, reason = EventKind.SETTLED, "the service knows of no effect: again, with a new key"
+    elif not again.counted:
+        kind, reason = EventKind.EXCUSED, f"{what}: again in {again.wait:.1f} s"
+    else:
+        kind = EventKind.RETRY
+        reason = f"failure {again.failure_count} ({what}): again in {again.wait:.1f} s"
+    return note(step.change, step.view, kind, by=by, reason=reason)
+
+
+def give_up(steps: Iterable[Failed]) -> None:
+    """Note that steps failed past their threshold: error, with an alert, when their tasks finish."""
+    for step in steps:
+        step.change.moved(replace(step.view, state=StepState.ERROR))
+        step.change.troubles.append(
             Trouble(
-                step=step.id,
-                code=step.code or step.outcome,
-                message=f"{step.message} (failed {step.failure_count + 1} times)".strip(),
-                attempt=step.attempt,
+                step=step.view.id,
+                code=step.failure.code or step.failure.outcome,
+                message=f"{step.message} (failed {step.failure.failure_count + 1} times)".strip(),
+                attempt=step.view.attempt,
                 failures=1,
             )
-            for step in steps
-        ],
-        by=by,
-    )
-    settle_from_database({step.task for step in steps})
+        )
 
 
-def settle_from_database(tasks: set[UUID]) -> None:
-    """Settle locked tasks by the states of their steps as they are in the database."""
-    states: dict[UUID, tuple[str, list[str]]] = {}
-    rows = Step.objects.filter(task__in=tasks).values_list(
-        "task_id", "task__state", "process_state"
+def undo_for(steps: Iterable[Failed], *, by: str) -> list[Failed]:
+    """Have the tasks of steps undone; return those of which something forbids it."""
+    refused = []
+    for step in steps:
+        if step.change.undoing:
+            continue
+        count = step.failure.failure_count + 1
+        _note_doubt(step)
+        why = f"{step.view.name} failed {count} times ({step.failure.code or step.failure.outcome})"
+        if begin(step.change, actor=by, reason=why) is not None:
+            refused.append(step)
+    return refused
+
+
+def _note_doubt(step: Failed) -> None:
+    """Write what silence means before the task's steps are read again."""
+    if step.silent:
+        Step.objects.filter(id=step.view.id).update(
+            locked_by=None, in_doubt=True, outcome=Outcome.EXPIRED, error_code="expired"
+        )
+
+
+def let_be(steps: Sequence[Failed], *, by: str) -> None:
+    """Cancel steps of tasks being undone of which nothing was done."""
+    cancel([step.view.id for step in steps])
+    for step in steps:
+        step.change.moved(replace(step.view, state=StepState.CANCELLED))
+    Event.objects.bulk_create(
+        note(step.change, step.view, EventKind.SETTLED, by=by, reason="nothing was done")
+        for step in steps
     )
-    for task, current, state in rows:
-        states.setdefault(task, (current, []))[1].append(state)
-    settle_tasks(states)
+
+
+def finish_failed(failed: Sequence[Failed], *, by: str) -> Consequences:
+    """Write what the decisions mean for the tasks."""
+    return finish({step.change.id: step.change for step in failed}.values(), by=by)
 
 
 @transaction.atomic
@@ -169,15 +254,23 @@ def wake(limit: int) -> int:
 
 
 def mark_overdue(limit: int) -> list[Task]:
-    """Mark live tasks past their own complete-by; return them. They go on: it is a warning."""
+    """Mark live tasks past their own complete-by; return them. They go on: it is a warning.
+
+    The deadline of those that waited at a shut gate, or in a hold, is put off by that time first.
+    """
     tasks = list(
         Task.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(state__in=LIVE_TASK_STATES, overdue=False, complete_by__lte=DatabaseNow())
         .order_by("id")[:limit]
     )
-    Task.objects.filter(id__in=[task.id for task in tasks]).update(overdue=True)
+    if not tasks:
+        return []
+    rows = sql.run(PUT_OFF, {"ids": [str(task.id) for task in tasks]})
+    in_time = {task for task, later in rows if later}
+    late = [task for task in tasks if task.id not in in_time]
+    Task.objects.filter(id__in=[task.id for task in late]).update(overdue=True)
     Event.objects.bulk_create(
         Event(task=task, kind=EventKind.OVERDUE, actor="supervisor", reason="past its time allowed")
-        for task in tasks
+        for task in late
     )
-    return tasks
+    return late

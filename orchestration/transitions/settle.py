@@ -6,11 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from .. import alerts, sql, status
-from ..models import Event, Step
+from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..progression import task_state
-from ..states import FINAL_TASK_STATES, TaskState
+from ..progression import StepView, task_state
+from ..states import FINAL_TASK_STATES, Direction, TaskState
 
 TO_ERROR = """
 UPDATE orchestration_step s SET
@@ -35,6 +35,8 @@ WHERE t.id = s.id
 TOLD = {
     TaskState.PROCESSED: StatusKind.COMPLETED,
     TaskState.ERROR: StatusKind.FAILED,
+    TaskState.UNDOING: StatusKind.UNDOING,
+    TaskState.UNDONE: StatusKind.UNDONE,
 }
 
 
@@ -49,67 +51,67 @@ class Trouble:
     failures: int = 0
 
 
-def to_error(troubles: Sequence[Trouble], *, by: str) -> None:
+def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str) -> None:
     """Set steps to error, each with an open alert: processing or waiting → error.
 
-    The caller holds the locks of their tasks, and settles them afterwards.
+    Each trouble comes with its task's id and workflow, and its step. The caller holds the locks of
+    the tasks, and settles them afterwards.
     """
     if not troubles:
         return
-    rows = Step.objects.filter(id__in=[trouble.step for trouble in troubles])
-    steps = {
-        step: (task, name, workflow)
-        for step, task, name, workflow in rows.values_list(
-            "id", "task_id", "name", "task__workflow"
-        )
-    }
     alert_ids = alerts.raise_for_steps(
         [
             alerts.StepError(
-                workflow=steps[trouble.step][2],
-                step=steps[trouble.step][1],
+                workflow=workflow,
+                step=step.name,
+                undo=step.direction == Direction.UNDO,
                 code=trouble.code,
                 message=trouble.message,
             )
-            for trouble in troubles
+            for trouble, _, workflow, step in troubles
         ]
     )
     sql.run(
         TO_ERROR,
         {
-            "ids": [trouble.step for trouble in troubles],
-            "codes": [trouble.code[:100] for trouble in troubles],
-            "messages": [trouble.message for trouble in troubles],
+            "ids": [trouble.step for trouble, *_ in troubles],
+            "codes": [trouble.code[:100] for trouble, *_ in troubles],
+            "messages": [trouble.message for trouble, *_ in troubles],
             "alerts": alert_ids,
-            "failures": [trouble.failures for trouble in troubles],
+            "failures": [trouble.failures for trouble, *_ in troubles],
         },
     )
     Event.objects.bulk_create(
         Event(
-            task_id=steps[trouble.step][0],
+            task_id=task,
             step_id=trouble.step,
             kind=EventKind.ERROR,
             actor=by,
             attempt=trouble.attempt,
             reason=f"{trouble.code}: {trouble.message}".strip(": "),
         )
-        for trouble in troubles
+        for trouble, task, *_ in troubles
     )
 
 
-def settle_tasks(tasks: Mapping[UUID, tuple[str, Sequence[str]]]) -> set[str]:
+def settle(tasks: Mapping[UUID, tuple[str, Sequence[StepView], bool]]) -> set[str]:
     """Write each task's state where its steps' states change it; return the applications told.
 
-    `tasks` maps ids to the task's current state and the states of all its steps.
+    `tasks` maps ids to the task's current state, all its steps, and whether it is being undone.
     """
     changed: dict[UUID, TaskState] = {}
     resumed: list[Any] = []
-    for task, (current, step_states) in tasks.items():
-        state = task_state(current, step_states)
+    for task, (current, steps, undoing) in tasks.items():
+        state = task_state(current, steps, undoing=undoing)
         if state != current:
             changed[task] = state
             if current == TaskState.ERROR:
                 resumed.append(task)
+    return write_states(changed, resumed)
+
+
+def write_states(changed: Mapping[UUID, TaskState], resumed: Sequence[UUID] = ()) -> set[str]:
+    """Write new states of locked tasks, and tell their applications; return who was told."""
     if not changed:
         return set()
     sql.run(

@@ -1,15 +1,30 @@
 """What our partners' services have in common."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+from urllib.parse import quote
 
-from orchestration.api import HttpAgent, Rejected, Transient
+from django.conf import settings
+
+from orchestration.api import Call, HttpAgent, LedgerEntry, Rejected, Transient, Unknown
+
+from .. import ledger
+from .shapes import TEXT, record
 
 BUSY = {"key_in_use", "idempotency_key_in_use"}  # a request with the same key is still at work
+BY_KEY = record(key=TEXT)  # what an undo by key takes
 
 
 class PartnerAgent(HttpAgent):
     """Calls a service that recognises repeats by key, and says so while the first is at work."""
+
+    partner: ClassVar[str]  # the service's own name for itself
+
+    def ledger(self) -> Iterable[LedgerEntry] | None:
+        """Return what the partner did; real services have no such list, only the sandbox."""
+        if self.base_url != settings.SANDBOX_URL:
+            return None
+        return ledger.entries(self.base_url, self.partner)
 
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Rejected | Transient:
         """Return what a 4xx answer means: for a key in use, that a repeat will find the result."""
@@ -17,3 +32,43 @@ class PartnerAgent(HttpAgent):
         if status == 409 and fault.code in BUSY:
             return Transient(fault.code, fault.message)
         return fault
+
+
+class KeyedAgent(PartnerAgent):
+    """Calls a service that keeps what came of each key: it can be asked, and undoes by key.
+
+    After an undo by key it refuses a request under that key which arrives late.
+    """
+
+    results: ClassVar[Mapping[str, Mapping[str, type]]]  # by action: its result's fields
+
+    async def done(self, call: Call, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """POST what an action is about; return its result."""
+        fields = self.results[call.action]
+        answer = await self.post(call, path, body=body, expect=fields)
+        return {name: answer[name] for name in fields}
+
+    async def undone(self, call: Call) -> dict[str, Any]:
+        """Undo what {key} made, or have it refused should it still come; returns {effect}."""
+        return await self.done(call, f"/{self.partner}/undo", {"key": call.payload["key"]})
+
+    async def ask(self, call: Call) -> dict[str, Any] | None:
+        """Ask what came of the call's key. Our partners keep that for ever."""
+        path = f"/keys/{quote(call.key, safe='')}?partner={self.partner}"
+        known = await self.get(call, path, expect={"status": str, "response": dict})
+        if known is None:
+            return None
+        answer = known["response"]
+        if known["status"] == "rejected":
+            raise self.refusal(int(known.get("http_status") or 400), answer)
+        fields = self.results[call.action]
+        if known["status"] == "done" and all(
+            isinstance(answer.get(name), kind) for name, kind in fields.items()
+        ):
+            return {name: answer[name] for name in fields}
+        raise Unknown("unexpected_answer", f"{known['status']}: {answer}")
+
+    def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:
+        """Return whether the service says that nothing was ever done under a key."""
+        error = answer.get("error")
+        return status == 404 and isinstance(error, Mapping) and error.get("code") == "unknown_key"

@@ -1,10 +1,13 @@
 """The payment provider, by Stripe's REST API: money is held first, and taken once goods can go.
 
-Source: Stripe's API reference (PaymentIntents with manual capture, Errors, Idempotent requests).
+Source: Stripe's API reference (PaymentIntents with manual capture, Cancel, Refunds, Errors,
+Idempotent requests). Stripe cannot be asked what came of a key: a call in doubt is repeated, and a
+day later, when the key is forgotten, it is a person's to look into.
 Works against Stripe itself: set PAYMENT_URL=https://api.stripe.com and PAYMENT_SECRET_KEY.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -12,20 +15,34 @@ from django.conf import settings
 from orchestration.api import Call, Rejected, Transient, Unknown, action
 
 from .partner import PartnerAgent
+from .shapes import CURRENCY, POSITIVE, TEXT, record
+
+ID_AND_STATUS = {"id": str, "status": str}
+STATUS = record(id=TEXT, status=TEXT)  # of an intent or a refund
 
 
 class Payment(PartnerAgent):
     """Wraps payment intents. Amounts are in minor units."""
 
     name = "payment"
+    partner = "payment"
     base_url = settings.PAYMENT_URL
-    policy = {"time_allowed": 15.0, "call_timeout": 6.0, "tries": 2, "failure_threshold": 5}
+    policy = {
+        "time_allowed": 15.0,
+        "call_timeout": 6.0,
+        "tries": 2,
+        "failure_threshold": 5,
+        "key_memory": 86_400.0,  # Stripe may forget keys that are at least 24 hours old
+    }
 
     def headers(self) -> dict[str, str]:
         """Return the credentials."""
         return {"Authorization": f"Bearer {settings.PAYMENT_SECRET_KEY}"}
 
-    @action
+    @action(
+        accepts=record(order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT),
+        returns=STATUS,
+    )
     async def authorize(self, call: Call) -> dict[str, Any]:
         """Hold {order, amount, currency, payment_method} on the card; returns {id, status}."""
         wanted = call.payload
@@ -44,12 +61,48 @@ class Payment(PartnerAgent):
         answer = await self._post(call, "/v1/payment_intents", form, status="requires_capture")
         return {"id": answer["id"], "status": answer["status"]}
 
-    @action
+    @action(accepts=record(payment=TEXT, amount=POSITIVE), returns=STATUS)
     async def capture(self, call: Call) -> dict[str, Any]:
         """Take {amount} of what {payment} holds; returns {id, status}."""
         form = {"amount_to_capture": str(call.payload["amount"])}
         path = f"/v1/payment_intents/{call.payload['payment']}/capture"
         answer = await self._post(call, path, form, status="succeeded")
+        return {"id": answer["id"], "status": answer["status"]}
+
+    @action(accepts=record(payment=TEXT), returns=STATUS)
+    async def refund(self, call: Call) -> dict[str, Any]:
+        """Give back all that was taken of {payment} and is not given back yet; returns {id, status}."""
+        payment = call.payload["payment"]
+        try:
+            answer = await self.post(
+                call, "/v1/refunds", form={"payment_intent": payment}, expect=ID_AND_STATUS
+            )
+        except Rejected as fault:
+            if fault.code == "charge_already_refunded":  # by hand, say: nothing is left to do
+                return {"id": payment, "status": "refunded"}
+            raise
+        if answer["status"] in {"failed", "canceled"}:
+            raise Rejected("refund_failed", f"refund {answer['id']} is {answer['status']}")
+        if answer["status"] not in {"succeeded", "pending"}:  # pending: the bank takes its time
+            raise _unexpected(answer, "a refund that is made")
+        return {"id": answer["id"], "status": answer["status"]}
+
+    @action(accepts=record(payment=TEXT), returns=STATUS)
+    async def void(self, call: Call) -> dict[str, Any]:
+        """Let go of what {payment} holds, or give back what was taken; returns {id, status}."""
+        path = f"/v1/payment_intents/{call.payload['payment']}"
+        try:
+            answer = await self._post(call, f"{path}/cancel", {}, status="canceled")
+        except Rejected as fault:
+            if fault.code != "payment_intent_unexpected_state":
+                raise
+            found = await self.get(call, path, expect=ID_AND_STATUS)
+            if found is not None and found["status"] == "succeeded":
+                # another operation, so another key, which is the same in every attempt
+                return await self.refund(replace(call, key=f"{call.key}:refund"))
+            if found is None or found["status"] != "canceled":
+                raise
+            answer = found  # by hand, or because it was held for too long
         return {"id": answer["id"], "status": answer["status"]}
 
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Rejected | Transient:
@@ -65,10 +118,11 @@ class Payment(PartnerAgent):
         self, call: Call, path: str, form: Mapping[str, str], *, status: str
     ) -> dict[str, Any]:
         """POST a form; anything but an intent in `status` needs a person's eye."""
-        answer = await self.post(call, path, form=form, expect={"id": str, "status": str})
+        answer = await self.post(call, path, form=form, expect=ID_AND_STATUS)
         if answer["status"] != status:
-            raise Unknown(
-                "unexpected_status",
-                f"payment {answer['id']} is {answer['status']}, not {status}",
-            )
+            raise _unexpected(answer, status)
         return answer
+
+
+def _unexpected(answer: Mapping[str, Any], wanted: str) -> Unknown:
+    return Unknown("unexpected_status", f"{answer['id']} is {answer['status']}, not {wanted}")

@@ -1,6 +1,6 @@
 from django.conf import settings
 
-from orchestration.api import HttpAgent, Step, Workflow, action, field, register, result
+from orchestration.api import HttpAgent, Step, Workflow, action, field, key, register, result
 
 
 class Greeter(HttpAgent):
@@ -11,19 +11,32 @@ class Greeter(HttpAgent):
     async def greet(self, call):
         return await self.post(call, "/bench/calls", body=call.payload, expect={"id": str})
 
+    @action
+    async def take_back(self, call):
+        return await self.post(call, "/bench/undo", body=call.payload, expect={"effect": str})
+
 
 register(Greeter)
 register(
     Workflow(
         name="greet",
         steps=[
-            Step(name="hello", agent="greeter", action="greet", request={"to": field("name")}),
+            Step(
+                name="hello",
+                agent="greeter",
+                action="greet",
+                request={"to": field("name")},
+                undo="take_back",
+                undo_request={"key": key("hello")},
+            ),
             Step(
                 name="again",
                 agent="greeter",
                 action="greet",
                 after=["hello"],
                 request={"to": field("name"), "heard": result("hello", "id")},
+                undo="take_back",
+                undo_request={"key": key("again")},
             ),
         ],
     )

@@ -9,14 +9,15 @@ from django.urls import reverse
 
 from orchestration import presence
 from orchestration.admin.settings import SettingAdmin
-from orchestration.models import Submission
+from orchestration.models import Hold, NoticeChannel, Submission
 from orchestration.models.inbox import StatusMessage
 from tests.engine import in_error, new_task
 from tests.operators import browser, person, press
 
 pytestmark = pytest.mark.django_db
-RECORDS = ["task", "step", "attempt", "event", "alert", "submission", "statusmessage", "worker",
-           "lease"]  # fmt: skip
+RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
+           "gate", "hold", "worker", "lease"]  # fmt: skip
+SET_UP = ["noticechannel"]  # by admins, who may also add and delete them
 
 
 @pytest.fixture
@@ -26,6 +27,8 @@ def client():
 
 @pytest.fixture
 def _some_of_each(client):
+    NoticeChannel.objects.create(name="Ann", kind="email", address="ann@example.com")
+    Hold.objects.create(scope="agent", agent="other", cause="hand", reason="moving", actor="ann")
     task = new_task("t-1", reply_to="shop")
     press(client, in_error(task))
     in_error(new_task("t-2"))
@@ -34,10 +37,11 @@ def _some_of_each(client):
     assert StatusMessage.objects.exists()
 
 
-def test_every_model_of_the_engine_is_in_one_of_two_kinds():
+def test_every_model_of_the_engine_is_in_one_of_three_kinds():
     for model, registered in admin.site._registry.items():
         if model._meta.app_label == "orchestration":
-            assert isinstance(registered, SettingAdmin) == (model._meta.model_name not in RECORDS)
+            is_setting = model._meta.model_name not in [*RECORDS, *SET_UP]
+            assert isinstance(registered, SettingAdmin) == is_setting
     models = apps.get_app_config("orchestration").get_models()
     shown = {model for model in models if not model.__name__.startswith("Historical")}
     assert shown <= set(admin.site._registry)

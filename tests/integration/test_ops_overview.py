@@ -8,10 +8,11 @@ from django.db.models import F
 from django.urls import reverse
 
 from orchestration import presence, queues
-from orchestration.models import Gate, Lease, Policy, Step, Submission, Task, Worker
+from orchestration.models import Lease, Policy, Step, Submission, Task, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import CAP
 from orchestration.supervisor import sweep
+from orchestration.transitions import hold
 from tests.engine import claimed, in_error, new_task, run_to_end
 from tests.operators import LEADER, fail, operator, press, staffed, words
 
@@ -61,13 +62,15 @@ def test_a_gate_says_how_full_it_is_and_why_it_is_shut(client):
     claimed()
     page = words(client.get("/ops/"))
     assert re.search(r"greeter open 2 of 2 1 \d+ s", page)
-    Gate.objects.filter(agent="greeter").update(open=False, reason="they are moving house")
-    assert "greeter shut they are moving house 2 of 2" in words(client.get("/ops/"))
+    hold(agent="greeter", actor="olga", reason="they are moving house")
+    assert "greeter shut held by olga: they are moving house 2 of 2" in words(client.get("/ops/"))
 
 
 def test_the_oldest_waiting_is_found_among_all_priorities(client):
     old, _ = new_task(priority=0), new_task(priority=5)
-    Task.objects.filter(id=old.id).update(created_at=DatabaseNow() - timedelta(minutes=50))
+    Step.objects.filter(task=old, process_state="pending").update(
+        pending_since=DatabaseNow() - timedelta(minutes=50)
+    )
     assert re.search(r"greeter open 0 of 100 2 5\d min|greeter open 0 of 100 2 50 min",
                      words(client.get("/ops/")))  # fmt: skip
 

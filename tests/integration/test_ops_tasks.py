@@ -6,9 +6,9 @@ import pytest
 from django.db import transaction
 from django.urls import reverse
 
-from orchestration.models import Gate, Policy, Task
+from orchestration.models import Policy, Task
 from orchestration.queries.listing import PAGE
-from orchestration.transitions import NewTask, create, record
+from orchestration.transitions import NewTask, create, hold, record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 from tests.operators import fail, gave_up, operator, press, words
 
@@ -127,7 +127,7 @@ def test_hostile_words_stay_words(client):
     press(client, task.steps.get(name="hello"), reason=HOSTILE)
     (request,) = claimed()
     record([reply_to(request, "rejected", code=HOSTILE, message=HOSTILE)])
-    Gate.objects.filter(agent="greeter").update(open=False, reason=HOSTILE)
+    hold(agent="greeter", actor=HOSTILE[:150], reason=HOSTILE)
     for address in ("/ops/", "/ops/tasks/", reverse("ops:task", args=[task.id])):
         text = client.get(address).text
         assert "alert(1)" in text

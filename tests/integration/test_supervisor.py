@@ -21,10 +21,15 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import Watch, sweep
 from orchestration.transitions import record, resubmit
-from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, step_of
+from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff, step_of
 
 pytestmark = pytest.mark.django_db
 LEADER = Leadership(holder="supervisor-1", epoch=3)
+
+
+@pytest.fixture(autouse=True)
+def _staffed(db):
+    staff()
 
 
 def half() -> float:

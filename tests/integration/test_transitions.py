@@ -3,11 +3,11 @@
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from orchestration.models import Alert, Attempt, Event, Gate, Policy, Step, Task
+from orchestration.models import Alert, Attempt, Event, Policy, Step, Task
 from orchestration.progression import Refusal
 from orchestration.registry import NotRegistered
 from orchestration.states import STEP_MOVES, TASK_MOVES, illegal_moves
-from orchestration.transitions import NewTask, create, record, resubmit
+from orchestration.transitions import NewTask, create, hold, record, release, resubmit
 from orchestration.workflow import Unresolved
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, states, step_of
 
@@ -86,12 +86,12 @@ def test_higher_priority_goes_first_then_age():
     assert [request.task for request in claimed()] == [str(t.id) for t in (urgent, old, new)]
 
 
-def test_a_shut_gate_lets_nothing_through_and_nothing_fails():
+def test_a_held_agent_gets_nothing_and_nothing_fails():
     task = new_task()
-    Gate.objects.filter(agent="greeter").update(open=False, reason="maintenance")
+    kept = hold(agent="greeter", actor="olga", reason="maintenance")
     assert claimed() == []
     assert states(task)["hello"] == "pending"
-    Gate.objects.filter(agent="greeter").update(open=True)
+    assert release(kept.id, actor="olga", reason="done") is None
     assert len(claimed()) == 1
 
 

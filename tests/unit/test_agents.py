@@ -2,12 +2,15 @@
 
 import asyncio
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from uuid import uuid4
 
 import pytest
 
-from orchestration.agents.base import Rejected, Transient, Unknown, action
-from orchestration.agents.http import HttpAgent
+from orchestration.agents.actions import action
+from orchestration.agents.faults import Rejected, Transient, Unknown
+from orchestration.agents.http import LONGEST_PAUSE, HttpAgent
 from orchestration.messages import Request
 from tests.unit.test_sandbox_kit import served
 
@@ -43,6 +46,22 @@ class Greeter(HttpAgent):
         raise KeyError("a mistake in the agent")
 
 
+class Asked(Greeter):
+    """Can be asked what came of a key."""
+
+    async def ask(self, call):
+        assert (call.action, call.key) == ("greet", "k1")
+        found = await self.get(call, "/keys/k1?partner=bench", expect={"status": str})
+        if found is None:
+            return None
+        if found["status"] == "rejected":
+            raise Rejected("refused", "for good")
+        return {"id": found["response"]["id"]}
+
+    def knows_nothing(self, status, answer):
+        return answer.get("error", {}).get("code") == "unknown_key"
+
+
 def request(**fields) -> Request:
     known = {
         "step": 1,
@@ -56,6 +75,7 @@ def request(**fields) -> Request:
         "call_timeout": 0.3,
         "tries": 1,
         "payload": {"order": "o1"},
+        "mode": "do",
     }
     return Request(**{**known, **fields})
 
@@ -103,7 +123,11 @@ def test_each_fault_has_its_meaning(tmp_path, fault, outcome, code, effect):
     run(tmp_path=tmp_path)
 
 
-@pytest.mark.parametrize(("fault", "outcome", "code", "effect"), FAULTS[:-1])
+@pytest.mark.parametrize(
+    ("fault", "outcome", "code", "effect"),
+    # a refusal, and a wish to be left alone, are not followed by a repeat
+    [row for row in FAULTS if row[0]["fault"] not in {"reject", "too_many_requests"}],
+)
 def test_a_repeat_finds_out_what_happened(tmp_path, fault, outcome, code, effect):
     """Whatever the first try left open, the second one under the same key ends in one effect."""
 
@@ -206,21 +230,25 @@ def test_a_result_that_cannot_travel_is_an_unknown_outcome(result):
     ],
 )
 def test_only_a_refusal_of_what_was_asked_is_a_rejection(status, outcome):
-    reply = asyncio.run(answer_in_pieces(b"{}", status))
+    reply = asyncio.run(answer_in_pieces(b"{}", f"{status} X"))
     assert reply.outcome == outcome
 
 
 def test_an_answer_may_come_in_pieces():
-    reply = asyncio.run(answer_in_pieces(b'{"id": "g1", "more": "' + b"x" * 100 + b'"}', 200))
+    reply = asyncio.run(answer_in_pieces(b'{"id": "g1", "more": "' + b"x" * 100 + b'"}', "200 X"))
     assert (reply.outcome, reply.result["id"]) == ("done", "g1")
 
 
-async def answer_in_pieces(body, status):
-    """Return the reply to an answer whose second half is sent when the first has been read."""
+async def answer_in_pieces(body, head, agent=Greeter, **fields):
+    """Return the reply to an answer whose second half is sent when the first has been read.
+
+    `head` is the status, a word, and further headers on lines of their own.
+    """
 
     async def serve(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n" % (status, len(body)))
+        lines = f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(lines.encode())
         for half in (body[: len(body) // 2], body[len(body) // 2 :]):
             writer.write(half)
             await writer.drain()
@@ -230,10 +258,10 @@ async def answer_in_pieces(body, status):
 
     sent = asyncio.Event()
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    agent = Greeter()
+    agent = agent()
     agent.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
-        reply = await agent.answer(request())
+        reply = await agent.answer(request(**fields))
         await sent.wait()
         return reply
     finally:
@@ -267,3 +295,158 @@ def test_a_time_out_of_the_action_itself_is_an_unknown_outcome():
     reply = asyncio.run(Greeter().answer(request(action="hang", call_timeout=0.2)))
     assert (reply.outcome, reply.code) == ("unknown", "timeout")
     assert time.monotonic() - started < 2
+
+
+# --- learning what came of a call: settle and ask
+
+
+@pytest.mark.parametrize("mode", ["settle", "ask"])
+@served
+async def test_asked_it_tells_what_was_done(client, mode):
+    made = await client.made("/bench/calls", {"order": "o1"}, "k1")
+    reply, entries = await answered(client, agent=Asked(client), mode=mode, key="k1")
+    assert (reply.outcome, reply.result) == ("done", {"id": made})
+    assert [entry["requests"] for entry in entries] == [1]  # asked, not repeated
+
+
+@pytest.mark.parametrize("mode", ["settle", "ask"])
+@served
+async def test_asked_it_tells_that_nothing_was_done(client, mode):
+    reply, entries = await answered(client, agent=Asked(client), mode=mode, key="k1")
+    assert (reply.outcome, reply.result, entries) == ("absent", {}, [])
+
+
+@served
+async def test_asked_it_tells_that_it_was_refused(client):
+    await client.faults({"partner": "bench", "action": "call", "fault": "reject", "times": 1})
+    await client.post("/bench/calls", {"order": "o1"}, "k1")
+    reply, _ = await answered(client, agent=Asked(client), mode="settle", key="k1")
+    assert (reply.outcome, reply.code) == ("rejected", "refused")
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "code"),
+    [
+        ({"fault": "timeout", "seconds": 9}, "unknown", "timeout"),
+        ({"fault": "status", "status": 500}, "unknown", "http_500"),
+        ({"fault": "status", "status": 503}, "transient", "http_503"),
+        ({"fault": "reject", "status": 422, "code": "no_way"}, "unknown", "no_way"),
+        ({"fault": "html"}, "unknown", "unreadable_answer"),
+        ({"fault": "wrong_schema"}, "unknown", "unexpected_answer"),
+        ({"fault": "reset"}, "unknown", "connection_lost"),
+    ],
+)
+def test_no_clear_answer_to_a_question_settles_nothing(tmp_path, fault, outcome, code):
+    @served
+    async def run(client):
+        await client.made("/bench/calls", {"order": "o1"}, "k1")
+        fault_of_reads = {"partner": "bench", "action": "read", **fault}
+        reply, entries = await answered(
+            client, fault_of_reads, agent=Asked(client), mode="ask", key="k1"
+        )
+        assert (reply.outcome, reply.code) == (outcome, code)
+        assert [entry["requests"] for entry in entries] == [1]
+
+    run(tmp_path=tmp_path)
+
+
+def test_a_question_may_be_put_again_within_the_attempt(tmp_path):
+    @served
+    async def run(client):
+        await client.made("/bench/calls", {"order": "o1"}, "k1")
+        once = {"partner": "bench", "action": "read", "fault": "status", "times": 1}
+        reply, _ = await answered(
+            client, once, agent=Asked(client), mode="settle", key="k1", tries=2
+        )
+        assert (reply.outcome, reply.tries) == ("done", 2)
+
+    run(tmp_path=tmp_path)
+
+
+def test_a_bare_404_is_not_taken_for_an_answer():
+    reply = asyncio.run(answer_in_pieces(b"{}", "404 X", Asked, mode="ask", key="k1"))
+    assert (reply.outcome, reply.code) == ("transient", "http_404")
+
+
+@served
+async def test_a_service_that_cannot_be_asked_is_sent_the_same_again(client):
+    made = await client.made("/bench/calls", {"order": "o1"}, "k1")
+    reply, entries = await answered(client, mode="settle", key="k1")
+    assert (reply.outcome, reply.result["id"]) == ("done", made)
+    assert [entry["requests"] for entry in entries] == [2]
+
+
+@served
+async def test_once_its_key_is_forgotten_a_call_is_not_repeated(client):
+    reply, entries = await answered(client, mode="ask")
+    assert (reply.outcome, reply.code, reply.tries) == ("unknown", "key_forgotten", 0)
+    assert "Find out by hand" in reply.message
+    assert entries == []
+
+
+# --- being asked to wait
+
+
+@pytest.mark.parametrize("status", [425, 429, 503])
+def test_a_service_that_asks_for_a_pause_gets_it_at_once(status):
+    head = f"{status} X\r\nRetry-After: 7"
+    reply = asyncio.run(answer_in_pieces(b"{}", head, tries=3))
+    assert (reply.outcome, reply.retry_after, reply.tries) == ("transient", 7.0, 1)
+
+
+def date(seconds):
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "least", "most"),
+    [
+        ("0", 0, 0),
+        ("120", 120, 120),
+        ("9" * 400, LONGEST_PAUSE, LONGEST_PAUSE),
+        (date(300), 200, 301),
+        (date(-300), 0, 0),
+        # by the service's own clock, which is years behind ours; all three forms of a date
+        ("Sun, 06 Nov 1994 08:50:37 GMT\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT", 60, 60),
+        ("Sunday, 06-Nov-94 08:50:37 GMT\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT", 60, 60),
+        ("Sun Nov  6 08:50:37 1994\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT", 60, 60),
+    ],
+)
+def test_a_pause_is_seconds_or_a_date(asked, least, most):
+    reply = asyncio.run(answer_in_pieces(b"{}", f"503 X\r\nRetry-After: {asked}"))
+    assert least <= reply.retry_after <= most
+
+
+@pytest.mark.parametrize("asked", ["", "soon", "-5", "1.5", "٣", "99 Foo 9999 99:99:99"])
+def test_a_pause_that_cannot_be_read_is_none(asked):
+    reply = asyncio.run(answer_in_pieces(b"{}", f"429 X\r\nRetry-After: {asked}"))
+    assert (reply.outcome, reply.retry_after) == ("transient", None)
+
+
+def test_a_pause_that_comes_with_another_failure_is_not_looked_at():
+    reply = asyncio.run(answer_in_pieces(b"{}", "500 X\r\nRetry-After: 7"))
+    assert (reply.outcome, reply.retry_after) == ("unknown", None)
+
+
+@served
+async def test_once_in_doubt_a_pause_does_not_take_the_doubt_away(client):
+    first = {"partner": "bench", "action": "call", "fault": "reset_after_effect", "times": 1}
+    second = {"partner": "bench", "action": "call", "fault": "too_many_requests", "retry_after": 3}
+    reply, _ = await answered(client, first, second, tries=5)
+    assert (reply.outcome, reply.code, reply.tries) == ("unknown", "connection_lost", 2)
+    assert reply.retry_after == 3
+
+
+# --- the shapes of what actions take and give
+
+
+def test_an_action_may_declare_the_shapes_of_what_it_takes_and_gives():
+    class Shaped(Greeter):
+        @action(accepts={"type": "object"}, returns={"type": "null"})
+        async def shaped(self, call):
+            """Has schemas."""
+
+    shaped, plain = Shaped.actions()["shaped"], Shaped.actions()["greet"]
+    assert (shaped.accepts, shaped.returns) == ({"type": "object"}, {"type": "null"})
+    assert (plain.accepts, plain.returns) == (None, None)
+    assert asyncio.run(Shaped().answer(request(action="shaped"))).outcome == "done"

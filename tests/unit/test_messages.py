@@ -33,6 +33,7 @@ REQUEST = Request(
     call_timeout=1.0,
     tries=1,
     payload={},
+    mode="do",
 )
 
 

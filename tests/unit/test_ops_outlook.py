@@ -11,8 +11,8 @@ from orchestration.states import StepState, TaskState
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=42)
 PAST = NOW - timedelta(seconds=42)
-OPEN = AgentView(open=True, reason="", window=10, failure_threshold=5)
-SHUT = AgentView(open=False, reason="moving house", window=10, failure_threshold=5)
+OPEN = AgentView(reason="", window=10, failure_threshold=5)
+SHUT = AgentView(reason="moving house", window=10, failure_threshold=5)
 
 
 def step(state, **fields) -> Step:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestration.api import Progress, StepProgress, StepState, TaskState
+from orchestration.api import Direction, Progress, StepProgress, StepState, TaskState
 from orders import tracking
 from orders.message import WORKFLOW
 from orders.tracking import STEPS, track
@@ -14,9 +14,10 @@ WAITING, PENDING, PROCESSING = StepState.WAITING, StepState.PENDING, StepState.P
 DONE, ERROR, CANCELLED = StepState.PROCESSED, StepState.ERROR, StepState.CANCELLED
 
 
-def step(name, state, failures=0, code=""):
+def step(name, state, failures=0, code="", direction=Direction.DO):
     return StepProgress(
         name=name,
+        direction=direction,
         state=state,
         attempt=1,
         failure_count=failures,
@@ -33,6 +34,13 @@ def at(state, *states, overdue=False, failures=0, code=""):
         for name, one in zip(STEPS, states, strict=True)
     ]
     return Progress(state=state, created_at=NOW, ended_at=None, overdue=overdue, steps=tuple(steps))
+
+
+def undoing(state, dos, undos, code=""):
+    """Return a task whose steps stand at `dos`, and whose undo steps, by name, at `undos`."""
+    steps = [step(name, one, code=code) for name, one in zip(STEPS, dos, strict=True)]
+    steps += [step(name, one, direction=Direction.UNDO) for name, one in undos.items()]
+    return Progress(state=state, created_at=NOW, ended_at=None, overdue=False, steps=tuple(steps))
 
 
 BEGUN = (PROCESSING, PENDING, WAITING, WAITING, WAITING)
@@ -72,6 +80,21 @@ CASES = {
     "late failure": (at(TaskState.ERROR, DONE, DONE, DONE, DONE, ERROR), tracking.STUCK, "slow"),
     "undoing": (at(TaskState.UNDOING, DONE, DONE, *[CANCELLED] * 3), tracking.CANCELLING, "slow"),
     "undone": (at(TaskState.UNDONE, DONE, DONE, *[CANCELLED] * 3), tracking.CANCELLED, "bad"),
+    "undo in trouble": (
+        undoing(TaskState.ERROR, (DONE,) * 5, {"capture_payment": ERROR}),
+        tracking.CANCELLING_STUCK,
+        "slow",
+    ),
+    "undone for the card": (
+        undoing(
+            TaskState.UNDONE,
+            (DONE, *[CANCELLED] * 4),
+            {"reserve_stock": DONE},
+            "insufficient_funds",
+        ),
+        "Your card was declined for insufficient funds. " + tracking.CANCELLED,
+        "bad",
+    ),
     "paid back": (at(TaskState.UNDONE, *ALL_DONE), tracking.REFUNDED, "bad"),
 }
 
@@ -88,7 +111,9 @@ def test_one_plain_sentence(progress, sentence, mood):
     assert "internal" not in repr(told)
 
 
-@pytest.mark.parametrize("name", ["declined", "no funds", "sold out", "undone", "paid back"])
+@pytest.mark.parametrize(
+    "name", ["declined", "no funds", "sold out", "undone", "undone for the card", "paid back"]
+)
 def test_strangers_are_not_told_what_went_wrong(name):
     told = look(CASES[name][0]).redacted()
     assert told.sentence == tracking.STUCK
@@ -111,6 +136,30 @@ def test_steps_are_done_current_or_to_come():
         ("Book your shipment", "next"),
     ]
     assert told.stages[1].at == NOW
+
+
+def test_undoing_is_shown_in_the_place_of_what_is_undone():
+    undos = {"capture_payment": DONE, "create_shipment": PROCESSING, "authorize_payment": WAITING}
+    told = look(undoing(TaskState.UNDOING, ALL_DONE, {**undos, "reserve_stock": CANCELLED}))
+    assert [(stage.text, stage.state) for stage in told.stages[1:]] == [
+        ("Items set aside", "done"),
+        ("Card checked", "done"),
+        ("Cancelling your shipment", "now"),
+        ("Payment returned", "done"),
+        ("Confirmation sent", "done"),
+    ]
+    assert told.parcel == "TRK1"
+
+
+def test_an_undo_in_trouble_is_shown_where_it_is():
+    told = look(CASES["undo in trouble"][0])
+    assert (told.stages[4].text, told.stages[4].state) == ("Returning your payment", "failed")
+    assert not told.final
+
+
+def test_a_cancelled_shipment_has_no_parcel():
+    told = look(undoing(TaskState.UNDOING, ALL_DONE, {"create_shipment": DONE}))
+    assert told.parcel == ""
 
 
 def test_a_step_of_another_workflow_version_is_shown_plainly():
@@ -145,4 +194,6 @@ def test_a_long_wait_is_admitted():
 def test_every_step_has_words():
     from orchestration import registry
 
-    assert [one.name for one in registry.workflows[WORKFLOW].steps] == list(STEPS)
+    steps = registry.workflows[WORKFLOW].steps
+    assert [one.name for one in steps] == list(STEPS)
+    assert [one.name for one in steps if not one.irreversible] == list(tracking.UNDO_STEPS)

@@ -1,51 +1,75 @@
+"""What follows a failed attempt: a table of situations and decisions."""
+
+from dataclasses import replace
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from orchestration.gate import free_places
-from orchestration.recovery import GiveUp, Retry, Thresholds, decide
+from orchestration.recovery import (
+    KEY_FORGOTTEN,
+    Cancel,
+    Failure,
+    GiveUp,
+    Retry,
+    Thresholds,
+    Undo,
+    decide,
+)
 
-LIMITS = Thresholds(failure_threshold=4, backoff=2.0, backoff_cap=5.0)
+LIMITS = Thresholds(failure_threshold=3, backoff=1, backoff_cap=4, undo_threshold=5)
+WAIT = replace(LIMITS, past_threshold="wait", extended_wait=100, rounds=2)
+UNDO = replace(LIMITS, past_threshold="undo")
+LAST = Failure(failure_count=2)  # the next one reaches the threshold
 
 
 @pytest.mark.parametrize(
-    ("failures_before", "chance", "decision"),
+    ("limits", "failure", "decision"),
     [
-        (0, 0.0, Retry(failure_count=1, wait=1.0)),
-        (0, 1.0, Retry(failure_count=1, wait=2.0)),
-        (1, 0.5, Retry(failure_count=2, wait=3.0)),
-        (2, 1.0, Retry(failure_count=3, wait=5.0)),  # capped
-        (3, 0.5, GiveUp(failure_count=4)),
-        (9, 0.5, GiveUp(failure_count=10)),  # the threshold was lowered meanwhile
+        (LIMITS, Failure(failure_count=0), Retry(failure_count=1, wait=0.5)),
+        (LIMITS, Failure(failure_count=1), Retry(failure_count=2, wait=1.0)),
+        (LIMITS, LAST, GiveUp(failure_count=3)),
+        # the policy's other two answers
+        (WAIT, LAST, Retry(failure_count=0, wait=100, rounds=1, extended=True)),
+        (
+            WAIT,
+            replace(LAST, rounds=1),
+            Retry(failure_count=0, wait=100, rounds=2, extended=True),
+        ),
+        (WAIT, replace(LAST, rounds=2), GiveUp(failure_count=3)),
+        (UNDO, LAST, Undo(failure_count=3)),
+        # while the gate is not open, nothing is counted, whatever the policy
+        (
+            UNDO,
+            replace(LAST, excused_for=7.0),
+            Retry(failure_count=2, wait=7.5, counted=False),
+        ),
+        # an undo step has its own, larger budget, and never ends but in error
+        (UNDO, replace(LAST, direction="undo"), Retry(failure_count=3, wait=2.0)),
+        (UNDO, Failure(failure_count=4, direction="undo"), GiveUp(failure_count=5)),
+        # of a task being undone: what did nothing is let be, what is in doubt is settled
+        (LIMITS, replace(LAST, undoing=True, in_doubt=False), Cancel()),
+        (LIMITS, replace(LAST, undoing=True), Retry(failure_count=3, wait=2.0)),
+        # the service knows of no effect: again, under a new key
+        (
+            LIMITS,
+            replace(LAST, outcome="absent"),
+            Retry(failure_count=2, wait=0.0, counted=False, new_key=True),
+        ),
+        # nobody can tell any more but a person
+        (LIMITS, Failure(failure_count=0, code=KEY_FORGOTTEN), GiveUp(failure_count=1)),
     ],
 )
-def test_decisions(failures_before, chance, decision):
-    assert decide(LIMITS, failures_before, chance) == decision
+def test_decisions(limits, failure, decision):
+    assert decide(limits, failure, 0.0) == decision
 
 
-def test_a_threshold_of_one_never_retries():
-    once = Thresholds(failure_threshold=1, backoff=1.0, backoff_cap=1.0)
-    assert decide(once, 0, 0.0) == GiveUp(failure_count=1)
+def test_waits_double_to_the_cap_and_are_spread_over_the_upper_half():
+    patient = replace(LIMITS, failure_threshold=100, undo_threshold=100)
+    for chance in (0.0, 0.999):
+        waits = [decide(patient, Failure(failure_count=count), chance).wait for count in range(6)]
+        factor = 0.5 + chance / 2
+        assert waits == pytest.approx([factor * wait for wait in (1, 2, 4, 4, 4, 4)])
 
 
-@given(
-    st.integers(1, 1000),
-    st.floats(0.001, 1000),
-    st.floats(0, 1e5),
-    st.integers(0, 2000),
-    st.floats(0, 1, exclude_max=True),
-)
-def test_a_wait_is_positive_and_within_the_cap(threshold, backoff, more, before, chance):
-    limits = Thresholds(failure_threshold=threshold, backoff=backoff, backoff_cap=backoff + more)
-    decision = decide(limits, before, chance)
-    assert decision.failure_count == before + 1
-    if isinstance(decision, Retry):
-        assert 0 < decision.wait <= backoff + more
-        assert before + 1 < threshold
-    else:
-        assert before + 1 >= threshold
-
-
-@pytest.mark.parametrize(("window", "in_flight", "free"), [(10, 0, 10), (10, 10, 0), (5, 9, 0)])
-def test_the_window_is_never_exceeded(window, in_flight, free):
-    assert free_places(window, in_flight) == free
+def test_a_huge_count_does_not_overflow():
+    patient = replace(LIMITS, failure_threshold=10**6, undo_threshold=10**6)
+    assert decide(patient, Failure(failure_count=10**5), 0.0).wait == 2.0

@@ -15,7 +15,7 @@ from orchestration.states import (
     illegal_moves,
 )
 
-guards = import_module("orchestration.migrations.0002_guards")
+guards = import_module("orchestration.migrations.0004_guards_of_undo")
 
 
 @pytest.mark.parametrize(("moves", "states"), [(TASK_MOVES, TaskState), (STEP_MOVES, StepState)])

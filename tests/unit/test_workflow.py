@@ -36,9 +36,9 @@ def test_a_sound_workflow_has_no_problems():
         (flow(step("a", ["b"]), step("b", ["a"])), "its steps wait for each other in a circle"),
         (
             flow(step("a"), step("b", x=result("a"))),
-            "step 'b' takes the result of 'a', which need not",
+            "step 'b': its request takes the result of 'a', which need not",
         ),
-        (flow(step("a", x=result("a"))), "step 'a' takes the result of 'a', which need not"),
+        (flow(step("a", x=result("a"))), "step 'a': its request takes the result of 'a', which"),
     ],
 )
 def test_mistakes_are_named(workflow, problem):
@@ -77,6 +77,16 @@ def test_a_field_that_a_later_step_needs_is_missed_at_once():
     with pytest.raises(Unresolved, match="the input has no card"):
         first_steps(flow(step("a"), step("b", ["a"], card=field("card"))), {})
     require_fields({"id": result("a", "id")}, {})  # results come later
+
+
+def test_a_step_that_cannot_be_undone_plans_no_undo():
+    final = Step(name="a", agent="any", action="do", irreversible="it is said")
+    undoable = Step(name="b", agent="any", action="do", undo="take_back")
+    plans = first_steps(
+        flow(final, undoable, Step(name="c", agent="any", action="do", undo=None)), {}
+    )
+    assert [plan.undo_action for plan in plans] == ["", "take_back", ""]
+    assert [plan.undo_request for plan in plans] == [None, {}, None]
 
 
 json = st.recursive(

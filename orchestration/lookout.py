@@ -1,0 +1,45 @@
+"""Beside the alerts' worker: looks for a leader, and sends notices although no doorbell rings.
+
+Doorbells are rung by the leader, through Redis; an alert about either must not depend on them.
+"""
+
+import logging
+import threading
+
+from django.db import DatabaseError, connection
+
+from . import conf, notices, vigil
+
+logger = logging.getLogger(__name__)
+
+
+class Lookout:
+    """Looks every `conf.LOOKOUT` seconds, from a thread of its own, until it is left."""
+
+    def __init__(self) -> None:
+        self._absent = vigil.Lasting()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
+
+    def __enter__(self) -> "Lookout":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=conf.HEARTBEAT)
+
+    def _run(self) -> None:
+        while not self._stop.wait(conf.LOOKOUT):
+            try:
+                self.look()
+            except DatabaseError as error:
+                logger.warning("the lookout must wait: %s", str(error).strip().split("\n")[0])
+                connection.close()
+        connection.close()
+
+    def look(self) -> None:
+        """Look once."""
+        vigil.look_for_a_leader(self._absent, patience=conf.LEASE)
+        while not self._stop.is_set() and notices.send_due() == conf.NOTICES:
+            pass

@@ -1,0 +1,90 @@
+"""What keeps steps from being claimed, by hand or by itself, and for how long it did."""
+
+from django.db import models
+from django.db.models import Q
+
+from .fields import DatabaseNow, one_of, state_field
+
+
+class Scope(models.TextChoices):
+    """What a hold holds."""
+
+    ALL = "all", "Everything"
+    AGENT = "agent", "An agent"
+    STEP = "step", "A step of a workflow"
+    TASK = "task", "A task"
+
+
+class Cause(models.TextChoices):
+    """Why a hold is there."""
+
+    HAND = "hand", "By hand"
+    BREAKER = "breaker", "Too many failures"  # the gate itself lets probes pass
+    NO_WORKER = "no_worker", "No worker"
+
+
+class Hold(models.Model):
+    """A time in which steps waited, whatever kept them: tasks' own deadlines stand still in it.
+
+    In force until `until`. While it is, steps of its scope are not claimed, except that a breaker's
+    gate lets probes through.
+    """
+
+    scope = state_field(Scope)
+    agent = models.CharField(max_length=60, blank=True)
+    workflow = models.CharField(max_length=60, blank=True)
+    step = models.CharField(max_length=60, blank=True)
+    task = models.ForeignKey(
+        "Task", models.CASCADE, null=True, blank=True, related_name="holds", db_index=False
+    )
+    cause = state_field(Cause)
+    reason = models.CharField(max_length=500)
+    actor = models.CharField(max_length=150)
+    since = models.DateTimeField(db_default=DatabaseNow())
+    until = models.DateTimeField(null=True, blank=True)
+    released_by = models.CharField(max_length=150, blank=True)
+    released_why = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        constraints = [
+            one_of("scope", Scope, "hold_scope_known"),
+            one_of("cause", Cause, "hold_cause_known"),
+            models.CheckConstraint(
+                # what is held is named, and nothing else
+                condition=Q(scope="all", agent="", step="", workflow="", task__isnull=True)
+                | (Q(scope="agent", step="", workflow="", task__isnull=True) & ~Q(agent=""))
+                | (Q(scope="step", agent="", task__isnull=True) & ~Q(step="") & ~Q(workflow=""))
+                | Q(scope="task", agent="", step="", workflow="", task__isnull=False),
+                name="hold_target",
+            ),
+            models.CheckConstraint(condition=~Q(reason=""), name="hold_with_reason"),
+            # the same thing is held once by one cause, whoever asks
+            models.UniqueConstraint(
+                fields=["scope", "agent", "workflow", "step", "task", "cause"],
+                condition=Q(until__isnull=True),
+                nulls_distinct=False,
+                name="hold_once",
+            ),
+        ]
+        indexes = [
+            # how long an agent's steps stood still lately
+            models.Index(fields=["agent", "until"], name="hold_by_agent"),
+            # a task's own, and the foreign key
+            models.Index(fields=["task"], name="hold_by_task", condition=Q(task__isnull=False)),
+        ]
+        permissions = [("hold", "Can hold and release tasks, steps and agents")]
+
+    def __str__(self) -> str:
+        return f"{self.target} held: {self.reason}"
+
+    @property
+    def target(self) -> str:
+        """Return what is held, in words."""
+        match self.scope:
+            case Scope.AGENT:
+                return f"agent {self.agent}"
+            case Scope.STEP:
+                return f"step {self.workflow}/{self.step}"
+            case Scope.TASK:
+                return f"task {self.task_id}"
+        return "everything"

@@ -1,0 +1,157 @@
+"""Tasks under lock, with all their steps, and what a change of some of these means for the rest."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from .. import sql
+from ..models import Event, Step, Task
+from ..models.history import EventKind
+from ..progression import Released, StepView, release
+from ..states import StepState
+from .settle import Trouble, settle, to_error
+
+RELEASED = """
+UPDATE orchestration_step s SET process_state = 'pending', request = r.request,
+    pending_since = clock_timestamp()
+FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[]) AS r (id, request)
+WHERE s.id = r.id AND s.process_state = 'waiting'
+"""
+
+CANCELLED = """
+UPDATE orchestration_step SET process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
+    run_after = NULL, held_by_id = NULL, alert_id = NULL, settling = false,
+    ended_at = clock_timestamp()
+WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing', 'error')
+"""
+
+
+@dataclass(kw_only=True)
+class Change:
+    """One locked task: its data, its steps as they stand, and what went wrong with them."""
+
+    id: UUID
+    workflow: str
+    data: dict[str, Any]
+    state: str
+    undoing: bool
+    steps: dict[int, StepView] = field(default_factory=dict)
+    troubles: list[Trouble] = field(default_factory=list)
+
+    def moved(self, step: StepView) -> None:
+        """Take note of a step's new state."""
+        self.steps[step.id] = step
+
+
+@dataclass(kw_only=True)
+class Consequences:
+    """Whom a change concerns."""
+
+    agents: set[str] = field(default_factory=set)  # whose backlog grew
+    applications: set[str] = field(default_factory=set)  # who has a status message waiting
+
+
+def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
+    """Lock the tasks in the order of their ids; read all their steps.
+
+    Without `wait`, those that somebody else has locked are left out.
+    """
+    rows = Task.objects.select_for_update(no_key=True, skip_locked=not wait)
+    columns = ("id", "workflow", "data", "state", "undo_at")
+    changes = {
+        task: Change(
+            id=task, workflow=workflow, data=data, state=state, undoing=undo_at is not None
+        )
+        for task, workflow, data, state, undo_at in rows.filter(id__in=tasks)
+        .order_by("id")
+        .values_list(*columns)
+    }
+    read_steps(changes)
+    return changes
+
+
+def read_steps(changes: Mapping[UUID, Change]) -> None:
+    """Read the steps of locked tasks."""
+    names = tuple(StepView.__dataclass_fields__)
+    renamed = {"state": "process_state", "task": "task_id"}
+    columns = [renamed.get(name, name) for name in names]
+    for values in Step.objects.filter(task__in=changes).order_by("id").values_list(*columns):
+        step = StepView(**dict(zip(names, values, strict=True)))
+        changes[step.task].moved(step)
+
+
+def cancel(steps: Collection[int]) -> None:
+    """Let steps be for good: waiting, pending, processing or error → cancelled."""
+    if steps:
+        sql.run(CANCELLED, {"ids": list(steps)})
+
+
+def finish(changes: Iterable[Change], *, by: str) -> Consequences:
+    """Write what follows for locked tasks from the steps that have changed.
+
+    Waiting steps whose time has come become pending, undo steps that are not needed are cancelled,
+    those in trouble go to error, and each task's own state follows.
+    """
+    changes = list(changes)
+    done = Consequences()
+    ready: list[Released] = []
+    needless: list[int] = []
+    for change in changes:
+        released, broken, unneeded = release(
+            change.steps.values(), change.data, undoing=change.undoing
+        )
+        for step in released:
+            view = change.steps[step.id]
+            change.moved(replace(view, state=StepState.PENDING, request=step.request))
+            done.agents.add(view.agent)
+        for problem in broken:
+            change.moved(replace(change.steps[problem.id], state=StepState.ERROR))
+            change.troubles.append(
+                Trouble(
+                    step=problem.id, code="request_not_built", message=problem.reason, attempt=0
+                )
+            )
+        for unneeded_step in unneeded:
+            change.moved(replace(change.steps[unneeded_step], state=StepState.CANCELLED))
+        ready += released
+        needless += unneeded
+    if ready:
+        sql.run(
+            RELEASED,
+            {
+                "ids": [step.id for step in ready],
+                "requests": sql.as_json([step.request for step in ready]),
+            },
+        )
+    cancel(needless)
+    to_error(
+        [
+            (trouble, change.id, change.workflow, change.steps[trouble.step])
+            for change in changes
+            for trouble in change.troubles
+        ],
+        by=by,
+    )
+    done.applications = settle(
+        {
+            change.id: (change.state, list(change.steps.values()), change.undoing)
+            for change in changes
+        }
+    )
+    return done
+
+
+def note(
+    change: Change, step: StepView | None, kind: EventKind, *, by: str, reason: str, **detail: Any
+) -> Event:
+    """Return a line of history about a locked task, still to be written."""
+    return Event(
+        task_id=change.id,
+        step_id=step.id if step else None,
+        kind=kind,
+        actor=by,
+        attempt=step.attempt if step else None,
+        reason=reason,
+        detail=detail,
+    )

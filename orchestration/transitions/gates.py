@@ -1,0 +1,118 @@
+"""The gates' rows: locked by whoever dispatches, moved by what attempts came to (P16, P28)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from .. import alerts, sql
+from ..gate import GateView, Heard, Limits, hear
+from ..models import Gate, Hold, Policy
+from ..models.alert import Severity
+from ..models.fields import DatabaseNow
+from ..models.hold import Cause, Scope
+from ..states import GateState
+
+TIMES = ("heard_at", "probe_at", "paused_until", "tokens_at")
+BY = "gate"  # who shuts and opens a gate by itself
+
+
+@dataclass(kw_only=True, slots=True)
+class LockedGate:
+    """A gate whose row is locked, and the limits of its agent."""
+
+    agent: str
+    view: GateView
+    limits: Limits
+
+
+def lock_gates(agents: Collection[str]) -> dict[str, LockedGate]:
+    """Lock the gates of `agents`, in the order of their names."""
+    rows = Gate.objects.select_for_update(no_key=True).filter(agent__in=sorted(agents))
+    gates = {gate.agent: as_view(gate) for gate in rows.order_by("agent")}
+    policies = Policy.objects.in_bulk(list(gates))
+    return {
+        agent: LockedGate(agent=agent, view=view, limits=limits_of(policies[agent]))
+        for agent, view in gates.items()
+    }
+
+
+def as_view(gate: Gate) -> GateView:
+    """Return a gate's row as plain data."""
+    values: dict[str, Any] = {name: getattr(gate, name) for name in GateView.__dataclass_fields__}
+    for name in TIMES:
+        values[name] = values[name].timestamp() if values[name] else None
+    return GateView(**values)
+
+
+def limits_of(policy: Policy) -> Limits:
+    """Return the part of a policy that the gate looks at."""
+    return Limits(
+        window=policy.window,
+        rate=policy.rate,
+        calls=policy.breaker_calls,
+        failures=policy.breaker_failures,
+        share=policy.breaker_share,
+        pause=policy.breaker_pause,
+        pause_cap=policy.breaker_pause_cap,
+    )
+
+
+def hear_all(
+    gates: Mapping[str, LockedGate], heard: Mapping[str, Sequence[Heard]], now: float
+) -> None:
+    """Move locked gates by what attempts of their agents came to, and write them where that counts."""
+    for agent, outcomes in sorted(heard.items()):
+        if gate := gates.get(agent):
+            move(gate, hear(gate.view, gate.limits, outcomes, now))
+
+
+def move(gate: LockedGate, to: GateView) -> None:
+    """Write a locked gate's new state; open or close the one hold and alert of an outage."""
+    before = gate.view
+    # a gate that hears only good news says nothing new: spare the row
+    if replace(to, heard_at=None) == replace(before, heard_at=None) and "-" not in to.recent:
+        return
+    gate.view = to
+    values: dict[str, Any] = {name: getattr(to, name) for name in GateView.__dataclass_fields__}
+    for name in TIMES:
+        values[name] = datetime.fromtimestamp(values[name], UTC) if values[name] else None
+    Gate.objects.filter(agent=gate.agent).update(**values)
+    if before.state == GateState.OPEN and to.state != GateState.OPEN:
+        _outage_begins(gate.agent)
+    elif before.state != GateState.OPEN and to.state == GateState.OPEN:
+        _outage_ends(gate.agent)
+
+
+def _outage_begins(agent: str) -> None:
+    Hold.objects.bulk_create(
+        [
+            Hold(
+                scope=Scope.AGENT,
+                agent=agent,
+                cause=Cause.BREAKER,
+                reason="too many of its last calls failed",
+                actor=BY,
+            )
+        ],
+        ignore_conflicts=True,
+    )
+    alerts.raise_alert(
+        f"gate/{agent}",
+        severity=Severity.WARNING,
+        title=f"{agent}: its gate is shut, too many calls failed",
+        detail="Its steps wait without being counted as failed. A probe goes out from time to time; "
+        "when it succeeds, the backlog is let through step by step, and this alert is closed.",
+    )
+
+
+def _outage_ends(agent: str) -> None:
+    Hold.objects.filter(scope=Scope.AGENT, agent=agent, cause=Cause.BREAKER, until=None).update(
+        until=DatabaseNow(), released_by=BY, released_why="it answers again"
+    )
+    alerts.close(f"gate/{agent}")
+
+
+def database_now() -> float:
+    """Return the Unix time of the database's clock."""
+    return float(sql.run("SELECT extract(epoch FROM clock_timestamp())::float8", {})[0][0])

@@ -1,0 +1,167 @@
+"""Holding and releasing: steps wait, and their tasks' own deadlines stand still."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from .. import conf, sql
+from ..models import Event, Hold, Task
+from ..models.fields import DatabaseNow
+from ..models.history import EventKind
+from ..models.hold import Cause, Scope
+from ..progression import Refusal
+
+# Seconds for which holds kept step `s` from being claimed since it became pending. Holds that
+# overlap count once. A step's parallel siblings may add their own: then the task gets more time.
+STOOD = """coalesce((
+    SELECT extract(epoch FROM sum(upper(r) - lower(r)))::float8 FROM unnest((
+        SELECT range_agg(tstzrange(greatest(h.since, s.pending_since),
+            greatest(s.pending_since, h.since, coalesce(h.until, clock_timestamp()))))
+        FROM orchestration_hold h
+        WHERE (h.until IS NULL OR h.until > s.pending_since) AND (
+            h.agent = s.agent OR h.scope = 'all' OR h.task_id = s.task_id
+            OR h.scope = 'step' AND h.step = s.name AND h.workflow = (
+                SELECT workflow FROM orchestration_task t WHERE t.id = s.task_id)
+        ))) AS r WHERE NOT isempty(r)), 0)"""
+
+PARK = """
+UPDATE orchestration_step s SET held_by_id = h.hold
+FROM unnest(%(ids)s::bigint[], %(holds)s::bigint[]) AS h (id, hold)
+WHERE s.id = h.id AND s.process_state = 'pending'
+"""
+
+IN_FORCE = """
+SELECT id, scope, task_id, workflow, step FROM orchestration_hold
+WHERE until IS NULL AND scope <> 'agent'
+"""
+
+# Only steps that became pending before the end of a hold can have stood still in it; the oldest of
+# them is not older than this.
+LATELY = """
+SELECT EXISTS (SELECT 1 FROM orchestration_hold
+    WHERE until IS NULL OR until > clock_timestamp() - interval '7 days')
+"""
+
+LET_GO = """
+UPDATE orchestration_step SET held_by_id = NULL WHERE id IN (
+    SELECT s.id FROM orchestration_step s JOIN orchestration_hold h ON h.id = s.held_by_id
+    WHERE h.until IS NOT NULL ORDER BY s.id LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
+) RETURNING id
+"""
+
+
+@dataclass(kw_only=True)
+class Parking:
+    """The holds in force on steps, tasks and everything; held steps are parked when they are met.
+
+    So a hold costs nothing for what never comes to the gate, and each held step is met once.
+    """
+
+    everything: bool = False
+    lately: bool = False
+    by_task: dict[UUID, int] = field(default_factory=dict)
+    by_step: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def hold_of(self, task: UUID, workflow: str, step: str) -> int | None:
+        """Return the hold that keeps a step, if one does."""
+        return self.by_task.get(task) or self.by_step.get((workflow, step))
+
+    def park(self, held: Mapping[int, int]) -> None:
+        """Take pending, locked steps out of the claim's sight: step → hold."""
+        sql.run(PARK, {"ids": list(held), "holds": list(held.values())})
+
+
+def parking() -> Parking:
+    """Read the holds in force that concern more, or less, than one agent."""
+    found = Parking(lately=bool(sql.run(LATELY, {})[0][0]))
+    if not found.lately:
+        return found
+    for hold, scope, task, workflow, step in sql.run(IN_FORCE, {}):
+        if scope == Scope.ALL:
+            found.everything = True
+        elif scope == Scope.TASK:
+            found.by_task[task] = hold
+        else:
+            found.by_step[workflow, step] = hold
+    return found
+
+
+@transaction.atomic
+def hold(
+    *,
+    actor: str,
+    reason: str,
+    agent: str = "",
+    workflow: str = "",
+    step: str = "",
+    task: UUID | None = None,
+    cause: Cause = Cause.HAND,
+) -> Hold | Refusal:
+    """Hold a task, a step of a workflow, an agent, or (with none of these) everything.
+
+    Takes effect at the next claim; what an agent has already is not touched. Holding what is held
+    by the same cause changes nothing.
+    """
+    scope = (
+        Scope.TASK
+        if task is not None
+        else Scope.AGENT
+        if agent
+        else Scope.STEP
+        if step
+        else Scope.ALL
+    )
+    if task is not None and not Task.objects.filter(id=task).exists():
+        return Refusal.NO_SUCH_TASK
+    target: dict[str, Any] = {"agent": agent, "workflow": workflow, "step": step, "task_id": task}
+    try:
+        with transaction.atomic():
+            made = Hold.objects.create(
+                scope=scope, cause=cause, actor=actor, reason=reason, **target
+            )
+    except IntegrityError:
+        return Refusal.HELD_ALREADY
+    if task is not None:
+        Event.objects.create(task_id=task, kind=EventKind.HELD, actor=actor, reason=reason)
+    return made
+
+
+@transaction.atomic
+def release(hold_id: int, *, actor: str, reason: str) -> Refusal | None:
+    """End a hold that was made by hand; return why not, or None when it was done.
+
+    Its steps may be claimed from the supervisor's next sweep on.
+    """
+    done = Hold.objects.filter(id=hold_id, until=None, cause=Cause.HAND).update(
+        until=DatabaseNow(), released_by=actor, released_why=reason
+    )
+    if not done:
+        return Refusal.NOT_HELD
+    task = Hold.objects.values_list("task_id", flat=True).get(id=hold_id)
+    if task is not None:
+        Event.objects.create(task_id=task, kind=EventKind.RELEASED, actor=actor, reason=reason)
+    return None
+
+
+@transaction.atomic
+def let_go() -> int:
+    """Give steps of ended holds back to the claim, a batch at most; return how many."""
+    return len(sql.run(LET_GO, {"limit": conf.BATCH}))
+
+
+def hold_unserved(unserved: set[str]) -> None:
+    """Shut the gates of agents whose queue no worker serves, and open those that are served again."""
+    ours = Hold.objects.filter(cause=Cause.NO_WORKER, until=None)
+    held = set(ours.values_list("agent", flat=True))
+    for agent in sorted(unserved - held):
+        hold(
+            agent=agent, cause=Cause.NO_WORKER, actor="supervisor",
+            reason="no worker serves its queue",
+        )  # fmt: skip
+    if served := held - unserved:
+        ours.filter(agent__in=served).update(
+            until=DatabaseNow(), released_by="supervisor", released_why="a worker serves it again"
+        )

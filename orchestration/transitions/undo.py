@@ -1,0 +1,96 @@
+"""An undo begins: what was not done is cancelled, what was is taken back, in reverse order (P11)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from django.db import transaction
+
+from .. import alerts, sql
+from ..models import Step, Task
+from ..models.fields import DatabaseNow
+from ..models.history import EventKind
+from ..progression import Refusal, StepView
+from ..states import StepState, TaskState
+from ..undoing import plan
+from .changes import Change, cancel, finish, lock, note, read_steps
+from .create import insert_steps
+from .settle import write_states
+
+SETTLE = """
+UPDATE orchestration_step SET settling = true, alert_id = NULL, run_after = NULL,
+    failure_count = CASE process_state WHEN 'error' THEN 0 ELSE failure_count END,
+    rounds = CASE process_state WHEN 'error' THEN 0 ELSE rounds END,
+    ended_at = CASE process_state WHEN 'error' THEN NULL ELSE ended_at END,
+    pending_since = CASE process_state WHEN 'error' THEN clock_timestamp() ELSE pending_since END,
+    process_state = CASE process_state WHEN 'error' THEN 'pending' ELSE process_state END
+WHERE id = ANY(%(ids)s)
+"""
+
+
+@transaction.atomic
+def undo(task_id: UUID, *, actor: str, reason: str, force: bool = False) -> Refusal | None:
+    """Have a whole task undone; return why not, or None when the undo has begun.
+
+    Something irreversible that was done, or may have been, stops it before it starts, unless it is
+    forced: then that stands, and the task's history names it.
+    """
+    _lock_pending(task_id)  # before the task, as a claim does
+    change = lock([task_id]).get(task_id)
+    if change is None:
+        return Refusal.NO_SUCH_TASK
+    if change.undoing:
+        return Refusal.NOT_UNDOABLE
+    if begin(change, actor=actor, reason=reason, force=force) is not None:
+        return Refusal.IRREVERSIBLE
+    finish([change], by=actor)
+    return None
+
+
+def begin(
+    change: Change, *, actor: str, reason: str, force: bool = False
+) -> Sequence[StepView] | None:
+    """Turn a locked task around; return the steps that forbid it, or None when it was done.
+
+    The caller finishes the change.
+    """
+    # A claim may be at work on steps we saw pending; once it has committed, they are in flight.
+    _lock_pending(change.id)
+    read_steps({change.id: change})
+    wanted = plan(change.steps.values())
+    names = [step.name for step in wanted.standing]
+    if wanted.standing and not force:
+        why = f"{', '.join(names)} cannot be undone; asked for because: {reason}"
+        note(change, None, EventKind.UNDO_REFUSED, by=actor, reason=why).save()
+        return wanted.standing
+    Task.objects.filter(id=change.id).update(undo_at=DatabaseNow())
+    write_states({change.id: TaskState.UNDOING})
+    change.state, change.undoing = TaskState.UNDOING, True
+    note(
+        change, None, EventKind.UNDO, by=actor, reason=reason, forced=bool(names), standing=names
+    ).save()
+    _turn(change, wanted.cancel, wanted.settle)
+    priority = Task.objects.values_list("priority", flat=True).get(id=change.id)
+    insert_steps([(change.id, priority, step) for step in wanted.undo])
+    read_steps({change.id: change})
+    change.troubles.clear()
+    return None
+
+
+def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> None:
+    """Cancel what was not done, and have what is in doubt settled; close the alerts of both."""
+    ids = [*unneeded, *in_doubt]
+    raised = Step.objects.filter(id__in=ids, process_state=StepState.ERROR)
+    suffering = list(raised.values_list("alert_id", flat=True))
+    cancel(unneeded)
+    if in_doubt:
+        sql.run(SETTLE, {"ids": list(in_doubt)})
+    alerts.close_if_healed(suffering)
+    for step in unneeded:
+        change.moved(replace(change.steps[step], state=StepState.CANCELLED))
+
+
+def _lock_pending(task: UUID) -> None:
+    """Wait for the claims that are at work on steps of a task, and let no other one begin."""
+    pending = Step.objects.filter(task=task, process_state=StepState.PENDING).order_by("id")
+    list(pending.select_for_update(no_key=True).values_list("id", flat=True))

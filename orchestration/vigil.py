@@ -1,0 +1,215 @@
+"""Alerts about the machinery itself: opened when something lasts too long, closed when it is over.
+
+The leader looks with each sweep. That nobody leads is noticed by the alerts' worker (`lookout`).
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from . import alerts, conf, leader, presence, queues, registry, sql
+from .models import Alert, Lease, SupervisorPolicy
+from .models.alert import Severity
+from .models.fields import DatabaseNow
+
+PREFIX = "system/"
+NO_LEADER = f"{PREFIX}no_leader"
+NO_WORKER = f"{PREFIX}no_worker/"
+SEEN_EVERY = timedelta(seconds=10)  # how exact an alert's `last_seen` is while it lasts
+
+# The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
+# elsewhere, and does not count; nor does the time for which one did.
+WAITING = """
+SELECT p.agent, greatest(s.pending_since, h.until)
+FROM orchestration_policy p
+CROSS JOIN LATERAL (
+    SELECT pending_since FROM orchestration_step
+    WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
+      AND run_after IS NULL AND held_by_id IS NULL
+    ORDER BY pending_since LIMIT 1) s
+CROSS JOIN LATERAL (
+    SELECT max(until) AS until, bool_or(until IS NULL) AS in_force FROM orchestration_hold
+    WHERE agent = p.agent OR scope = 'all') h
+WHERE h.in_force IS NOT TRUE
+  AND greatest(s.pending_since, h.until) < clock_timestamp() - %(limit)s * interval '1 second'
+"""
+
+UNDOING = """
+SELECT workflow, count(*), min(undo_at) FROM orchestration_task
+WHERE state = 'undoing' AND undo_at < clock_timestamp() - %(limit)s * interval '1 second'
+GROUP BY workflow
+"""
+
+# From one application to the next by the index of their queues, and of each only the oldest.
+UNDELIVERED = """
+WITH RECURSIVE queue AS (
+    (SELECT reply_to, created_at FROM orchestration_statusmessage
+        WHERE refused_at IS NULL ORDER BY reply_to, id LIMIT 1)
+    UNION ALL
+    SELECT next.reply_to, next.created_at FROM queue, LATERAL (
+        SELECT m.reply_to, m.created_at FROM orchestration_statusmessage m
+        WHERE m.refused_at IS NULL AND m.reply_to > queue.reply_to
+        ORDER BY m.reply_to, m.id LIMIT 1) AS next
+)
+SELECT reply_to, created_at FROM queue
+WHERE created_at < clock_timestamp() - %(limit)s * interval '1 second'
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """Something that has lasted too long; `fingerprint` begins with `system/`."""
+
+    fingerprint: str
+    severity: Severity
+    title: str
+    detail: str
+
+
+class Lasting:
+    """Which of the things seen have been there for a while, as far as this process has looked.
+
+    A process that is replaced is gone for a moment, and one that has just started has yet to hear
+    of the others: neither is worth waking anybody.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def of(self, seen: Iterable[str], patience: float) -> set[str]:
+        """Return those of `seen` that have been seen each time for at least `patience` seconds."""
+        now = time.monotonic()
+        self._since = {one: self._since.get(one, now) for one in seen}
+        return {one for one, since in self._since.items() if now - since >= patience}
+
+
+def look(absent: Lasting, *, patience: float = conf.ALIVE) -> int:
+    """Open an alert for each trouble of the machinery, and close those that are over.
+
+    Called by whoever leads, which keeps `absent` from one look to the next: a queue must have been
+    without a worker for `patience` seconds. Returns how many troubles there are.
+    """
+    limits = SupervisorPolicy.objects.get(id=1)
+    troubles = [
+        *_no_workers(absent.of(unserved(), patience)),
+        *_waiting(limits.oldest_waiting),
+        *_undoing(limits.undo_stuck),
+        *_undelivered(limits.status_undelivered),
+    ]
+    _keep({trouble.fingerprint: trouble for trouble in troubles})
+    return len(troubles)
+
+
+def look_for_a_leader(absent: Lasting, *, patience: float = conf.LEASE) -> bool:
+    """Open an alert if nobody has led for a while, and close it when somebody does; say whether so.
+
+    For a process that is no supervisor. A lease that ran out is first given `patience` seconds more.
+    """
+    led = Lease.objects.filter(name=leader.NAME, expires_at__gt=DatabaseNow()).exists()
+    if led:
+        alerts.close(NO_LEADER)
+    lasting = bool(absent.of([] if led else [NO_LEADER], patience))
+    if lasting and not _open([NO_LEADER]):
+        _raise(
+            Trouble(
+                fingerprint=NO_LEADER,
+                severity=Severity.CRITICAL,
+                title="No supervisor leads",
+                detail="What fails is neither retried nor reported until one is started.",
+            )
+        )
+    return led
+
+
+def unserved() -> set[str]:
+    """Return the queues that no living worker serves at this moment."""
+    statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
+    return presence.unserved([*queues.ANSWERS, *registry.agents, *statuses])
+
+
+def _no_workers(names: Iterable[str]) -> list[Trouble]:
+    return [
+        Trouble(
+            fingerprint=NO_WORKER + name,
+            severity=Severity.CRITICAL,
+            title=f"No worker serves the queue {name}",
+            detail=f"Its work waits until one is started: manage.py work {name}",
+        )
+        for name in sorted(names)
+    ]
+
+
+def _waiting(limit: float) -> list[Trouble]:
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}waiting/{agent}",
+            severity=Severity.WARNING,
+            title=f"{agent}: steps wait longer than {limit:g} s for their turn",
+            detail=f"The oldest could have gone {_utc(since)}. Its window or rate is too small for "
+            "what comes in, its service is slow, or nobody schedules.",
+        )
+        for agent, since in sql.run(WAITING, {"limit": limit})
+    ]
+
+
+def _undoing(limit: float) -> list[Trouble]:
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}undo_stuck/{workflow}",
+            severity=Severity.CRITICAL,
+            title=f"{workflow}: undoing takes longer than {limit:g} s",
+            detail=f"When this was noticed: {count} tasks, the oldest since {_utc(since)}.",
+        )
+        for workflow, count, since in sql.run(UNDOING, {"limit": limit})
+    ]
+
+
+def _undelivered(limit: float) -> list[Trouble]:
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}status_undelivered/{application}",
+            severity=Severity.WARNING,
+            title=f"{application}: status messages lie longer than {limit:g} s",
+            detail=f"The oldest was written {_utc(since)}. Its worker is gone, slow, or fails.",
+        )
+        for application, since in sql.run(UNDELIVERED, {"limit": limit})
+    ]
+
+
+def _keep(troubles: Mapping[str, Trouble]) -> None:
+    """Have exactly these troubles' alerts open."""
+    is_open = _open(None)
+    for fingerprint in sorted(troubles.keys() - is_open):
+        _raise(troubles[fingerprint])
+    if lasting := sorted(troubles.keys() & is_open):
+        # not raised again: an alert's count is of events, and this is one that lasts
+        Alert.objects.filter(
+            fingerprint__in=lasting, closed_at=None, last_seen__lt=DatabaseNow() - SEEN_EVERY
+        ).update(last_seen=DatabaseNow())
+    for fingerprint in sorted(is_open - troubles.keys()):
+        alerts.close(fingerprint)
+
+
+def _open(fingerprints: Iterable[str] | None) -> set[str]:
+    rows = Alert.objects.filter(closed_at=None)
+    chosen = (
+        rows.filter(fingerprint__startswith=PREFIX)
+        if fingerprints is None
+        else rows.filter(fingerprint__in=list(fingerprints))
+    )
+    return set(chosen.values_list("fingerprint", flat=True))
+
+
+def _raise(trouble: Trouble) -> None:
+    alerts.raise_alert(
+        trouble.fingerprint,
+        severity=trouble.severity,
+        title=trouble.title,
+        detail=trouble.detail,
+    )
+
+
+def _utc(moment: Any) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

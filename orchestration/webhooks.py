@@ -1,0 +1,168 @@
+"""Signed webhooks: where they may go, how they are signed, and one POST (the only one who sends).
+
+The headers are those of the Standard Webhooks specification, so that any of its libraries verifies
+them. An address is typed in by an admin, and still must not become a way into our own network: each
+address that the name stands for is looked at, and the connection goes to those and no others.
+"""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from urllib.parse import SplitResult, urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from django.conf import settings
+
+TIMEOUT = 5.0  # seconds for a whole POST, with the look-up of the name
+PREFIX = "whsec_"  # of a secret whose key is what follows, in base64
+NAT64 = IPv6Network("64:ff9b::/96")  # stands for IPv4 addresses, private ones too
+
+
+class Refused(ValueError):
+    """An address that nothing is sent to, with the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Webhook:
+    """One message to one receiver. `id` stays the same when it is sent again."""
+
+    id: str
+    url: str
+    secrets: Sequence[str]
+    body: bytes
+
+
+def allowed(url: str) -> SplitResult:
+    """Return the parts of a URL that webhooks may go to; raise `Refused`. Asks no name server."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise Refused(f"It is no URL: {error}.") from None
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme != "https" and not (parts.scheme == "http" and _private_allowed()):
+        raise Refused("Webhooks go to https:// addresses only.")
+    if not host:
+        raise Refused("It names no host.")
+    if parts.username is not None or parts.password is not None or parts.fragment or port == 0:
+        raise Refused("A user, a password, a fragment or port 0 has no place in it.")
+    hosts = [name.lower() for name in getattr(settings, "WEBHOOK_HOSTS", [])]
+    if hosts and host not in hosts:
+        raise Refused(f"{host} is not among the hosts that webhooks may go to (WEBHOOK_HOSTS).")
+    try:
+        literal = ip_address(host)
+    except ValueError:
+        return parts  # a name: what it stands for is looked at when it is used
+    _check(literal)
+    return parts
+
+
+def signatures(webhook: Webhook, timestamp: int) -> str:
+    """Return the signatures by each of the secrets: a receiver needs to know one of them."""
+    signed = f"{webhook.id}.{timestamp}.".encode() + webhook.body
+    digests = (hmac.digest(_key(secret), signed, hashlib.sha256) for secret in webhook.secrets)
+    return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)
+
+
+async def post(webhooks: Sequence[Webhook], timestamp: int) -> list[str]:
+    """POST all at once; return for each what went wrong, or nothing if its receiver took it.
+
+    Answers are not read beyond their status, and redirects are not followed.
+    """
+    connector = aiohttp.TCPConnector(resolver=_CheckedResolver(), limit=len(webhooks) or 1)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=TIMEOUT),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=False,
+    ) as session:
+        return await asyncio.gather(*(_post(session, one, timestamp) for one in webhooks))
+
+
+async def _post(session: aiohttp.ClientSession, webhook: Webhook, timestamp: int) -> str:
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "sas-alerts",
+        "webhook-id": webhook.id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": signatures(webhook, timestamp),
+    }
+    if not webhook.secrets:
+        return "The channel has no secret to sign with."
+    try:
+        allowed(webhook.url)
+        async with session.post(
+            webhook.url, data=webhook.body, headers=headers, allow_redirects=False
+        ) as answer:
+            return "" if 200 <= answer.status < 300 else f"It answered {answer.status}."
+    except Refused as error:
+        return str(error)
+    except TimeoutError:
+        return f"No answer within {TIMEOUT:g} s."
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"[:300]
+
+
+class _CheckedResolver(AbstractResolver):
+    """Looks names up, and lets nobody connect unless every address of a name is a public one."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, family=family
+        )
+        results: list[ResolveResult] = []
+        for kind, _, protocol, _, address in found:
+            _check(ip_address(str(address[0]).partition("%")[0]))
+            results.append(
+                ResolveResult(
+                    hostname=host,
+                    host=str(address[0]),
+                    port=port,
+                    family=kind,
+                    proto=protocol,
+                    flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+                )
+            )
+        return results
+
+    async def close(self) -> None:
+        pass
+
+
+def _check(address: IPv4Address | IPv6Address) -> None:
+    """Raise `Refused` unless the address is one of the public Internet."""
+    if not (_private_allowed() or _public(address)):
+        raise Refused(f"{address} is not an address of the public Internet.")
+
+
+def _public(address: IPv4Address | IPv6Address) -> bool:
+    if isinstance(address, IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is not None:
+            return _public(inner)
+        if address.teredo or address in NAT64 or address.is_site_local:
+            return False
+    # documentation, shared and reserved ranges are not global either
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def _private_allowed() -> bool:
+    return bool(getattr(settings, "WEBHOOKS_ALLOW_PRIVATE", False))
+
+
+def _key(secret: str) -> bytes:
+    if secret.startswith(PREFIX):
+        try:
+            return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+        except binascii.Error:
+            pass  # it only looks like one
+    return secret.encode()

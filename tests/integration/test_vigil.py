@@ -1,0 +1,206 @@
+"""Alerts about the machinery itself: each opens when something lasts, and closes when it is over."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db.models import F
+
+from orchestration import conf, leader, vigil
+from orchestration.models import (
+    Alert,
+    Gate,
+    Hold,
+    Lease,
+    Notice,
+    NoticeChannel,
+    StatusMessage,
+    Step,
+    SupervisorPolicy,
+    Task,
+    Worker,
+)
+from orchestration.models.fields import DatabaseNow
+from orchestration.vigil import Lasting, look, look_for_a_leader
+
+pytestmark = pytest.mark.django_db
+LONG = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def _staffed():
+    for queue in vigil.unserved():
+        Worker.objects.create(instance=f"{queue}-1", queue=queue, host="h", pid=1)
+    leader.acquire("supervisor-1")
+
+
+def troubles():
+    """Look once; return what is open."""
+    look(Lasting())
+    opened = Alert.objects.filter(closed_at=None).order_by("fingerprint")
+    return list(opened.values_list("fingerprint", flat=True))
+
+
+def task(**fields):
+    known = {"workflow": "greet", "reference": uuid4().hex, "data": {}}
+    return Task.objects.create(**known | {"complete_by": DatabaseNow() + LONG} | fields)
+
+
+def waiting_step(*, since=LONG, **fields):
+    known = {
+        "name": "hello", "agent": "greeter", "action": "greet", "request": {},
+        "process_state": "pending", "pending_since": DatabaseNow() - since,
+    }  # fmt: skip
+    return Step.objects.create(task=task(), **known | fields)
+
+
+def test_where_all_is_well_nothing_is_open():
+    waiting_step(since=timedelta(seconds=1))
+    assert troubles() == []
+
+
+class TestWorkers:
+    def test_a_queue_without_a_worker_is_told_after_a_while(self):
+        absent = Lasting()
+        Worker.objects.filter(queue="greeter").update(
+            seen_at=DatabaseNow() - timedelta(seconds=conf.ALIVE + 1)
+        )
+        assert look(absent) == 0  # it may be about to start
+        assert look(absent, patience=0) == 1
+        alert = Alert.objects.get(closed_at=None)
+        assert alert.fingerprint == "system/no_worker/greeter"
+        Worker.objects.update(seen_at=DatabaseNow())
+        assert look(absent, patience=0) == 0
+        assert not Alert.objects.filter(closed_at=None).exists()
+
+    def test_one_that_was_there_in_between_begins_anew(self, monkeypatch):
+        clock = iter([0.0, 6.0, 12.0, 18.0, 24.0])
+        monkeypatch.setattr(vigil.time, "monotonic", lambda: next(clock))
+        absent = Lasting()
+        assert absent.of({"a"}, 10) == set()
+        assert absent.of({"a", "b"}, 10) == set()
+        assert absent.of({"a"}, 10) == {"a"}
+        assert absent.of(set(), 10) == set()
+        assert absent.of({"a", "b"}, 10) == set()
+
+
+class TestLeader:
+    def test_that_nobody_leads_is_told_by_another_process_and_closed_by_the_next_leader(self):
+        absent = Lasting()
+        Lease.objects.update(expires_at=DatabaseNow())
+        assert look_for_a_leader(absent) is False
+        assert not Alert.objects.exists()  # another one may be about to take over
+        for _ in range(3):
+            look_for_a_leader(absent, patience=0)
+        alert = Alert.objects.get()
+        assert (alert.fingerprint, alert.count, alert.closed_at) == ("system/no_leader", 1, None)
+        leader.acquire("supervisor-2")
+        assert troubles() == []
+
+    def test_the_other_process_sees_a_leader_too(self):
+        absent = Lasting()
+        Lease.objects.update(expires_at=DatabaseNow())
+        look_for_a_leader(absent, patience=0)
+        leader.acquire("supervisor-2")
+        assert look_for_a_leader(absent, patience=0) is True
+        assert not Alert.objects.filter(closed_at=None).exists()
+
+
+class TestWaiting:
+    def test_a_step_that_waits_too_long_for_its_claim_is_told(self):
+        step = waiting_step()
+        assert troubles() == ["system/waiting/greeter"]
+        Step.objects.filter(id=step.id).update(pending_since=DatabaseNow())
+        assert troubles() == []
+
+    def test_the_limit_is_set_in_the_admin(self):
+        waiting_step(since=timedelta(seconds=20))
+        assert troubles() == []
+        SupervisorPolicy.objects.update(oldest_waiting=10)
+        assert troubles() == ["system/waiting/greeter"]
+
+    def test_a_retry_that_waits_its_time_is_no_trouble(self):
+        waiting_step(run_after=DatabaseNow() + LONG)
+        assert troubles() == []
+
+    @pytest.mark.parametrize("target", [{"scope": "all"}, {"scope": "agent", "agent": "greeter"}])
+    def test_what_is_held_is_told_elsewhere_and_its_time_does_not_count(self, target):
+        waiting_step()
+        hold = Hold.objects.create(cause="hand", reason="r", actor="a", **target)
+        assert troubles() == []
+        Hold.objects.filter(id=hold.id).update(until=DatabaseNow())
+        assert troubles() == []  # released just now
+        Hold.objects.filter(id=hold.id).update(until=DatabaseNow() - LONG / 2)
+        assert troubles() == ["system/waiting/greeter"]
+
+    def test_a_held_step_does_not_count(self):
+        hold = Hold.objects.create(
+            scope="step", workflow="greet", step="hello", cause="hand", reason="r", actor="a"
+        )
+        waiting_step(held_by=hold)
+        assert troubles() == []
+
+    def test_another_agents_hold_excuses_nobody(self):
+        Gate.objects.get_or_create(agent="other")
+        waiting_step()
+        Hold.objects.create(scope="agent", agent="other", cause="hand", reason="r", actor="a")
+        assert troubles() == ["system/waiting/greeter"]
+
+
+def test_an_undo_that_is_stuck_is_told():
+    stuck = task(state="undoing", undo_at=DatabaseNow() - LONG)
+    task(state="undoing", undo_at=DatabaseNow())
+    assert troubles() == ["system/undo_stuck/greet"]
+    assert Alert.objects.get().detail.startswith("When this was noticed: 1 tasks")
+    Task.objects.filter(id=stuck.id).update(state="undone", ended_at=DatabaseNow())
+    assert troubles() == []
+
+
+def test_status_messages_that_nobody_takes_are_told_by_application():
+    old = task(reply_to="shop")
+    for application, age in (
+        ("shop", LONG),
+        ("shop", timedelta()),
+        ("b", timedelta()),
+        ("z", LONG),
+    ):
+        StatusMessage.objects.create(
+            task=old, reply_to=application, kind="received", number=StatusMessage.objects.count() + 1,
+            created_at=DatabaseNow() - age,
+        )  # fmt: skip
+    assert troubles() == ["system/status_undelivered/shop", "system/status_undelivered/z"]
+    StatusMessage.objects.filter(reply_to="shop").update(refused_at=DatabaseNow(), reason="bad")
+    assert troubles() == ["system/status_undelivered/z"]  # that has an alert of its own
+    StatusMessage.objects.all().delete()
+    assert troubles() == []
+
+
+def test_what_lasts_is_one_alert_told_once_and_seen_until_it_is_over():
+    NoticeChannel.objects.create(name="Ann", kind="email", address="ann@example.com")
+    step = waiting_step()
+    troubles()
+    Alert.objects.update(last_seen=DatabaseNow() - LONG, first_seen=DatabaseNow() - LONG)
+    for _ in range(3):
+        troubles()
+    alert = Alert.objects.get()
+    assert alert.count == 1
+    assert Alert.objects.filter(last_seen__gt=F("first_seen") + LONG / 2).exists()
+    Step.objects.filter(id=step.id).delete()
+    troubles()
+    assert list(Notice.objects.order_by("id").values_list("kind", flat=True)) == [
+        "opened",
+        "closed",
+    ]
+
+
+def test_alerts_of_other_kinds_are_left_alone():
+    Alert.objects.create(fingerprint="step/greet/hello/x", severity="critical", title="t")
+    assert troubles() == ["step/greet/hello/x"]
+
+
+def test_a_look_costs_the_same_however_much_waits(django_assert_num_queries):
+    for _ in range(5):
+        waiting_step()
+    troubles()
+    with django_assert_num_queries(7):
+        look(Lasting())
