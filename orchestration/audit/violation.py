@@ -10,7 +10,7 @@ INVARIANTS = {
     1: "no loss",
     2: "no phantom or twin",
     3: "charged once",
-    4: "stock conserved",
+    4: "quantities conserved",
     5: "no step done twice",
     6: "right order",
     7: "each undo matches a do",
