@@ -18,12 +18,19 @@ from .holds import STOOD
 from .settle import Trouble
 from .undo import begin
 
-EXPIRED_HISTORY = """
-INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent, dispatched_at,
-    ended_at, outcome, tries, error_code, error_message)
-SELECT id, attempt, generation, locked_by, '', dispatched_at, clock_timestamp(), 'expired', 0,
-    'expired', %(message)s
-FROM orchestration_step WHERE id = ANY(%(ids)s)
+# Both parts see the step as it was before. From then on it is known to be in doubt, whatever is
+# decided about it.
+EXPIRED = """
+WITH history AS (
+    INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
+        dispatched_at, ended_at, outcome, tries, error_code, error_message)
+    SELECT id, attempt, generation, locked_by, '', dispatched_at, clock_timestamp(), 'expired', 0,
+        'expired', %(message)s
+    FROM orchestration_step WHERE id = ANY(%(ids)s)
+)
+UPDATE orchestration_step SET locked_by = NULL, in_doubt = true, outcome = 'expired',
+    error_code = 'expired', error_message = %(message)s
+WHERE id = ANY(%(ids)s)
 """
 
 # Silence speaks against the service only where none of our own processes can be the reason: no
@@ -109,7 +116,7 @@ def lock_failed(limit: int) -> list[Failed]:
     steps = list(expired.filter(task__in=changes).order_by("id"))
     silent = [step.id for step in steps if step.locked_by is not None]
     if silent:
-        sql.run(EXPIRED_HISTORY, {"ids": silent, "message": NO_REPLY})
+        sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})
     return [_as_failed(step, changes[step.task_id]) for step in steps]
 
 
@@ -208,19 +215,10 @@ def undo_for(steps: Iterable[Failed], *, by: str) -> list[Failed]:
         if step.change.undoing:
             continue
         count = step.failure.failure_count + 1
-        _note_doubt(step)
         why = f"{step.view.name} failed {count} times ({step.failure.code or step.failure.outcome})"
         if begin(step.change, actor=by, reason=why) is not None:
             refused.append(step)
     return refused
-
-
-def _note_doubt(step: Failed) -> None:
-    """Write what silence means before the task's steps are read again."""
-    if step.silent:
-        Step.objects.filter(id=step.view.id).update(
-            locked_by=None, in_doubt=True, outcome=Outcome.EXPIRED, error_code="expired"
-        )
 
 
 def let_be(steps: Sequence[Failed], *, by: str) -> None:

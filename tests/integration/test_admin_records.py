@@ -9,14 +9,14 @@ from django.urls import reverse
 
 from orchestration import presence
 from orchestration.admin.settings import SettingAdmin
-from orchestration.models import Hold, NoticeChannel, Submission
+from orchestration.models import AuditRun, Hold, NoticeChannel, Submission
 from orchestration.models.inbox import StatusMessage
 from tests.engine import in_error, new_task
 from tests.operators import browser, person, press
 
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
-           "gate", "hold", "worker", "lease"]  # fmt: skip
+           "gate", "hold", "worker", "lease", "auditrun"]  # fmt: skip
 SET_UP = ["noticechannel"]  # by admins, who may also add and delete them
 
 
@@ -33,6 +33,7 @@ def _some_of_each(client):
     press(client, in_error(task))
     in_error(new_task("t-2"))
     Submission.objects.create(workflow="greet", reference="s-1", data={})
+    AuditRun.objects.create(by="ann")
     presence.report("scheduler")
     assert StatusMessage.objects.exists()
 
