@@ -151,6 +151,7 @@ def _recover(leadership: Leadership, done: Sweep, chance: Callable[[], float]) -
     done.given_up += len(lost)
     done.undone += len(hopeless)
     done.let_be += len(unneeded)
+    crashpoints.reached("supervisor.before_commit", failed)
     return len(failed)
 
 
