@@ -8,6 +8,7 @@ from .detail import StepDetail, TaskDetail, step_by_id, task_detail, who_resubmi
 from .listing import Filters, TaskPage, tasks
 from .outlook import AgentView, Outlook
 from .overview import CAP, Overview, overview
+from .preview import undo_preview
 
 __all__ = [
     "CAP",
@@ -24,5 +25,6 @@ __all__ = [
     "step_by_id",
     "task_detail",
     "tasks",
+    "undo_preview",
     "who_resubmitted",
 ]

@@ -1,0 +1,155 @@
+"""`manage.py tasks`: what an operator can see and do, from a shell."""
+
+import getpass
+import json
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from orchestration import queries, queues, schemas
+from orchestration.models import Hold, Step, Task
+from orchestration.progression import Refusal
+from orchestration.states import StepState, TaskState
+from orchestration.transitions import done_by_hand, hold, release, resubmit, undo
+
+EXAMPLES = """
+examples:
+  manage.py tasks list --state error
+  manage.py tasks show 0199…
+  manage.py tasks preview 0199…                       what an undo would do
+  manage.py tasks undo 0199… --reason "the customer cancelled"
+  manage.py tasks resubmit 4711 --reason "credential renewed"
+  manage.py tasks resubmit 4711 --reason "other card" --request '{"payment_method": "…", …}'
+  manage.py tasks resubmit 4711 --reason "the service found nothing" --nothing-done
+  manage.py tasks done 4711 --reason "refunded by phone" --result '{"id": "re_1"}'
+  manage.py tasks hold --agent payment --reason "they move house"
+  manage.py tasks release 12 --reason "they have moved"
+"""
+
+
+class Command(BaseCommand):
+    """Lists, shows, undoes, resubmits, holds and releases."""
+
+    help = "See tasks, and do what an operator may do about them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take an act, and what it needs."""
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EXAMPLES
+        acts = parser.add_subparsers(dest="act", required=True)
+        found = acts.add_parser("list", help="the newest tasks")
+        found.add_argument("--state", choices=TaskState.values)
+        for name, what in (("show", "one task"), ("preview", "what an undo of it would do")):
+            acts.add_parser(name, help=what).add_argument("task", type=UUID)
+        undoing = acts.add_parser("undo", help="have a task undone")
+        undoing.add_argument("task", type=UUID)
+        undoing.add_argument("--force", action="store_true", help="although something stands")
+        again = acts.add_parser("resubmit", help="have a failed step tried again")
+        again.add_argument("--request", type=json.loads, help="the changed input, as JSON")
+        again.add_argument("--nothing-done", action="store_true", help="found out by hand")
+        done = acts.add_parser("done", help="say that a failed step was done by hand")
+        done.add_argument("--result", type=json.loads, required=True, help="as JSON")
+        for step in (again, done):
+            step.add_argument("step", type=int, help="the step's number, as `show` gives it")
+        held = acts.add_parser("hold", help="hold a task, a step, an agent, or everything")
+        held.add_argument("--task", type=UUID)
+        held.add_argument("--agent", default="")
+        held.add_argument("--step", default="", help="workflow/step")
+        held.add_argument("--everything", action="store_true")
+        acts.add_parser("holds", help="what is held")
+        let_go = acts.add_parser("release", help="end a hold")
+        let_go.add_argument("hold", type=int)
+        for act in (undoing, again, done, held, let_go):
+            act.add_argument("--reason", required=True, help="kept in the history")
+            act.add_argument("--actor", default=getpass.getuser(), help="who you are")
+
+    def handle(self, *_: Any, act: str, **options: Any) -> None:
+        """Do it, and print what came of it as JSON."""
+        told = getattr(self, f"_{act}")(**options)
+        if isinstance(told, Refusal):
+            raise CommandError(told.value, returncode=1)
+        self.stdout.write(json.dumps(told, indent=2, default=str))
+
+    def _list(self, state: str | None, **_: Any) -> Any:
+        rows = Task.objects.filter(**({"state": state} if state else {})).order_by("-id")[:50]
+        return list(rows.values("id", "workflow", "reference", "state", "created_at"))
+
+    def _show(self, task: UUID, **_: Any) -> Any:
+        found = Task.objects.filter(id=task).values("id", "workflow", "reference", "state").first()
+        if found is None:
+            return Refusal.NO_SUCH_TASK
+        columns = (
+            *("id", "name", "direction", "agent", "process_state", "attempt", "failure_count"),
+            *("in_doubt", "error_code", "error_message", "request", "result"),
+        )
+        return {
+            **found,
+            "steps": list(Step.objects.filter(task=task).order_by("id").values(*columns)),
+        }
+
+    def _preview(self, task: UUID, **_: Any) -> Any:
+        return queries.undo_preview(task) or Refusal.NO_SUCH_TASK
+
+    def _undo(self, task: UUID, *, actor: str, reason: str, force: bool, **_: Any) -> Any:
+        return self._rung(undo(task, actor=actor, reason=reason, force=force), "the undo has begun")
+
+    def _resubmit(
+        self, step: int, *, actor: str, reason: str, request: Any, nothing_done: bool, **_: Any
+    ) -> Any:
+        return self._rung(
+            self._valid(
+                resubmit, step, attempt=self._failed(step), actor=actor, reason=reason,
+                request=request, nothing_done=nothing_done,
+            ),
+            "resubmitted",
+        )  # fmt: skip
+
+    def _done(self, step: int, *, actor: str, reason: str, result: Any, **_: Any) -> Any:
+        return self._rung(
+            self._valid(
+                done_by_hand, step, attempt=self._failed(step), actor=actor, reason=reason,
+                result=result,
+            ),
+            "taken as done",
+        )  # fmt: skip
+
+    def _hold(
+        self, *, actor: str, reason: str, task: UUID | None, agent: str, step: str,
+        everything: bool, **_: Any,
+    ) -> Any:  # fmt: skip
+        workflow, _slash, name = step.partition("/")
+        if sum(map(bool, (task is not None, agent, name, everything))) != 1:
+            raise CommandError("say what: --task, --agent, --step workflow/step or --everything")
+        made = hold(
+            actor=actor, reason=reason, task=task, agent=agent, workflow=workflow, step=name
+        )
+        return made if isinstance(made, Refusal) else {"hold": made.id, "held": made.target}
+
+    def _holds(self, **_: Any) -> Any:
+        found = Hold.objects.filter(until=None).order_by("id")
+        return [
+            {"hold": one.id, "held": one.target, "cause": one.cause, "reason": one.reason,
+             "actor": one.actor, "since": one.since}
+            for one in found
+        ]  # fmt: skip
+
+    def _release(self, *, actor: str, reason: str, **options: Any) -> Any:
+        return release(options["hold"], actor=actor, reason=reason) or {"done": "released"}
+
+    def _rung(self, refusal: Refusal | None, done: str) -> Any:
+        queues.try_to_ring(queues.SCHEDULER)
+        return refusal or {"done": done}
+
+    def _valid(self, act: Any, *arguments: Any, **options: Any) -> Refusal | None:
+        try:
+            refusal: Refusal | None = act(*arguments, **options)
+        except schemas.Invalid as problem:
+            raise CommandError(str(problem)) from problem
+        return refusal
+
+    def _failed(self, step: int) -> int:
+        """Return the attempt of a step in error, as it stands when the command is given."""
+        failed = Step.objects.filter(id=step, process_state=StepState.ERROR)
+        return failed.values_list("attempt", flat=True).first() or 0

@@ -1,0 +1,55 @@
+"""What an undo of a task would do: each call, the money it gives back, and what would stand."""
+
+from typing import Any
+from uuid import UUID
+
+from ..models import Step, Task
+from ..progression import StepView
+from ..states import DONE_STEP_STATES, Direction, StepState
+from ..undoing import plan
+from ..workflow import step_key
+
+
+def undo_preview(task_id: UUID) -> dict[str, Any] | None:
+    """Return the preview as data, or None if there is no such task.
+
+    `calls` are in the order of the undo: {step, agent, action, key, after, amount, currency,
+    settled_first}; amounts are in minor units, and what is in doubt counts as done. `net` is the
+    sum by currency that goes back. `stands` names what cannot be undone, and why.
+    """
+    if not Task.objects.filter(id=task_id).exists():
+        return None
+    names = tuple(StepView.__dataclass_fields__)
+    columns = [{"state": "process_state", "task": "task_id"}.get(name, name) for name in names]
+    rows = Step.objects.filter(task=task_id).order_by("id")
+    views = [StepView(**dict(zip(names, row, strict=True))) for row in rows.values_list(*columns)]
+    charges = dict(rows.filter(direction=Direction.DO).values_list("name", "charges"))
+    does = {view.name: view for view in views if view.direction == Direction.DO}
+    wanted = plan(views)
+    calls = [
+        {
+            "step": undo.name,
+            "agent": undo.agent,
+            "action": undo.action,
+            "key": step_key(task_id, undo.name, Direction.UNDO, 1),
+            "after": list(undo.after),
+            "amount": (charges[undo.name] or {}).get("amount", 0),
+            "currency": (charges[undo.name] or {}).get("currency", ""),
+            "settled_first": does[undo.name].state not in DONE_STEP_STATES,
+        }
+        for undo in sorted(wanted.undo, key=lambda undo: len(undo.after))
+    ]
+    net: dict[str, int] = {}
+    for call in calls:
+        if call["currency"]:
+            net[str(call["currency"])] = net.get(str(call["currency"]), 0) + int(call["amount"])
+    return {
+        "calls": calls,
+        "net": net,
+        "cancelled": [
+            does[view.name].name
+            for view in views
+            if view.id in wanted.cancel and view.state != StepState.CANCELLED
+        ],
+        "stands": [{"step": step.name, "why": step.irreversible} for step in wanted.standing],
+    }

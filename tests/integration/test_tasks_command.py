@@ -1,0 +1,85 @@
+"""`manage.py tasks`: the operators' acts from a shell, guarded like everywhere else."""
+
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from orchestration.models import Event, Step, Task
+from orchestration.transitions import let_go, record
+from tests.engine import claimed, in_error, new_task, reply_to, step_of
+
+pytestmark = pytest.mark.django_db
+
+
+def tasks(*arguments):
+    out = StringIO()
+    call_command("tasks", *map(str, arguments), stdout=out)
+    return json.loads(out.getvalue())
+
+
+def test_it_shows_and_undoes_what_it_previewed():
+    task = new_task()
+    (request,) = claimed()
+    record([reply_to(request)])
+    preview = tasks("preview", task.id)
+    assert [call["key"] for call in preview["calls"]] == [f"{task.id}:hello:undo:1"]
+    assert preview["cancelled"] == ["again"]
+    tasks("undo", task.id, "--reason", "cancelled", "--actor", "olga")
+    assert Task.objects.get(id=task.id).state == "undoing"
+    (request,) = claimed()
+    assert request.key == preview["calls"][0]["key"]
+    with pytest.raises(CommandError, match="being undone"):
+        tasks("undo", task.id, "--reason", "again")
+    assert tasks("list", "--state", "undoing")[0]["reference"] == task.reference
+
+
+def test_a_changed_input_has_the_same_shape_and_a_new_key_and_both_are_kept():
+    step = in_error()
+    with pytest.raises(CommandError, match="Additional properties"):
+        tasks("resubmit", step.id, "--reason", "typo", "--request", '{"to": "Bob", "x": 1}')
+    tasks("resubmit", step.id, "--reason", "typo", "--request", '{"to": "Bob"}')
+    (request,) = claimed()
+    assert (request.payload, request.key[-2:]) == ({"to": "Bob"}, ":2")
+    detail = Event.objects.get(kind="resubmitted").detail
+    assert (detail["before"], detail["after"]) == ({"to": "Ada"}, {"to": "Bob"})
+    assert detail["new_key"] is True
+
+
+def test_what_is_in_doubt_keeps_its_key_and_its_input_unless_somebody_found_out():
+    step = in_error()
+    Step.objects.filter(id=step.id).update(outcome="unknown", in_doubt=True)
+    with pytest.raises(CommandError, match="it may have been done"):
+        tasks("resubmit", step.id, "--reason", "typo", "--request", '{"to": "Bob"}')
+    Step.objects.filter(id=step.id).update(error_code="key_forgotten")
+    with pytest.raises(CommandError, match="forgotten"):
+        tasks("resubmit", step.id, "--reason", "again")
+    tasks("resubmit", step.id, "--reason", "asked them by phone", "--nothing-done")
+    (request,) = claimed()
+    assert request.key.endswith(":2")
+
+
+def test_done_by_hand_goes_on_with_the_result_typed_in():
+    step = in_error()
+    tasks("done", step.id, "--reason", "by phone", "--result", '{"id": "by-hand"}')
+    (request,) = claimed()
+    assert request.payload["heard"] == "by-hand"
+    assert step_of(step.task).process_state == "skipped"
+
+
+@pytest.mark.parametrize(
+    "target", [["--agent", "greeter"], ["--step", "greet/hello"], ["--everything"], ["--task"]]
+)
+def test_holding_and_releasing_at_each_level(target):
+    task = new_task()
+    if target == ["--task"]:
+        target = ["--task", task.id]
+    made = tasks("hold", *target, "--reason", "wait", "--actor", "olga")
+    assert claimed() == []
+    with pytest.raises(CommandError, match="held already"):
+        tasks("hold", *target, "--reason", "wait")
+    assert tasks("holds")[0]["actor"] == "olga"
+    tasks("release", made["hold"], "--reason", "go")
+    let_go()
+    assert len(claimed()) == 1
