@@ -14,14 +14,14 @@ from drill.verdict import Verdict, verdict
 from drill.waiting import let_pass, wait_for
 
 USUAL = 200  # orders in flight when the fault strikes
-SPARE = 40  # orders placed beyond those, as some are done before it strikes
+SPARE = 0.2  # the share placed beyond those, as some are done before it strikes
 PATIENCE = 150  # seconds after healing within which everything must have come to its end
 
 # Short patience, narrow windows: faults strike while orders are in flight, and are seen soon.
 POLICY = {
     "time_allowed": 3, "call_timeout": 1, "tries": 2, "failure_threshold": 30, "backoff": 0.3,
     "backoff_cap": 1, "window": 10,
-    "breaker_pause": 1, "breaker_pause_cap": 3,
+    "undo_threshold": 60, "breaker_pause": 0.5, "breaker_pause_cap": 2,
 }  # fmt: skip
 LATENCY = 0.1  # seconds that a partner takes
 
@@ -138,7 +138,7 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
         for mode in modes:
             if mode.first:
                 faults.enter_context(recipes.apply(mode.recipe, run, mode.given))
-        run.place(in_flight + SPARE)
+        run.place(int(in_flight * (1 + SPARE)))
         flying = run.open()
         assert flying >= in_flight * 0.9, f"only {flying} orders are in flight"
         for mode in modes:

@@ -30,7 +30,7 @@ TOLD = "SELECT count(*) FROM orchestration_statusmessage WHERE refused_at IS NUL
 SERVERS = {"postgres", "redis"}
 WORKERS = (
     "work-submission", "work-scheduler", "work-inventory", "work-payment", "work-shipping",
-    "work-notification", "work-status.shop",
+    "work-notification", "work-status.shop", "work-alerts", "work-audit",
 )  # fmt: skip
 SUPERVISORS = ("supervisor-1", "supervisor-2")
 POSTGRES_SOCKET, REDIS_SOCKET = ".s.PGSQL.5432", "redis.sock"

@@ -40,9 +40,9 @@ def apply(name: str, run: Running, given: dict[str, Any]) -> AbstractContextMana
     return recipes[name](run, **given)
 
 
-from . import clocks, deploys, messages, partners, people, postgres, processes, redis  # noqa: E402
+from . import clocks, deploys, messages, partners, people, postgres, processes, redis, undoing  # noqa: E402
 
 __all__ = [
     "apply", "clocks", "deploys", "messages", "partners", "people", "postgres", "processes",
-    "recipe", "recipes", "redis",
+    "recipe", "recipes", "redis", "undoing",
 ]  # fmt: skip

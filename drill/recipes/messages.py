@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 
 from drill.recipes import Running, recipe
+from drill.recipes.partners import held
 from drill.waiting import wait_for
 
 REPLIES = "sas:inbox:scheduler"
@@ -57,22 +58,18 @@ def replies_late(run: Running, *, at_least: int = 8) -> Iterator[None]:
         client.rpush(REPLIES, *taken)
     yield
     wait_for(
-        lambda: run.stack.count(REFUSED) >= refused + len(taken), "they are refused", 20, pause=0.2
+        lambda: run.stack.count(REFUSED) >= refused + len(taken), "they are refused", 10, pause=0.2
     )
 
 
 @recipe
 def backlog(run: Running, *, agent: str = "payment") -> Iterator[None]:
-    """A gate is shut while very many orders arrive; nothing expires for waiting."""
-    gate = "UPDATE orchestration_gate SET open = %s, reason = %s WHERE agent = %s"
+    """An agent is held while very many orders arrive; nothing expires for waiting."""
     waiting = (
         "SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id"
         " WHERE t.reference = ANY(%s) AND s.agent = %s AND s.failure_count > 0"
     )
-    run.stack.sql(gate, False, "by the drill", agent)
-    try:
+    with held(run, agent):
         yield
         failed = run.stack.count(waiting, run.orders, agent)
         assert not failed, f"{failed} steps failed while they only waited"
-    finally:
-        run.stack.sql(gate, True, "", agent)

@@ -1,9 +1,10 @@
 """Partners that answer late, wrongly, twice, never, or no."""
 
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from drill.recipes import Running, recipe
 from drill.waiting import let_pass, wait_for
@@ -19,6 +20,16 @@ SELECT t.reference, t.id FROM orchestration_step s JOIN orchestration_task t ON 
 WHERE t.reference = ANY(%s) AND s.name = 'reserve_stock' AND s.process_state = 'pending'
 AND s.attempt = 0
 """
+
+
+@contextmanager
+def held(run: Running, agent: str) -> Iterator[None]:
+    """Hold an agent."""
+    run.stack.python("drill.act", "hold", agent)
+    try:
+        yield
+    finally:
+        run.stack.python("drill.act", "release", agent)
 
 
 def fired(run: Running) -> int:
@@ -83,22 +94,16 @@ def out_of_stock(run: Running, *, left: int = 300) -> Iterator[None]:
 @recipe
 def key_reused(run: Running, *, keys: int = 20) -> Iterator[None]:
     """Somebody used our keys before us, for something else: the partner refuses ours."""
-    gate = "UPDATE orchestration_gate SET open = %s, reason = %s WHERE agent = 'inventory'"
-    run.stack.sql(gate, False, "by the drill")
-    try:
+    with held(run, "inventory"):
         yield
         wait_for(lambda: len(run.stack.sql(PENDING, run.orders)) >= keys, "steps wait", 20)
         product = next(iter(run.stack.sandbox("/inventory/stock")))
-        for _, task in run.stack.sql(PENDING, run.orders)[:keys]:
-            body = {"order": "somebody-else", "lines": [{"sku": product, "quantity": 1}]}
-            _reserve(run, f"{task}:reserve_stock:do:1", body)
-    finally:
-        run.stack.sql(gate, True, "")
+        for order, task in run.stack.sql(PENDING, run.orders)[:keys]:
+            lines = [{"sku": product, "quantity": 2}]  # as ordered: the books stay right
+            _reserve(run, f"{task}:reserve_stock:do:1", {"order": order, "lines": lines, "by": "x"})
 
 
 def _reserve(run: Running, key: str, body: object) -> None:
-    import json
-
     request = urllib.request.Request(
         f"http://127.0.0.1:{run.stack.sandbox_port}/inventory/reservations",
         data=json.dumps(body).encode(),

@@ -51,7 +51,8 @@ def test_without_locks_on_the_claim_the_windows_are_overrun():
     with sabotaged("claim") as stack:
         result = drill(stack, [mode("many_schedulers", first=True)])
     assert not result.verdict.good
-    assert "a herd" in str(result.verdict.troubles)
+    # together they overran a window, or the auditor sees that attempts have no history
+    assert "a herd" in str(result.verdict.troubles) or "invariant" in str(result.verdict.troubles)
 
 
 def test_without_the_outbox_accepted_orders_are_lost():

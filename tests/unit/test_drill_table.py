@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 
 import pytest
 
@@ -41,6 +42,15 @@ def test_each_mode_is_in_the_documentation():
     page = PAGE.read_text()
     assert [mode.id for mode in TABLE if f"`{mode.id}`" not in page] == []
     assert [mode.id for mode in TABLE if mode.what not in page] == []
+
+
+def test_each_crash_point_is_in_the_code_and_in_the_table():
+    engine = (embedded.PROJECT / "orchestration").rglob("*.py")
+    named = re.compile(r"crashpoints\.reached[,(]\s*\"([\w.]+)\"")
+    points = {point for file in engine for point in named.findall(file.read_text())}
+    drilled = {mode.given["point"] for mode in TABLE if "point" in mode.given}
+    # the web's own is named in its recipe; "agent.before_call" serves the poisonous order as well
+    assert points == drilled | {"web.after_commit_before_ring"}
 
 
 def test_no_recipe_is_left_over():

@@ -1,0 +1,46 @@
+"""What operators do, many times over. Run in a stack's own environment: `python -m drill.act …`."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+import django
+
+REASON = "by the drill"
+
+
+def undo(references: Sequence[str]) -> None:
+    """Have tasks undone; print the references of those that were refused, and why."""
+    from orchestration import transitions
+    from orchestration.models import Task
+
+    for reference in references:
+        task = Task.objects.get(reference=reference)
+        refusal = transitions.undo(task.id, actor="drill", reason=REASON)
+        if refusal is not None:
+            print(f"{reference} {refusal.value}")
+
+
+def hold(agents: Sequence[str]) -> None:
+    """Hold agents: their steps wait."""
+    from orchestration import transitions
+
+    for agent in agents:
+        transitions.hold(actor="drill", reason=REASON, agent=agent)
+
+
+def release(agents: Sequence[str]) -> None:
+    """Release agents that were held."""
+    from orchestration import transitions
+    from orchestration.models import Hold
+
+    for one in Hold.objects.filter(agent__in=agents, until=None, actor="drill"):
+        transitions.release(one.id, actor="drill", reason=REASON)
+
+
+ACTS: dict[str, Callable[[Sequence[str]], None]] = {
+    act.__name__: act for act in (undo, hold, release)
+}
+
+if __name__ == "__main__":
+    django.setup()
+    ACTS[sys.argv[1]](sys.argv[2:])
