@@ -16,7 +16,7 @@ def main(by: str, how: str) -> None:
     if how == "without-locks":
         QuerySet.select_for_update = lambda self, **_: self
     sys.stdin.readline()  # start together
-    while requests := claim(["greeter"], by).get("greeter"):
+    while requests := claim(["greeter"], by).requests.get("greeter"):
         print("\n".join(str(request.step) for request in requests), flush=True)
 
 

@@ -47,14 +47,6 @@ def test_without_the_attempt_fence_late_replies_are_recorded():
     assert "they are refused" in str(result.verdict.troubles)
 
 
-def test_without_locks_on_the_claim_the_windows_are_overrun():
-    with sabotaged("claim") as stack:
-        result = drill(stack, [mode("many_schedulers", first=True)])
-    assert not result.verdict.good
-    # together they overran a window, or the auditor sees that attempts have no history
-    assert "a herd" in str(result.verdict.troubles) or "invariant" in str(result.verdict.troubles)
-
-
 def test_without_the_outbox_accepted_orders_are_lost():
     nobody_takes = mode(
         "crash", first=True, seconds=0, process="work-submission",
