@@ -61,7 +61,8 @@ def test_no_module_is_a_bag():
     product = ("orchestration", "orders", "sandbox", "sasweb")
     found = [path for folder in product for path in (ROOT / folder).rglob("*.py")]
     assert found
-    assert [path for path in found if path.name in bags] == []
+    # a command's module is named after the command
+    assert [path for path in found if path.name in bags and path.parent.name != "commands"] == []
     long = [path for path in found if len(source(path).splitlines()) > 330]
     assert [path for path in long if "migrations" not in path.parts] == []
 

@@ -19,12 +19,12 @@ examples:
   manage.py tasks list --state error
   manage.py tasks show 0199…
   manage.py tasks preview 0199…                       what an undo would do
-  manage.py tasks undo 0199… --reason "the customer cancelled"
+  manage.py tasks undo 0199… --reason "they changed their mind"
   manage.py tasks resubmit 4711 --reason "credential renewed"
-  manage.py tasks resubmit 4711 --reason "other card" --request '{"payment_method": "…", …}'
+  manage.py tasks resubmit 4711 --reason "other card" --request '{"to": "…", …}'
   manage.py tasks resubmit 4711 --reason "the service found nothing" --nothing-done
   manage.py tasks done 4711 --reason "refunded by phone" --result '{"id": "re_1"}'
-  manage.py tasks hold --agent payment --reason "they move house"
+  manage.py tasks hold --agent hotels --reason "they move house"
   manage.py tasks release 12 --reason "they have moved"
 """
 
