@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from ..queries import CAP
 
@@ -59,6 +60,13 @@ def until(context: template.Context, value: datetime) -> str:
     """Write when a moment comes: "in 42 s"; "now" once it has."""
     left = -_distance(context, value)
     return _time(value, "until", f"in {spell(left)}" if left >= 1 else "now")
+
+
+@register.simple_tag(takes_context=True)
+def nav_link(context: template.Context, section: str, words: str) -> SafeString:
+    """Write the link to a page of the dashboard; marked on the pages of its section."""
+    current = mark_safe(' aria-current="page"') if context.get("section") == section else ""
+    return format_html('<a href="{}"{}>{}</a>', reverse(f"ops:{section}"), current, words)
 
 
 @register.filter

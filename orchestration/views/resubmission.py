@@ -15,7 +15,7 @@ from ..models import Step
 from ..progression import Refusal
 from ..transitions import resubmit as resubmit_step
 from .access import OPERATE, RESUBMIT, requires, user_of
-from .pages import task_page
+from .task import task_page
 
 
 @require_POST

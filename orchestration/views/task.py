@@ -1,4 +1,4 @@
-"""The pages that only look: the overview, the list of tasks, one task."""
+"""The page of one task."""
 
 from uuid import UUID
 
@@ -7,40 +7,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from .. import queries
-from ..forms import Resubmission, TaskFilters
+from ..forms import Resubmission
 from .access import OPERATE, RESUBMIT, requires, user_of
 from .live import live
 from .waterfall import waterfall
-
-
-@require_safe
-@requires(OPERATE)
-def overview(request: HttpRequest) -> HttpResponse:
-    """Show what needs attention, what waits, and who is at work."""
-    seen = queries.overview()
-    context = {"now": seen.now, "seen": seen, "section": "overview"}
-    return live(request, "ops/overview.html", "ops/_overview.html", context)
-
-
-@require_safe
-@requires(OPERATE)
-def task_list(request: HttpRequest) -> HttpResponse:
-    """List tasks, newest first, narrowed by what the address says."""
-    form = TaskFilters(request.GET)
-    filters = form.filters()
-    page = queries.tasks(filters) if filters else None
-    narrowing = request.GET.copy()
-    for name in ("seen", "before"):
-        narrowing.pop(name, None)
-    context = {
-        "now": page.now if page else None,
-        "form": form,
-        "page": page,
-        "filters": filters,
-        "narrowing": narrowing.urlencode(),
-        "section": "tasks",
-    }
-    return live(request, "ops/tasks.html", "ops/_tasks.html", context, status=200 if page else 400)
 
 
 @require_safe
