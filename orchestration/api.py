@@ -48,6 +48,7 @@ from .ledger import LedgerEntry
 from .models import Step as StepRow
 from .models import Submission, Task
 from .models.inbox import StatusKind
+from .sight import Sight
 from .states import Direction, StepState, TaskState
 from .status import Status
 from .workflow import Refused, Step, Submitted, Workflow, field, key, result
@@ -62,6 +63,7 @@ __all__ = [
     "Progress",
     "Refused",
     "Rejected",
+    "Sight",
     "Status",
     "StatusKind",
     "Step",
@@ -80,6 +82,7 @@ __all__ = [
     "receive_status",
     "register",
     "register_audit",
+    "register_sight",
     "result",
     "submit",
 ]
@@ -108,6 +111,15 @@ def register_audit(name: str, audit: Callable[[frozenset[str]], Iterable[Violati
     `audit_task`, `audit_step` and `audit_effect` (`orchestration/audit/books.py`). `Check` helps.
     """
     registry.audits[name] = audit
+
+
+def register_sight(workflow: str, see: Callable[[str, bool], Sight | None]) -> None:
+    """Have operators shown what those outside see of each task of a workflow.
+
+    `see` gets the task's reference, and whether the operator may see personal data. It returns None
+    where nobody sees anything, and costs a constant number of queries.
+    """
+    registry.sights[workflow] = see
 
 
 def submit(

@@ -1,4 +1,4 @@
-"""What the applications declare: workflows, agents, receivers of status messages, audits.
+"""What the applications declare: workflows, agents, receivers of status messages, audits, sights.
 
 Filled when Django starts, by each application's `workflow` module (and `agents`, `status`, …, which
 it imports); `checks` then verifies that everything named is there.
@@ -13,6 +13,7 @@ from .workflow import Workflow
 if TYPE_CHECKING:
     from .agents.base import Agent
     from .audit.violation import Violation
+    from .sight import Sight
     from .status import Status
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ workflows: dict[str, Workflow] = {}
 agents: dict[str, "type[Agent]"] = {}
 receivers: "dict[str, Callable[[Sequence[Status]], None]]" = {}
 audits: "dict[str, Callable[[frozenset[str]], Iterable[Violation]]]" = {}
+sights: "dict[str, Callable[[str, bool], Sight | None]]" = {}
 
 
 def get(table: dict[str, T], kind: str, name: str) -> T:

@@ -8,6 +8,7 @@ from orchestration.api import (
     receive_status,
     register,
     register_audit,
+    register_sight,
     result,
 )
 
@@ -17,6 +18,7 @@ from .agents.payment import Payment
 from .agents.shipping import Shipping
 from .audit import audit
 from .message import WORKFLOW
+from .sight import see
 from .status import receive
 from .submission import record
 
@@ -97,3 +99,4 @@ register(
 
 receive_status(APPLICATION, receive)
 register_audit(APPLICATION, audit)
+register_sight(WORKFLOW, see)

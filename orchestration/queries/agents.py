@@ -6,7 +6,7 @@ from .. import sql
 from ..models import Gate, Hold, Policy
 from ..models.hold import Cause, Scope
 from ..states import GateState
-from .outlook import AgentView
+from .outlook import AgentView, held_because
 
 
 def database_now() -> datetime:
@@ -16,31 +16,52 @@ def database_now() -> datetime:
 
 
 def agents() -> dict[str, AgentView]:
-    """Return what is known of each agent, by name."""
+    """Return what is known of each agent, by name: in four queries."""
     policies = {policy.agent: policy for policy in Policy.objects.all()}
-    holds = Hold.objects.filter(until=None, scope__in=(Scope.ALL, Scope.AGENT))
-    held = {hold.agent: hold for hold in holds.exclude(cause=Cause.BREAKER).order_by("-cause")}
+    held = agent_holds()
     now = database_now()
     return {
-        gate.agent: AgentView(
-            reason=_shut_because(gate, held.get("") or held.get(gate.agent), now),
-            window=policies[gate.agent].window,
-            failure_threshold=policies[gate.agent].failure_threshold,
+        gate.agent: agent_view(
+            gate, policies[gate.agent], held.get("") or held.get(gate.agent), now
         )
         for gate in Gate.objects.order_by("agent")
         if gate.agent in policies
     }
 
 
-def _shut_because(gate: Gate, hold: Hold | None, now: datetime) -> str:
-    """Return why steps wait at a gate, or nothing while it is open."""
+def agent_holds() -> dict[str, Hold]:
+    """Return the holds in force on agents, by name; one on everything has none."""
+    holds = Hold.objects.filter(until=None, scope__in=(Scope.ALL, Scope.AGENT))
+    # by hand goes before "no worker": that is who must be asked first
+    return {hold.agent: hold for hold in holds.exclude(cause=Cause.BREAKER).order_by("-cause")}
+
+
+def agent_view(gate: Gate, policy: Policy, hold: Hold | None, now: datetime) -> AgentView:
+    """Return an agent's gate as other pages need it; `hold` is the one in force, if any."""
+    reason, then, at = _shut_because(gate, hold, now)
+    return AgentView(
+        reason=reason,
+        window=policy.window,
+        failure_threshold=policy.failure_threshold,
+        undo_threshold=policy.undo_threshold,
+        rounds=policy.rounds,
+        held=hold is not None,
+        at=at,
+        then=then,
+    )
+
+
+def _shut_because(gate: Gate, hold: Hold | None, now: datetime) -> tuple[str, str, datetime | None]:
+    """Return why steps wait at a gate, what happens next by itself, and when."""
     if hold is not None:
-        return f"held by {hold.actor}: {hold.reason}"
+        return held_because(hold), "", None
     if gate.paused_until is not None and gate.paused_until > now:
-        return "the service asked to be left alone for a while"
+        return "the service asked to be left alone for a while", "asked again", gate.paused_until
     match gate.state:
-        case GateState.SHUT | GateState.PROBING:
-            return "too many of its last calls failed; a probe finds out when it is back"
+        case GateState.SHUT:
+            return "too many of its last calls failed", "probe", gate.probe_at
+        case GateState.PROBING:
+            return "too many of its last calls failed; a probe is out", "", None
         case GateState.RAMPING:
-            return f"it answers again; {gate.allowance} requests at a time, soon more"
-    return ""
+            return f"it answers again; {gate.allowance} requests at a time, soon more", "", None
+    return "", "", None

@@ -4,17 +4,26 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..models import Step
-from ..states import DONE_STEP_STATES, StepState, TaskState
+from ..models import Hold, Step
+from ..states import DONE_STEP_STATES, Direction, StepState, TaskState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentView:
-    """An agent's gate and the thresholds of its policy."""
+    """An agent's gate and the thresholds of its policy.
 
-    reason: str  # why its steps wait; empty while the gate is open
+    While its steps wait, `reason` says why, and `at` when that changes by itself, if it does: then
+    what `then` says happens.
+    """
+
+    reason: str
     window: int
     failure_threshold: int
+    undo_threshold: int = 20
+    rounds: int = 3
+    held: bool = False
+    at: datetime | None = None
+    then: str = ""
 
     @property
     def open(self) -> bool:
@@ -43,29 +52,46 @@ ENDINGS = {
 
 
 def of_step(
-    step: Step, *, done: Collection[str], agents: Mapping[str, AgentView], now: datetime
+    step: Step,
+    *,
+    done: Collection[str],
+    agents: Mapping[str, AgentView],
+    now: datetime,
+    hold: Hold | None = None,
 ) -> Outlook:
-    """Return what happens next to `step`; `done` names the steps of its task that are."""
+    """Return what happens next to `step`; `done` names the steps of its task that are.
+
+    `hold` is the hold in force on its task, or on this step of every task.
+    """
     if step.process_state == StepState.WAITING:
         missing = [name for name in step.after if name not in done]
         return Outlook(text=f"waits for {_listed(missing)}")
     if step.process_state == StepState.PENDING:
-        return _of_pending(step, agents.get(step.agent), now)
+        return _of_pending(step, agents.get(step.agent), now, hold)
     if step.process_state == StepState.PROCESSING:
         return _of_processing(step, now)
     return Outlook(text=ENDINGS[StepState(step.process_state)])
 
 
-def _of_pending(step: Step, agent: AgentView | None, now: datetime) -> Outlook:
-    if step.held_by_id is not None:
-        return Outlook(text="waits: it is held")
+def _of_pending(step: Step, agent: AgentView | None, now: datetime, hold: Hold | None) -> Outlook:
+    if hold is not None or step.held_by_id is not None:
+        return Outlook(text=f"waits: {held_because(hold) if hold else 'it is held'}")
     if agent and not agent.open:
-        return Outlook(text=f"waits: the gate of {step.agent} is shut ({agent.reason})")
+        return _of_shut(step.agent, agent)
     if step.run_after and step.run_after > now:
-        return Outlook(text="retries", at=step.run_after, after=_failures(step, agent))
+        return Outlook(text="retries", at=step.run_after, after=_next_attempt(step, agent))
     if step.run_after:
-        return Outlook(text="is about to be retried", after=_failures(step, agent))
+        return Outlook(text="is about to be retried", after=_next_attempt(step, agent))
     return Outlook(text=f"waits for a scheduler and a free place at {step.agent}")
+
+
+def _of_shut(name: str, agent: AgentView) -> Outlook:
+    if agent.held:
+        return Outlook(text=f"waits: {name} is {agent.reason}")
+    shut = f"waits: the gate of {name} is shut"
+    if agent.at is None:
+        return Outlook(text=f"{shut} ({agent.reason})")
+    return Outlook(text=f"{shut}, {agent.then}", at=agent.at, after=f" ({agent.reason})")
 
 
 def _of_processing(step: Step, now: datetime) -> Outlook:
@@ -73,14 +99,26 @@ def _of_processing(step: Step, now: datetime) -> Outlook:
         why = step.error_code or step.outcome or "no reply"
         return Outlook(text=f"failed ({why}): the supervisor decides whether to retry")
     if step.complete_by and step.complete_by > now:
-        return Outlook(text=f"{step.agent} is at work, its reply is due", at=step.complete_by)
+        work = "is asked whether it was done" if step.settling else "is at work"
+        return Outlook(text=f"{step.agent} {work}, its reply is due", at=step.complete_by)
     return Outlook(text="no reply came in time: the supervisor decides whether to retry")
 
 
-def _failures(step: Step, agent: AgentView | None) -> str:
+def _next_attempt(step: Step, agent: AgentView | None) -> str:
+    """Return which of the attempts comes next that a policy grants before it decides otherwise."""
+    number = f", attempt {step.failure_count + 1}"
     if agent is None:
-        return f", failure {step.failure_count}"
-    return f", failure {step.failure_count} of {agent.failure_threshold}"
+        return number
+    backward = step.settling or step.direction == Direction.UNDO
+    number += f" of {agent.undo_threshold if backward else agent.failure_threshold}"
+    if step.rounds:
+        number += f", extended wait {step.rounds} of {agent.rounds}"
+    return number
+
+
+def held_because(hold: Hold) -> str:
+    """Return who holds, and why."""
+    return f"held by {hold.actor} because: {hold.reason}"
 
 
 def telling_step(steps: Sequence[Step]) -> int | None:

@@ -63,7 +63,9 @@ def test_a_gate_says_how_full_it_is_and_why_it_is_shut(client):
     page = words(client.get("/ops/"))
     assert re.search(r"greeter open 2 of 2 1 \d+ s", page)
     hold(agent="greeter", actor="olga", reason="they are moving house")
-    assert "greeter shut held by olga: they are moving house 2 of 2" in words(client.get("/ops/"))
+    assert "greeter shut held by olga because: they are moving house 2 of 2" in words(
+        client.get("/ops/")
+    )
 
 
 def test_the_oldest_waiting_is_found_among_all_priorities(client):

@@ -96,7 +96,7 @@ def test_a_task_tells_its_story(client):
     fail(claimed("scheduler-7"), "unknown", code="timeout", message="no answer", by="agent-9")
     response = task_page(client, task)
     page = words(response)
-    assert re.search(r"“hello” retries in \d+ s , failure 1 of 5", page)
+    assert re.search(r"“hello” retries in \d+ s , attempt 2 of 5", page)
     assert "waits for “hello”" in page
     assert re.search(r"1 unknown [-\d :.]+ s .* scheduler-7 agent-9 timeout no answer", page)
     assert "Will be tried again hello, attempt 1 supervisor-1 (epoch 3)" in page

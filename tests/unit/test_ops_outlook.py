@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestration.models import Step
+from orchestration.models import Hold, Step
 from orchestration.queries.outlook import AgentView, Outlook, of_step, of_task, telling_step
 from orchestration.states import StepState, TaskState
 
@@ -13,6 +13,9 @@ SOON = NOW + timedelta(seconds=42)
 PAST = NOW - timedelta(seconds=42)
 OPEN = AgentView(reason="", window=10, failure_threshold=5)
 SHUT = AgentView(reason="moving house", window=10, failure_threshold=5)
+HELD = AgentView(reason="held by ann because: they move", window=10, failure_threshold=5, held=True)
+PROBED = AgentView(reason="it failed", window=10, failure_threshold=5, at=SOON, then="probe")
+HOLD = Hold(scope="task", actor="ann", reason="wait for Bob")
 
 
 def step(state, **fields) -> Step:
@@ -37,15 +40,36 @@ def said(outlook: Outlook) -> str:
             "waits: the gate of greeter is shut (moving house)",
         ),
         (
+            step("pending"),
+            {"greeter": PROBED},
+            "waits: the gate of greeter is shut, probe … (it failed)",
+        ),
+        (step("pending"), {"greeter": HELD}, "waits: greeter is held by ann because: they move"),
+        (
+            step("pending", run_after=SOON, failure_count=0, rounds=2),
+            {"greeter": OPEN},
+            "retries …, attempt 1 of 5, extended wait 2 of 3",
+        ),
+        (
+            step("pending", run_after=SOON, failure_count=6, direction="undo"),
+            {"greeter": OPEN},
+            "retries …, attempt 7 of 20",
+        ),
+        (
+            step("processing", locked_by="s-1", complete_by=SOON, settling=True),
+            {},
+            "greeter is asked whether it was done, its reply is due …",
+        ),
+        (
             step("pending", run_after=SOON, failure_count=2),
             {"greeter": OPEN},
-            "retries …, failure 2 of 5",
+            "retries …, attempt 3 of 5",
         ),
-        (step("pending", run_after=SOON, failure_count=2), {}, "retries …, failure 2"),
+        (step("pending", run_after=SOON, failure_count=2), {}, "retries …, attempt 3"),
         (
             step("pending", run_after=PAST, failure_count=2),
             {"greeter": OPEN},
-            "is about to be retried, failure 2 of 5",
+            "is about to be retried, attempt 3 of 5",
         ),
         (
             step("processing", locked_by="s-1", complete_by=SOON),
@@ -71,6 +95,11 @@ def said(outlook: Outlook) -> str:
 def test_a_step_says_what_happens_next(row, agents, expected):
     outlook = of_step(row, done={"done"}, agents=agents, now=NOW)
     assert said(outlook) == expected
+
+
+def test_a_hold_on_the_task_says_who_and_why():
+    outlook = of_step(step("pending"), done=set(), agents={"greeter": SHUT}, now=NOW, hold=HOLD)
+    assert said(outlook) == "waits: held by ann because: wait for Bob"
 
 
 @pytest.mark.parametrize("state", StepState)

@@ -1,0 +1,42 @@
+"""What the customer sees of an order, for the operators who look at its task."""
+
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils import timezone
+
+from orchestration.api import Sight, progress
+
+from .access import link
+from .message import WORKFLOW
+from .models import Order
+from .tracking import track
+
+MOODS = {"good": "success", "busy": "info", "slow": "warning", "bad": "error"}
+
+
+def see(reference: str, personal: bool) -> Sight | None:
+    """Return what the page of an order says at this moment, and the way there.
+
+    The link that shows all of it is only for those who may see personal data; without it the page
+    of a guest's order is a stub, and that of an account's is not there for anybody else.
+    """
+    order = _order(reference)
+    if order is None:
+        return None
+    seen = track(progress(WORKFLOW, reference), placed_at=order.created_at, now=timezone.now())
+    stub = "" if order.customer_id is not None else reverse("shop:order", args=[order.id])
+    return Sight(
+        who="the customer",
+        sentence=seen.sentence if personal else seen.redacted().sentence,
+        url=link(order.id) if personal else stub,
+        mood=MOODS[seen.mood],
+    )
+
+
+def _order(reference: str) -> Order | None:
+    try:
+        order_id = UUID(reference)
+    except ValueError:
+        return None
+    return Order.objects.filter(id=order_id).first()
