@@ -19,6 +19,9 @@ from ..models import (
     Gate,
     Hold,
     Lease,
+    Operation,
+    OperationAct,
+    OperationItem,
     StatusMessage,
     Step,
     Submission,
@@ -242,4 +245,29 @@ class AuditRunAdmin(ReadOnlyAdmin):
     """What the auditor found."""
 
     list_display = ("started_at", "ended_at", "by", "tasks", "violations")
+    ordering = ("-id",)
+
+
+@admin.register(Operation)
+class OperationAdmin(ReadOnlyAdmin):
+    """Bulk operations."""
+
+    list_display = ("id", "act", "state", "actor", "items", "fixed", "skipped", "created_at")
+    list_filter = ("act", "state")
+    ordering = ("-id",)
+
+
+@admin.register(OperationItem)
+class OperationItemAdmin(ReadOnlyAdmin):
+    """What became of each item of an operation."""
+
+    list_display = ("id", "operation_id", "task_id", "step_id", "attempt", "state", "reason")
+    ordering = ("-id",)
+
+
+@admin.register(OperationAct)
+class OperationActAdmin(ReadOnlyAdmin):
+    """What people did to operations."""
+
+    list_display = ("at", "operation_id", "what", "actor", "reason")
     ordering = ("-id",)

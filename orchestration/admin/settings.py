@@ -145,5 +145,7 @@ class SupervisorPolicyAdmin(SettingAdmin):
         "undo_stuck",
         "status_undelivered",
         "audit_every",
+        "approve_items",
+        "approve_sum",
         "updated_at",
     )

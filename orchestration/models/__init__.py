@@ -6,6 +6,7 @@ from .history import Attempt, Event
 from .hold import Hold
 from .inbox import StatusMessage, Submission
 from .notice import Notice, NoticeChannel
+from .operation import Operation, OperationAct, OperationItem
 from .policy import Gate, Policy, SupervisorPolicy
 from .process import Lease, Worker
 from .task import Step, Task
@@ -20,6 +21,9 @@ __all__ = [
     "Lease",
     "Notice",
     "NoticeChannel",
+    "Operation",
+    "OperationAct",
+    "OperationItem",
     "Policy",
     "StatusMessage",
     "Step",

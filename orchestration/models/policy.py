@@ -245,6 +245,19 @@ class SupervisorPolicy(models.Model):
     audit_every = models.FloatField(
         default=3600.0, help_text="Seconds between two audits; 0 for none."
     )
+    approve_items = models.PositiveIntegerField(
+        default=1000,
+        db_default=1000,
+        null=True,
+        blank=True,
+        help_text="Items above which a bulk operation needs a second person; empty: never.",
+    )
+    approve_sum = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        help_text="Money above which it does, of any one currency, in minor units (cents); "
+        "empty: never.",
+    )
     updated_at = models.DateTimeField(auto_now=True)
     history = HistoricalRecords()
 

@@ -9,14 +9,23 @@ from django.urls import reverse
 
 from orchestration import presence
 from orchestration.admin.settings import SettingAdmin
-from orchestration.models import AuditRun, Hold, NoticeChannel, Submission
+from orchestration.models import (
+    AuditRun,
+    Hold,
+    NoticeChannel,
+    Operation,
+    OperationAct,
+    OperationItem,
+    Submission,
+)
 from orchestration.models.inbox import StatusMessage
 from tests.engine import in_error, new_task
 from tests.operators import browser, person, press
 
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
-           "gate", "hold", "worker", "lease", "auditrun"]  # fmt: skip
+           "gate", "hold", "worker", "lease", "auditrun",
+           "operation", "operationitem", "operationact"]  # fmt: skip
 SET_UP = ["noticechannel"]  # by admins, who may also add and delete them
 
 
@@ -34,6 +43,9 @@ def _some_of_each(client):
     in_error(new_task("t-2"))
     Submission.objects.create(workflow="greet", reference="s-1", data={})
     AuditRun.objects.create(by="ann")
+    operation = Operation.objects.create(act="hold", selection={"tasks": []}, actor="ann")
+    OperationItem.objects.create(operation=operation, task=task, seen="pending")
+    OperationAct.objects.create(operation=operation, what="confirmed", actor="ann")
     presence.report("scheduler")
     assert StatusMessage.objects.exists()
 
