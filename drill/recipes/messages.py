@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 
 from drill.recipes import Running, recipe
 from drill.recipes.partners import held
@@ -14,28 +15,39 @@ EXPIRED = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
 REFUSED = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
 
 
-def replies(run: Running, *, at_least: int) -> list[bytes]:
-    """Wait until so many replies lie unread, and take them all away."""
+def held_back(run: Running, *, at_least: int) -> list[bytes]:
+    """Stop the schedulers' worker until so many replies lie unread, and take them all away.
+
+    How many are under way when it stops is chance: it goes on, and is stopped again, until it fits.
+    """
+
+    def unread() -> list[bytes]:
+        found = client.lrange(REPLIES, 0, -1)
+        return [message for message in found if isinstance(message, bytes) and message != LOOK]
+
+    def stop_and_look() -> list[bytes]:
+        pid = run.stack.signal("work-scheduler", signal.SIGSTOP)
+        try:
+            with suppress(AssertionError):
+                wait_for(lambda: len(unread()) >= at_least, "replies lie unread", 1.5)
+                taken = unread()
+                client.delete(REPLIES)
+                return taken
+            return []
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
     with run.stack.redis() as client:
-        wait_for(
-            lambda: int(client.llen(REPLIES)) >= at_least, f"{at_least} replies lie unread", 20
-        )
-        taken = client.lrange(REPLIES, 0, -1)
-        client.ltrim(REPLIES, len(taken), -1)
-    return [message for message in taken if isinstance(message, bytes) and message != LOOK]
+        return wait_for(stop_and_look, f"{at_least} replies lie unread", 30)
 
 
 @recipe
 def replies_out_of_order(run: Running, *, at_least: int = 8) -> Iterator[None]:
     """The schedulers read the replies last first."""
-    pid = run.stack.signal("work-scheduler", signal.SIGSTOP)
-    try:
-        taken = replies(run, at_least=at_least)
-        assert len(taken) > 1, "there is no order to change"
-        with run.stack.redis() as client:
-            client.rpush(REPLIES, *reversed(taken))
-    finally:
-        os.kill(pid, signal.SIGCONT)
+    taken = held_back(run, at_least=at_least)
+    assert len(taken) > 1, "there is no order to change"
+    with run.stack.redis() as client:
+        client.lpush(REPLIES, *taken)  # the first goes behind the others
     yield
 
 
@@ -43,11 +55,7 @@ def replies_out_of_order(run: Running, *, at_least: int = 8) -> Iterator[None]:
 def replies_late(run: Running, *, at_least: int = 8) -> Iterator[None]:
     """Replies are held back until their steps have been given up and done again; then they come."""
     expired, refused = run.stack.count(EXPIRED), run.stack.count(REFUSED)
-    pid = run.stack.signal("work-scheduler", signal.SIGSTOP)
-    try:
-        taken = replies(run, at_least=at_least)
-    finally:
-        os.kill(pid, signal.SIGCONT)
+    taken = held_back(run, at_least=at_least)
     wait_for(
         lambda: run.stack.count(EXPIRED) >= expired + len(taken),
         "their steps expire",

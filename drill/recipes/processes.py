@@ -20,6 +20,11 @@ SELECT count(*) FROM orchestration_step
 WHERE agent = %s AND process_state = 'processing' AND locked_by IS NOT NULL
 """
 
+TRIED_TWICE = """
+SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.reference = ANY(%s) AND s.attempt > 1
+"""
+
 
 def died(process: "subprocess.Popen[bytes]", point: str, seconds: float = 25) -> None:
     """Wait until a process was killed at its crash point."""
@@ -132,15 +137,35 @@ def two_leaders(run: Running) -> Iterator[None]:
 
 @recipe
 def many_schedulers(run: Running, *, more: int = 3, watched: float = 4) -> Iterator[None]:
-    """Several schedulers claim at the same time; together they keep to the windows."""
+    """Several schedulers claim at the same time; together they keep to the windows.
+
+    The doorbell brings one scheduler at a time: these wait for none, so that they do meet. As
+    nothing else is wrong, whatever is tried twice was claimed twice.
+    """
+    won = []
     with ExitStack() as later:
-        for _ in range(more):
-            later.callback(end, run.stack.beside("work-scheduler"))
-        there = "SELECT count(*) FROM orchestration_worker WHERE queue = 'scheduler'"
-        wait_for(lambda: run.stack.count(there) > more, "the schedulers are there", 25)
+        eager = []
+        for number in range(more):
+            environment = run.stack.inside(PROCESS=f"eager-{number}")
+            command = [sys.executable, "-m", "drill.eager"]
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
+            eager.append(later.enter_context(process))
+            later.callback(end, process)
         yield
         watch_windows(run, watched)
+        claimed_once(run)
         run.quiet()
+        for process in eager:
+            process.terminate()
+            won.append(int(process.communicate(timeout=20)[0] or 0))
+    assert sum(map(bool, won)) >= 2, f"there was no race: {won} steps won"
+    claimed_once(run)
+
+
+def claimed_once(run: Running) -> None:
+    """Fail if a step was tried more than once."""
+    twice = run.stack.count(TRIED_TWICE, run.orders)
+    assert not twice, f"{twice} steps were claimed twice"
 
 
 @recipe

@@ -1,12 +1,10 @@
 """Undo, at every point of the workflow, with every fault of the partners on the way back."""
 
-import os
-import signal
 from collections.abc import Iterator
 from typing import Any
 
 from drill.recipes import Running, recipe
-from drill.recipes.messages import REFUSED, REPLIES, replies
+from drill.recipes.messages import REFUSED, REPLIES, held_back
 from drill.recipes.partners import fired, held
 from drill.waiting import let_pass, wait_for
 
@@ -80,11 +78,7 @@ def replies_after_undo(run: Running, *, at_least: int = 8) -> Iterator[None]:
     refused = run.stack.count(REFUSED)
     with held(run, "notification"):
         yield
-        pid = run.stack.signal("work-scheduler", signal.SIGSTOP)
-        try:
-            taken = replies(run, at_least=at_least)
-        finally:
-            os.kill(pid, signal.SIGCONT)
+        taken = held_back(run, at_least=at_least)
         undo_all(run)
         run.quiet()
         with run.stack.redis() as client:

@@ -42,9 +42,16 @@ def test_without_the_attempt_fence_late_replies_are_recorded():
     with sabotaged("fence") as stack:
         # the database's own fence stands in the way as well
         stack.sql("ALTER TABLE orchestration_attempt DROP CONSTRAINT attempt_once")
-        result = drill(stack, [mode("replies_late")])
+        result = drill(stack, [mode("replies_late", at_least=4)])
     assert not result.verdict.good
     assert "they are refused" in str(result.verdict.troubles)
+
+
+def test_without_the_locks_of_a_claim_steps_are_claimed_twice():
+    with sabotaged("claim") as stack:
+        result = drill(stack, [mode("many_schedulers", first=True)])
+    assert not result.verdict.good
+    assert "claimed twice" in str(result.verdict.troubles)
 
 
 def test_without_the_outbox_accepted_orders_are_lost():
@@ -64,7 +71,7 @@ def test_with_every_guard_in_place_the_same_drills_are_green():
         prepare(stack)
         for one in (
             mode("partner", first=True, fault="reset_after_effect", often=0.6),
-            mode("replies_late"),
+            mode("replies_late", at_least=4),
             mode("many_schedulers", first=True),
         ):
             result = drill(stack, [one])
