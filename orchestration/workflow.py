@@ -14,6 +14,7 @@ from typing import Any
 
 MARK = "$from"  # the one key of a stored placeholder: {"$from": ["step or empty", "name", …]}
 KEYS = "$key"  # stands for a step in a placeholder: the keys of all steps, by name
+LONGEST_LABEL, LONGEST_CONTACT, LONGEST_CURRENCY = 100, 254, 10  # characters
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 
 
@@ -114,8 +115,23 @@ class Refused(ValueError):
     """Raised by a `record` hook: this submission can never be taken, and why."""
 
 
+def _no_label(_data: Mapping[str, Any]) -> str:
+    """Serve a workflow whose tasks are called by their references."""
+    return ""
+
+
 def _record_nothing(_submitted: Sequence[Submitted]) -> None:
     """Serve a workflow whose application keeps no rows of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """How operators know a task; `amount` in minor units."""
+
+    label: str
+    contact: str
+    amount: int
+    currency: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,12 +141,35 @@ class Workflow:
     `record` is called with a batch of submissions inside the transaction that makes their tasks:
     what it writes is committed with them or not at all (P19). It raises `Refused` for one that
     can never be taken. `time_allowed` is the seconds until a task counts as overdue.
+
+    What operators see and search for, all taken from the input when the task is made: `label`
+    returns what people call the task, if that is not its reference; `contact` is a template of whom
+    it is for (an address, say); `value` is a template {"amount", "currency"} of what is at stake,
+    in minor units. `personal` are templates of the fields that only those see who may see personal
+    data; the contact is one of them by itself.
     """
 
     name: str
     steps: Sequence[Step]
     record: Callable[[Sequence[Submitted]], None] = _record_nothing
     time_allowed: float = 3600.0
+    label: Callable[[Mapping[str, Any]], str] = _no_label
+    contact: Mapping[str, Any] | None = None
+    value: Mapping[str, Any] | None = None
+    personal: Sequence[Mapping[str, Any]] = ()
+
+    def card(self, data: Mapping[str, Any]) -> "Card":
+        """Return how operators know a task with this input; raise `Unresolved` if it lacks a field."""
+        value = resolve(self.value, data, {}) or {}
+        amount = value.get("amount", 0)
+        if not isinstance(amount, int):
+            raise Unresolved(f"its value {amount!r} is not a whole number of minor units")
+        return Card(
+            label=self.label(data)[:LONGEST_LABEL],
+            contact=str(resolve(self.contact, data, {}) or "").lower()[:LONGEST_CONTACT],
+            amount=amount,
+            currency=str(value.get("currency", ""))[:LONGEST_CURRENCY],
+        )
 
     def problems(self) -> list[str]:
         """Return what is wrong with the declaration, a sentence each; empty when it is sound."""
@@ -155,10 +194,25 @@ class Workflow:
         for name in sequence:
             before[name] = order[name].union(*(before[other] for other in order[name]))
         return [
-            problem
-            for step in self.steps
-            for problem in _template_problems(step, before[step.name])
+            *_card_problems(self),
+            *(
+                problem
+                for step in self.steps
+                for problem in _template_problems(step, before[step.name])
+            ),
         ]
+
+
+def _card_problems(workflow: Workflow) -> Iterable[str]:
+    """Yield what operators are shown that is not of the input."""
+    shown: Mapping[str, Any] = {
+        "contact": workflow.contact,
+        "value": workflow.value,
+        "personal": list(workflow.personal),
+    }
+    for name, template in shown.items():
+        if any(path[0] for path in placeholders(template)):
+            yield f"its {name} takes something else than fields of the input"
 
 
 def _template_problems(step: Step, before: set[str]) -> Iterable[str]:

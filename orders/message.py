@@ -101,6 +101,14 @@ def order_number(order: UUID) -> str:
     return f"{letters[:5]}-{letters[5:]}"
 
 
+def number(data: Mapping[str, Any]) -> str:
+    """Return the number of the order that a message describes, or nothing if its id is none."""
+    try:
+        return order_number(UUID(data["order"]))
+    except (KeyError, ValueError, AttributeError, TypeError):
+        return ""  # `read` says what is wrong with it
+
+
 def fingerprint(content: Any) -> str:
     """Return the SHA-256 of a JSON value, whatever the order of its names."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -17,7 +17,7 @@ from .agents.notification import Notification
 from .agents.payment import Payment
 from .agents.shipping import Shipping
 from .audit import audit
-from .message import WORKFLOW
+from .message import WORKFLOW, number
 from .sight import see
 from .status import receive
 from .submission import record
@@ -31,6 +31,10 @@ register(
     Workflow(
         name=WORKFLOW,
         record=record,
+        label=number,
+        contact=field("email"),
+        value={"amount": field("total"), "currency": field("currency")},
+        personal=[field("address"), field("confirmation"), field("customer")],
         steps=[
             Step(
                 name="reserve_stock",

@@ -11,7 +11,7 @@ from ..states import (
     StepState,
     TaskState,
 )
-from ..workflow import step_key
+from ..workflow import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL, step_key
 from .alert import Alert
 from .fields import DatabaseNow, one_of, state_field, time_ordered_id
 from .hold import Hold
@@ -40,6 +40,21 @@ class Task(models.Model):
     created_at = models.DateTimeField(db_default=DatabaseNow())
     ended_at = models.DateTimeField(null=True)
 
+    # taken from the input when it was made, as its workflow says, for people to know it by
+    label = models.CharField(
+        max_length=LONGEST_LABEL, db_default="", blank=True, help_text="What people call it."
+    )
+    contact = models.CharField(
+        max_length=LONGEST_CONTACT,
+        db_default="",
+        blank=True,
+        help_text="Whom it is for, in lower case: searched, and personal.",
+    )
+    value = models.BigIntegerField(
+        db_default=0, default=0, help_text="What is at stake, in minor units."
+    )
+    currency = models.CharField(max_length=LONGEST_CURRENCY, db_default="", blank=True)
+
     class Meta:
         constraints = [
             # one placement, one task: a submission delivered twice finds the first
@@ -65,6 +80,19 @@ class Task(models.Model):
             models.Index(
                 fields=["reference"], opclasses=["varchar_pattern_ops"], name="task_by_reference"
             ),
+            # and by what people call it, or whom it is for
+            models.Index(
+                fields=["label"],
+                opclasses=["varchar_pattern_ops"],
+                name="task_by_label",
+            ),
+            models.Index(
+                fields=["contact", "-id"],
+                opclasses=["varchar_pattern_ops", "uuid_ops"],
+                name="task_by_contact",
+            ),
+            # "all above so much", which are few
+            models.Index(fields=["value"], name="task_by_value"),
         ]
         permissions = [
             ("operate", "Can see the operators' dashboard"),
@@ -72,10 +100,18 @@ class Task(models.Model):
             ("correct", "Can change a failed step's input, or say that it was done by hand"),
             ("undo", "Can have tasks undone"),
             ("force_undo", "Can have tasks undone although something of them cannot be"),
+            ("bulk", "Can act on many tasks at once"),
+            ("approve", "Can be the second person for a big act on many tasks"),
+            ("see_personal", "Can see personal data"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.workflow} {self.reference}"
+        return f"{self.workflow} {self.name}"
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.label or self.reference
 
 
 class Step(models.Model):

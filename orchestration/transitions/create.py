@@ -14,13 +14,16 @@ from ..progression import StepPlan, first_steps
 # the same rows take as model instances, and the submission process makes more rows than any other.
 TASKS = """
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, statuses,
-    overdue, complete_by, created_at)
+    overdue, complete_by, created_at, label, contact, value, currency)
 SELECT id, workflow, reference, 'pending', priority, data, reply_to,
     CASE reply_to WHEN '' THEN 0 ELSE 1 END, false,
-    clock_timestamp() + time_allowed * interval '1 second', clock_timestamp()
+    clock_timestamp() + time_allowed * interval '1 second', clock_timestamp(),
+    label, contact, value, currency
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
-    %(priorities)s::smallint[], %(data)s::jsonb[], %(reply_to)s::text[], %(allowed)s::float8[])
-    AS t (id, workflow, reference, priority, data, reply_to, time_allowed)
+    %(priorities)s::smallint[], %(data)s::jsonb[], %(reply_to)s::text[], %(allowed)s::float8[],
+    %(labels)s::text[], %(contacts)s::text[], %(amounts)s::bigint[], %(currencies)s::text[])
+    AS t (id, workflow, reference, priority, data, reply_to, time_allowed, label, contact, value,
+        currency)
 """
 
 STEPS = """
@@ -60,6 +63,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
     written.
     """
     workflows = [registry.get(registry.workflows, "workflow", item.workflow) for item in new]
+    cards = [workflow.card(item.data) for item, workflow in zip(new, workflows, strict=True)]
     ids = [time_ordered_id() for _ in new]
     plans = [
         (task, item.priority, plan)
@@ -76,6 +80,10 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
             "data": sql.as_json([item.data for item in new]),
             "reply_to": [item.reply_to for item in new],
             "allowed": [workflow.time_allowed for workflow in workflows],
+            "labels": [card.label for card in cards],
+            "contacts": [card.contact for card in cards],
+            "amounts": [card.amount for card in cards],
+            "currencies": [card.currency for card in cards],
         },
     )
     insert_steps(plans)
