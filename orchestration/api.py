@@ -48,6 +48,7 @@ from .ledger import LedgerEntry
 from .models import Step as StepRow
 from .models import Submission, Task
 from .models.inbox import StatusKind
+from .roles import give
 from .sight import Sight
 from .states import Direction, StepState, TaskState
 from .status import Status
@@ -77,6 +78,7 @@ __all__ = [
     "Workflow",
     "action",
     "field",
+    "give",
     "key",
     "progress",
     "receive_status",

@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from ..queries import CAP
+from ..redaction import Veil
 
 register = template.Library()
 
@@ -102,6 +103,12 @@ def offset(seconds: float) -> str:
 def as_json(value: Any) -> str:
     """Write stored data for reading; the template escapes it."""
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+@register.filter
+def veiled(value: Any, veil: Veil | None) -> Any:
+    """Write a text, or stored data, without what is personal, if there is a veil."""
+    return veil(value) if veil else value
 
 
 def _distance(context: template.Context, value: datetime) -> float:

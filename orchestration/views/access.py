@@ -9,8 +9,18 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from ..redaction import Veil
+
 OPERATE = "orchestration.operate"
 RESUBMIT = "orchestration.resubmit"
+CORRECT = "orchestration.correct"
+UNDO = "orchestration.undo"
+FORCE_UNDO = "orchestration.force_undo"
+HOLD = "orchestration.hold"
+ACKNOWLEDGE = "orchestration.acknowledge"
+BULK = "orchestration.bulk"
+APPROVE = "orchestration.approve"
+SEE_PERSONAL = "orchestration.see_personal"
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponse]
@@ -39,6 +49,11 @@ def _to_login(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})
     # after a login the browser asks with GET: an act would not be repeated, so start at its page
     return redirect_to_login(request.get_full_path() if request.method == "GET" else "/ops/")
+
+
+def veil_for(request: HttpRequest, workflow: str, data: object) -> Veil | None:
+    """Return what hides a task's personal data from this user; None from one who may see it."""
+    return None if user_of(request).has_perm(SEE_PERSONAL) else Veil(workflow, data)
 
 
 def user_of(request: HttpRequest) -> User:

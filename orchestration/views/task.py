@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from .. import queries
 from ..forms import Resubmission
-from .access import OPERATE, RESUBMIT, requires, user_of
+from .access import OPERATE, RESUBMIT, requires, user_of, veil_for
 from .live import live
 from .waterfall import waterfall
 
@@ -37,6 +37,7 @@ def task_page(
         "task": detail.task,
         "chart": waterfall(detail),
         "may_resubmit": user_of(request).has_perm(RESUBMIT),
+        "veil": veil_for(request, detail.task.workflow, detail.task.data),
         "failed": failed,
         "failed_step": step_id,
         "section": "tasks",

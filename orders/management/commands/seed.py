@@ -7,11 +7,12 @@ from urllib.request import Request, urlopen
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Group
 from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils.text import slugify
 
+from orchestration.api import give
 from orders.catalogue import CATALOGUE
 from orders.models import Product
 from sasweb.stack import embedded
@@ -19,23 +20,10 @@ from sasweb.stack import embedded
 STOCK = 100_000  # pieces of each product, at the sandbox
 PATIENCE = 3.0  # seconds that the sandbox may take to answer
 
-SEES = ("orchestration.operate", "orders.view_order", "orders.view_product")
-ACTS = ("orchestration.resubmit",)
-DECIDES = (
-    "orchestration.view_policy",
-    "orchestration.change_policy",
-    "orchestration.view_gate",
-    "orchestration.change_gate",
-    "orchestration.view_supervisorpolicy",
-    "orchestration.change_supervisorpolicy",
-)
+# what each role of the engine may see and do in the shop's own records
+SEES = ("orders.view_order", "orders.view_product")
 SELLS = ("orders.add_product", "orders.change_product")
-GROUPS = {
-    "viewer": SEES,
-    "operator": (*SEES, *ACTS),
-    "lead": (*SEES, *ACTS, *DECIDES),
-    "admin": (*SEES, *ACTS, *DECIDES, *SELLS),
-}
+GROUPS = {"viewer": (), "operator": SEES, "lead": SEES, "admin": (*SEES, *SELLS)}
 
 
 class Command(BaseCommand):
@@ -52,7 +40,7 @@ class Command(BaseCommand):
             self._say(f"{add_products()} products added, {len(CATALOGUE)} in the catalogue")
             add_groups()
             self._say(f"groups: {', '.join(GROUPS)}")
-            for name in ("operator", "admin"):
+            for name in GROUPS:
                 made = add_user(name)
                 self._say(f"user {name}: {'made' if made else 'there already, password unchanged'}")
         try:
@@ -93,14 +81,9 @@ def add_products() -> int:
 
 
 def add_groups() -> None:
-    """Make the groups; a permission that an admin took from a group comes back."""
-    known = {
-        f"{permission.content_type.app_label}.{permission.codename}": permission
-        for permission in Permission.objects.select_related("content_type")
-    }
+    """Let the roles see the shop's records; a permission that an admin took away comes back."""
     for name, permissions in GROUPS.items():
-        group, _ = Group.objects.get_or_create(name=name)
-        group.permissions.add(*(known[permission] for permission in permissions))
+        give(name, permissions)
 
 
 def add_user(name: str) -> bool:

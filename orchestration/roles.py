@@ -1,0 +1,64 @@
+"""The roles of those who work at the dashboard: groups of named permissions, one place for them.
+
+Each role can all that the one before it can. The groups are there after every migration, with at
+the least these permissions; who wants other roles makes groups of other names.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.apps import AppConfig
+from django.contrib.auth.management import create_permissions
+from django.contrib.auth.models import Group, Permission
+
+VIEWER = ("orchestration.operate",)
+OPERATOR = (
+    *VIEWER,
+    "orchestration.see_personal",
+    "orchestration.resubmit",
+    "orchestration.correct",
+    "orchestration.hold",
+    "orchestration.acknowledge",
+    "orchestration.undo",
+    "orchestration.bulk",
+)
+LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
+ADMIN = (
+    *LEAD,
+    "orchestration.view_policy",
+    "orchestration.change_policy",
+    "orchestration.view_gate",
+    "orchestration.view_supervisorpolicy",
+    "orchestration.change_supervisorpolicy",
+    "orchestration.view_noticechannel",
+    "orchestration.add_noticechannel",
+    "orchestration.change_noticechannel",
+    "orchestration.delete_noticechannel",
+    "auth.view_user",
+    "auth.add_user",
+    "auth.change_user",
+    "auth.view_group",
+)
+ROLES = {"viewer": VIEWER, "operator": OPERATOR, "lead": LEAD, "admin": ADMIN}
+
+
+def ensure(sender: AppConfig, **options: Any) -> None:
+    """Make the groups; called after every migration."""
+    using = options.get("using", "default")
+    # the signal comes to us before it comes to those who make the permissions
+    for app in (sender, sender.apps.get_app_config("auth")):  # type: ignore[union-attr]
+        create_permissions(app, verbosity=0, using=using)
+    for name, permissions in ROLES.items():
+        give(name, permissions)
+
+
+def give(group: str, permissions: Iterable[str]) -> None:
+    """Let a group hold these permissions, each as "app.codename", whatever else it holds."""
+    wanted = set(permissions)
+    known = Permission.objects.filter(codename__in={name.partition(".")[2] for name in wanted})
+    found = [
+        permission
+        for permission in known.select_related("content_type")
+        if f"{permission.content_type.app_label}.{permission.codename}" in wanted
+    ]
+    Group.objects.get_or_create(name=group)[0].permissions.add(*found)
