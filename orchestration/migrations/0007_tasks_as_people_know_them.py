@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('orchestration', '0005_gates_are_the_engines'),
+        ('orchestration', '0006_operations'),
     ]
 
     operations = [
