@@ -22,7 +22,7 @@ OPERATOR = (
     "orchestration.undo",
     "orchestration.bulk",
 )
-LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
+LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve", "orchestration.mute")
 ADMIN = (
     *LEAD,
     "orchestration.view_policy",

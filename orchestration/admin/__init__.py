@@ -4,6 +4,6 @@ State is written by the engine's transitions only, so everything but the policie
 channels of notices is read-only here.
 """
 
-from . import notices, records, settings
+from . import incidents, notices, records, settings
 
-__all__ = ["notices", "records", "settings"]
+__all__ = ["incidents", "notices", "records", "settings"]

@@ -5,6 +5,7 @@ from .audit import AuditRun
 from .history import Attempt, Event
 from .hold import Hold
 from .inbox import StatusMessage, Submission
+from .incident import Incident, IncidentEvent, IncidentHit, IncidentHour, IncidentTally
 from .notice import Notice, NoticeChannel
 from .operation import Operation, OperationAct, OperationItem
 from .policy import Gate, Policy, SupervisorPolicy
@@ -18,6 +19,11 @@ __all__ = [
     "Event",
     "Gate",
     "Hold",
+    "Incident",
+    "IncidentEvent",
+    "IncidentHit",
+    "IncidentHour",
+    "IncidentTally",
     "Lease",
     "Notice",
     "NoticeChannel",

@@ -21,6 +21,13 @@ class Alert(models.Model):
     """
 
     fingerprint = models.CharField(max_length=300, help_text="What makes two failures one cause.")
+    incident = models.ForeignKey(
+        "Incident",
+        models.PROTECT,
+        null=True,
+        related_name="alerts",
+        help_text="The cause, where steps failed by it.",
+    )
     severity = state_field(Severity)
     title = models.CharField(max_length=300)
     detail = models.TextField(blank=True)

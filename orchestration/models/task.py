@@ -15,6 +15,7 @@ from ..workflow import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL, step_ke
 from .alert import Alert
 from .fields import DatabaseNow, one_of, state_field, time_ordered_id
 from .hold import Hold
+from .incident import Incident
 
 
 class Task(models.Model):
@@ -183,6 +184,14 @@ class Step(models.Model):
     error_code = models.CharField(max_length=100, blank=True)
     error_message = models.TextField(blank=True)
     alert = models.ForeignKey(Alert, models.PROTECT, null=True, related_name="steps")
+    incident = models.ForeignKey(
+        Incident,
+        models.PROTECT,
+        null=True,
+        related_name="steps",
+        db_index=False,
+        help_text="The cause of its last failure.",
+    )
 
     class Meta:
         constraints = [
@@ -258,6 +267,17 @@ class Step(models.Model):
             # the dashboard's errors, newest first
             models.Index(
                 fields=["-ended_at"], name="step_errors", condition=Q(process_state="error")
+            ),
+            # who suffers from an incident, and who has yet to get over it
+            models.Index(
+                fields=["incident", "id"],
+                name="step_suffering",
+                condition=Q(process_state="error", incident__isnull=False),
+            ),
+            models.Index(
+                fields=["incident", "id"],
+                name="step_struggling",
+                condition=Q(process_state__in=["pending", "processing"], incident__isnull=False),
             ),
         ]
 

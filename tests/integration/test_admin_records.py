@@ -12,10 +12,16 @@ from orchestration.admin.settings import SettingAdmin
 from orchestration.models import (
     AuditRun,
     Hold,
+    Incident,
+    IncidentEvent,
+    IncidentHit,
+    IncidentHour,
+    IncidentTally,
     NoticeChannel,
     Operation,
     OperationAct,
     OperationItem,
+    Step,
     Submission,
 )
 from orchestration.models.inbox import StatusMessage
@@ -24,8 +30,8 @@ from tests.operators import browser, person, press
 
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
-           "gate", "hold", "worker", "lease", "auditrun",
-           "operation", "operationitem", "operationact"]  # fmt: skip
+           "gate", "hold", "worker", "lease", "auditrun", "incident", "incidenthit", "incidenthour",
+           "incidenttally", "incidentevent", "operation", "operationitem", "operationact"]  # fmt: skip
 SET_UP = ["noticechannel"]  # by admins, who may also add and delete them
 
 
@@ -46,6 +52,12 @@ def _some_of_each(client):
     operation = Operation.objects.create(act="hold", selection={"tasks": []}, actor="ann")
     OperationItem.objects.create(operation=operation, task=task, seen="pending")
     OperationAct.objects.create(operation=operation, what="confirmed", actor="ann")
+    cause = Incident.objects.create(fingerprint="v1-x", version=1, title="greet: hello failed")
+    step = Step.objects.get(process_state="error")
+    IncidentHit.objects.create(incident=cause, step=step)
+    IncidentTally.objects.create(incident=cause, failures=1)
+    IncidentHour.objects.create(incident=cause, hour=step.ended_at, failures=1)
+    IncidentEvent.objects.create(incident=cause, kind="note", actor="ann")
     presence.report("scheduler")
     assert StatusMessage.objects.exists()
 

@@ -1,0 +1,86 @@
+"""What makes failures one cause: an error's message without what differs from task to task.
+
+Pure. A change of these rules, however small, is a new `VERSION`: it is part of each fingerprint, so
+that old and new ones are never mistaken for each other.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+VERSION = 1
+LONGEST = 2_000  # characters of a message that are looked at
+TOLD = 200  # characters that are kept: agents cut long answers off, and where depends on the ids
+
+VALUE, ADDRESS, URL, ID, NUMBER, TIME = (
+    "<value>", "<address>", "<url>", "<id>", "<number>", "<time>"
+)  # fmt: skip
+
+# Read from top to bottom: the more telling a form, the earlier it goes. A sign of our own is kept
+# by all that come later: it has neither digits nor quotes.
+_RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"[<>]"), " "),  # nobody writes our signs but us
+    (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>]*[^\s\"'<>.,;:!?)\]}]", re.IGNORECASE), URL),
+    (re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*"), ADDRESS),
+    # quoted: from a quote that opens a word to the same kind that closes one; can't has none
+    (re.compile(r"(?<!\w)'[^'\n]*(?:\b'\b[^'\n]*)*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”|«[^»\n]*»"),
+     VALUE),
+    (re.compile(r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b", re.IGNORECASE), ID),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?)?"
+                r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), TIME),
+    (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d+|/\d+)?(?![\w.])"), ADDRESS),
+    (re.compile(r"(?<![\w:])\[?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?:\](?::\d+)?)?(?![\w:])", re.IGNORECASE),
+     lambda found: ADDRESS if any(map(str.isalnum, found[0])) else found[0]),
+    (re.compile(r"\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+):\d{2,5}\b", re.IGNORECASE), ADDRESS),
+    # 12, -3.5, 1,000.00, 12 %, 30s: no other letters
+    (re.compile(r"(?<!\w)[+-]?\d+(?:[.,_]\d+)*(?:\s?%|(?:[mn]?s|min|h|[kKMG]i?B)(?!\w)|(?![\w-]))"), NUMBER),
+    # a word with a digit in it: pi_3Mtw, A-1042, 0xff, attempt#7; and KQFM-XDTP, even without
+    (re.compile(r"(?<!\w)#?(?=[\w-]*\d)\w+(?:-\w+)*"), ID),
+    (re.compile(r"\b[A-Z]{4,}(?:-[A-Z]{4,})+\b"), ID),
+    # long and in both cases, as no word is: a token
+    (re.compile(r"\b(?=\w*[a-z])(?=\w*[A-Z])(?![A-Z]?[a-z]+(?:[A-Z][a-z]+)*\b)\w{16,}\b"), ID),
+    # as many of them as there happened to be
+    (re.compile(r"(<\w+>)(?:(?:\s*[,;|]\s*|\s+(?:and|or)\s+|\s+)\1)+"), r"\1"),
+    (re.compile(r"\s+"), " "),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cause:
+    """Why a step failed, as far as it is the same for all that failed by it."""
+
+    workflow: str
+    step: str
+    direction: str
+    agent: str
+    outcome: str
+    code: str
+    message: str  # normalised
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the cause in a short word."""
+        parts = (
+            self.workflow, self.step, self.direction, self.agent, self.outcome, self.code,
+            self.message,
+        )  # fmt: skip
+        # each part with its length, so that no two causes read alike
+        text = "".join(f"{len(part)}:{part}" for part in parts)
+        return f"v{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+    @property
+    def title(self) -> str:
+        """Return the cause in a line."""
+        what = f"the undo of {self.step}" if self.direction == "undo" else self.step
+        return f"{self.workflow}: {what} failed ({self.code or self.outcome})"[:300]
+
+
+def normalise(message: str) -> str:
+    """Return what is left of an error's message once ids, numbers, addresses, URLs and quoted
+    values are taken out of it."""
+    text = unicodedata.normalize("NFC", message.encode("utf-8", "replace").decode())[:LONGEST]
+    for pattern, sign in _RULES:
+        text = pattern.sub(sign, text)
+    return text.strip(" .:;,")[:TOLD].rstrip()

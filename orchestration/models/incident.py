@@ -1,0 +1,183 @@
+"""Failures grouped by cause: what an operator looks at instead of ten thousand lines."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from ..states import Direction
+from ..workflow import LONGEST_CURRENCY
+from .alert import Severity
+from .fields import DatabaseNow, one_of, state_field
+
+
+class IncidentState(models.TextChoices):
+    """Where a cause stands."""
+
+    NEW = "new", "New"  # nobody has said that it is theirs
+    ACKNOWLEDGED = "known", "Acknowledged"  # somebody takes care of it
+    RETRYING = "retrying", "Retrying"  # what was resubmitted is under way
+    RETURNED = "returned", "Returned"  # it failed again after it was resolved or resubmitted
+    RESOLVED = "resolved", "Resolved"  # nothing suffers from it any more
+    MUTED = "muted", "Muted"  # it is counted, and nobody is told
+
+
+class Incident(models.Model):
+    """One cause of failures. Its counters are kept as failures happen; see `incidents.py`.
+
+    What happens to steps is only ever added to the tallies; the leading supervisor adds these up
+    here, so that many failures at once never wait for one row.
+    """
+
+    fingerprint = models.CharField(max_length=40, unique=True, help_text="What makes it one cause.")
+    version = models.PositiveSmallIntegerField(help_text="Of the rules that make fingerprints.")
+    workflow = models.CharField(max_length=60)
+    step = models.CharField(max_length=60)
+    direction = state_field(Direction, max_length=4, default=Direction.DO)
+    agent = models.CharField(max_length=60)
+    outcome = models.CharField(max_length=10, help_text="How the attempts ended: the error class.")
+    code = models.CharField(max_length=100, blank=True)
+    message = models.TextField(
+        blank=True, help_text="What all messages have in common; the rest is taken out."
+    )
+    sample = models.TextField(blank=True, help_text="The first message, as it was.")
+    title = models.CharField(max_length=300)
+    severity = state_field(Severity, default=Severity.WARNING)
+    state = state_field(IncidentState, default=IncidentState.NEW)
+
+    failures = models.PositiveBigIntegerField(default=0, db_default=0)
+    tasks = models.PositiveIntegerField(default=0, db_default=0, help_text="Tasks ever hit.")
+    suffering = models.IntegerField(default=0, db_default=0, help_text="Tasks in error by it now.")
+    at_risk = models.JSONField(
+        default=dict, db_default={}, help_text="The value of those, by currency, in minor units."
+    )
+    first_seen = models.DateTimeField(db_default=DatabaseNow())
+    last_seen = models.DateTimeField(db_default=DatabaseNow())
+
+    suffered = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="A task was in error by it since it was resolved.",
+    )
+    tried_at = models.DateTimeField(
+        null=True, help_text="When something of it was last resubmitted."
+    )
+    returned_at = models.DateTimeField(null=True, help_text="Set until somebody acknowledges it.")
+    resolved_at = models.DateTimeField(null=True)
+    acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_by = models.CharField(max_length=150, blank=True, db_default="")
+    muted_at = models.DateTimeField(null=True)
+    muted_by = models.CharField(max_length=150, blank=True, db_default="")
+    muted_until = models.DateTimeField(null=True, help_text="Empty: until somebody unmutes it.")
+    assignee = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="incidents"
+    )
+
+    class Meta:
+        permissions = [("mute", "Can mute incidents")]
+        constraints = [
+            one_of("state", IncidentState, "incident_state_known"),
+            one_of("severity", Severity, "incident_severity_known"),
+        ]
+        indexes = [
+            models.Index(fields=["-suffering", "-id"], name="incident_by_impact"),
+            models.Index(fields=["-last_seen", "-id"], name="incident_by_last"),
+            # what the supervisor has to look at although nothing new was counted
+            models.Index(
+                fields=["id"], name="incident_live", condition=~Q(state__in=["resolved", "muted"])
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class IncidentHit(models.Model):
+    """A step, and so a task, that an incident hit: once, however often it failed by it."""
+
+    incident = models.ForeignKey(Incident, models.CASCADE, related_name="hits", db_index=False)
+    step = models.ForeignKey("Step", models.CASCADE, related_name="hits")
+    failures = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField(db_default=DatabaseNow())
+    last_at = models.DateTimeField(db_default=DatabaseNow())
+    retried_at = models.DateTimeField(null=True, help_text="When it was last resubmitted.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["incident", "step"], name="incident_hit_once"),
+        ]
+        indexes = [
+            # what came of resubmissions
+            models.Index(
+                fields=["incident", "-retried_at"],
+                name="incident_hit_retried",
+                condition=Q(retried_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"step {self.step_id} hit by incident {self.incident_id}"
+
+
+class IncidentTally(models.Model):
+    """What one transaction has to add to an incident: written with it, added up by the leader."""
+
+    incident = models.ForeignKey(Incident, models.CASCADE, related_name="tallies", db_index=False)
+    failures = models.PositiveIntegerField(default=0, db_default=0)
+    tasks = models.PositiveIntegerField(default=0, db_default=0)
+    suffering = models.IntegerField(default=0, db_default=0)
+    again = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Steps in error again after they were resubmitted."
+    )
+    retried = models.PositiveIntegerField(default=0, db_default=0, help_text="Steps resubmitted.")
+    currency = models.CharField(max_length=LONGEST_CURRENCY, blank=True, db_default="")
+    value = models.BigIntegerField(default=0, db_default=0, help_text="Of the suffering tasks.")
+    at = models.DateTimeField(db_default=DatabaseNow())
+
+    def __str__(self) -> str:
+        return f"{self.failures} failures of incident {self.incident_id}"
+
+
+class IncidentHour(models.Model):
+    """How often an incident's cause struck within an hour: its trend."""
+
+    incident = models.ForeignKey(Incident, models.CASCADE, related_name="hours", db_index=False)
+    hour = models.DateTimeField()
+    failures = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["incident", "hour"], name="incident_hour_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.failures} failures of incident {self.incident_id} in {self.hour:%F %H}"
+
+
+class IncidentEventKind(models.TextChoices):
+    """What an event of an incident says."""
+
+    OPENED = "opened", "First seen"
+    RETURNED = "returned", "Returned"
+    RESOLVED = "resolved", "Resolved"
+    RETRIED = "retried", "Resubmitted"
+    ACKNOWLEDGED = "known", "Acknowledged"
+    ASSIGNED = "assigned", "Assigned"
+    NOTE = "note", "Note"
+    MUTED = "muted", "Muted"
+    UNMUTED = "unmuted", "Unmuted"
+
+
+class IncidentEvent(models.Model):
+    """A line of an incident's history: who did what about it, and when."""
+
+    incident = models.ForeignKey(Incident, models.CASCADE, related_name="events")
+    kind = state_field(IncidentEventKind)
+    actor = models.CharField(max_length=150, help_text="A user name, or an instance id.")
+    text = models.TextField(blank=True)
+    at = models.DateTimeField(db_default=DatabaseNow())
+
+    class Meta:
+        indexes = [models.Index(fields=["-at"], name="incident_event_recent")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} by {self.actor}"
