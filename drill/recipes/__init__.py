@@ -40,9 +40,20 @@ def apply(name: str, run: Running, given: dict[str, Any]) -> AbstractContextMana
     return recipes[name](run, **given)
 
 
-from . import clocks, deploys, messages, partners, people, postgres, processes, redis, undoing  # noqa: E402
+from . import (  # noqa: E402
+    clocks,
+    deploys,
+    messages,
+    outages,
+    partners,
+    people,
+    postgres,
+    processes,
+    redis,
+    undoing,
+)
 
 __all__ = [
-    "apply", "clocks", "deploys", "messages", "partners", "people", "postgres", "processes",
+    "apply", "clocks", "deploys", "messages", "outages", "partners", "people", "postgres", "processes",
     "recipe", "recipes", "redis", "undoing",
 ]  # fmt: skip
