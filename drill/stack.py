@@ -31,6 +31,7 @@ SERVERS = {"postgres", "redis"}
 WORKERS = (
     "work-submission", "work-scheduler", "work-inventory", "work-payment", "work-shipping",
     "work-notification", "work-status.shop", "work-alerts", "work-audit",
+    "work-push",
 )  # fmt: skip
 SUPERVISORS = ("supervisor-1", "supervisor-2")
 POSTGRES_SOCKET, REDIS_SOCKET = ".s.PGSQL.5432", "redis.sock"

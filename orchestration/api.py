@@ -38,7 +38,7 @@ from typing import Any
 
 from django.db import transaction
 
-from . import crashpoints, queues, registry
+from . import applications, crashpoints, queues, registry
 from .agents.actions import Call, action
 from .agents.base import Agent
 from .agents.faults import Rejected, Transient, Unknown
@@ -138,7 +138,7 @@ def submit(
     however often it is posted. Inside a transaction the task is posted when that commits. Redis
     need not be there: a supervisor rings again. Raises `LookupError` if nobody receives `reply_to`.
     """
-    if reply_to:
+    if reply_to and not (reply_to in registry.receivers or applications.is_known(reply_to)):
         registry.get(registry.receivers, "receiver of status messages", reply_to)
     Submission.objects.bulk_create(
         [

@@ -4,7 +4,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from . import audit, conf, instance, notices, queues, registry, scheduler, sql, status, submission
+from . import (
+    audit,
+    conf,
+    instance,
+    notices,
+    push,
+    queues,
+    registry,
+    scheduler,
+    sql,
+    status,
+    submission,
+)
 from .agents.runtime import Runtime
 
 
@@ -69,6 +81,17 @@ def send_notices() -> None:
             more = notices.send_due() == conf.NOTICES
 
     _attend(queues.ALERTS, turn)
+
+
+def push_status() -> None:
+    """Answer the pushes' queue: send status messages to the applications that want them sent."""
+
+    def turn(_: Sequence[bytes]) -> None:
+        # what was taken makes way for the next message of the same task
+        while not _stopping.is_set() and push.send_due():
+            pass
+
+    _attend(queues.PUSH, turn)
 
 
 def run_audit() -> None:

@@ -27,7 +27,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 from rq import Queue
 
-from . import conf
+from . import conf, registry
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,7 @@ SUBMISSION = "submission"
 SCHEDULER = "scheduler"
 ALERTS = "alerts"
 AUDIT = "audit"
+PUSH = "push"
 STATUS_PREFIX = "status."
 LOOK = b"look"  # a message that only says: look at the state store
 
@@ -44,6 +45,7 @@ ANSWERS = {
     SCHEDULER: "orchestration.jobs.schedule",
     ALERTS: "orchestration.jobs.send_notices",
     AUDIT: "orchestration.jobs.run_audit",
+    PUSH: "orchestration.jobs.push_status",
 }
 CALL_AGENT = "orchestration.jobs.call_agent"
 DELIVER_STATUS = "orchestration.jobs.deliver_status"
@@ -60,6 +62,14 @@ def answer_to(queue: str) -> tuple[str, tuple[str, ...]]:
     if queue.startswith(STATUS_PREFIX):
         return DELIVER_STATUS, (queue.removeprefix(STATUS_PREFIX),)
     return CALL_AGENT, (queue,)
+
+
+def of_application(name: str) -> str:
+    """Return the queue whose workers see to an application's status messages.
+
+    Those of applications outside our processes are pushed, or lie there until they are fetched.
+    """
+    return STATUS_PREFIX + name if name in registry.receivers else PUSH
 
 
 def inbox(queue: str) -> str:

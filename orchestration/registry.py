@@ -1,4 +1,4 @@
-"""What the applications declare: workflows, agents, receivers of status messages, audits, sights.
+"""What the applications declare: workflows, agents, receivers of status messages, audits, and more.
 
 Filled when Django starts, by each application's `workflow` module (and `agents`, `status`, …, which
 it imports); `checks` then verifies that everything named is there.
@@ -28,6 +28,7 @@ agents: dict[str, "type[Agent]"] = {}
 receivers: "dict[str, Callable[[Sequence[Status]], None]]" = {}
 audits: "dict[str, Callable[[frozenset[str]], Iterable[Violation]]]" = {}
 sights: "dict[str, Callable[[str, bool], Sight | None]]" = {}
+scopes: dict[str, str] = {}  # what a token may be good for, and what that means
 
 
 def get(table: dict[str, T], kind: str, name: str) -> T:

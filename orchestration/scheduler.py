@@ -53,8 +53,8 @@ def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> Tur
     for agent, requests in claimed.requests.items():
         queues.try_to_ring(agent, [request.dump() for request in requests])
     crashpoints.reached("scheduler.after_send", claimed.requests)
-    for application in sorted(recorded.applications):
-        queues.try_to_ring(queues.STATUS_PREFIX + application)
+    for queue in sorted({queues.of_application(name) for name in recorded.applications}):
+        queues.try_to_ring(queue)
     full = {agent for agent, batch in claimed.requests.items() if len(batch) >= conf.BATCH}
     return Turn(more=full, again_in=claimed.again_in)
 

@@ -1,12 +1,14 @@
 """Status messages: what an application is told, on its own private response queue (P27).
 
-A message is a row, written in the transaction that changes its task and numbered per task; the
-application's receiver takes a batch and the rows are deleted with whatever it wrote, or not at all.
+A message is a row, written in the transaction that changes its task, numbered per task, and deleted
+when it has arrived. A receiver in our own processes takes a batch, and the rows are deleted with
+whatever it wrote, or not at all; other applications fetch and acknowledge theirs, or have them sent
+(`push`).
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -14,7 +16,7 @@ from uuid import UUID
 from django.db import transaction
 
 from . import alerts, registry, sql
-from .models import StatusMessage
+from .models import Application, StatusMessage
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import StatusKind
@@ -22,17 +24,46 @@ from .models.inbox import StatusKind
 logger = logging.getLogger(__name__)
 
 
+# A keeper is told what the application is, under the same numbers, but of no single steps.
 WRITE = """
-WITH told AS (
-    UPDATE orchestration_task t SET statuses = t.statuses + 1
-    FROM unnest(%(ids)s::uuid[], %(kinds)s::text[]) AS k (id, kind)
-    WHERE t.id = k.id AND t.reply_to <> ''
-    RETURNING t.id, t.reply_to, t.statuses, k.kind
+WITH news AS MATERIALIZED (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(details)s::jsonb[])
+        WITH ORDINALITY AS n (id, kind, detail, position)
+), keeper AS (
+    SELECT * FROM unnest(%(workflows)s::text[], %(keepers)s::text[]) AS k (workflow, name)
+), counted AS (
+    UPDATE orchestration_task t SET statuses = t.statuses + c.count
+    FROM (SELECT id, count(*) FROM news GROUP BY id) AS c
+    WHERE t.id = c.id AND (t.reply_to <> '' OR t.workflow = ANY (%(workflows)s::text[]))
+    RETURNING t.id, t.workflow, t.reply_to, t.statuses - c.count AS before
+), numbered AS (
+    SELECT c.*, n.kind, n.detail, c.before + row_number() OVER (
+        PARTITION BY c.id ORDER BY n.position) AS number
+    FROM counted c JOIN news n USING (id)
 )
-INSERT INTO orchestration_statusmessage (reply_to, task_id, number, kind, detail, created_at,
-    reason)
-SELECT reply_to, id, statuses, kind, '{}'::jsonb, clock_timestamp(), '' FROM told
+INSERT INTO orchestration_statusmessage (reply_to, task_id, number, kind, detail, created_at, reason)
+SELECT r.reply_to, n.id, n.number, n.kind, n.detail, clock_timestamp(), ''
+FROM numbered n CROSS JOIN LATERAL (
+    SELECT n.reply_to WHERE n.reply_to <> ''
+    UNION SELECT name FROM keeper WHERE workflow = n.workflow AND n.kind <> 'step'
+) AS r
+ORDER BY n.id, n.number
 RETURNING reply_to
+"""
+
+# From one application to the next by the index of their queues, and of each only the oldest.
+WAITING = """
+WITH RECURSIVE queue AS (
+    (SELECT reply_to, created_at FROM orchestration_statusmessage
+        WHERE refused_at IS NULL ORDER BY reply_to, id LIMIT 1)
+    UNION ALL
+    SELECT next.reply_to, next.created_at FROM queue, LATERAL (
+        SELECT m.reply_to, m.created_at FROM orchestration_statusmessage m
+        WHERE m.refused_at IS NULL AND m.reply_to > queue.reply_to
+        ORDER BY m.reply_to, m.id LIMIT 1) AS next
+)
+SELECT reply_to, created_at FROM queue
+WHERE created_at < clock_timestamp() - %(seconds)s * interval '1 second'
 """
 
 
@@ -48,26 +79,50 @@ class Status:
     detail: dict[str, Any]
 
 
-def write_first(told: Mapping[UUID, str], kind: StatusKind) -> None:
-    """Write message number 1 of tasks that are being created: task id → application."""
+@dataclass(frozen=True, kw_only=True)
+class News:
+    """What is to be told of a task; `detail` is JSON."""
+
+    task: UUID
+    kind: StatusKind
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+def told_by(workflow: str, reply_to: str) -> set[str]:
+    """Return the applications that are told of a task: that which submitted it, and the keeper."""
+    return {reply_to, registry.workflows[workflow].keeper} - {""}
+
+
+def write_first(told: Mapping[UUID, Iterable[str]], kind: StatusKind) -> None:
+    """Write message number 1 of tasks that are being created: task id → applications."""
     StatusMessage.objects.bulk_create(
-        StatusMessage(task_id=task, reply_to=reply_to, number=1, kind=kind)
-        for task, reply_to in told.items()
+        StatusMessage(task_id=task, reply_to=name, number=1, kind=kind)
+        for task, names in told.items()
+        for name in sorted(names)
     )
 
 
-def write(kinds: Mapping[UUID, StatusKind]) -> set[str]:
-    """Write the next message of each task that has somebody to tell; return those applications.
+def write(news: Sequence[News]) -> set[str]:
+    """Write the next messages of tasks that have somebody to tell; return those applications.
 
     The tasks' rows are locked by the caller.
     """
-    if not kinds:
+    if not news:
         return set()
+    kept = {one.name: one.keeper for one in registry.workflows.values() if one.keeper}
     columns = {
-        "ids": [str(task) for task in kinds],
-        "kinds": [kind.value for kind in kinds.values()],
+        "ids": [str(one.task) for one in news],
+        "kinds": [one.kind.value for one in news],
+        "details": sql.as_json([one.detail for one in news]),
+        "workflows": list(kept),
+        "keepers": list(kept.values()),
     }
     return {reply_to for (reply_to,) in sql.run(WRITE, columns)}
+
+
+def waiting(seconds: float) -> list[tuple[str, datetime]]:
+    """Return the applications whose oldest message has lain for longer, and since when it has."""
+    return [(name, since) for name, since in sql.run(WAITING, {"seconds": seconds})]
 
 
 def deliver(application: str, limit: int) -> int:
@@ -120,6 +175,46 @@ def _hand_over(application: str, rows: Sequence[StatusMessage]) -> int:
     return len(rows)
 
 
+def fetch(application: str, limit: int, after: int = 0) -> list[StatusMessage]:
+    """Return the oldest messages to an application, beyond the one with the id `after`.
+
+    They stay until they are acknowledged. Those of one task come in the order of their numbers.
+    """
+    rows = StatusMessage.objects.filter(reply_to=application, refused_at=None, id__gt=after)
+    return list(rows.select_related("task").order_by("id")[:limit])
+
+
+def acknowledge(application: str, ids: Sequence[int]) -> int:
+    """Remove messages that an application has dealt with; return how many there still were.
+
+    Ids of messages to others are passed over, as those of messages that are gone.
+    """
+    return StatusMessage.objects.filter(reply_to=application, id__in=ids).delete()[0]
+
+
+def redeliver(application: str) -> int:
+    """Have the messages that were set aside delivered after all; return how many."""
+    with transaction.atomic():
+        Application.objects.filter(name=application).update(push_after=None)
+        again = StatusMessage.objects.filter(reply_to=application, refused_at__isnull=False)
+        count = again.update(refused_at=None, reason="", tries=0, send_after=None)
+        alerts.close(f"status/{application}")
+    return count
+
+
+def as_json(row: StatusMessage) -> dict[str, Any]:
+    """Return a message as it goes to applications outside."""
+    return {
+        "id": row.id,
+        "workflow": row.task.workflow,
+        "reference": row.task.reference,
+        "number": row.number,
+        "kind": row.kind,
+        "at": row.created_at.isoformat(),
+        "detail": row.detail,
+    }
+
+
 def _as_status(row: StatusMessage) -> Status:
     return Status(
         workflow=row.task.workflow,
@@ -135,6 +230,11 @@ def _set_aside(row: StatusMessage, reason: str) -> None:
     row.refused_at = DatabaseNow()
     row.reason = reason
     row.save(update_fields=["refused_at", "reason"])
+    alert(row, reason)
+
+
+def alert(row: StatusMessage, reason: str) -> None:
+    """Tell people of a message that was set aside."""
     alerts.raise_alert(
         f"status/{row.reply_to}",
         severity=Severity.CRITICAL,

@@ -13,10 +13,23 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from . import alerts, audit, conf, crashpoints, leader, notices, policies, presence, queues, vigil
+from . import (
+    alerts,
+    audit,
+    conf,
+    crashpoints,
+    leader,
+    notices,
+    policies,
+    presence,
+    push,
+    queues,
+    status,
+    vigil,
+)
 from .gate import Heard, excuses
 from .leader import Leadership
-from .models import Policy, StatusMessage, Step, Submission
+from .models import Policy, Step, Submission
 from .models.fields import DatabaseNow
 from .recovery import Cancel, Failure, GiveUp, Retry, Thresholds, Undo, decide
 from .states import StepState
@@ -189,17 +202,20 @@ def _thresholds(policy: Policy | None) -> Thresholds:
 def _ring() -> None:
     """Ring for whatever is due and nobody is serving: a lost doorbell costs seconds, not an order."""
     before = DatabaseNow() - timedelta(seconds=conf.UNSERVED)
-    if Submission.objects.filter(refused_at=None, created_at__lt=before).exists():
-        queues.try_to_ring(queues.SUBMISSION)
-    if Step.objects.filter(process_state=StepState.PENDING, run_after=None).exists():
-        queues.try_to_ring(queues.SCHEDULER)
-    waiting = StatusMessage.objects.filter(refused_at=None, created_at__lt=before)
-    for application in waiting.values_list("reply_to", flat=True).distinct():
-        queues.try_to_ring(queues.STATUS_PREFIX + application)
-    if notices.due():
-        queues.try_to_ring(queues.ALERTS)
-    if audit.due():
-        queues.try_to_ring(queues.AUDIT)
+    posted = Submission.objects.filter(refused_at=None, created_at__lt=before)
+    ready = Step.objects.filter(process_state=StepState.PENDING, run_after=None)
+    told = {queues.of_application(name) for name, _ in status.waiting(conf.UNSERVED)}
+    due = {
+        queues.SUBMISSION: posted.exists(),
+        queues.SCHEDULER: ready.exists(),
+        **dict.fromkeys(sorted(told), True),
+        queues.PUSH: push.due(),
+        queues.ALERTS: notices.due(),
+        queues.AUDIT: audit.due(),
+    }
+    for name, is_due in due.items():
+        if is_due:
+            queues.try_to_ring(name)
     agents = Policy.objects.order_by("agent").values_list("agent", flat=True)
     try:
         left_lying = queues.waiting([queues.SCHEDULER, *agents])

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from . import alerts, conf, leader, presence, queues, registry, sql
-from .models import Alert, Lease, SupervisorPolicy
+from . import alerts, conf, leader, presence, queues, registry, sql, status
+from .models import Alert, Application, Lease, SupervisorPolicy
 from .models.alert import Severity
+from .models.application import Delivery
 from .models.fields import DatabaseNow
 
 PREFIX = "system/"
@@ -40,21 +41,6 @@ UNDOING = """
 SELECT workflow, count(*), min(undo_at) FROM orchestration_task
 WHERE state = 'undoing' AND undo_at < clock_timestamp() - %(limit)s * interval '1 second'
 GROUP BY workflow
-"""
-
-# From one application to the next by the index of their queues, and of each only the oldest.
-UNDELIVERED = """
-WITH RECURSIVE queue AS (
-    (SELECT reply_to, created_at FROM orchestration_statusmessage
-        WHERE refused_at IS NULL ORDER BY reply_to, id LIMIT 1)
-    UNION ALL
-    SELECT next.reply_to, next.created_at FROM queue, LATERAL (
-        SELECT m.reply_to, m.created_at FROM orchestration_statusmessage m
-        WHERE m.refused_at IS NULL AND m.reply_to > queue.reply_to
-        ORDER BY m.reply_to, m.id LIMIT 1) AS next
-)
-SELECT reply_to, created_at FROM queue
-WHERE created_at < clock_timestamp() - %(limit)s * interval '1 second'
 """
 
 
@@ -167,15 +153,27 @@ def _undoing(limit: float) -> list[Trouble]:
 
 
 def _undelivered(limit: float) -> list[Trouble]:
+    late = status.waiting(limit)
+    found = Application.objects.in_bulk([name for name, _ in late], field_name="name")
     return [
         Trouble(
-            fingerprint=f"{PREFIX}status_undelivered/{application}",
+            fingerprint=f"{PREFIX}status_undelivered/{name}",
             severity=Severity.WARNING,
-            title=f"{application}: status messages lie longer than {limit:g} s",
-            detail=f"The oldest was written {_utc(since)}. Its worker is gone, slow, or fails.",
+            title=f"{name}: status messages lie longer than {limit:g} s",
+            detail=f"The oldest was written {_utc(since)}. {_why_undelivered(found.get(name))}",
         )
-        for application, since in sql.run(UNDELIVERED, {"limit": limit})
+        for name, since in late
     ]
+
+
+def _why_undelivered(application: Application | None) -> str:
+    if application is None or application.delivery == Delivery.CONSUMER:
+        return "Its worker is gone, slow, or fails."
+    if not application.active:
+        return "The application is switched off."
+    if application.delivery == Delivery.PULL:
+        return "The application does not fetch and acknowledge them."
+    return f"Its receiver fails: {application.push_error or 'it is slow'}"
 
 
 def _keep(troubles: Mapping[str, Trouble]) -> None:

@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import secrets
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ async def post(webhooks: Sequence[Webhook], timestamp: int) -> list[str]:
 async def _post(session: aiohttp.ClientSession, webhook: Webhook, timestamp: int) -> str:
     headers = {
         "Content-Type": "application/json",
-        "User-Agent": "sas-alerts",
+        "User-Agent": "sas",
         "webhook-id": webhook.id,
         "webhook-timestamp": str(timestamp),
         "webhook-signature": signatures(webhook, timestamp),
@@ -157,6 +158,11 @@ def _public(address: IPv4Address | IPv6Address) -> bool:
 
 def _private_allowed() -> bool:
     return bool(getattr(settings, "WEBHOOKS_ALLOW_PRIVATE", False))
+
+
+def new_secret() -> str:
+    """Return a secret to sign with, as the specification writes them."""
+    return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def _key(secret: str) -> bytes:

@@ -140,7 +140,9 @@ class Workflow:
 
     `record` is called with a batch of submissions inside the transaction that makes their tasks:
     what it writes is committed with them or not at all (P19). It raises `Refused` for one that
-    can never be taken. `time_allowed` is the seconds until a task counts as overdue.
+    can never be taken. `time_allowed` is the seconds until a task counts as overdue. `keeper` is an
+    application that is told the status of every task, whoever submitted it: that which keeps what
+    `record` wrote.
 
     What operators see and search for, all taken from the input when the task is made: `label`
     returns what people call the task, if that is not its reference; `contact` is a template of whom
@@ -152,6 +154,7 @@ class Workflow:
     name: str
     steps: Sequence[Step]
     record: Callable[[Sequence[Submitted]], None] = _record_nothing
+    keeper: str = ""
     time_allowed: float = 3600.0
     label: Callable[[Mapping[str, Any]], str] = _no_label
     contact: Mapping[str, Any] | None = None

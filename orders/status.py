@@ -14,6 +14,7 @@ MEANING = {  # of the engine's words; other ones only count as heard
     "received": OrderStatus.RECEIVED,
     "resumed": OrderStatus.RECEIVED,
     "completed": OrderStatus.CONFIRMED,
+    "action_needed": OrderStatus.FAILED,
     "failed": OrderStatus.FAILED,
     "undoing": OrderStatus.UNDOING,
     "undone": OrderStatus.UNDONE,

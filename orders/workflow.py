@@ -31,6 +31,7 @@ register(
     Workflow(
         name=WORKFLOW,
         record=record,
+        keeper=APPLICATION,
         label=number,
         contact=field("email"),
         value={"amount": field("total"), "currency": field("currency")},

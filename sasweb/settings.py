@@ -108,6 +108,7 @@ RQ_QUEUES = {
         "status.shop",
         "alerts",
         "audit",
+        "push",
     )
 }
 RQ_SHOW_ADMIN_LINK = False

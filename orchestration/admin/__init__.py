@@ -1,9 +1,9 @@
 """The admin: thresholds to adjust, with their history; all the rest to look at.
 
-State is written by the engine's transitions only, so everything but the policies, the gates and the
-channels of notices is read-only here.
+State is written by the engine's transitions only, so everything but the policies, the channels of
+notices, the applications and their tokens is read-only here.
 """
 
-from . import incidents, notices, records, settings
+from . import applications, incidents, notices, records, settings
 
-__all__ = ["incidents", "notices", "records", "settings"]
+__all__ = ["applications", "incidents", "notices", "records", "settings"]

@@ -128,8 +128,13 @@ LEFT_BEHIND = (
         SELECT t.reference, 'status message ' || m.number || ' (' || m.kind
             || ') has not been delivered since ' || to_char(m.created_at, 'YYYY-MM-DD HH24:MI:SS')
         FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id
+        LEFT JOIN orchestration_application p ON p.name = m.reply_to
         WHERE m.refused_at IS NULL
           AND m.created_at < clock_timestamp() - %(undelivered)s * interval '1 second'
+          -- whose receiver is not ours may be away: somebody knows of it
+          AND (coalesce(p.delivery, 'consumer') = 'consumer' OR NOT EXISTS (
+            SELECT 1 FROM orchestration_alert a WHERE a.closed_at IS NULL
+              AND a.fingerprint = 'system/status_undelivered/' || m.reply_to))
         """,
     ),
     Check(

@@ -26,6 +26,8 @@ TOLD = (
             WHEN 'resumed' THEN ARRAY['processing']
             WHEN 'completed' THEN ARRAY['processed']
             WHEN 'failed' THEN ARRAY['error']
+            WHEN 'action_needed' THEN ARRAY['error']
+            WHEN 'step' THEN ARRAY['processing', 'undoing', 'error']
             WHEN 'undoing' THEN ARRAY['undoing']
             WHEN 'undone' THEN ARRAY['undone']
             ELSE ARRAY[]::text[] END)

@@ -1,6 +1,7 @@
 """The state store: what the engine must never lose (P1, P5, P6)."""
 
 from .alert import Alert
+from .application import Application, ApplicationToken
 from .audit import AuditRun
 from .history import Attempt, Event
 from .hold import Hold
@@ -14,6 +15,8 @@ from .task import Step, Task
 
 __all__ = [
     "Alert",
+    "Application",
+    "ApplicationToken",
     "Attempt",
     "AuditRun",
     "Event",

@@ -54,6 +54,8 @@ class StatusKind(models.TextChoices):
 
     RECEIVED = "received", "Request received"
     COMPLETED = "completed", "Completed"
+    STEP = "step", "A step has ended (only for those who want to know)"
+    ACTION_NEEDED = "action_needed", "Rejected: it needs another input"
     FAILED = "failed", "Failed: an operator was alerted"
     RESUMED = "resumed", "Resumed after a failure"
     UNDOING = "undoing", "Being undone"
@@ -69,15 +71,22 @@ class StatusMessage(models.Model):
     reply_to = models.CharField(max_length=60)
     task = models.ForeignKey(Task, models.CASCADE, related_name="status_messages")
     number = models.PositiveIntegerField()
-    kind = state_field(StatusKind)
+    kind = state_field(StatusKind, max_length=20)
     detail = models.JSONField(default=dict)
     created_at = models.DateTimeField(db_default=DatabaseNow())
-    refused_at = models.DateTimeField(null=True, help_text="When its receiver failed on it.")
+    tries = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="To push it.")
+    send_after = models.DateTimeField(null=True, help_text="When it may be pushed again.")
+    refused_at = models.DateTimeField(
+        null=True, help_text="When its receiver failed on it, or pushing it was given up."
+    )
     reason = models.TextField(blank=True)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["task", "number"], name="status_number_once"),
+            # each number once, to each that is told of it
+            models.UniqueConstraint(
+                fields=["task", "number", "reply_to"], name="status_number_once"
+            ),
         ]
         indexes = [
             # one application's queue, in order

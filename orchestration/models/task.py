@@ -35,6 +35,11 @@ class Task(models.Model):
     statuses = models.PositiveIntegerField(
         default=0, help_text="How many status messages were written: numbers rise by one."
     )
+    tell_steps = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whether its application wants to know of each step that ends.",
+    )
     overdue = models.BooleanField(default=False)
     complete_by = models.DateTimeField(help_text="When the task counts as overdue.")
     undo_at = models.DateTimeField(null=True, help_text="When its undo was asked for.")

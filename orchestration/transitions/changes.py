@@ -8,8 +8,10 @@ from uuid import UUID
 from .. import sql
 from ..models import Event, Step, Task
 from ..models.history import EventKind
+from ..models.inbox import StatusKind
 from ..progression import Released, StepView, release
 from ..states import StepState
+from ..status import News
 from .settle import Trouble, settle, to_error
 
 RELEASED = """
@@ -27,6 +29,9 @@ WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing'
 """
 
 
+TOLD = {StepState.PROCESSED, StepState.SKIPPED}  # of single steps; what failed is told of the task
+
+
 @dataclass(kw_only=True)
 class Change:
     """One locked task: its data, its steps as they stand, and what went wrong with them."""
@@ -36,12 +41,18 @@ class Change:
     data: dict[str, Any]
     state: str
     undoing: bool
+    tell_steps: bool = False
     steps: dict[int, StepView] = field(default_factory=dict)
+    news: list[News] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
 
     def moved(self, step: StepView) -> None:
-        """Take note of a step's new state."""
+        """Take note of a step's new state; one that has ended is news to those who want to know."""
+        before = self.steps.get(step.id)
         self.steps[step.id] = step
+        if self.tell_steps and before and before.state != step.state and step.state in TOLD:
+            detail = {"step": step.name, "direction": step.direction, "state": step.state}
+            self.news.append(News(task=self.id, kind=StatusKind.STEP, detail=detail))
 
 
 @dataclass(kw_only=True)
@@ -58,12 +69,17 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
     Without `wait`, those that somebody else has locked are left out.
     """
     rows = Task.objects.select_for_update(no_key=True, skip_locked=not wait)
-    columns = ("id", "workflow", "data", "state", "undo_at")
+    columns = ("id", "workflow", "data", "state", "undo_at", "tell_steps")
     changes = {
         task: Change(
-            id=task, workflow=workflow, data=data, state=state, undoing=undo_at is not None
+            id=task,
+            workflow=workflow,
+            data=data,
+            state=state,
+            undoing=undo_at is not None,
+            tell_steps=tell_steps,
         )
-        for task, workflow, data, state, undo_at in rows.filter(id__in=tasks)
+        for task, workflow, data, state, undo_at, tell_steps in rows.filter(id__in=tasks)
         .order_by("id")
         .values_list(*columns)
     }
@@ -137,7 +153,9 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
         {
             change.id: (change.state, list(change.steps.values()), change.undoing)
             for change in changes
-        }
+        },
+        [one for change in changes for one in change.news],
+        {change.id: change.troubles for change in changes},
     )
     return done
 

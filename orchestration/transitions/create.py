@@ -14,16 +14,18 @@ from ..progression import StepPlan, first_steps
 # the same rows take as model instances, and the submission process makes more rows than any other.
 TASKS = """
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, statuses,
-    overdue, complete_by, created_at, label, contact, value, currency)
+    overdue, complete_by, created_at, tell_steps, label, contact, value, currency)
 SELECT id, workflow, reference, 'pending', priority, data, reply_to,
-    CASE reply_to WHEN '' THEN 0 ELSE 1 END, false,
+    CASE WHEN told THEN 1 ELSE 0 END, false,
     clock_timestamp() + time_allowed * interval '1 second', clock_timestamp(),
+    EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.wants_steps),
     label, contact, value, currency
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
     %(priorities)s::smallint[], %(data)s::jsonb[], %(reply_to)s::text[], %(allowed)s::float8[],
-    %(labels)s::text[], %(contacts)s::text[], %(amounts)s::bigint[], %(currencies)s::text[])
-    AS t (id, workflow, reference, priority, data, reply_to, time_allowed, label, contact, value,
-        currency)
+    %(told)s::bool[], %(labels)s::text[], %(contacts)s::text[], %(amounts)s::bigint[],
+    %(currencies)s::text[])
+    AS t (id, workflow, reference, priority, data, reply_to, time_allowed, told, label, contact,
+        value, currency)
 """
 
 STEPS = """
@@ -70,6 +72,10 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
         for task, item, workflow in zip(ids, new, workflows, strict=True)
         for plan in first_steps(workflow, item.data)
     ]
+    told = {
+        task: status.told_by(item.workflow, item.reply_to)
+        for task, item in zip(ids, new, strict=True)
+    }
     sql.run(
         TASKS,
         {
@@ -80,6 +86,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
             "data": sql.as_json([item.data for item in new]),
             "reply_to": [item.reply_to for item in new],
             "allowed": [workflow.time_allowed for workflow in workflows],
+            "told": [bool(told[task]) for task in ids],
             "labels": [card.label for card in cards],
             "contacts": [card.contact for card in cards],
             "amounts": [card.amount for card in cards],
@@ -87,7 +94,6 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
         },
     )
     insert_steps(plans)
-    told = {task: item.reply_to for task, item in zip(ids, new, strict=True) if item.reply_to}
     status.write_first(told, StatusKind.RECEIVED)
     return ids
 

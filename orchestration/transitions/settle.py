@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from .. import alerts, sql, status
@@ -10,7 +9,8 @@ from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..progression import StepView, task_state
-from ..states import FINAL_TASK_STATES, Direction, TaskState
+from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
+from ..status import News
 
 TO_ERROR = """
 UPDATE orchestration_step s SET
@@ -34,7 +34,6 @@ WHERE t.id = s.id
 
 TOLD = {
     TaskState.PROCESSED: StatusKind.COMPLETED,
-    TaskState.ERROR: StatusKind.FAILED,
     TaskState.UNDOING: StatusKind.UNDOING,
     TaskState.UNDONE: StatusKind.UNDONE,
 }
@@ -94,26 +93,43 @@ def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str
     )
 
 
-def settle(tasks: Mapping[UUID, tuple[str, Sequence[StepView], bool]]) -> set[str]:
+def settle(
+    tasks: Mapping[UUID, tuple[str, Sequence[StepView], bool]],
+    news: Sequence[News] = (),
+    troubles: Mapping[UUID, Sequence[Trouble]] = {},
+) -> set[str]:
     """Write each task's state where its steps' states change it; return the applications told.
 
     `tasks` maps ids to the task's current state, all its steps, and whether it is being undone.
+    `news` of single steps is told before; `troubles` are those that tasks go to error for.
     """
     changed: dict[UUID, TaskState] = {}
-    resumed: list[Any] = []
+    told = list(news)
     for task, (current, steps, undoing) in tasks.items():
         state = task_state(current, steps, undoing=undoing)
-        if state != current:
-            changed[task] = state
-            if current == TaskState.ERROR:
-                resumed.append(task)
-    return write_states(changed, resumed)
+        if state == current:
+            continue
+        changed[task] = state
+        if state == TaskState.ERROR:
+            told.append(_failure(task, steps, troubles.get(task, ())))
+        elif state in TOLD:
+            told.append(News(task=task, kind=TOLD[state]))
+        elif current == TaskState.ERROR:
+            told.append(News(task=task, kind=StatusKind.RESUMED))
+    write_states(changed)
+    return status.write(told)
 
 
-def write_states(changed: Mapping[UUID, TaskState], resumed: Sequence[UUID] = ()) -> set[str]:
-    """Write new states of locked tasks, and tell their applications; return who was told."""
+def begin_undo(task: UUID) -> None:
+    """Write that a locked task is being undone, and tell: any live state → undoing."""
+    write_states({task: TaskState.UNDOING})
+    status.write([News(task=task, kind=StatusKind.UNDOING)])
+
+
+def write_states(changed: Mapping[UUID, TaskState]) -> None:
+    """Write new states of locked tasks."""
     if not changed:
-        return set()
+        return
     sql.run(
         SETTLED,
         {
@@ -122,6 +138,25 @@ def write_states(changed: Mapping[UUID, TaskState], resumed: Sequence[UUID] = ()
             "final": [state in FINAL_TASK_STATES for state in changed.values()],
         },
     )
-    told = {task: TOLD[state] for task, state in changed.items() if state in TOLD}
-    told |= {task: StatusKind.RESUMED for task in resumed if task not in told}
-    return status.write(told)
+
+
+def _failure(task: UUID, steps: Sequence[StepView], troubles: Sequence[Trouble]) -> News:
+    """Return what is told of a task in error: whether another input may mend it, and where it failed.
+
+    What the service said stays with us: it may hold anything.
+    """
+    failed = [step for step in steps if step.state == StepState.ERROR]
+    codes = {trouble.step: trouble.code for trouble in troubles}
+    rejected = all(
+        step.outcome == Outcome.REJECTED and step.direction == Direction.DO for step in failed
+    )
+    return News(
+        task=task,
+        kind=StatusKind.ACTION_NEEDED if rejected else StatusKind.FAILED,
+        detail={
+            "steps": [
+                {"step": step.name, "direction": step.direction, "code": codes.get(step.id, "")}
+                for step in failed
+            ]
+        },
+    )

@@ -15,7 +15,7 @@ from ..states import StepState, TaskState
 from ..undoing import plan
 from .changes import Change, cancel, finish, lock, note, read_steps
 from .create import insert_steps
-from .settle import write_states
+from .settle import begin_undo
 
 SETTLE = """
 UPDATE orchestration_step SET settling = true, alert_id = NULL, run_after = NULL,
@@ -64,7 +64,7 @@ def begin(
         note(change, None, EventKind.UNDO_REFUSED, by=actor, reason=why).save()
         return wanted.standing
     Task.objects.filter(id=change.id).update(undo_at=DatabaseNow())
-    write_states({change.id: TaskState.UNDOING})
+    begin_undo(change.id)
     change.state, change.undoing = TaskState.UNDOING, True
     note(
         change, None, EventKind.UNDO, by=actor, reason=reason, forced=bool(names), standing=names

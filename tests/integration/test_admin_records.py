@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
            "gate", "hold", "worker", "lease", "auditrun", "incident", "incidenthit", "incidenthour",
            "incidenttally", "incidentevent", "operation", "operationitem", "operationact"]  # fmt: skip
-SET_UP = ["noticechannel"]  # by admins, who may also add and delete them
+SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
 
 @pytest.fixture

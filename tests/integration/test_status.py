@@ -26,7 +26,7 @@ def test_the_story_of_a_task_is_told_in_order(told):
     assert status.deliver("shop", 100) == 4
     assert [(one.number, one.kind) for one in told] == [
         (1, "received"),
-        (2, "failed"),
+        (2, "action_needed"),
         (3, "resumed"),
         (4, "completed"),
     ]

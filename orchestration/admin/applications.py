@@ -1,0 +1,220 @@
+"""Applications and their tokens: set up by admins; a token is shown once, when it is made."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from .. import applications, registry, status, webhooks
+from ..models import Application, ApplicationToken
+from ..models.application import Delivery
+from ..models.fields import DatabaseNow
+from .notices import SHORTEST_SECRET
+from .records import RowsAdmin
+
+
+class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the type checker only
+    """An application; its secrets can be set here, and never read."""
+
+    new_secret = forms.CharField(
+        required=False,
+        strip=True,
+        max_length=200,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="What webhooks are signed with, such as the output of `openssl rand -base64 32`. "
+        "Empty: as before. While both are kept, webhooks are signed with the new and the old one.",
+    )
+    forget_old_secret = forms.BooleanField(
+        required=False, help_text="The receiver knows the new secret: sign with that alone."
+    )
+
+    class Meta:
+        model = Application
+        fields = ("name", "description", "active", "rate", "delivery", "wants_steps", "url")
+
+    def clean(self) -> dict[str, Any]:
+        """Check that its messages have a way to go, and only one."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        name = cleaned.get("name") or self.instance.name
+        delivery = cleaned.get("delivery")
+        if delivery and (delivery == Delivery.CONSUMER) != (name in registry.receivers):
+            known = ", ".join(sorted(registry.receivers)) or "none"
+            self.add_error("delivery", f"These have a consumer in our own processes: {known}.")
+        if delivery == Delivery.PUSH:
+            self._check_push(cleaned.get("url", ""), cleaned.get("new_secret", ""))
+        return cleaned
+
+    def _check_push(self, url: str, secret: str) -> None:
+        try:
+            webhooks.allowed(url)
+        except webhooks.Refused as error:
+            self.add_error("url", str(error))
+        if not secret and not self.instance.secret:
+            self.add_error("new_secret", "Messages that are sent need a secret to be signed with.")
+        elif secret and len(secret) < SHORTEST_SECRET:
+            self.add_error("new_secret", f"A secret has at least {SHORTEST_SECRET} characters.")
+
+    def _post_clean(self) -> None:
+        """Take over the secrets before the row is checked as a whole."""
+        application = self.instance
+        if secret := self.cleaned_data.get("new_secret"):
+            application.old_secret, application.secret = application.secret, secret
+        if self.cleaned_data.get("forget_old_secret"):
+            application.old_secret = ""
+        super()._post_clean()  # type: ignore[misc] # Django's own hook, which its stubs leave out
+
+
+@admin.register(Application)
+class ApplicationAdmin(RowsAdmin):
+    """Somebody who submits tasks and is told what becomes of them."""
+
+    form = ApplicationForm
+    list_display = ("name", "delivery", "active", "wants_steps", "rate", "good_tokens", "receiver")
+    list_filter = ("delivery", "active")
+    search_fields = ("name", "description")
+    ordering = ("name",)
+    actions = ("redeliver",)
+    fieldsets = (
+        (None, {"fields": ("name", "description", "active", "rate")}),
+        ("Status messages", {"fields": ("delivery", "wants_steps")}),
+        ("Where they are sent", {"fields": ("url", "new_secret", "forget_old_secret")}),
+    )
+
+    def get_readonly_fields(
+        self, _request: HttpRequest, application: Application | None = None
+    ) -> tuple[str, ...]:
+        """Keep the name: tasks and messages know the application by it."""
+        return ("name",) if application else ()
+
+    def has_delete_permission(
+        self, _request: HttpRequest, _application: Application | None = None
+    ) -> bool:
+        """Refuse: its tasks name it. It can be switched off."""
+        return False
+
+    @admin.display(description="tokens")
+    def good_tokens(self, application: Application) -> int:
+        """Count its tokens that are good."""
+        return _good(application.tokens.all()).count()
+
+    @admin.display(description="receiver")
+    def receiver(self, application: Application) -> str:
+        """Say whether what is sent arrives."""
+        if application.delivery != Delivery.PUSH:
+            return "-"
+        if application.push_failures:
+            return f"fails ({application.push_failures}): {application.push_error}"
+        return "takes them"
+
+    @admin.action(description="Deliver again what was set aside", permissions=["change"])
+    def redeliver(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
+        """Give messages that could not be delivered another chance."""
+        count = sum(status.redeliver(application.name) for application in chosen)
+        self.message_user(request, f"{count} messages will be delivered again.")
+
+
+class TokenForm(forms.ModelForm):  # type: ignore[type-arg] # as above
+    """What a new token is for."""
+
+    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
+
+    class Meta:
+        model = ApplicationToken
+        fields = ("application", "label", "scopes", "expires_at")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["scopes"].choices = [  # type: ignore[attr-defined] # it is a choice field
+            (name, f"{name}: {what}") for name, what in sorted(registry.scopes.items())
+        ]
+
+
+@admin.register(ApplicationToken)
+class ApplicationTokenAdmin(RowsAdmin):
+    """Tokens: made, and revoked; neither changed nor deleted."""
+
+    form = TokenForm
+    list_display = (
+        *("begins", "application", "label", "may", "state"),
+        *("created_at", "created_by", "used_at", "revoked_by"),
+    )
+    list_filter = ("application", ("revoked_at", admin.EmptyFieldListFilter))
+    list_select_related = ("application",)
+    ordering = ("-id",)
+    actions = ("revoke",)
+
+    def has_change_permission(
+        self, _request: HttpRequest, _token: ApplicationToken | None = None
+    ) -> bool:
+        """Refuse: who holds a token relies on what it is good for."""
+        return False
+
+    def has_delete_permission(
+        self, _request: HttpRequest, _token: ApplicationToken | None = None
+    ) -> bool:
+        """Refuse: that there was one is to be known later."""
+        return False
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        """Ask for the permission that the action below names."""
+        return request.user.has_perm("orchestration.change_applicationtoken")
+
+    @admin.display(description="token")
+    def begins(self, token: ApplicationToken) -> str:
+        """Return how it begins."""
+        return f"{token.start}…"
+
+    @admin.display(description="scopes")
+    def may(self, token: ApplicationToken) -> str:
+        """Return what it is good for."""
+        return ", ".join(token.scopes)
+
+    @admin.display(description="state")
+    def state(self, token: ApplicationToken) -> str:
+        """Say whether it is good."""
+        if token.revoked_at:
+            return f"revoked {token.revoked_at:%Y-%m-%d %H:%M} UTC"
+        return "good" if _good(ApplicationToken.objects.filter(id=token.id)).exists() else "expired"
+
+    def save_model(
+        self, request: HttpRequest, obj: ApplicationToken, form: TokenForm, _change: bool
+    ) -> None:
+        """Make it; the token itself goes no further than to the page that shows it."""
+        made, secret = applications.issue(
+            obj.application,
+            label=obj.label,
+            scopes=form.cleaned_data["scopes"],
+            by=request.user.get_username(),
+            expires_at=obj.expires_at,
+        )
+        obj.pk, obj.start = made.pk, made.start
+        request.META["orchestration.token"] = secret
+
+    def response_add(
+        self, request: HttpRequest, obj: ApplicationToken, _post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the token, this once."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Token of {obj.application}",
+            "opts": self.opts,
+            "made": obj,
+            "token": request.META.pop("orchestration.token"),
+        }
+        response = TemplateResponse(request, "admin/orchestration/token.html", context)
+        response["Cache-Control"] = "no-store"
+        return response
+
+    @admin.action(description="Revoke: refuse it from now on", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, chosen: QuerySet[ApplicationToken]) -> None:
+        """Revoke the chosen tokens."""
+        ids = list(chosen.values_list("id", flat=True))
+        done = applications.revoke(ids, by=request.user.get_username())
+        self.message_user(request, f"Revoked: {done} of {len(ids)}.")
+
+
+def _good(tokens: QuerySet[ApplicationToken]) -> QuerySet[ApplicationToken]:
+    return tokens.filter(Q(expires_at=None) | Q(expires_at__gt=DatabaseNow()), revoked_at=None)

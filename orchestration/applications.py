@@ -1,0 +1,115 @@
+"""The tokens of applications: made and shown once, revoked, and looked at with each request.
+
+Only a hash of a token is kept. It is a plain one: a token is 256 bits of chance, which nobody finds
+by trying, unlike a password.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Q
+
+from . import registry
+from .models import Application, ApplicationToken
+from .models.application import Delivery
+from .models.fields import DatabaseNow
+
+PREFIX = "sas_"
+START = 10  # characters of a token by which people know it
+USED_EVERY = timedelta(minutes=1)  # how exact a token's `used_at` is
+
+READ_STATUS = "status:read"
+registry.scopes[READ_STATUS] = "Fetch and acknowledge its status messages"
+
+
+class UnknownScope(ValueError):
+    """A token would be good for something that nobody declared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """An application that showed a token, and what the token is good for."""
+
+    id: UUID
+    name: str
+    delivery: Delivery
+    rate: int
+    scopes: frozenset[str]
+
+
+def issue(
+    application: Application,
+    *,
+    label: str,
+    scopes: Iterable[str],
+    by: str,
+    expires_at: datetime | None = None,
+) -> tuple[ApplicationToken, str]:
+    """Make a token; return its row, and the token itself, which is never seen again."""
+    wanted = sorted(set(scopes))
+    if unknown := [scope for scope in wanted if scope not in registry.scopes]:
+        near = registry.suggest(unknown[0], registry.scopes)
+        raise UnknownScope(f"there is no scope {unknown[0]!r}{near}")
+    if not wanted:
+        raise UnknownScope(f"name a scope{registry.suggest('', registry.scopes)}")
+    token = PREFIX + secrets.token_urlsafe(32)
+    row = ApplicationToken.objects.create(
+        application=application,
+        label=label,
+        start=token[:START],
+        digest=_digest(token),
+        scopes=wanted,
+        created_by=by,
+        expires_at=expires_at,
+    )
+    return row, token
+
+
+def revoke(tokens: Sequence[int], *, by: str) -> int:
+    """Revoke tokens by their ids, for good; return how many were not before."""
+    good = ApplicationToken.objects.filter(id__in=tokens, revoked_at=None)
+    return good.update(revoked_at=DatabaseNow(), revoked_by=by)
+
+
+def authenticate(token: str) -> Caller | None:
+    """Return who shows a token (one query), or None if it is none of ours, revoked or expired."""
+    if not token.startswith(PREFIX) or len(token) > 100:
+        return None
+    row = (
+        ApplicationToken.objects.filter(digest=_digest(token), revoked_at=None)
+        .filter(Q(expires_at=None) | Q(expires_at__gt=DatabaseNow()), application__active=True)
+        .select_related("application")
+        .first()
+    )
+    if row is None:
+        return None
+    _note_use(row)
+    application = row.application
+    return Caller(
+        id=application.id,
+        name=application.name,
+        delivery=Delivery(application.delivery),
+        rate=application.rate,
+        scopes=frozenset(row.scopes),
+    )
+
+
+def is_known(name: str) -> bool:
+    """Say whether there is an application of this name that may be told of tasks."""
+    return Application.objects.filter(name=name).exists()
+
+
+def _note_use(row: ApplicationToken) -> None:
+    """Keep when a token was last used, without a write for each request."""
+    long_ago = DatabaseNow() - USED_EVERY
+    stale = ApplicationToken.objects.filter(id=row.id)
+    if row.used_at is None or stale.filter(used_at__lt=long_ago).exists():
+        stale.filter(Q(used_at=None) | Q(used_at__lt=long_ago)).update(used_at=DatabaseNow())
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

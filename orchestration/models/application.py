@@ -1,0 +1,107 @@
+"""Applications: who submits tasks, how each is told what becomes of them, and its tokens (P27)."""
+
+from uuid import uuid4
+
+from django.contrib.postgres.fields import ArrayField
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+
+from .fields import DatabaseNow, one_of, state_field
+
+
+class Delivery(models.TextChoices):
+    """How an application gets its status messages."""
+
+    CONSUMER = "consumer", "Taken by a consumer in our own processes"
+    PULL = "pull", "Fetched, and acknowledged, through the API"
+    PUSH = "push", "Sent to a URL as signed webhooks"
+
+
+class Application(models.Model):
+    """Somebody who submits tasks. Its name is that of its private response queue: `reply_to`.
+
+    What is below `push_after` the engine keeps about a receiver that fails.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    name = models.CharField(
+        max_length=60,
+        unique=True,
+        validators=[
+            RegexValidator(
+                r"\A[a-z0-9][a-z0-9._-]*\Z",
+                "Small letters, digits, and “.”, “_”, “-” between them.",
+            )
+        ],
+        help_text="Its private response queue is named so; it cannot be changed.",
+    )
+    description = models.CharField(
+        max_length=200, blank=True, help_text="What it is, and whom to ask about it."
+    )
+    active = models.BooleanField(
+        default=True, help_text="Otherwise its tokens are refused, and its messages are kept."
+    )
+    delivery = state_field(Delivery, default=Delivery.PULL)
+    wants_steps = models.BooleanField(
+        "wants step changes",
+        default=False,
+        help_text="Also told of each step that ends. Holds for tasks submitted from then on.",
+    )
+    rate = models.PositiveIntegerField(
+        default=600, help_text="Requests a minute that all its tokens may make together."
+    )
+    url = models.CharField(
+        "URL", max_length=500, blank=True, help_text="Where messages are sent: an https URL."
+    )
+    secret = models.CharField(
+        max_length=200, blank=True, help_text="What webhooks are signed with (HMAC-SHA256)."
+    )
+    old_secret = models.CharField(
+        max_length=200, blank=True, help_text="The former secret, while the receiver changes over."
+    )
+    created_at = models.DateTimeField(db_default=DatabaseNow())
+
+    push_after = models.DateTimeField(null=True, editable=False)
+    push_failures = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="Since it last took a message."
+    )
+    push_error = models.TextField(blank=True, db_default="", editable=False)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            one_of("delivery", Delivery, "application_delivery_known"),
+            models.CheckConstraint(
+                # nothing is sent nowhere, nor unsigned
+                condition=~Q(delivery="push") | (~Q(url="") & ~Q(secret="")),
+                name="application_push_has_url",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApplicationToken(models.Model):
+    """What an application shows to be let in: only a hash is kept, so it is seen once."""
+
+    application = models.ForeignKey(Application, models.CASCADE, related_name="tokens")
+    label = models.CharField(max_length=60, help_text="Which of its tokens this is: “nightly job”.")
+    start = models.CharField(
+        max_length=12, editable=False, help_text="How it begins, to know it by."
+    )
+    digest = models.CharField(max_length=64, unique=True, editable=False, help_text="SHA-256.")
+    scopes = ArrayField(models.CharField(max_length=60), help_text="What it may do.")
+    created_at = models.DateTimeField(db_default=DatabaseNow())
+    created_by = models.CharField(max_length=150, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it does not expire.")
+    used_at = models.DateTimeField(null=True, editable=False, help_text="Within a minute.")
+    revoked_at = models.DateTimeField(null=True, editable=False)
+    revoked_by = models.CharField(max_length=150, blank=True, editable=False)
+
+    class Meta:
+        ordering = ["application", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.start}… of {self.application}"
