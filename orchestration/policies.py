@@ -3,7 +3,7 @@
 from typing import Any
 
 from . import leader, registry
-from .models import Gate, Policy, SupervisorPolicy
+from .models import Gate, Policy, RollUpMark, SupervisorPolicy
 
 
 def ensure(**_: Any) -> None:
@@ -12,6 +12,7 @@ def ensure(**_: Any) -> None:
         Policy.objects.get_or_create(agent=name, defaults=agent.policy)
         Gate.objects.get_or_create(agent=name)
     SupervisorPolicy.objects.get_or_create(id=1)
+    RollUpMark.objects.get_or_create(id=1)
     leader.ensure()
 
 

@@ -24,6 +24,7 @@ from . import (
     presence,
     push,
     queues,
+    rollups,
     status,
     vigil,
 )
@@ -135,6 +136,7 @@ def sweep(
     alerts.close_overdue()
     presence.forget_the_dead()
     vigil.look(vigil.Lasting() if absent is None else absent)
+    rollups.keep(leadership)
     _ring()
     return done
 

@@ -11,6 +11,7 @@ from .notice import Notice, NoticeChannel
 from .operation import Operation, OperationAct, OperationItem
 from .policy import Gate, Policy, SupervisorPolicy
 from .process import Lease, Worker
+from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .task import Step, Task
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "AuditRun",
     "Event",
     "Gate",
+    "GateRollUp",
     "Hold",
     "Incident",
     "IncidentEvent",
@@ -34,10 +36,13 @@ __all__ = [
     "OperationAct",
     "OperationItem",
     "Policy",
+    "RollUpMark",
     "StatusMessage",
     "Step",
+    "StepRollUp",
     "Submission",
     "SupervisorPolicy",
     "Task",
+    "TaskRollUp",
     "Worker",
 ]

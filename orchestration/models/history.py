@@ -29,6 +29,11 @@ class Attempt(models.Model):
             models.UniqueConstraint(fields=["step", "number"], name="attempt_once"),
             one_of("outcome", Outcome, "attempt_outcome_known"),
         ]
+        indexes = [
+            # the roll-ups: what ended since they last looked; and the what-if of the policies, which
+            # takes a few from every hour of a week
+            models.Index(fields=["ended_at"], name="attempt_by_end"),
+        ]
 
     def __str__(self) -> str:
         return f"attempt {self.number} of step {self.step_id}: {self.outcome}"

@@ -82,6 +82,11 @@ class Task(models.Model):
             ),
             # the dashboard's lists by state, newest first
             models.Index(fields=["state", "-created_at"], name="task_by_state"),
+            # the roll-ups: what was created, and what ended, since they last looked
+            models.Index(fields=["created_at"], name="task_by_creation"),
+            models.Index(
+                fields=["ended_at"], name="task_by_end", condition=Q(ended_at__isnull=False)
+            ),
             # a look-up by the application's own id, or by how it begins
             models.Index(
                 fields=["reference"], opclasses=["varchar_pattern_ops"], name="task_by_reference"

@@ -1,5 +1,7 @@
 """What only the engine writes is shown in the admin, and cannot be changed there."""
 
+from datetime import UTC, datetime
+
 import pytest
 from django.apps import apps
 from django.contrib import admin
@@ -7,8 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from orchestration import presence
+from orchestration import presence, rollups
 from orchestration.admin.settings import SettingAdmin
+from orchestration.leader import Leadership
 from orchestration.models import (
     AuditRun,
     Hold,
@@ -31,7 +34,8 @@ from tests.operators import browser, person, press
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
            "gate", "hold", "worker", "lease", "auditrun", "incident", "incidenthit", "incidenthour",
-           "incidenttally", "incidentevent", "operation", "operationitem", "operationact"]  # fmt: skip
+           "incidenttally", "incidentevent", "operation", "operationitem", "operationact",
+           "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
 SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
 
@@ -59,6 +63,8 @@ def _some_of_each(client):
     IncidentHour.objects.create(incident=cause, hour=step.ended_at, failures=1)
     IncidentEvent.objects.create(incident=cause, kind="note", actor="ann")
     presence.report("scheduler")
+    rollups.keep(Leadership(holder="supervisor-1", epoch=1))
+    rollups.count(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     assert StatusMessage.objects.exists()
 
 
