@@ -217,6 +217,21 @@ class AgentInbox:
             raise Unreachable(str(error)) from error
         return messages
 
+    async def first_time(self, names: Sequence[str], seconds: Sequence[float]) -> list[bool]:
+        """Say of each request whether nobody has taken it before, for so many seconds to come.
+
+        A request that was delivered twice must not be performed twice at the same time: its copies
+        might be answered differently. Without Redis all count as new: the key still protects them.
+        """
+        try:
+            pipeline = self._connected().pipeline(transaction=False)
+            for name, life in zip(names, seconds, strict=True):
+                pipeline.set(f"sas:taken:{name}", 1, nx=True, px=max(1, int(life * 1000)))
+            return [bool(new) for new in await pipeline.execute()]
+        except RedisError as error:
+            logger.warning("cannot tell whether requests are repeats: %s", error)
+            return [True] * len(names)
+
     async def leave(self) -> None:
         """Clear the doorbell; look once more after it."""
         try:

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
-from .. import conf, crashpoints, queues
+from .. import clock, conf, crashpoints, queues
 from ..messages import Malformed, Reply, Request
 from .base import Agent
 
@@ -41,11 +42,10 @@ class Runtime:
             # Taking is never cancelled: Redis may have handed over messages already.
             while not self.stopping:
                 messages = await self.inbox.take(conf.BATCH, 0 if leaving else conf.LINGER)
-                for raw in messages:
-                    if raw != queues.LOOK:
-                        call = asyncio.create_task(self._call(raw, replies))
-                        calls.add(call)
-                        call.add_done_callback(calls.discard)
+                for request in await self._new(messages):
+                    call = asyncio.create_task(self._call(request, replies))
+                    calls.add(call)
+                    call.add_done_callback(calls.discard)
                 if messages or calls:
                     leaving = False
                 elif leaving:
@@ -61,12 +61,28 @@ class Runtime:
             replies.put_nowait(None)
             await sender
 
-    async def _call(self, raw: bytes, replies: "asyncio.Queue[Reply | None]") -> None:
+    async def _new(self, messages: Sequence[bytes]) -> list[Request]:
+        """Return the requests among `messages` that nobody has taken before: one may come twice."""
+        requests = [
+            request for raw in messages if raw != queues.LOOK if (request := self._parse(raw))
+        ]
+        if not requests:
+            return []
+        now = clock.now()
+        new = await self.inbox.first_time(
+            [f"{request.step}:{request.attempt}" for request in requests],
+            [request.complete_by - now for request in requests],  # after that nobody performs it
+        )
+        return [request for request, first in zip(requests, new, strict=True) if first]
+
+    def _parse(self, raw: bytes) -> Request | None:
         try:
-            request = Request.parse(raw)
+            return Request.parse(raw)
         except Malformed as error:
             logger.error("a malformed request to %s was refused: %s", self.agent.name, error)
-            return
+            return None
+
+    async def _call(self, request: Request, replies: "asyncio.Queue[Reply | None]") -> None:
         crashpoints.reached("agent.before_call", request.reference)
         reply = await self.agent.answer(request)
         crashpoints.reached("agent.after_call", request.reference)

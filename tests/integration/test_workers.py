@@ -122,6 +122,17 @@ def test_malformed_requests_are_refused(caplog):
     assert not queues.take(queues.SCHEDULER, 10)
 
 
+def test_a_request_that_comes_three_times_is_answered_once():
+    new_task()
+    (request,) = claimed()
+    for copies in (2, 1):  # together, and after the first were answered
+        queues.ring("greeter", [request.dump()] * copies)
+        serve("greeter")
+    jobs.close_runtimes()
+    replies = [raw for raw in queues.take(queues.SCHEDULER, 10) if raw != queues.LOOK]
+    assert len(replies) == 1
+
+
 def test_a_doorbell_whose_work_fails_leaves_the_worker_alive(caplog, monkeypatch):
     monkeypatch.setattr(jobs, "schedule", lambda: 1 / 0)
     queues.ring(queues.SCHEDULER)
