@@ -45,6 +45,7 @@ class StepError:
     code: str
     message: str
     undo: bool = False
+    settles_itself: bool = False  # its task is undone if nobody mends it: no need to wake anybody
 
     @property
     def fingerprint(self) -> str:
@@ -81,7 +82,7 @@ def raise_for_steps(errors: Sequence[StepError]) -> list[int]:
     ids = {
         cause: raise_alert(
             cause,
-            severity=Severity.CRITICAL,
+            severity=Severity.WARNING if by_cause[cause].settles_itself else Severity.CRITICAL,
             title=by_cause[cause].title,
             detail=by_cause[cause].message,
             count=counts[cause],

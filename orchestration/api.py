@@ -38,7 +38,7 @@ from typing import Any
 
 from django.db import transaction
 
-from . import applications, crashpoints, queues, registry
+from . import applications, crashpoints, queues, registry, transitions
 from .agents.actions import Call, action
 from .agents.base import Agent
 from .agents.faults import Rejected, Transient, Unknown
@@ -48,20 +48,27 @@ from .ledger import LedgerEntry
 from .models import Step as StepRow
 from .models import Submission, Task
 from .models.inbox import StatusKind
+from .progression import Refusal, StepView
 from .roles import give
+from .schemas import Invalid
 from .sight import Sight
 from .states import Direction, StepState, TaskState
 from .status import Status
+from .transitions import NOTHING, Amendment
+from .undoing import plan
 from .workflow import Refused, Step, Submitted, Workflow, field, key, result
 
 __all__ = [
     "Agent",
+    "Amendment",
     "Call",
     "Check",
     "Direction",
     "HttpAgent",
+    "Invalid",
     "LedgerEntry",
     "Progress",
+    "Refusal",
     "Refused",
     "Rejected",
     "Sight",
@@ -85,8 +92,10 @@ __all__ = [
     "register",
     "register_audit",
     "register_sight",
+    "resubmit",
     "result",
     "submit",
+    "undo",
 ]
 
 
@@ -168,17 +177,23 @@ class StepProgress:
     ended_at: datetime | None
     error_code: str
     error_message: str
+    mend_by: datetime | None
+    request: dict[str, Any]
     result: dict[str, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a task stands: its steps in the order in which they are declared, then undo steps."""
+    """Where a task stands: its steps in the order in which they are declared, then undo steps.
+
+    `undoable`: an undo would be begun if it were asked for now.
+    """
 
     state: TaskState
     created_at: datetime
     ended_at: datetime | None
     overdue: bool
+    undoable: bool
     steps: tuple[StepProgress, ...]
 
 
@@ -187,13 +202,66 @@ def progress(workflow: str, reference: str) -> Progress | None:
     task = Task.objects.filter(workflow=workflow, reference=reference).first()
     if task is None:
         return None
+    steps = list(task.steps.order_by("id"))
     return Progress(
         state=TaskState(task.state),
         created_at=task.created_at,
         ended_at=task.ended_at,
         overdue=task.overdue,
-        steps=tuple(_step_progress(step) for step in task.steps.order_by("id")),
+        undoable=task.undo_at is None and not plan([_view(step) for step in steps]).standing,
+        steps=tuple(_step_progress(step) for step in steps),
     )
+
+
+def resubmit(
+    workflow: str,
+    reference: str,
+    step: str,
+    *,
+    attempt: int,
+    actor: str,
+    reason: str,
+    amendment: Amendment = NOTHING,
+) -> Refusal | None:
+    """Have a step in error tried again; return why not, or None when it was done.
+
+    `attempt` is the one that was seen to fail: if it was resubmitted since, nothing happens.
+    `amendment` is what changes with it. Raises `Invalid` if the step's action does not take the
+    changed request.
+    """
+    found = StepRow.objects.filter(
+        task__workflow=workflow, task__reference=reference, name=step, direction=Direction.DO
+    ).first()
+    if found is None:
+        return Refusal.NO_SUCH_STEP
+    refusal = transitions.resubmit(
+        found.id,
+        attempt=attempt,
+        actor=actor,
+        reason=reason,
+        amendment=amendment,
+    )
+    transaction.on_commit(partial(queues.try_to_ring, queues.SCHEDULER))
+    return refusal
+
+
+def undo(workflow: str, reference: str, *, actor: str, reason: str) -> Refusal | None:
+    """Have a task undone; return why not, or None when the undo has begun.
+
+    Nothing is undone where something that was done, or may have been, is irreversible.
+    """
+    task = Task.objects.filter(workflow=workflow, reference=reference).first()
+    if task is None:
+        return Refusal.NO_SUCH_TASK
+    refusal = transitions.undo(task.id, actor=actor, reason=reason)
+    transaction.on_commit(partial(queues.try_to_ring, queues.SCHEDULER))
+    return refusal
+
+
+def _view(step: StepRow) -> StepView:
+    renamed = {"state": "process_state", "task": "task_id"}
+    names = StepView.__dataclass_fields__
+    return StepView(**{name: getattr(step, renamed.get(name, name)) for name in names})
 
 
 def _step_progress(step: StepRow) -> StepProgress:
@@ -206,5 +274,7 @@ def _step_progress(step: StepRow) -> StepProgress:
         ended_at=step.ended_at,
         error_code=step.error_code,
         error_message=step.error_message,
+        mend_by=step.mend_by,
+        request=step.request,
         result=step.result,
     )

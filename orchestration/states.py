@@ -65,6 +65,7 @@ class OnRejection(TextChoices):
     """What follows when the service refuses for good (P25)."""
 
     ERROR = "error", "Error: an operator decides"
+    WAIT = "wait", "Wait for somebody to mend it, then undo the task"
     UNDO = "undo", "Undo the task"
 
 
@@ -121,7 +122,7 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     StepState.ERROR: {
         StepState.PENDING: "an operator resubmits it",
         StepState.SKIPPED: "an operator did it by hand",
-        StepState.CANCELLED: "its task is undone",
+        StepState.CANCELLED: "its task is undone, as asked for or because nobody mended it in time",
     },
     StepState.PROCESSED: {},
     StepState.SKIPPED: {},

@@ -49,6 +49,7 @@ from .transitions import (
     retry,
     suspected,
     undo_for,
+    undo_unmended,
     wake,
 )
 
@@ -122,6 +123,9 @@ def sweep(
     while _recover(leadership, done, chance) >= conf.BATCH:
         pass
     crashpoints.reached("supervisor.mid_sweep", done.retried)
+    while (undone := undo_unmended(conf.BATCH, by=leadership.actor)) == conf.BATCH:
+        done.undone += undone
+    done.undone += undone
     while (woken := wake(conf.BATCH)) == conf.BATCH:
         done.woken += woken
     done.woken += woken

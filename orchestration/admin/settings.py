@@ -95,6 +95,7 @@ class PolicyAdmin(SettingAdmin):
                     "extended_wait",
                     "rounds",
                     "on_rejection",
+                    "mend_within",
                 ),
                 "description": "The supervisor has the step tried again after a wait that doubles "
                 "each time, until the threshold. A failure while the gate is not open is not "

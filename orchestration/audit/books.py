@@ -41,7 +41,7 @@ CREATE TEMPORARY TABLE audit_task (
 CREATE TEMPORARY VIEW audit_step AS
 SELECT s.id, s.task_id AS task, t.reference, t.workflow, t.state AS task_state, t.quiet, s.name,
     s.direction, s.agent, s.process_state AS state, s.after, s.request, s.attempt, s.generation,
-    s.failure_count, s.outcome, s.locked_by, s.complete_by, s.run_after, s.held_by_id,
+    s.failure_count, s.outcome, s.locked_by, s.complete_by, s.run_after, s.mend_by, s.held_by_id,
     s.dispatched_at, s.ended_at, s.alert_id, s.undo_action, s.attempt > 0 AS tried,
     s.in_doubt OR s.locked_by IS NOT NULL OR (s.process_state NOT IN ('processed', 'skipped')
         AND (s.outcome IN ('unknown', 'expired') OR s.error_code = 'expired')) AS in_doubt

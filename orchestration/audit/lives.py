@@ -63,6 +63,16 @@ LOSS = (
     ),
     Check(
         invariant=1,
+        mend="See that a supervisor leads: it has such tasks undone.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' should have been mended by '
+            || to_char(s.mend_by, 'YYYY-MM-DD HH24:MI:SS') || ', and its task was not undone'
+        FROM audit_step s
+        WHERE s.mend_by < clock_timestamp() - %(lag)s * interval '1 second'
+        """,
+    ),
+    Check(
+        invariant=1,
         mend="See that a supervisor leads: it ends waits that are over.",
         query="""
         SELECT s.reference, 'step ' || s.name || ' waits for a retry that was due at '

@@ -45,6 +45,11 @@ class Policy(models.Model):
     on_rejection = state_field(
         OnRejection, default=OnRejection.ERROR, help_text="What follows a definite rejection."
     )
+    mend_within = models.FloatField(
+        default=1800.0,
+        db_default=1800.0,
+        help_text="Seconds for which a rejected step waits to be mended, if that is what follows.",
+    )
     undo_threshold = models.PositiveSmallIntegerField(
         default=20, help_text="Failed attempts after which an undo step is an error."
     )
@@ -127,6 +132,14 @@ class Policy(models.Model):
             ),
             one_of("past_threshold", PastThreshold, "policy_past_threshold"),
             one_of("on_rejection", OnRejection, "policy_on_rejection"),
+            models.CheckConstraint(
+                condition=Q(mend_within__gt=0, mend_within__lte=2_592_000),
+                name="policy_mend_within",
+                violation_error_message=(
+                    "A rejected step must wait more than 0 seconds, and at most 30 days, to be "
+                    "mended."
+                ),
+            ),
             models.CheckConstraint(
                 condition=Q(extended_wait__gt=0, extended_wait__lte=604_800, rounds__lte=1000),
                 name="policy_extended_wait",

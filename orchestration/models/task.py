@@ -193,6 +193,9 @@ class Step(models.Model):
     result = models.JSONField(null=True)
     error_code = models.CharField(max_length=100, blank=True)
     error_message = models.TextField(blank=True)
+    mend_by = models.DateTimeField(
+        null=True, help_text="In error: when its task is undone unless somebody mended it."
+    )
     alert = models.ForeignKey(Alert, models.PROTECT, null=True, related_name="steps")
     incident = models.ForeignKey(
         Incident,
@@ -235,6 +238,10 @@ class Step(models.Model):
                 name="step_error_has_alert",
             ),
             models.CheckConstraint(
+                condition=Q(process_state="error") | Q(mend_by__isnull=True),
+                name="step_mended_while_error",
+            ),
+            models.CheckConstraint(
                 condition=~Q(process_state="processed") | Q(result__isnull=False),
                 name="step_processed_has_result",
             ),
@@ -273,6 +280,10 @@ class Step(models.Model):
                 fields=["run_after"],
                 name="step_retry",
                 condition=Q(process_state="pending", run_after__isnull=False),
+            ),
+            # the supervisor's "not mended in time"
+            models.Index(
+                fields=["mend_by"], name="step_unmended", condition=Q(mend_by__isnull=False)
             ),
             # the dashboard's errors, newest first
             models.Index(

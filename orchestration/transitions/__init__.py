@@ -14,6 +14,7 @@ Under the lock each write still names the state and the attempt it expects, and 
 not land is a normal outcome with a name (`Refusal`), never an exception.
 """
 
+from .changes import NOTHING, Amendment
 from .claim import Claimed, claim
 from .create import NewTask, create
 from .gates import database_now, hear_all, lock_gates
@@ -32,9 +33,11 @@ from .recover import (
     wake,
 )
 from .resubmit import done_by_hand, resubmit
-from .undo import undo
+from .undo import undo, undo_unmended
 
 __all__ = [
+    "NOTHING",
+    "Amendment",
     "Claimed",
     "Failed",
     "NewTask",
@@ -60,5 +63,6 @@ __all__ = [
     "suspected",
     "undo",
     "undo_for",
+    "undo_unmended",
     "wake",
 ]

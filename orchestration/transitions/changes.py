@@ -5,13 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from .. import sql
+from .. import registry, sql
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..progression import Released, StepView, release
 from ..states import StepState
 from ..status import News
+from ..workflow import resolve
 from .settle import Trouble, settle, to_error
 
 RELEASED = """
@@ -23,7 +24,7 @@ WHERE s.id = r.id AND s.process_state = 'waiting'
 
 CANCELLED = """
 UPDATE orchestration_step SET process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
-    run_after = NULL, held_by_id = NULL, alert_id = NULL, settling = false,
+    run_after = NULL, held_by_id = NULL, alert_id = NULL, mend_by = NULL, settling = false,
     ended_at = clock_timestamp()
 WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing', 'error')
 """
@@ -101,6 +102,38 @@ def cancel(steps: Collection[int]) -> None:
     """Let steps be for good: waiting, pending, processing or error → cancelled."""
     if steps:
         sql.run(CANCELLED, {"ids": list(steps)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amendment:
+    """What an application changes as it resubmits a step: values by name; `wait` in seconds.
+
+    `request` is of the step itself, `data` of the task's input, for the steps to come. `wait` is
+    how long it must not be claimed yet.
+    """
+
+    request: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    wait: float = 0.0
+
+
+NOTHING = Amendment()
+
+
+def amend(change: Change, data: Mapping[str, Any]) -> None:
+    """Change a locked task's input, by name; what its steps to come take from it changes with it."""
+    if not data:
+        return
+    change.data = {**change.data, **data}
+    Task.objects.filter(id=change.id).update(data=change.data)
+    declared = registry.workflows.get(change.workflow)
+    charges = (
+        {step.name: step.charges for step in declared.steps if step.charges} if declared else {}
+    )
+    for step in change.steps.values():
+        if step.state == StepState.WAITING and step.name in charges:
+            moved = resolve(charges[step.name], change.data, {})
+            Step.objects.filter(id=step.id).update(charges=moved)
 
 
 def finish(changes: Iterable[Change], *, by: str) -> Consequences:

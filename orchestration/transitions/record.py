@@ -113,22 +113,29 @@ def _let_be(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
 
 
 def _reject(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
-    """Have the task undone where the policy wants that of a rejection; otherwise it is an error."""
+    """Have the task undone where the policy wants that of a rejection; otherwise it is an error.
+
+    A policy may also want it undone later, unless somebody has mended it by then.
+    """
     rejected = [one for one in accepted if one[1].state == StepState.ERROR]
     if not rejected:
         return
-    wanting = set(
-        Policy.objects.filter(
-            agent__in={step.agent for _, step, _ in rejected}, on_rejection=OnRejection.UNDO
-        ).values_list("agent", flat=True)
-    )
+    policies = Policy.objects.in_bulk({step.agent for _, step, _ in rejected})
     for reply, step, change in rejected:
         why = f"{reply.code}: {reply.message}".strip(": ")
-        undo = step.agent in wanting and not change.undoing
+        policy = policies.get(step.agent) or Policy()
+        undo = policy.on_rejection == OnRejection.UNDO and not change.undoing
         if undo and begin(change, actor=BY, reason=f"{step.name} was rejected ({why})") is None:
             continue
+        waits = policy.on_rejection == OnRejection.WAIT and not change.undoing
         change.troubles.append(
-            Trouble(step=step.id, code=reply.code, message=reply.message, attempt=step.attempt)
+            Trouble(
+                step=step.id,
+                code=reply.code,
+                message=reply.message,
+                attempt=step.attempt,
+                mend_within=policy.mend_within if waits else None,
+            )
         )
 
 

@@ -1,6 +1,7 @@
 """What operators do about a step in error: have it tried again, or say that it is done (P25)."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -13,7 +14,7 @@ from ..progression import Refusal, StepView, build
 from ..recovery import KEY_FORGOTTEN
 from ..states import Direction, Outcome, StepState
 from ..workflow import step_key
-from .changes import Change, cancel, finish, lock, note
+from .changes import NOTHING, Amendment, Change, amend, cancel, finish, lock, note
 
 REASONS = {
     "rejected": "the service definitely rejected the last request: it remembers that by its key",
@@ -32,6 +33,7 @@ def resubmit(
     reason: str,
     request: dict[str, Any] | None = None,
     nothing_done: bool = False,
+    amendment: Amendment = NOTHING,
 ) -> Refusal | None:
     """Make a step in error pending again; return why not, or None when it was done.
 
@@ -40,6 +42,7 @@ def resubmit(
     its action does not take that. `nothing_done` is the operator's word that the last attempts had
     no effect. The key's generation rises only when that is certain, by such a word or a definite
     rejection; after any other failure the effect may have happened, and only the same key can tell.
+    `amendment` is what an application changes, by name.
     """
     found = _lock_in_error(step_id, attempt)
     if isinstance(found, Refusal):
@@ -47,17 +50,18 @@ def resubmit(
     change, view, step = found
     if nothing_done and change.undoing and step.direction == Direction.DO:
         return _let_be(change, view, step, actor=actor, reason=reason)
+    if amendment.request and request is None:
+        request = {**step.request, **amendment.request}
     doubt = step.in_doubt and not nothing_done
     if doubt and step.error_code == KEY_FORGOTTEN:
         return Refusal.KEY_FORGOTTEN
     changed = request is not None and request != step.request
     if doubt and changed:
         return Refusal.IN_DOUBT
-    if changed and request is not None:
-        schemas.check(step.agent, step.action, request, like=step.request)
     why = _why(step, changed=changed, nothing_done=nothing_done)
     before = step.request
     if changed and request is not None:
+        schemas.check(step.agent, step.action, request, like=step.request)
         step.request = request
     new_key = why != "same"
     rebuild = step.attempt == 0 and not changed
@@ -71,6 +75,8 @@ def resubmit(
         if built is None:
             return Refusal.NOT_BUILDABLE
         step.request = before = built
+    amend(change, amendment.data)
+    step.run_after = DatabaseNow() + timedelta(seconds=amendment.wait) if amendment.wait else None
     _again(change, view, step, actor=actor, reason=reason, why=why, before=before)
     return None
 
@@ -88,13 +94,14 @@ def _again(
 ) -> None:
     """Write a resubmission: error → pending."""
     alert, step.alert = step.alert_id, None
+    step.mend_by = None
     step.process_state = StepState.PENDING
     step.ended_at = None
     step.pending_since = DatabaseNow()
     step.save(
         update_fields=[
             *("process_state", "failure_count", "rounds", "generation", "in_doubt", "keyed_at"),
-            *("settling", "alert", "ended_at", "request", "pending_since"),
+            *("settling", "alert", "ended_at", "request", "pending_since", "mend_by", "run_after"),
         ]
     )
     detail: dict[str, Any] = {
@@ -125,8 +132,8 @@ def done_by_hand(
     schemas.check_result(step.agent, step.action, result)
     alert = step.alert_id
     Step.objects.filter(id=step.id).update(
-        process_state=StepState.SKIPPED, result=result, alert=None, in_doubt=False, settling=False,
-        ended_at=DatabaseNow(),
+        process_state=StepState.SKIPPED, result=result, alert=None, mend_by=None, in_doubt=False,
+        settling=False, ended_at=DatabaseNow(),
     )  # fmt: skip
     note(change, view, EventKind.BY_HAND, by=actor, reason=reason, result=result).save()
     change.moved(replace(view, state=StepState.SKIPPED, result=result, in_doubt=False))

@@ -16,10 +16,11 @@ TO_ERROR = """
 UPDATE orchestration_step s SET
     process_state = 'error', locked_by = NULL, complete_by = NULL,
     ended_at = clock_timestamp(), error_code = e.code, error_message = e.message,
-    alert_id = e.alert, failure_count = s.failure_count + e.failures
+    alert_id = e.alert, failure_count = s.failure_count + e.failures,
+    mend_by = clock_timestamp() + e.mend_within * interval '1 second'
 FROM unnest(%(ids)s::bigint[], %(codes)s::text[], %(messages)s::text[], %(alerts)s::bigint[],
-    %(failures)s::int[])
-    AS e (id, code, message, alert, failures)
+    %(failures)s::int[], %(mend_within)s::float8[])
+    AS e (id, code, message, alert, failures, mend_within)
 WHERE s.id = e.id AND s.process_state IN ('processing', 'waiting')
 """
 
@@ -41,13 +42,17 @@ TOLD = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trouble:
-    """A step that ends in error: why, and how many failures this adds to its count."""
+    """A step that ends in error: why, and how many failures this adds to its count.
+
+    `mend_within` are the seconds after which its task is undone, unless somebody mends it.
+    """
 
     step: int
     code: str
     message: str
     attempt: int
     failures: int = 0
+    mend_within: float | None = None
 
 
 def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str) -> None:
@@ -66,6 +71,7 @@ def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str
                 undo=step.direction == Direction.UNDO,
                 code=trouble.code,
                 message=trouble.message,
+                settles_itself=trouble.mend_within is not None,
             )
             for trouble, _, workflow, step in troubles
         ]
@@ -78,6 +84,7 @@ def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str
             "messages": [trouble.message for trouble, *_ in troubles],
             "alerts": alert_ids,
             "failures": [trouble.failures for trouble, *_ in troubles],
+            "mend_within": [trouble.mend_within for trouble, *_ in troubles],
         },
     )
     Event.objects.bulk_create(

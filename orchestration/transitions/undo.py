@@ -19,6 +19,7 @@ from .settle import begin_undo
 
 SETTLE = """
 UPDATE orchestration_step SET settling = true, alert_id = NULL, run_after = NULL,
+    mend_by = NULL,
     failure_count = CASE process_state WHEN 'error' THEN 0 ELSE failure_count END,
     rounds = CASE process_state WHEN 'error' THEN 0 ELSE rounds END,
     ended_at = CASE process_state WHEN 'error' THEN NULL ELSE ended_at END,
@@ -45,6 +46,30 @@ def undo(task_id: UUID, *, actor: str, reason: str, force: bool = False) -> Refu
         return Refusal.IRREVERSIBLE
     finish([change], by=actor)
     return None
+
+
+@transaction.atomic
+def undo_unmended(limit: int, *, by: str) -> int:
+    """Have up to `limit` tasks undone of which a rejected step was not mended in time; return how many.
+
+    Skips what somebody else is at: the next sweep finds it. Where something irreversible forbids
+    the undo, the step stays in error, without a time: an operator decides.
+    """
+    due = Step.objects.filter(process_state=StepState.ERROR, mend_by__lte=DatabaseNow())
+    found = due.order_by("mend_by").values_list("task_id", flat=True)[:limit]
+    changes = lock(set(found), wait=False)
+    unmended = {
+        task: (name, code)
+        for task, name, code in due.filter(task__in=changes).values_list(
+            "task_id", "name", "error_code"
+        )
+    }
+    for task, (name, code) in unmended.items():
+        why = f"nobody mended {name} in time ({code})"
+        if begin(changes[task], actor=by, reason=why) is not None:
+            due.filter(task=task).update(mend_by=None)
+    finish([changes[task] for task in unmended], by=by)
+    return len(unmended)
 
 
 def begin(

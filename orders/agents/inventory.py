@@ -9,7 +9,7 @@ from django.conf import settings
 from orchestration.api import Call, LedgerEntry, action
 
 from .. import ledger
-from .partner import BY_KEY, KeyedAgent
+from .partner import BY_KEY, MEND_WITHIN, KeyedAgent
 from .shapes import POSITIVE, TEXT, record, several, some
 
 
@@ -19,7 +19,14 @@ class Inventory(KeyedAgent):
     name = "inventory"
     partner = "inventory"
     base_url = settings.INVENTORY_URL
-    policy = {"time_allowed": 10.0, "call_timeout": 3.0, "tries": 2, "failure_threshold": 5}
+    policy = {
+        "time_allowed": 10.0,
+        "call_timeout": 3.0,
+        "tries": 2,
+        "failure_threshold": 5,
+        "on_rejection": "wait",  # what is sold out can be left out, or waited for
+        "mend_within": MEND_WITHIN,
+    }
     results = {"reserve": {"id": str}, "release": {"effect": str}}
 
     def ledger(self) -> Iterable[LedgerEntry] | None:

@@ -13,6 +13,7 @@ from .shapes import TEXT, record
 
 BUSY = {"key_in_use", "idempotency_key_in_use"}  # a request with the same key is still at work
 BY_KEY = record(key=TEXT)  # what an undo by key takes
+MEND_WITHIN = 1_800.0  # seconds for which an order is kept that only its customer can mend
 
 
 class PartnerAgent(HttpAgent):

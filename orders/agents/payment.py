@@ -14,7 +14,7 @@ from django.conf import settings
 
 from orchestration.api import Call, Rejected, Transient, Unknown, action
 
-from .partner import PartnerAgent
+from .partner import MEND_WITHIN, PartnerAgent
 from .shapes import CURRENCY, POSITIVE, TEXT, record
 
 ID_AND_STATUS = {"id": str, "status": str}
@@ -33,6 +33,8 @@ class Payment(PartnerAgent):
         "tries": 2,
         "failure_threshold": 5,
         "key_memory": 86_400.0,  # Stripe may forget keys that are at least 24 hours old
+        "on_rejection": "wait",  # a customer whose card was declined may give another
+        "mend_within": MEND_WITHIN,
     }
 
     def headers(self) -> dict[str, str]:

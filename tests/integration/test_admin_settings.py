@@ -22,6 +22,7 @@ VALID = {
     "extended_wait": "600",
     "rounds": "3",
     "on_rejection": "error",
+    "mend_within": 1800,
     "undo_threshold": "20",
     "key_memory": "",
     "rate": "",

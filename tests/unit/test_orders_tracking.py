@@ -24,6 +24,8 @@ def step(name, state, failures=0, code="", direction=Direction.DO):
         ended_at=NOW if state is DONE else None,
         error_code=code,
         error_message="internal: do not show",
+        mend_by=NOW if state is ERROR else None,
+        request={},
         result={"tracking": "TRK1"} if name == "create_shipment" and state is DONE else None,
     )
 
@@ -33,14 +35,28 @@ def at(state, *states, overdue=False, failures=0, code=""):
         step(name, one, failures if one in {PENDING, PROCESSING, ERROR} else 0, code)
         for name, one in zip(STEPS, states, strict=True)
     ]
-    return Progress(state=state, created_at=NOW, ended_at=None, overdue=overdue, steps=tuple(steps))
+    return Progress(
+        state=state,
+        created_at=NOW,
+        ended_at=None,
+        overdue=overdue,
+        undoable=True,
+        steps=tuple(steps),
+    )
 
 
 def undoing(state, dos, undos, code=""):
     """Return a task whose steps stand at `dos`, and whose undo steps, by name, at `undos`."""
     steps = [step(name, one, code=code) for name, one in zip(STEPS, dos, strict=True)]
     steps += [step(name, one, direction=Direction.UNDO) for name, one in undos.items()]
-    return Progress(state=state, created_at=NOW, ended_at=None, overdue=False, steps=tuple(steps))
+    return Progress(
+        state=state,
+        created_at=NOW,
+        ended_at=None,
+        overdue=False,
+        undoable=False,
+        steps=tuple(steps),
+    )
 
 
 BEGUN = (PROCESSING, PENDING, WAITING, WAITING, WAITING)
@@ -168,6 +184,7 @@ def test_a_step_of_another_workflow_version_is_shown_plainly():
         created_at=NOW,
         ended_at=None,
         overdue=False,
+        undoable=True,
         steps=(step("wrap_as_gift", PROCESSING),),
     )
     assert look(progress).stages[1].text == "Wrap as gift"
