@@ -20,5 +20,6 @@ NOTICE_WAIT_CAP = 3600.0
 NOTICE_PATIENCE = 86_400.0  # a notice older than this is given up with its next failure
 NOTICE_DETAIL = 1000  # characters of an alert's detail that a notice carries
 PUSHES = 20  # status messages sent at once to one application
+PUSHES_IN_ALL = 60  # and to all of them together
 PUSH_TRIES = 5  # at the least, before a message is given up
 LOOKOUT = 5.0  # between two looks of the alerts' worker, for a leader and for notices

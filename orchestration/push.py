@@ -39,8 +39,14 @@ WHERE a.delivery = 'push' AND a.active
   AND (a.push_after IS NULL OR a.push_after <= clock_timestamp())
 """
 
+# Of many applications each gets a first message sent before any gets a second.
 CLAIM = f"""
-WITH claimed AS MATERIALIZED (SELECT due.id {DUE.format(lock="FOR UPDATE OF m SKIP LOCKED")})
+WITH due AS MATERIALIZED (
+    SELECT due.id, a.id AS application {DUE.format(lock="FOR UPDATE OF m SKIP LOCKED")}
+), claimed AS MATERIALIZED (
+    SELECT id FROM due
+    ORDER BY row_number() OVER (PARTITION BY application ORDER BY id), id LIMIT %(in_all)s
+)
 UPDATE orchestration_statusmessage m
 SET tries = m.tries + 1, send_after = clock_timestamp() + %(lease)s * interval '1 second'
 FROM claimed WHERE m.id = claimed.id
@@ -72,11 +78,12 @@ def due() -> bool:
 
 
 def send_due(limit: int = conf.PUSHES, chance: Callable[[], float] = random.random) -> int:
-    """Send up to `limit` messages to each application; return how many were tried.
+    """Send up to `limit` messages to each application, and some to all; return how many were tried.
 
     Must not be called inside a transaction: what is claimed has to be so for others too.
     """
-    claimed = [row[0] for row in sql.run(CLAIM, {"limit": limit, "lease": conf.NOTICE_LEASE})]
+    sizes = {"limit": limit, "in_all": conf.PUSHES_IN_ALL, "lease": conf.NOTICE_LEASE}
+    claimed = [row[0] for row in sql.run(CLAIM, sizes)]
     rows = StatusMessage.objects.filter(id__in=claimed).select_related("task").order_by("id")
     batches: dict[str, list[StatusMessage]] = defaultdict(list)
     for row in rows:

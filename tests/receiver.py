@@ -29,6 +29,7 @@ def receiving() -> Iterator[Receiver]:
         def do_POST(self):
             length = int(self.headers["Content-Length"])
             headers = {name.lower(): value for name, value in self.headers.items()}
+            headers[":path"] = self.path
             receiver.got.append((headers, self.rfile.read(length)))
             receiver.meanwhile()
             answers = receiver.answers
@@ -44,7 +45,10 @@ def receiving() -> Iterator[Receiver]:
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 200  # many may come at once
+
+    server = Server(("127.0.0.1", 0), Handler)
     receiver.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -204,9 +204,7 @@ class ApplicationTokenAdmin(RowsAdmin):
             "made": obj,
             "token": request.META.pop("orchestration.token"),
         }
-        response = TemplateResponse(request, "admin/orchestration/token.html", context)
-        response["Cache-Control"] = "no-store"
-        return response
+        return TemplateResponse(request, "admin/orchestration/token.html", context)
 
     @admin.action(description="Revoke: refuse it from now on", permissions=["revoke"])
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApplicationToken]) -> None:
