@@ -18,6 +18,11 @@ WHERE name = %(name)s AND (holder = %(me)s OR expires_at <= clock_timestamp())
 RETURNING epoch
 """
 
+HOLDS = """
+SELECT EXISTS (SELECT 1 FROM orchestration_lease WHERE name = %(name)s AND holder = %(me)s
+    AND epoch = %(epoch)s AND expires_at > clock_timestamp())
+"""
+
 RESIGN = """
 UPDATE orchestration_lease SET expires_at = clock_timestamp()
 WHERE name = %(name)s AND holder = %(me)s
@@ -45,6 +50,12 @@ def acquire(me: str) -> Leadership | None:
     """
     rows = sql.run(ACQUIRE, {"me": me, "name": NAME, "lease": conf.LEASE})
     return Leadership(holder=me, epoch=rows[0][0]) if rows else None
+
+
+def holds(leadership: Leadership) -> bool:
+    """Return whether a leadership still holds at this moment."""
+    parameters = {"me": leadership.holder, "epoch": leadership.epoch, "name": NAME}
+    return bool(sql.run(HOLDS, parameters)[0][0])
 
 
 def resign(me: str) -> None:

@@ -48,6 +48,12 @@ class Refusal(Enum):
     IRREVERSIBLE = "something that was done, or may have been, cannot be undone"
     HELD_ALREADY = "it is held already"
     NOT_HELD = "it is not held any more"
+    CHANGED = "it has changed since it was seen"
+    ENDED = "it has ended"
+    NOTHING_TO_DO = "there is nothing to do: no item of the selection is eligible"
+    GROWN = "more is selected by now than the dry run showed: look at it again"
+    TOO_MANY = "so many cannot be frozen at once: narrow the selection"
+    SAME_PERSON = "a second person must be another person"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,6 +20,7 @@ from . import (
     crashpoints,
     leader,
     notices,
+    operations,
     policies,
     presence,
     push,
@@ -67,6 +68,7 @@ class Sweep:
     released: int = 0
     woken: int = 0
     overdue: int = 0
+    operated: int = 0
 
     def __str__(self) -> str:
         done = ((name.replace("_", " "), count) for name, count in vars(self).items() if count)
@@ -138,6 +140,8 @@ def sweep(
         alerts.overdue(late)
         done.overdue = len(late)
     alerts.close_overdue()
+    done.operated = operations.advance(leadership, reach=2 * policies.interval())
+    operations.forget_drafts()
     presence.forget_the_dead()
     vigil.look(vigil.Lasting() if absent is None else absent)
     rollups.keep(leadership)

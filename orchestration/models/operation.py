@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from .fields import DatabaseNow, one_of, state_field
+from .incident import Incident
 from .task import Step, Task
 
 
@@ -103,6 +104,10 @@ class Operation(models.Model):
     selection = models.JSONField(
         help_text="As given: {tasks: [id, …]}, {query: the list's address} or {incident: id}."
     )
+    incident = models.ForeignKey(
+        Incident, models.SET_NULL, null=True, blank=True, related_name="operations",
+        help_text="The cause that was selected, if one was.",
+    )  # fmt: skip
     sample = models.PositiveIntegerField(
         null=True, blank=True, help_text="Only so many of what was selected; empty: all."
     )
@@ -115,6 +120,11 @@ class Operation(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True, help_text="When its last item had its end.")
 
+    preview = models.JSONField(
+        default=dict,
+        db_default={},
+        help_text="The dry run: {eligible, skipped by reason, calls, money}.",
+    )
     approval = models.CharField(
         max_length=200, blank=True, help_text="Why a second person must agree, if so."
     )

@@ -18,7 +18,7 @@ from .changes import NOTHING, Amendment
 from .claim import Claimed, claim
 from .create import NewTask, create
 from .gates import database_now, hear_all, lock_gates
-from .holds import hold, hold_unserved, let_go, release
+from .holds import hold, hold_tasks, hold_unserved, let_go, release, release_tasks
 from .record import Recorded, record
 from .recover import (
     Failed,
@@ -32,7 +32,7 @@ from .recover import (
     undo_for,
     wake,
 )
-from .resubmit import done_by_hand, resubmit
+from .resubmit import done_by_hand, resubmit, resubmit_all
 from .undo import undo, undo_unmended
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "give_up",
     "hear_all",
     "hold",
+    "hold_tasks",
     "hold_unserved",
     "let_be",
     "let_go",
@@ -58,7 +59,9 @@ __all__ = [
     "mark_overdue",
     "record",
     "release",
+    "release_tasks",
     "resubmit",
+    "resubmit_all",
     "retry",
     "suspected",
     "undo",

@@ -1,6 +1,6 @@
 """Holding and releasing: steps wait, and their tasks' own deadlines stand still."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.hold import Cause, Scope
 from ..progression import Refusal
+from ..states import FINAL_TASK_STATES
 
 # Seconds for which holds kept step `s` from being claimed since it became pending. Holds that
 # overlap count once. A step's parallel siblings may add their own: then the task gets more time.
@@ -50,6 +51,25 @@ UPDATE orchestration_step SET held_by_id = NULL WHERE id IN (
     SELECT s.id FROM orchestration_step s JOIN orchestration_hold h ON h.id = s.held_by_id
     WHERE h.until IS NOT NULL ORDER BY s.id LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 ) RETURNING id
+"""
+
+
+# Each task that still has something to hold, and is not held by hand yet.
+HOLD_TASKS = """
+INSERT INTO orchestration_hold (scope, agent, workflow, step, task_id, cause, reason, actor, since,
+    released_by, released_why)
+SELECT 'task', '', '', '', t.id, 'hand', %(reason)s, %(actor)s, clock_timestamp(), '', ''
+FROM orchestration_task t
+WHERE t.id = ANY(%(tasks)s::uuid[]) AND t.state NOT IN ('processed', 'undone') ORDER BY t.id
+ON CONFLICT (scope, agent, workflow, step, task_id, cause) WHERE until IS NULL DO NOTHING
+RETURNING task_id
+"""
+
+RELEASE_TASKS = """
+UPDATE orchestration_hold SET until = clock_timestamp(), released_by = %(actor)s,
+    released_why = %(reason)s
+WHERE task_id = ANY(%(tasks)s::uuid[]) AND scope = 'task' AND cause = 'hand' AND until IS NULL
+RETURNING task_id
 """
 
 
@@ -144,6 +164,42 @@ def release(hold_id: int, *, actor: str, reason: str) -> Refusal | None:
     if task is not None:
         Event.objects.create(task_id=task, kind=EventKind.RELEASED, actor=actor, reason=reason)
     return None
+
+
+@transaction.atomic
+def hold_tasks(
+    tasks: Collection[UUID], *, actor: str, reason: str, operation: int
+) -> dict[UUID, Refusal | None]:
+    """Hold tasks; return for each why not, or None when it was done."""
+    told = {"actor": actor, "reason": reason, "tasks": [str(task) for task in tasks]}
+    held = {task for (task,) in sql.run(HOLD_TASKS, told)}
+    _note(held, EventKind.HELD, actor, reason, operation)
+    missed = Task.objects.filter(id__in=set(tasks) - held).values_list("id", "state")
+    answers: dict[UUID, Refusal | None] = dict.fromkeys(held)
+    return answers | {
+        task: Refusal.ENDED if state in FINAL_TASK_STATES else Refusal.HELD_ALREADY
+        for task, state in missed
+    }
+
+
+@transaction.atomic
+def release_tasks(
+    tasks: Collection[UUID], *, actor: str, reason: str, operation: int
+) -> dict[UUID, Refusal | None]:
+    """End the holds by hand of tasks; return for each why not, or None when it was done."""
+    told = {"actor": actor, "reason": reason, "tasks": [str(task) for task in tasks]}
+    released = {task for (task,) in sql.run(RELEASE_TASKS, told)}
+    _note(released, EventKind.RELEASED, actor, reason, operation)
+    return {task: None if task in released else Refusal.NOT_HELD for task in tasks}
+
+
+def _note(
+    tasks: Collection[UUID], kind: EventKind, actor: str, reason: str, operation: int
+) -> None:
+    Event.objects.bulk_create(
+        Event(task_id=task, kind=kind, actor=actor, reason=reason, detail={"operation": operation})
+        for task in sorted(tasks)
+    )
 
 
 @transaction.atomic

@@ -1,13 +1,13 @@
 """What operators do about a step in error: have it tried again, or say that it is done (P25)."""
 
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
 
-from .. import alerts, schemas
-from ..models import Step, Task
+from .. import alerts, schemas, sql
+from ..models import Event, Step, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import Refusal, StepView, build
@@ -22,6 +22,37 @@ REASONS = {
     "changed": "nothing was done under the old key, and one key never has two contents",
     "same": "the effect may have happened: only the same key can tell",
 }
+
+
+# As many steps as there are ids: error → pending.
+AGAIN = """
+UPDATE orchestration_step s SET
+    process_state = 'pending', failure_count = 0, rounds = 0, alert_id = NULL, ended_at = NULL,
+    generation = s.generation + r.new_key::int, in_doubt = s.in_doubt AND NOT r.new_key,
+    keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, settling = r.settling,
+    request = r.request, pending_since = clock_timestamp(), mend_by = NULL,
+    run_after = CASE WHEN %(wait)s > 0 THEN clock_timestamp() + %(wait)s * interval '1 second' END
+FROM unnest(%(ids)s::bigint[], %(new_key)s::bool[], %(settling)s::bool[], %(requests)s::jsonb[])
+    AS r (id, new_key, settling, request)
+WHERE s.id = r.id AND s.process_state = 'error'
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Again:
+    """A step in error, its task locked, that is to be tried again, with the request it will send."""
+
+    change: Change
+    view: StepView
+    step: Step
+    request: Mapping[str, Any]
+    changed: bool
+    why: str
+
+    @property
+    def new_key(self) -> bool:
+        """Return whether the key's generation rises."""
+        return self.why != "same"
 
 
 @transaction.atomic
@@ -52,33 +83,63 @@ def resubmit(
         return _let_be(change, view, step, actor=actor, reason=reason)
     if amendment.request and request is None:
         request = {**step.request, **amendment.request}
+    again = _decide(change, view, step, request=request, nothing_done=nothing_done)
+    if isinstance(again, Refusal):
+        return again
+    amend(change, amendment.data)
+    _write([again], actor=actor, reason=reason, wait=amendment.wait)
+    return None
+
+
+@transaction.atomic
+def resubmit_all(
+    seen: Mapping[int, int], *, actor: str, reason: str, operation: int
+) -> dict[int, Refusal | None]:
+    """Make steps in error pending again as they are, each if it is at the attempt that was `seen`.
+
+    Returns, for each step, why not, or None when it was done. `operation` is kept in the history.
+    """
+    answers: dict[int, Refusal | None] = dict.fromkeys(seen, Refusal.NO_SUCH_STEP)
+    steps = Step.objects.filter(id__in=seen)
+    changes = lock(set(steps.values_list("task_id", flat=True)))
+    accepted: list[Again] = []
+    for step in steps.order_by("id"):
+        change = changes[step.task_id]
+        refusal = _refusal(step, seen[step.id])
+        again = refusal or _decide(change, change.steps[step.id], step)
+        answers[step.id] = again if isinstance(again, Refusal) else None
+        if isinstance(again, Again):
+            accepted.append(again)
+    _write(accepted, actor=actor, reason=reason, operation=operation)
+    return answers
+
+
+def _decide(
+    change: Change,
+    view: StepView,
+    step: Step,
+    *,
+    request: dict[str, Any] | None = None,
+    nothing_done: bool = False,
+) -> Again | Refusal:
+    """Return how a step in error is tried again, or why it cannot be."""
     doubt = step.in_doubt and not nothing_done
     if doubt and step.error_code == KEY_FORGOTTEN:
         return Refusal.KEY_FORGOTTEN
     changed = request is not None and request != step.request
     if doubt and changed:
         return Refusal.IN_DOUBT
-    why = _why(step, changed=changed, nothing_done=nothing_done)
-    before = step.request
+    wanted: Mapping[str, Any] = step.request
     if changed and request is not None:
         schemas.check(step.agent, step.action, request, like=step.request)
-        step.request = request
-    new_key = why != "same"
-    rebuild = step.attempt == 0 and not changed
-    step.failure_count = step.rounds = 0
-    step.generation += new_key
-    step.in_doubt = step.in_doubt and not new_key
-    step.keyed_at = None if new_key else step.keyed_at
-    step.settling = change.undoing and step.direction == Direction.DO and step.in_doubt
-    if rebuild:
+        wanted = request
+    elif step.attempt == 0:
         built = build(view, change.steps.values(), change.data)
         if built is None:
             return Refusal.NOT_BUILDABLE
-        step.request = before = built
-    amend(change, amendment.data)
-    step.run_after = DatabaseNow() + timedelta(seconds=amendment.wait) if amendment.wait else None
-    _again(change, view, step, actor=actor, reason=reason, why=why, before=before)
-    return None
+        wanted = built
+    why = _why(step, changed=changed, nothing_done=nothing_done)
+    return Again(change=change, view=view, step=step, request=wanted, changed=changed, why=why)
 
 
 def _why(step: Step, *, changed: bool, nothing_done: bool) -> str:
@@ -89,41 +150,66 @@ def _why(step: Step, *, changed: bool, nothing_done: bool) -> str:
     return "changed" if changed and step.attempt else "same"
 
 
-def _again(
-    change: Change, view: StepView, step: Step, *, actor: str, reason: str, why: str, before: Any
+def _write(
+    steps: Sequence[Again], *, actor: str, reason: str, wait: float = 0.0, **detail: Any
 ) -> None:
-    """Write a resubmission: error → pending."""
-    alert, step.alert = step.alert_id, None
-    step.mend_by = None
-    step.process_state = StepState.PENDING
-    step.ended_at = None
-    step.pending_since = DatabaseNow()
-    step.save(
-        update_fields=[
-            *("process_state", "failure_count", "rounds", "generation", "in_doubt", "keyed_at"),
-            *("settling", "alert", "ended_at", "request", "pending_since", "mend_by", "run_after"),
-        ]
+    """Write resubmissions, their history, and what follows for their tasks: error → pending.
+
+    They are tried after `wait` seconds.
+    """
+    if not steps:
+        return
+    sql.run(
+        AGAIN,
+        {
+            "wait": wait,
+            "ids": [again.step.id for again in steps],
+            "new_key": [again.new_key for again in steps],
+            "settling": [_settles(again) for again in steps],
+            "requests": sql.as_json([again.request for again in steps]),
+        },
     )
-    detail: dict[str, Any] = {
-        "key": step_key(step.task_id, step.name, step.direction, step.generation),
-        "new_key": why != "same",
-        "why": REASONS[why],
+    Event.objects.bulk_create(_told(again, actor, reason, detail) for again in steps)
+    for again in steps:
+        again.change.moved(replace(again.view, state=StepState.PENDING, request=again.request))
+    finish({again.change.id: again.change for again in steps}.values(), by=actor)
+    alerts.close_if_healed({again.step.alert_id for again in steps})
+
+
+def _settles(again: Again) -> bool:
+    """Return whether a step runs only to learn whether it was done: its task is being undone."""
+    undoing = again.change.undoing and again.step.direction == Direction.DO
+    return undoing and again.step.in_doubt and not again.new_key
+
+
+def _told(again: Again, actor: str, reason: str, detail: Mapping[str, Any]) -> Event:
+    step = again.step
+    generation = step.generation + again.new_key
+    told: dict[str, Any] = {
+        "key": step_key(step.task_id, step.name, step.direction, generation),
+        "new_key": again.new_key,
+        "why": REASONS[again.why],
+        **detail,
     }
-    if step.request != before:
-        detail |= {"before": before, "after": step.request}
-    note(change, view, EventKind.RESUBMITTED, by=actor, reason=reason, **detail).save()
-    change.moved(replace(view, state=StepState.PENDING, request=step.request))
-    finish([change], by=actor)
-    alerts.close_if_healed([alert])
+    if again.changed:
+        told |= {"before": step.request, "after": again.request}
+    return note(again.change, again.view, EventKind.RESUBMITTED, by=actor, reason=reason, **told)
 
 
 @transaction.atomic
 def done_by_hand(
-    step_id: int, *, attempt: int, actor: str, reason: str, result: dict[str, Any]
+    step_id: int,
+    *,
+    attempt: int,
+    actor: str,
+    reason: str,
+    result: dict[str, Any],
+    operation: int | None = None,
 ) -> Refusal | None:
     """Take an operator's word that a step in error is done: error → skipped; its successors go on.
 
     `result` is what the service would have answered; raises `schemas.Invalid` if it is not that.
+    `operation` is kept in the history.
     """
     found = _lock_in_error(step_id, attempt)
     if isinstance(found, Refusal):
@@ -135,7 +221,8 @@ def done_by_hand(
         process_state=StepState.SKIPPED, result=result, alert=None, mend_by=None, in_doubt=False,
         settling=False, ended_at=DatabaseNow(),
     )  # fmt: skip
-    note(change, view, EventKind.BY_HAND, by=actor, reason=reason, result=result).save()
+    told = {"operation": operation} if operation else {}
+    note(change, view, EventKind.BY_HAND, by=actor, reason=reason, result=result, **told).save()
     change.moved(replace(view, state=StepState.SKIPPED, result=result, in_doubt=False))
     finish([change], by=actor)
     alerts.close_if_healed([alert])
@@ -161,8 +248,11 @@ def _lock_in_error(step_id: int, attempt: int) -> tuple[Change, StepView, Step] 
     if change is None:
         return Refusal.NO_SUCH_STEP
     step = Step.objects.get(id=step_id)
+    return _refusal(step, attempt) or (change, change.steps[step_id], step)
+
+
+def _refusal(step: Step, attempt: int) -> Refusal | None:
+    """Return why a locked step is not what the operator saw, or None when it is."""
     if step.process_state != StepState.ERROR:
         return Refusal.NOT_IN_ERROR
-    if step.attempt != attempt:
-        return Refusal.OTHER_ATTEMPT
-    return change, change.steps[step_id], step
+    return None if step.attempt == attempt else Refusal.OTHER_ATTEMPT

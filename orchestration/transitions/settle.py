@@ -11,6 +11,7 @@ from ..models.inbox import StatusKind
 from ..progression import StepView, task_state
 from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
 from ..status import News
+from . import followed
 
 TO_ERROR = """
 UPDATE orchestration_step s SET
@@ -94,10 +95,16 @@ def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str
             kind=EventKind.ERROR,
             actor=by,
             attempt=trouble.attempt,
-            reason=f"{trouble.code}: {trouble.message}".strip(": "),
+            reason=said(trouble),
         )
         for trouble, task, *_ in troubles
     )
+    followed.failed([(trouble.step, task, said(trouble)) for trouble, task, *_ in troubles])
+
+
+def said(trouble: Trouble) -> str:
+    """Return what went wrong, in a line."""
+    return f"{trouble.code}: {trouble.message}".strip(": ")
 
 
 def settle(

@@ -1,6 +1,6 @@
 """An undo begins: what was not done is cancelled, what was is taken back, in reverse order (P11)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -30,11 +30,21 @@ WHERE id = ANY(%(ids)s)
 
 
 @transaction.atomic
-def undo(task_id: UUID, *, actor: str, reason: str, force: bool = False) -> Refusal | None:
+def undo(
+    task_id: UUID,
+    *,
+    actor: str,
+    reason: str,
+    force: bool = False,
+    seen: Collection[str] = tuple(TaskState),
+    operation: int | None = None,
+) -> Refusal | None:
     """Have a whole task undone; return why not, or None when the undo has begun.
 
     Something irreversible that was done, or may have been, stops it before it starts, unless it is
-    forced: then that stands, and the task's history names it.
+    forced: then that stands, and the task's history names it. `seen` are the states for which it is
+    meant: whoever looked a while ago did not mean what the task has become since. `operation` is
+    kept in the history.
     """
     _lock_pending(task_id)  # before the task, as a claim does
     change = lock([task_id]).get(task_id)
@@ -42,7 +52,9 @@ def undo(task_id: UUID, *, actor: str, reason: str, force: bool = False) -> Refu
         return Refusal.NO_SUCH_TASK
     if change.undoing:
         return Refusal.NOT_UNDOABLE
-    if begin(change, actor=actor, reason=reason, force=force) is not None:
+    if change.state not in seen:
+        return Refusal.CHANGED
+    if begin(change, actor=actor, reason=reason, force=force, operation=operation) is not None:
         return Refusal.IRREVERSIBLE
     finish([change], by=actor)
     return None
@@ -73,7 +85,7 @@ def undo_unmended(limit: int, *, by: str) -> int:
 
 
 def begin(
-    change: Change, *, actor: str, reason: str, force: bool = False
+    change: Change, *, actor: str, reason: str, force: bool = False, operation: int | None = None
 ) -> Sequence[StepView] | None:
     """Turn a locked task around; return the steps that forbid it, or None when it was done.
 
@@ -91,9 +103,11 @@ def begin(
     Task.objects.filter(id=change.id).update(undo_at=DatabaseNow())
     begin_undo(change.id)
     change.state, change.undoing = TaskState.UNDOING, True
+    told = {"operation": operation} if operation else {}
     note(
-        change, None, EventKind.UNDO, by=actor, reason=reason, forced=bool(names), standing=names
-    ).save()
+        change, None, EventKind.UNDO, by=actor, reason=reason, forced=bool(names),
+        standing=names, **told,
+    ).save()  # fmt: skip
     _turn(change, wanted.cancel, wanted.settle)
     priority = Task.objects.values_list("priority", flat=True).get(id=change.id)
     insert_steps([(change.id, priority, step) for step in wanted.undo])

@@ -1,0 +1,133 @@
+"""What each kind of operation does to its items, through the transitions that people use, too."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import OperationalError, connection
+
+from .. import schemas
+from ..models import Operation, OperationItem, Task
+from ..models.operation import Act, ItemState
+from ..progression import Refusal
+from ..states import TaskState
+from ..transitions import done_by_hand, hold_tasks, release_tasks, resubmit_all, undo
+
+ONE_BY_ONE = (Act.UNDO,)  # it locks steps before tasks, as a claim does: several would meet it
+LOCK_WAIT = "500ms"
+BUSY = ("55P03", "40P01")  # a lock was not to be had in time; two waited for each other
+
+# Within one group a task is still what it was when it was seen.
+ALIKE: dict[str, tuple[str, ...]] = {
+    state: (TaskState.PENDING, TaskState.PROCESSING)
+    if state in {TaskState.PENDING, TaskState.PROCESSING}
+    else (state,)
+    for state in TaskState.values
+}
+
+Answers = dict[int, Refusal | str | None]
+Mark = Callable[[Sequence[tuple[OperationItem, ItemState, str]]], None]
+
+
+class Busy(Exception):
+    """Somebody else has what is needed at this moment."""
+
+
+def perform(operation: Operation, items: Sequence[OperationItem], mark: Mark) -> Answers:
+    """Act on items, and mark them; return for each why it was passed over, or None.
+
+    Items whose task somebody else has locked are left for another turn. Each is marked as sent
+    before the act, so that what comes of it at once is noted. Raises `Busy`.
+    """
+    if operation.act == Act.UNDO:
+        mark([(item, ItemState.SENT, "") for item in items])
+        answers = _undo(operation, items)
+    else:
+        items = _free(items)
+        mark([(item, ItemState.SENT, "") for item in items])
+        answers = PERFORM[Act(operation.act)](operation, items)
+    if ended := [_ended(operation, item, answers[item.id]) for item in items]:
+        mark([one for one in ended if one[1] != ItemState.SENT])
+    return answers
+
+
+def _ended(
+    operation: Operation, item: OperationItem, answer: Refusal | str | None
+) -> tuple[OperationItem, ItemState, str]:
+    """Return an item's state after the act: what is not to be waited for has its end at once."""
+    if answer is not None:
+        why = answer.value if isinstance(answer, Refusal) else answer
+        return item, ItemState.SKIPPED, why
+    lasting = operation.act in {Act.RESUBMIT, Act.UNDO}
+    return item, ItemState.SENT if lasting else ItemState.FIXED, ""
+
+
+def _free(items: Sequence[OperationItem]) -> list[OperationItem]:
+    """Lock the tasks that nobody else has, in the order of their ids; return their items."""
+    tasks = Task.objects.select_for_update(no_key=True, skip_locked=True)
+    free = set(
+        tasks.filter(id__in={item.task_id for item in items})
+        .order_by("id")
+        .values_list("id", flat=True)
+    )
+    return [item for item in items if item.task_id in free]
+
+
+def _resubmit(operation: Operation, items: Sequence[OperationItem]) -> Answers:
+    seen = {int(item.step_id or 0): int(item.attempt or 0) for item in items}
+    answers = resubmit_all(seen, **_who(operation))
+    return {item.id: answers[int(item.step_id or 0)] for item in items}
+
+
+def _by_hand(operation: Operation, items: Sequence[OperationItem]) -> Answers:
+    answers: Answers = {}
+    for item in items:
+        try:
+            answers[item.id] = done_by_hand(
+                int(item.step_id or 0), attempt=int(item.attempt or 0),
+                result=operation.result or {}, **_who(operation),
+            )  # fmt: skip
+        except schemas.Invalid as problem:
+            answers[item.id] = f"the result does not suit it: {problem}"
+    return answers
+
+
+def _undo(operation: Operation, items: Sequence[OperationItem]) -> Answers:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_WAIT}'")
+    try:
+        return {
+            item.id: undo(item.task_id, seen=ALIKE[item.seen], **_who(operation)) for item in items
+        }
+    except OperationalError as error:
+        if getattr(error.__cause__, "pgcode", None) in BUSY:
+            raise Busy from error
+        raise
+
+
+def _hold(operation: Operation, items: Sequence[OperationItem]) -> Answers:
+    return _by_task(items, hold_tasks([item.task_id for item in items], **_who(operation)))
+
+
+def _release(operation: Operation, items: Sequence[OperationItem]) -> Answers:
+    return _by_task(items, release_tasks([item.task_id for item in items], **_who(operation)))
+
+
+def _by_task(items: Sequence[OperationItem], answers: Mapping[UUID, Refusal | None]) -> Answers:
+    return {item.id: answers[item.task_id] for item in items}
+
+
+def _who(operation: Operation) -> dict[str, Any]:
+    return {
+        "actor": operation.actor,
+        "reason": operation.reason,
+        "operation": operation.id,
+    }
+
+
+PERFORM: dict[Act, Callable[[Operation, Sequence[OperationItem]], Answers]] = {
+    Act.RESUBMIT: _resubmit,
+    Act.BY_HAND: _by_hand,
+    Act.HOLD: _hold,
+    Act.RELEASE: _release,
+}

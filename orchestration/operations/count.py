@@ -1,0 +1,31 @@
+"""How many items of an operation stand where; and its end, once each of them has one."""
+
+from .. import sql
+from ..models import Operation
+from ..models.fields import DatabaseNow
+from ..models.operation import OPEN_ITEMS, ItemState, OperationState
+
+COUNT = """
+SELECT state, count(*) FROM orchestration_operationitem WHERE operation_id = %(id)s GROUP BY state
+"""
+
+
+def recount(operation: Operation) -> None:
+    """Count the items of a locked operation anew; end it if all of them have their end.
+
+    The counts of an operation that goes on may be a moment old; those of one that ended are right.
+    """
+    counts = dict(sql.run(COUNT, {"id": operation.id}))
+    operation.items = sum(counts.values())
+    for state in ItemState:
+        setattr(operation, state.value, counts.get(state.value, 0))
+    fields = ["items", *ItemState.values]
+    begun = operation.state in {
+        OperationState.RUNNING, OperationState.PAUSED, OperationState.ABORTED,
+    }  # fmt: skip
+    if begun and not any(counts.get(state.value) for state in OPEN_ITEMS):
+        if operation.state != OperationState.ABORTED:
+            operation.state = OperationState.ENDED
+        operation.ended_at = DatabaseNow()
+        fields += ["state", "ended_at"]
+    operation.save(update_fields=fields)

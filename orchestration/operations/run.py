@@ -1,0 +1,190 @@
+"""What the leading supervisor does for operations with each sweep: send, follow, count.
+
+Every turn is one transaction under the lock of the operation's row, and an item is marked in the
+transaction that acts: a crash at any line leaves both done, or neither. Whoever leads no more stops;
+should two supervisors be at it all the same, the lock lets one through and the other goes on.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+
+from .. import conf, crashpoints, leader, sql
+from ..leader import Leadership
+from ..models import Operation, OperationItem
+from ..models.fields import DatabaseNow
+from ..models.operation import ItemState, OperationState
+from ..transitions import database_now
+from .acts import ONE_BY_ONE, Busy, perform
+from .count import recount
+from .pace import allowance
+
+logger = logging.getLogger(__name__)
+
+BEGIN = """
+UPDATE orchestration_operation SET state = 'running', started_at = clock_timestamp(),
+    paced_at = clock_timestamp(), tokens = 1
+WHERE state = 'waiting' AND starts_at <= clock_timestamp()
+"""
+
+MARK = """
+UPDATE orchestration_operationitem i SET state = m.state, reason = m.reason,
+    sent_at = CASE m.state WHEN 'skipped' THEN i.sent_at ELSE clock_timestamp() END,
+    ended_at = CASE m.state WHEN 'sent' THEN NULL ELSE clock_timestamp() END
+FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(reasons)s::text[]) AS m (id, state, reason)
+WHERE i.id = m.id AND i.state IN ('waiting', 'sent')
+"""
+
+# What became of the next items under way, from where the last look ended: a bounded number of rows
+# by their keys. That a step failed again is noted as it happens (`transitions/followed.py`), so one
+# that is processed now never failed in between.
+FOLLOW = """
+WITH looked AS MATERIALIZED (
+    SELECT id, step_id, task_id FROM orchestration_operationitem
+    WHERE operation_id = %(id)s AND state = 'sent' AND id > %(after)s ORDER BY id LIMIT %(limit)s
+), become AS (
+    SELECT l.id, CASE s.process_state WHEN 'processed' THEN 'fixed' ELSE 'skipped' END AS state,
+        CASE s.process_state WHEN 'processed' THEN '' WHEN 'skipped'
+            THEN 'it was taken as done by hand meanwhile'
+            ELSE 'its task was undone meanwhile' END AS reason
+    FROM looked l JOIN orchestration_step s ON s.id = l.step_id
+    WHERE s.process_state IN ('processed', 'skipped', 'cancelled')
+    UNION ALL
+    SELECT l.id, 'fixed', '' FROM looked l JOIN orchestration_task t ON t.id = l.task_id
+    WHERE l.step_id IS NULL AND t.state = 'undone'
+), told AS (
+    UPDATE orchestration_operationitem i SET state = b.state, reason = b.reason,
+        ended_at = clock_timestamp()
+    FROM become b WHERE i.id = b.id AND i.state = 'sent'
+)
+SELECT count(*), max(id) FROM looked
+"""
+
+
+@dataclass(kw_only=True)
+class _Sending:
+    """One sweep's share: until when, as whom, and the interval that a sweep may make up for."""
+
+    until: float
+    leadership: Leadership
+    reach: float
+
+
+def advance(leadership: Leadership, *, reach: float = 2.0) -> int:
+    """Take every open operation on; return how many items were sent.
+
+    `reach` is the time, in seconds, for which a late sweep makes up.
+    """
+    sql.run(BEGIN, {})
+    until = time.monotonic() + conf.OPERATING
+    sending = _Sending(until=until, leadership=leadership, reach=reach)
+    open_ones = Operation.objects.filter(ended_at=None).exclude(state=OperationState.DRAFT)
+    done = 0
+    for operation in list(open_ones.order_by("id").values_list("id", "state")):
+        if operation[1] == OperationState.RUNNING:
+            done += _send(operation[0], sending)
+        if operation[1] in {OperationState.RUNNING, OperationState.PAUSED, OperationState.ABORTED}:
+            _follow(operation[0])
+    return done
+
+
+def _send(operation_id: int, sending: _Sending) -> int:
+    """Send what the rate allows, a batch at a time, as long as there is time; return how many."""
+    done = 0
+    most = conf.BATCH
+    while time.monotonic() < sending.until:
+        try:
+            sent = _turn(operation_id, sending, most)
+        except Busy:
+            break  # somebody has the task: its turn comes again with the next sweep
+        except sql.DATABASE_AWAY:
+            raise
+        except Exception:
+            logger.exception("operation %d: a batch failed", operation_id)
+            if most == 1:
+                _pass_over(operation_id)
+            most = 1  # the others shall not wait for the one that cannot be sent
+            continue
+        if not sent:
+            break
+        done += sent
+    return done
+
+
+@transaction.atomic
+def _turn(operation_id: int, sending: _Sending, most: int) -> int:
+    """Send one batch; return how many items had their turn."""
+    operation = _locked(operation_id)
+    if operation is None or operation.state != OperationState.RUNNING:
+        return 0
+    if not leader.holds(sending.leadership):
+        return 0
+    now = database_now()
+    since = now - operation.paced_at.timestamp() if operation.paced_at else 0.0
+    tokens = allowance(operation.tokens, since, operation.rate, sending.reach)
+    most = min(most, int(tokens), 1 if operation.act in ONE_BY_ONE else most)
+    items = _next(operation, most)
+    answers = perform(operation, items, _mark) if items else {}
+    crashpoints.reached("operation.before_commit", answers)
+    operation.tokens = tokens - len(answers)
+    operation.paced_at = datetime.fromtimestamp(now, UTC)
+    operation.save(update_fields=["tokens", "paced_at"])
+    return len(answers)
+
+
+def _next(operation: Operation, count: int) -> list[OperationItem]:
+    if count <= 0:
+        return []
+    waiting = OperationItem.objects.filter(operation=operation, state=ItemState.WAITING)
+    return list(waiting.select_for_update(no_key=True).order_by("id")[:count])
+
+
+def _mark(items: Sequence[tuple[OperationItem, ItemState, str]]) -> None:
+    """Write the states of items in hand, each with a reason if it is skipped."""
+    sql.run(
+        MARK,
+        {
+            "ids": [item.id for item, _, _ in items],
+            "states": [state.value for _, state, _ in items],
+            "reasons": [reason[:500] for _, _, reason in items],
+        },
+    )
+
+
+@transaction.atomic
+def _pass_over(operation_id: int) -> None:
+    """Pass over the one item that cannot be sent, so that the others go on."""
+    operation = _locked(operation_id)
+    if operation is not None:
+        why = "acting on it failed: the log of the supervisor says how"
+        _mark([(item, ItemState.SKIPPED, why) for item in _next(operation, 1)])
+
+
+@transaction.atomic
+def _follow(operation_id: int) -> None:
+    """Find out what became of some items under way, and count."""
+    operation = _locked(operation_id)
+    if operation is None:
+        return
+    parameters = {"id": operation_id, "after": operation.followed, "limit": conf.FOLLOWED}
+    looked, last = sql.run(FOLLOW, parameters)[0]
+    operation.followed = last if looked == conf.FOLLOWED else 0
+    operation.save(update_fields=["followed"])
+    recount(operation)
+
+
+def _locked(operation_id: int) -> Operation | None:
+    """Lock an operation; None while somebody else has it."""
+    rows = Operation.objects.select_for_update(no_key=True, skip_locked=True)
+    return rows.filter(id=operation_id).first()
+
+
+def forget_drafts() -> int:
+    """Remove dry runs that nobody confirmed for a long while; return how many."""
+    long_ago = DatabaseNow() - timedelta(seconds=conf.DRAFT_LIFE)
+    drafts = Operation.objects.filter(state=OperationState.DRAFT, created_at__lt=long_ago)
+    return drafts.delete()[0]

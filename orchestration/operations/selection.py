@@ -1,0 +1,210 @@
+"""What an operation would do to a selection, and the freezing of its items: a statement each.
+
+Both read the same: each failed step, or each task, of what was chosen, with the reason why it would
+be passed over, if there is one. So what is shown is what is done, however many there are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.core.exceptions import EmptyResultSet
+from django.db.models import QuerySet
+
+from .. import sql
+from ..models import Operation, Task
+from ..models.operation import Act
+from ..progression import Refusal
+from ..recovery import KEY_FORGOTTEN
+
+ON_STEPS = (Act.RESUBMIT, Act.BY_HAND)
+NOTHING_FAILED = "nothing of it is in error"
+IN_HAND = "'operation ' || o.operation_id || ' has it in hand'"
+
+# A step that was done, or may have been, or may be any moment: as `undoing.may_be_done`.
+MAY_BE_DONE = """(s.process_state IN ('processed', 'skipped') OR s.in_doubt
+    OR s.process_state = 'processing' AND s.locked_by IS NOT NULL)"""
+
+# What is chosen one by one is accounted for in any case; of what a filter or an incident chooses,
+# that which the act does not concern is left out.
+STEPS = f"""
+SELECT t.id AS task, s.id AS step, s.attempt, coalesce(s.process_state, t.state) AS seen,
+    coalesce(n.fingerprint, a.fingerprint, '') AS cause,
+    CASE WHEN s.id IS NULL THEN %(nothing)s
+        WHEN o.id IS NOT NULL THEN {IN_HAND}
+        WHEN %(same_key)s AND s.in_doubt AND s.error_code = %(forgotten)s THEN %(no_key)s
+        ELSE '' END AS why
+FROM orchestration_task t
+LEFT JOIN orchestration_step s ON s.task_id = t.id AND s.process_state = 'error'
+    AND (%(step)s = '' OR s.name = %(step)s) AND (%(agent)s = '' OR s.agent = %(agent)s)
+    AND (%(alert)s::bigint IS NULL OR s.alert_id = %(alert)s)
+    AND (%(incident)s::bigint IS NULL OR s.incident_id = %(incident)s)
+LEFT JOIN orchestration_alert a ON a.id = s.alert_id
+LEFT JOIN orchestration_incident n ON n.id = s.incident_id
+LEFT JOIN orchestration_operationitem o ON o.step_id = s.id AND o.state IN ('waiting', 'sent')
+WHERE t.id IN (CHOSEN) AND (s.id IS NOT NULL OR %(explicit)s)
+"""  # noqa: S608 - constants of our own; what is chosen is a statement of Django's, with parameters
+
+TASKS = """
+SELECT t.id AS task, NULL::bigint AS step, NULL::int AS attempt, t.state AS seen, '' AS cause,
+    CASE WHEN o.id IS NOT NULL THEN {in_hand} {why} ELSE '' END AS why
+FROM orchestration_task t
+LEFT JOIN orchestration_operationitem o
+    ON o.task_id = t.id AND o.step_id IS NULL AND o.state IN ('waiting', 'sent')
+WHERE t.id IN (CHOSEN) AND (%(explicit)s OR {concerned})
+"""
+
+HELD = """EXISTS (SELECT 1 FROM orchestration_hold h
+    WHERE h.task_id = t.id AND h.scope = 'task' AND h.cause = 'hand' AND h.until IS NULL)"""
+
+FOUND = {
+    Act.RESUBMIT: STEPS,
+    Act.BY_HAND: STEPS,
+    Act.UNDO: TASKS.format(
+        in_hand=IN_HAND,
+        why=f"""WHEN t.undo_at IS NOT NULL THEN %(undone)s
+            WHEN EXISTS (SELECT 1 FROM orchestration_step s WHERE s.task_id = t.id
+                AND s.direction = 'do' AND s.irreversible <> '' AND {MAY_BE_DONE})
+            THEN %(irreversible)s""",  # noqa: S608 - constants of our own
+        concerned="t.undo_at IS NULL",
+    ),
+    Act.HOLD: TASKS.format(
+        in_hand=IN_HAND,
+        why=f"WHEN t.state IN ('processed', 'undone') THEN %(ended)s WHEN {HELD} THEN %(held)s",
+        concerned="t.state NOT IN ('processed', 'undone')",
+    ),
+    Act.RELEASE: TASKS.format(
+        in_hand=IN_HAND, why=f"WHEN NOT {HELD} THEN %(not_held)s", concerned=HELD
+    ),
+}
+
+# The calls that follow at once, and the money they move.
+CALLS_OF_STEPS = """
+SELECT s.agent, s.action, coalesce(s.charges ->> 'currency', ''), count(*),
+    coalesce(sum((s.charges ->> 'amount')::bigint), 0)
+FROM {items} JOIN orchestration_step s ON s.id = i.step GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+CALLS_OF_UNDO = f"""
+SELECT s.agent, s.undo_action, coalesce(s.charges ->> 'currency', ''), count(*),
+    coalesce(sum((s.charges ->> 'amount')::bigint), 0)
+FROM {{items}} JOIN orchestration_step s ON s.task_id = i.task
+WHERE s.direction = 'do' AND s.undo_action <> '' AND {MAY_BE_DONE}
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""  # noqa: S608 - constants of our own
+CALLS = {Act.RESUBMIT: CALLS_OF_STEPS, Act.BY_HAND: CALLS_OF_STEPS, Act.UNDO: CALLS_OF_UNDO}
+
+FREEZE = """
+INSERT INTO orchestration_operationitem
+    (operation_id, task_id, step_id, attempt, seen, cause, state, reason, ended_at)
+SELECT %(operation)s, task, step, attempt, seen, cause,
+    CASE why WHEN '' THEN 'waiting' ELSE 'skipped' END, why,
+    CASE why WHEN '' THEN NULL ELSE clock_timestamp() END
+FROM ({found}) AS f {only} ORDER BY task, step {limit}
+"""
+
+# Only one operation at a time is frozen: so each sees what the others have in hand.
+LOCK = "SELECT pg_advisory_xact_lock(1516895233)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Which tasks are meant, by their ids; and which failed steps of these, if not all.
+
+    `explicit`: they were chosen one by one, so that each of them is accounted for.
+    """
+
+    tasks: QuerySet[Task, UUID]
+    explicit: bool = False
+    step: str = ""
+    agent: str = ""
+    alert: int | None = None
+    incident: int | None = None
+
+
+def figures(act: Act, chosen: Chosen) -> dict[str, Any]:
+    """Return what an act on the chosen would do, as data; nothing is written.
+
+    `eligible` counts items, `skipped` counts the others by reason; `calls` are {agent, action,
+    count}; `money` is the sum moved, by currency, in minor units.
+    """
+    found, parameters = _found(act, chosen)
+    counts = dict(sql.run(f"SELECT why, count(*) FROM ({found}) AS f GROUP BY why", parameters))  # noqa: S608
+    calls, money = _calls(act, f"(SELECT * FROM ({found}) AS f WHERE why = '') AS i", parameters)  # noqa: S608
+    return {
+        "eligible": counts.pop("", 0),
+        "skipped": dict(sorted(counts.items(), key=lambda pair: -pair[1])),
+        "calls": calls,
+        "money": money,
+    }
+
+
+def freeze(operation: Operation, chosen: Chosen) -> None:
+    """Write the items of an operation as they are now; call it in a transaction."""
+    sql.run(LOCK, {})
+    found, parameters = _found(Act(operation.act), chosen)
+    only, limit = ("WHERE why = ''", "LIMIT %(sample)s") if operation.sample else ("", "")
+    sql.run(
+        FREEZE.format(found=found, only=only, limit=limit),
+        {**parameters, "operation": operation.id, "sample": operation.sample},
+    )
+
+
+def frozen_money(operation: Operation) -> dict[str, int]:
+    """Return the money that an operation's waiting items move."""
+    items = """(SELECT task_id AS task, step_id AS step FROM orchestration_operationitem
+        WHERE operation_id = %(operation)s AND state = 'waiting') AS i"""
+    return _calls(Act(operation.act), items, {"operation": operation.id})[1]
+
+
+def _calls(
+    act: Act, items: str, parameters: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    if act not in CALLS:
+        return [], {}
+    counts: dict[tuple[str, str], int] = {}
+    money: dict[str, int] = {}
+    for agent, action, currency, count, amount in sql.run(
+        CALLS[act].format(items=items), parameters
+    ):
+        counts[agent, action] = counts.get((agent, action), 0) + count
+        if currency:
+            money[currency] = money.get(currency, 0) + int(amount)
+    calls = [
+        {"agent": agent, "action": action, "count": count}
+        for (agent, action), count in counts.items()
+    ]
+    return ([] if act == Act.BY_HAND else calls), money
+
+
+def _found(act: Act, chosen: Chosen) -> tuple[str, dict[str, Any]]:
+    """Return the statement that finds the items, and its parameters."""
+    ids, values = _statement(chosen.tasks)
+    parameters = {
+        "explicit": chosen.explicit,
+        "step": chosen.step,
+        "agent": chosen.agent,
+        "alert": chosen.alert,
+        "incident": chosen.incident,
+        "same_key": act == Act.RESUBMIT,
+        "forgotten": KEY_FORGOTTEN,
+        "nothing": NOTHING_FAILED,
+        "no_key": Refusal.KEY_FORGOTTEN.value,
+        "undone": Refusal.NOT_UNDOABLE.value,
+        "irreversible": Refusal.IRREVERSIBLE.value,
+        "ended": Refusal.ENDED.value,
+        "held": Refusal.HELD_ALREADY.value,
+        "not_held": Refusal.NOT_HELD.value,
+    }
+    return FOUND[act].replace("CHOSEN", ids), {**parameters, **values}
+
+
+def _statement(tasks: QuerySet[Task, UUID]) -> tuple[str, dict[str, Any]]:
+    """Return Django's statement for the tasks, with named parameters."""
+    try:
+        statement, values = tasks.query.sql_with_params()
+    except EmptyResultSet:
+        return "SELECT NULL::uuid WHERE false", {}
+    names = [f"chosen{number}" for number in range(len(values))]
+    named = statement.replace("%%", "%%%%") % tuple(f"%({name})s" for name in names)
+    return named, dict(zip(names, values, strict=True))
