@@ -1,15 +1,17 @@
 """Short words for bulk operations, so that tests say what they are about."""
 
 from datetime import timedelta
+from uuid import uuid4
 
+from django.db import transaction
 from django.db.models import QuerySet
 
 from orchestration import leader, operations
 from orchestration.models import Operation, OperationItem, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.operations import Chosen
-from orchestration.transitions import record
-from tests.engine import claimed, new_task, reply_to
+from orchestration.transitions import NewTask, create, record
+from tests.engine import claimed, reply_to
 
 
 def lead(name="supervisor-1"):
@@ -22,9 +24,15 @@ def lead(name="supervisor-1"):
 def failed(count, code="no_route", *, message="it was rejected") -> list[Task]:
     """Make tasks whose first step is in error, each for the same cause."""
     Policy.objects.filter(agent="greeter").update(window=10_000, breaker_failures=20)
-    tasks = [new_task() for _ in range(count)]
+    with transaction.atomic():
+        made = create(
+            [
+                NewTask(workflow="greet", reference=uuid4().hex, data={"name": "Ada"})
+                for _ in range(count)
+            ]
+        )
     answer(lambda request: reply_to(request, "rejected", code=code, message=message))
-    return tasks
+    return list(Task.objects.filter(id__in=made).order_by("id"))
 
 
 def answer(how) -> int:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import OperationalError, connection
 
-from .. import schemas
+from .. import crashpoints, schemas
 from ..models import Operation, OperationItem, Task
 from ..models.operation import Act, ItemState
 from ..progression import Refusal
@@ -39,13 +39,11 @@ def perform(operation: Operation, items: Sequence[OperationItem], mark: Mark) ->
     Items whose task somebody else has locked are left for another turn. Each is marked as sent
     before the act, so that what comes of it at once is noted. Raises `Busy`.
     """
-    if operation.act == Act.UNDO:
-        mark([(item, ItemState.SENT, "") for item in items])
-        answers = _undo(operation, items)
-    else:
+    if operation.act != Act.UNDO:
         items = _free(items)
-        mark([(item, ItemState.SENT, "") for item in items])
-        answers = PERFORM[Act(operation.act)](operation, items)
+    mark([(item, ItemState.SENT, "") for item in items])
+    crashpoints.reached("operation.marked", items)
+    answers = PERFORM[Act(operation.act)](operation, items)
     if ended := [_ended(operation, item, answers[item.id]) for item in items]:
         mark([one for one in ended if one[1] != ItemState.SENT])
     return answers
@@ -127,6 +125,7 @@ def _who(operation: Operation) -> dict[str, Any]:
 
 PERFORM: dict[Act, Callable[[Operation, Sequence[OperationItem]], Answers]] = {
     Act.RESUBMIT: _resubmit,
+    Act.UNDO: _undo,
     Act.BY_HAND: _by_hand,
     Act.HOLD: _hold,
     Act.RELEASE: _release,

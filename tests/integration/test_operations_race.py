@@ -1,0 +1,84 @@
+"""Two supervisors at one operation, and one that dies in the middle: nothing is acted on twice, or lost."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from urllib.parse import quote
+
+import pytest
+from django.db import connection
+
+from orchestration.models import Event, Operation, Step
+from orchestration.models.fields import DatabaseNow
+from tests.operations import advance, begin, confirmed, failed, states
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MANY = 450
+
+
+@pytest.fixture
+def operation():
+    """Many failed steps to be resubmitted, and a rate that lets them all go at once."""
+    made = confirmed(failed(MANY))
+    begin(made)
+    Operation.objects.update(
+        state="running", started_at=DatabaseNow(), paced_at=DatabaseNow(), tokens=MANY
+    )
+    return made
+
+
+def senders(count, how, crash_at=""):
+    """Let supervisors take the operation on, all at once; return how each ended."""
+    known = connection.settings_dict
+    host = known["OPTIONS"].get("host") or known["HOST"]
+    url = f"postgresql://{known['USER']}@/{known['NAME']}?host={quote(host)}"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.integration.sender", how],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "DATABASE_URL": url, "CRASH_AT": crash_at},
+            text=True,
+        )
+        for _ in range(count)
+    ]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate(timeout=60)
+    return [process.returncode for process in processes]
+
+
+def times_resubmitted():
+    events = Event.objects.filter(kind="resubmitted").values_list("step", flat=True)
+    return Counter(Counter(events).values())
+
+
+def test_two_supervisors_act_once(operation):
+    assert senders(2, "with-locks") == [0, 0]
+    assert states(operation) == {"sent": MANY}
+    assert times_resubmitted() == {1: MANY}
+    assert set(Step.objects.filter(name="hello").values_list("generation", flat=True)) == {2}
+
+
+def test_without_the_locks_they_act_twice(operation):
+    senders(2, "without-locks")
+    twice = sum(count for times, count in times_resubmitted().items() if times > 1)
+    assert twice or states(operation).get("skipped")
+
+
+@pytest.mark.parametrize("point", ["operation.marked", "operation.before_commit"])
+def test_a_crash_in_the_middle_of_a_batch_loses_nothing(operation, point):
+    assert senders(1, "with-locks", f"{point}:2") == [-9]
+    assert states(operation) == {"sent": 200, "waiting": MANY - 200}
+    advance(operation)
+    assert states(operation) == {"sent": MANY}
+    assert times_resubmitted() == {1: MANY}
+
+
+def test_without_the_transaction_a_crash_loses_a_batch(operation):
+    assert senders(1, "without-transaction", "operation.marked:2") == [-9]
+    advance(operation)
+    assert times_resubmitted() == {1: MANY - 200}
+    assert Step.objects.filter(operation_items__state="sent", process_state="error").exists()
