@@ -4,9 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from django.db import transaction
+
 from . import notices, sql
-from .models import Alert, Task
+from .models import Alert, Event, Task
 from .models.alert import Severity
+from .models.history import EventKind
 from .states import LIVE_TASK_STATES
 
 # Locks the open alert of a cause, or makes it; concurrent raisers wait for each other here. Whoever
@@ -32,7 +35,7 @@ a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.a
 ACKNOWLEDGE = """
 UPDATE orchestration_alert SET acknowledged_at = clock_timestamp(), acknowledged_by = %(by)s
 WHERE id = ANY(%(ids)s) AND closed_at IS NULL AND acknowledged_at IS NULL
-RETURNING id
+RETURNING id, title
 """
 
 
@@ -97,9 +100,18 @@ def close(fingerprint: str) -> None:
     notices.close("a.fingerprint = %(fingerprint)s", {"fingerprint": fingerprint})
 
 
-def acknowledge(alerts: Iterable[int], *, by: str) -> int:
+@transaction.atomic
+def acknowledge(alerts: Iterable[int], *, by: str, reason: str = "") -> int:
     """Record that somebody has taken care of open alerts; return of how many nobody had before."""
-    return len(sql.run(ACKNOWLEDGE, {"ids": list(alerts), "by": by}))
+    taken = sql.run(ACKNOWLEDGE, {"ids": list(alerts), "by": by})
+    Event.objects.bulk_create(
+        Event(
+            kind=EventKind.ACKNOWLEDGED, actor=by, reason=reason,
+            detail={"alert": alert, "title": title},
+        )
+        for alert, title in taken
+    )  # fmt: skip
+    return len(taken)
 
 
 def close_if_healed(alerts: Iterable[int | None]) -> None:

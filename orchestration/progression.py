@@ -54,6 +54,7 @@ class Refusal(Enum):
     GROWN = "more is selected by now than the dry run showed: look at it again"
     TOO_MANY = "so many cannot be frozen at once: narrow the selection"
     SAME_PERSON = "a second person must be another person"
+    NOT_SHUT = "its gate is not shut, or its probe is due already"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,6 +9,16 @@ from .states import Direction, Outcome, PastThreshold
 KEY_FORGOTTEN = "key_forgotten"
 
 
+# Which key a resubmission uses, and why: only "same" keeps the key.
+KEYS = {
+    "rejected": "the service definitely rejected the last request: it remembers that by its key",
+    "nothing": "it was found out by hand that nothing was done under the old key",
+    "changed": "nothing was done under the old key, and one key never has two contents",
+    "same": "the effect may have happened: only the same key can tell",
+    "unsent": "it was never sent: nothing is known under the key yet",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
     """The part of an agent's policy that recovery looks at; times in seconds."""
@@ -115,3 +125,23 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
 def _backoff(thresholds: Thresholds, count: int, chance: float) -> float:
     ceiling = min(thresholds.backoff_cap, thresholds.backoff * 2.0 ** min(count - 1, 30))
     return ceiling * (0.5 + chance / 2)
+
+
+def key_of_resubmission(outcome: str, *, attempt: int, changed: bool, nothing_done: bool) -> str:
+    """Return which key a resubmission uses, as a name of `KEYS`.
+
+    `outcome` and `attempt` are of the last attempt; `changed` says that the input is another, and
+    `nothing_done` that somebody found out by hand that the attempts had no effect.
+    """
+    if outcome == Outcome.REJECTED:
+        return "rejected"
+    if nothing_done:
+        return "nothing"
+    if not attempt:
+        return "unsent"
+    return "changed" if changed else "same"
+
+
+def keeps_key(why: str) -> bool:
+    """Return whether a resubmission for that reason goes under the same key as before."""
+    return why in {"same", "unsent"}

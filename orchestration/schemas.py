@@ -14,12 +14,28 @@ class Invalid(ValueError):
 
 def check(agent: str, action: str, request: Mapping[str, Any], *, like: Mapping[str, Any]) -> None:
     """Raise `Invalid` unless `request` suits the action's schema, or else looks `like` the old one."""
-    _validate(_schema(agent, action, "accepts") or shape(like), request, "the input")
+    _validate(accepted(agent, action, like=like), request, "the input")
 
 
 def check_result(agent: str, action: str, result: Mapping[str, Any]) -> None:
     """Raise `Invalid` unless `result` suits what the action says it gives, if it says so."""
-    _validate(_schema(agent, action, "returns") or {"type": "object"}, result, "the result")
+    _validate(returned(agent, action), result, "the result")
+
+
+def accepted(agent: str, action: str, *, like: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of what an action takes; where it declares none, the shape of `like`."""
+    return _schema(agent, action, "accepts") or shape(like)
+
+
+def returned(agent: str, action: str) -> dict[str, Any]:
+    """Return the schema of what an action gives; where it declares none, of any object."""
+    return _schema(agent, action, "returns") or {"type": "object"}
+
+
+def problems(schema: Mapping[str, Any], value: Any) -> list[tuple[tuple[str, ...], str]]:
+    """Return what is wrong with a value: (where, what), at most five; empty when it is valid."""
+    found = sorted(Draft202012Validator(schema).iter_errors(value), key=str)
+    return [(tuple(map(str, one.absolute_path)), one.message) for one in found[:5]]
 
 
 def shape(value: Any) -> dict[str, Any]:  # noqa: PLR0911 - one for each JSON type
@@ -52,10 +68,5 @@ def _schema(agent: str, action: str, name: str) -> dict[str, Any] | None:
 
 
 def _validate(schema: Mapping[str, Any], value: Any, what: str) -> None:
-    problems = sorted(Draft202012Validator(schema).iter_errors(value), key=str)
-    if problems:
-        told = "; ".join(
-            f"{'.'.join(map(str, one.absolute_path)) or what}: {one.message}"
-            for one in problems[:5]
-        )
-        raise Invalid(told)
+    if found := problems(schema, value):
+        raise Invalid("; ".join(f"{'.'.join(where) or what}: {wrong}" for where, wrong in found))

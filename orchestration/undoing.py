@@ -4,6 +4,7 @@ What was done, or may have been, is undone in the reverse order of the steps; wh
 cancelled; what is in doubt is settled first, and what an agent has at this moment is waited for.
 """
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -47,6 +48,17 @@ def plan(steps: Collection[StepView]) -> UndoPlan:
         ),
         standing=tuple(step for step in begun if step.irreversible),
     )
+
+
+def signature(wanted: UndoPlan) -> str:
+    """Return a short text that differs for plans that do different things."""
+    told = (
+        wanted.cancel,
+        wanted.settle,
+        tuple(undo.name for undo in wanted.undo),
+        tuple(step.id for step in wanted.standing),
+    )
+    return hashlib.blake2s(repr(told).encode(), digest_size=8).hexdigest()
 
 
 def may_be_done(step: StepView) -> bool:

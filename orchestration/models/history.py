@@ -55,12 +55,17 @@ class EventKind(models.TextChoices):
     SETTLED = "settled", "It was found out that nothing was done"
     HELD = "held", "Held"
     RELEASED = "released", "Released"
+    PROBE = "probe", "A probe was asked for at once"
+    ACKNOWLEDGED = "acknowledged", "An alert was acknowledged"
 
 
 class Event(models.Model):
-    """A line of a task's history: what happened, who or what did it, and why."""
+    """A line of history: what happened, who or what did it, and why; of a task, as a rule.
 
-    task = models.ForeignKey(Task, models.CASCADE, related_name="events")
+    What people do to an agent or an alert has no task: `detail` names what it was done to.
+    """
+
+    task = models.ForeignKey(Task, models.CASCADE, null=True, related_name="events")
     step = models.ForeignKey(Step, models.CASCADE, null=True, related_name="events")
     kind = state_field(EventKind, max_length=12)
     actor = models.CharField(max_length=150, help_text="A user name, or an instance id.")

@@ -3,28 +3,64 @@
 Each page costs a constant number of queries over indexes, however many rows there are.
 """
 
+from .acts import (
+    Act,
+    alert_by_id,
+    who_acknowledged,
+    who_decided,
+    who_held,
+    who_probed,
+    who_released,
+    who_undid,
+)
 from .agents import agents, database_now
-from .detail import StepDetail, TaskDetail, step_by_id, task_detail, who_resubmitted
+from .detail import Again, StepDetail, TaskDetail, again, step_by_id, task_by_id, task_detail
+from .gates import AgentRow, AgentsPage, agent_row, agents_page
+from .holds import hold_by_id, hold_in_force
 from .listing import Filters, TaskPage, tasks
 from .outlook import AgentView, Outlook
 from .overview import CAP, Overview, overview
 from .preview import undo_preview
+from .shapes import StepShape, WorkflowShape, WorkflowsPage, workflows_page
+from .system import System, system
 
 __all__ = [
     "CAP",
+    "Act",
+    "Again",
+    "AgentRow",
     "AgentView",
+    "AgentsPage",
     "Filters",
     "Outlook",
     "Overview",
     "StepDetail",
+    "StepShape",
+    "System",
     "TaskDetail",
     "TaskPage",
+    "WorkflowShape",
+    "WorkflowsPage",
+    "again",
+    "agent_row",
     "agents",
+    "agents_page",
+    "alert_by_id",
     "database_now",
+    "hold_by_id",
+    "hold_in_force",
     "overview",
     "step_by_id",
+    "system",
+    "task_by_id",
     "task_detail",
     "tasks",
     "undo_preview",
-    "who_resubmitted",
+    "who_acknowledged",
+    "who_decided",
+    "who_held",
+    "who_probed",
+    "who_released",
+    "who_undid",
+    "workflows_page",
 ]

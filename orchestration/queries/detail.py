@@ -1,21 +1,46 @@
 """One task: its steps, their attempts, its events."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from ..models import Attempt, Event, Step, Task
-from ..models.history import EventKind
-from ..states import Outcome, StepState
+from ..models import Attempt, Event, Hold, Step, Task
+from ..recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
+from ..states import FINAL_TASK_STATES, StepState
 from ..workflow import step_key
 from .agents import agents, database_now
-from .outlook import Outlook, done_names, of_step, of_task, telling_step
+from .holds import holds_on
+from .outlook import AgentView, Outlook, done_names, of_step, of_task, telling_step
 
 MOST_ATTEMPTS = 200
 MOST_EVENTS = 200
 UNDER_WAY = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Again:
+    """Under which key a resubmission goes, and why."""
+
+    key: str
+    generation: int
+    new: bool
+    why: str
+
+
+def again(step: Step, *, changed: bool = False, nothing_done: bool = False) -> Again:
+    """Return which key a resubmission of a step in error would use."""
+    why = key_of_resubmission(
+        step.outcome, attempt=step.attempt, changed=changed, nothing_done=nothing_done
+    )
+    generation = step.generation + (not keeps_key(why))
+    return Again(
+        key=step_key(step.task_id, step.name, step.direction, generation),
+        generation=generation,
+        new=not keeps_key(why),
+        why=KEYS[why],
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +50,7 @@ class StepDetail:
     step: Step
     attempts: Sequence[Attempt]
     outlook: Outlook
+    hold: Hold | None = None
 
     @property
     def in_error(self) -> bool:
@@ -37,20 +63,14 @@ class StepDetail:
         return self.step.locked_by is not None
 
     @property
-    def refused(self) -> bool:
-        """Return whether the service refused the last attempt for good: then the key changes."""
-        return self.step.outcome == Outcome.REJECTED
+    def again(self) -> Again:
+        """Return under which key a plain resubmission would go."""
+        return again(self.step)
 
     @property
-    def next_generation(self) -> int:
-        """Return the generation of the key that a resubmission uses."""
-        return self.step.generation + (1 if self.refused else 0)
-
-    @property
-    def next_key(self) -> str:
-        """Return the key that a resubmission uses."""
-        step = self.step
-        return step_key(step.task_id, step.name, step.direction, self.next_generation)
+    def forgotten(self) -> bool:
+        """Return whether only a person can find out what was done: the service forgot the key."""
+        return self.step.in_doubt and self.step.error_code == KEY_FORGOTTEN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +83,22 @@ class TaskDetail:
     steps: Sequence[StepDetail]
     events: Sequence[Event]
     cut: bool
+    hold: Hold | None
+    agents: Mapping[str, AgentView]
+
+    @property
+    def may_be_undone(self) -> bool:
+        """Return whether an undo of it has not begun yet."""
+        return self.task.undo_at is None
+
+    @property
+    def live(self) -> bool:
+        """Return whether a hold would keep anything of it."""
+        return self.task.state not in FINAL_TASK_STATES
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if there is no such task: seven queries."""
+    """Return a task's page, or None if there is no such task: ten queries."""
     task = Task.objects.filter(id=task_id).first()
     if task is None:
         return None
@@ -76,14 +108,14 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     newest = Event.objects.filter(task=task).select_related("step").order_by("-id")
     events = list(newest[: MOST_EVENTS + 1])
     done = done_names(steps)
-    details = [
-        StepDetail(
-            step=step,
-            attempts=attempts[step.id],
-            outlook=of_step(step, done=done, agents=known, now=now),
+    held = holds_on([task.id])
+    details = []
+    for step in steps:
+        hold = held.of(task.id, task.workflow, step.name)
+        outlook = of_step(step, done=done, agents=known, now=now, hold=hold)
+        details.append(
+            StepDetail(step=step, attempts=attempts[step.id], outlook=outlook, hold=hold)
         )
-        for step in steps
-    ]
     return TaskDetail(
         now=now,
         task=task,
@@ -91,6 +123,8 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
         steps=details,
         events=events[:MOST_EVENTS],
         cut=attempts_cut or len(events) > MOST_EVENTS,
+        hold=held.by_task.get(task.id),
+        agents=known,
     )
 
 
@@ -116,14 +150,11 @@ def _outlook(task: Task, details: Sequence[StepDetail]) -> Outlook:
     )
 
 
+def task_by_id(task_id: UUID) -> Task | None:
+    """Return a task alone."""
+    return Task.objects.filter(id=task_id).first()
+
+
 def step_by_id(step_id: int) -> Step | None:
     """Return the step with its task, in whatever state it is by now."""
     return Step.objects.select_related("task").filter(id=step_id).first()
-
-
-def who_resubmitted(step_id: int, attempt: int) -> Event | None:
-    """Return the resubmission of `attempt` of a step, or the latest after it."""
-    resubmissions = Event.objects.filter(
-        step=step_id, kind=EventKind.RESUBMITTED, attempt__gte=attempt
-    )
-    return resubmissions.order_by("attempt", "id").first()

@@ -70,6 +70,8 @@ def of_step(
         return _of_pending(step, agents.get(step.agent), now, hold)
     if step.process_state == StepState.PROCESSING:
         return _of_processing(step, now)
+    if step.process_state == StepState.ERROR and step.mend_by is not None:
+        return Outlook(text="waits to be mended; its task is undone", at=step.mend_by)
     return Outlook(text=ENDINGS[StepState(step.process_state)])
 
 
@@ -143,6 +145,8 @@ def of_task(state: str, step: str, outlook: Outlook | None, others: int) -> Outl
         return Outlook(text="Its state is about to change")
     plural = "step is" if others == 1 else "steps are"
     more = f"; {others} more {plural} under way" if others else ""
+    if state == TaskState.ERROR and outlook.at is not None:
+        return Outlook(text=f"“{step}” {outlook.text}", at=outlook.at, after=more)
     if state == TaskState.ERROR:
         return Outlook(text=f"An operator must decide: the step “{step}” failed{more}")
     return Outlook(text=f"“{step}” {outlook.text}", at=outlook.at, after=outlook.after + more)

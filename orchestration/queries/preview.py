@@ -6,7 +6,7 @@ from uuid import UUID
 from ..models import Step, Task
 from ..progression import StepView
 from ..states import DONE_STEP_STATES, Direction, StepState
-from ..undoing import plan
+from ..undoing import plan, signature
 from ..workflow import step_key
 
 
@@ -15,7 +15,8 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
 
     `calls` are in the order of the undo: {step, agent, action, key, after, amount, currency,
     settled_first}; amounts are in minor units, and what is in doubt counts as done. `net` is the
-    sum by currency that goes back. `stands` names what cannot be undone, and why.
+    sum by currency that goes back. `stands` names what cannot be undone, and why. `seen` is what
+    `transitions.undo` wants back, to know that nothing has changed since.
     """
     if not Task.objects.filter(id=task_id).exists():
         return None
@@ -51,5 +52,6 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
             for view in views
             if view.id in wanted.cancel and view.state != StepState.CANCELLED
         ],
+        "seen": signature(wanted),
         "stands": [{"step": step.name, "why": step.irreversible} for step in wanted.standing],
     }

@@ -1,6 +1,8 @@
 """How the dashboard writes times, counts and data. Ages count on in the browser (`ops.js`)."""
 
 import json
+import shlex
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +17,7 @@ from ..redaction import Veil
 register = template.Library()
 
 NOTHING = "\N{EN DASH}"
+MINOR_DIGITS = {"JPY": 0, "KRW": 0, "CLP": 0, "ISK": 0, "VND": 0, "KWD": 3, "BHD": 3, "TND": 3}
 
 
 def spell(seconds: float) -> str:
@@ -103,6 +106,48 @@ def offset(seconds: float) -> str:
 def as_json(value: Any) -> str:
     """Write stored data for reading; the template escapes it."""
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+@register.filter
+def money(amount: int, currency: str) -> str:
+    """Write an amount in minor units: 123450 of EUR → "1,234.50 EUR" (ISO 4217)."""
+    digits = MINOR_DIGITS.get(currency.upper(), 2)
+    return f"{amount / 10**digits:,.{digits}f} {currency.upper()}"
+
+
+@register.filter
+def seconds(value: float | None) -> str:
+    """Write a short length of time: 0.25 → "250 ms"."""
+    if value is None:
+        return NOTHING
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:,.1f} s"
+
+
+@register.filter
+def shell(value: Any) -> str:
+    """Write data as one argument of a shell command."""
+    return shlex.quote(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+@register.filter
+def differences(detail: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return what an event changed: (where, before, after), value by value."""
+    return list(_differences(detail.get("before"), detail.get("after"), ""))
+
+
+def _differences(before: Any, after: Any, where: str) -> Iterable[tuple[str, str, str]]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in [*before, *(name for name in after if name not in before)]:
+            inner = f"{where}.{name}".strip(".")
+            yield from _differences(before.get(name), after.get(name), inner)
+    elif before != after:
+        yield where, _plain(before), _plain(after)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @register.filter

@@ -17,7 +17,7 @@ not land is a normal outcome with a name (`Refusal`), never an exception.
 from .changes import NOTHING, Amendment
 from .claim import Claimed, claim
 from .create import NewTask, create
-from .gates import database_now, hear_all, lock_gates
+from .gates import database_now, hear_all, lock_gates, probe_now
 from .holds import hold, hold_tasks, hold_unserved, let_go, release, release_tasks
 from .record import Recorded, record
 from .recover import (
@@ -57,6 +57,7 @@ __all__ = [
     "lock_failed",
     "lock_gates",
     "mark_overdue",
+    "probe_now",
     "record",
     "release",
     "release_tasks",

@@ -5,12 +5,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import transaction
+
 from .. import alerts, sql
 from ..gate import GateView, Heard, Limits, hear
-from ..models import Gate, Hold, Policy
+from ..models import Event, Gate, Hold, Policy
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
+from ..models.history import EventKind
 from ..models.hold import Cause, Scope
+from ..progression import Refusal
 from ..states import GateState
 
 TIMES = ("heard_at", "probe_at", "paused_until", "tokens_at")
@@ -82,6 +86,22 @@ def move(gate: LockedGate, to: GateView) -> None:
         _outage_begins(gate.agent)
     elif before.state != GateState.OPEN and to.state == GateState.OPEN:
         _outage_ends(gate.agent)
+
+
+@transaction.atomic
+def probe_now(agent: str, *, actor: str, reason: str) -> Refusal | None:
+    """Make the next probe of a shut gate due at once; return why not, or None when it was done.
+
+    The next claim sends it: exactly one request, as ever, even where the service asked to be left
+    alone for longer.
+    """
+    now = database_now()
+    gate = lock_gates([agent]).get(agent)
+    if gate is None or gate.view.state != GateState.SHUT or (gate.view.probe_at or now) <= now:
+        return Refusal.NOT_SHUT
+    move(gate, replace(gate.view, probe_at=now, paused_until=None))
+    Event.objects.create(kind=EventKind.PROBE, actor=actor, reason=reason, detail={"agent": agent})
+    return None
 
 
 def _outage_begins(agent: str) -> None:

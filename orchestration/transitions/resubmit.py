@@ -11,18 +11,10 @@ from ..models import Event, Step, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import Refusal, StepView, build
-from ..recovery import KEY_FORGOTTEN
-from ..states import Direction, Outcome, StepState
+from ..recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
+from ..states import Direction, StepState
 from ..workflow import step_key
 from .changes import NOTHING, Amendment, Change, amend, cancel, finish, lock, note
-
-REASONS = {
-    "rejected": "the service definitely rejected the last request: it remembers that by its key",
-    "nothing": "it was found out by hand that nothing was done under the old key",
-    "changed": "nothing was done under the old key, and one key never has two contents",
-    "same": "the effect may have happened: only the same key can tell",
-}
-
 
 # As many steps as there are ids: error → pending.
 AGAIN = """
@@ -52,7 +44,7 @@ class Again:
     @property
     def new_key(self) -> bool:
         """Return whether the key's generation rises."""
-        return self.why != "same"
+        return not keeps_key(self.why)
 
 
 @transaction.atomic
@@ -138,16 +130,10 @@ def _decide(
         if built is None:
             return Refusal.NOT_BUILDABLE
         wanted = built
-    why = _why(step, changed=changed, nothing_done=nothing_done)
+    why = key_of_resubmission(
+        step.outcome, attempt=step.attempt, changed=changed, nothing_done=nothing_done
+    )
     return Again(change=change, view=view, step=step, request=wanted, changed=changed, why=why)
-
-
-def _why(step: Step, *, changed: bool, nothing_done: bool) -> str:
-    if step.outcome == Outcome.REJECTED:
-        return "rejected"
-    if nothing_done:
-        return "nothing"
-    return "changed" if changed and step.attempt else "same"
 
 
 def _write(
@@ -188,7 +174,7 @@ def _told(again: Again, actor: str, reason: str, detail: Mapping[str, Any]) -> E
     told: dict[str, Any] = {
         "key": step_key(step.task_id, step.name, step.direction, generation),
         "new_key": again.new_key,
-        "why": REASONS[again.why],
+        "why": KEYS[again.why],
         **detail,
     }
     if again.changed:

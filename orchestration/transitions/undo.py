@@ -12,7 +12,7 @@ from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import Refusal, StepView
 from ..states import StepState, TaskState
-from ..undoing import plan
+from ..undoing import plan, signature
 from .changes import Change, cancel, finish, lock, note, read_steps
 from .create import insert_steps
 from .settle import begin_undo
@@ -37,14 +37,16 @@ def undo(
     reason: str,
     force: bool = False,
     seen: Collection[str] = tuple(TaskState),
+    planned: str | None = None,
     operation: int | None = None,
 ) -> Refusal | None:
     """Have a whole task undone; return why not, or None when the undo has begun.
 
     Something irreversible that was done, or may have been, stops it before it starts, unless it is
     forced: then that stands, and the task's history names it. `seen` are the states for which it is
-    meant: whoever looked a while ago did not mean what the task has become since. `operation` is
-    kept in the history.
+    meant: whoever looked a while ago did not mean what the task has become since.
+    `planned` is the signature of the very plan that somebody saw. `operation` is kept in the
+    history.
     """
     _lock_pending(task_id)  # before the task, as a claim does
     change = lock([task_id]).get(task_id)
@@ -53,6 +55,8 @@ def undo(
     if change.undoing:
         return Refusal.NOT_UNDOABLE
     if change.state not in seen:
+        return Refusal.CHANGED
+    if planned is not None and planned != signature(plan(change.steps.values())):
         return Refusal.CHANGED
     if begin(change, actor=actor, reason=reason, force=force, operation=operation) is not None:
         return Refusal.IRREVERSIBLE

@@ -1,8 +1,29 @@
-"""The operators' dashboard: pages that show the state store, and one act, the resubmission."""
+"""The operators' dashboard: pages that show the state store, and what operators do about it."""
 
+from .agents import agents, probe
+from .alerts import acknowledge
+from .holds import hold, release
 from .listing import task_list
 from .overview import overview
-from .resubmission import resubmit
+from .resubmission import by_hand, change, resubmit
+from .system import system
 from .task import task
+from .undo import undo
+from .workflows import workflows
 
-__all__ = ["overview", "resubmit", "task", "task_list"]
+__all__ = [
+    "acknowledge",
+    "agents",
+    "by_hand",
+    "change",
+    "hold",
+    "overview",
+    "probe",
+    "release",
+    "resubmit",
+    "system",
+    "task",
+    "task_list",
+    "undo",
+    "workflows",
+]

@@ -1,16 +1,40 @@
 """The page of one task."""
 
+import logging
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from .. import queries
+from .. import queries, registry
 from ..forms import Resubmission
-from .access import OPERATE, RESUBMIT, requires, user_of, veil_for
+from ..models import Task
+from ..sight import Sight
+from .access import (
+    ACKNOWLEDGE,
+    CORRECT,
+    HOLD,
+    OPERATE,
+    RESUBMIT,
+    SEE_PERSONAL,
+    UNDO,
+    requires,
+    user_of,
+    veil_for,
+)
 from .live import live
 from .waterfall import waterfall
+
+logger = logging.getLogger(__name__)
+
+MAY = {
+    "resubmit": RESUBMIT,
+    "correct": CORRECT,
+    "undo": UNDO,
+    "hold": HOLD,
+    "acknowledge": ACKNOWLEDGE,
+}
 
 
 @require_safe
@@ -36,7 +60,8 @@ def task_page(
         "detail": detail,
         "task": detail.task,
         "chart": waterfall(detail),
-        "may_resubmit": user_of(request).has_perm(RESUBMIT),
+        "sight": _sight(detail.task, personal=user_of(request).has_perm(SEE_PERSONAL)),
+        "may": {name: user_of(request).has_perm(needed) for name, needed in MAY.items()},
         "veil": veil_for(request, detail.task.workflow, detail.task.data),
         "failed": failed,
         "failed_step": step_id,
@@ -50,3 +75,15 @@ def task_page(
         address=reverse("ops:task", args=[task_id]),
         status=422 if failed else 200,
     )
+
+
+def _sight(task: Task, *, personal: bool) -> Sight | None:
+    """Return what those outside see of a task, as far as its application says so."""
+    see = registry.sights.get(task.workflow)
+    if see is None:
+        return None
+    try:
+        return see(task.reference, personal)
+    except Exception:  # whatever an application's code raises, operators need this page
+        logger.exception("what is seen of %s %s cannot be told", task.workflow, task.reference)
+        return Sight(who="others", sentence="This cannot be told at the moment.", mood="warning")

@@ -4,6 +4,9 @@ import pytest
 from django.urls import reverse
 
 from orchestration import urls
+from orchestration.models import Gate
+from orchestration.queries import undo_preview
+from orchestration.transitions import hold
 from tests.engine import in_error, new_task
 from tests.operators import browser, person
 
@@ -18,12 +21,27 @@ METHODS = ["get", "head", "post", "put", "patch", "delete"]
 LOOK = [LOGIN, NO, OK, OK, OK]
 ACT = [LOGIN, NO, NO, DONE, DONE]
 NEVER = [METHOD] * 5
+# of these people, only the superuser may do more than look and resubmit
+RARE = [LOGIN, NO, NO, NO, OK]
+RARELY = [LOGIN, NO, NO, NO, DONE]
+FORM = {"get": RARE, "head": RARE, "post": RARELY}
 TABLE = {
     "overview": {"get": LOOK, "head": LOOK},
     "tasks": {"get": LOOK, "head": LOOK},
     "task": {"get": LOOK, "head": LOOK},
     "resubmit": {"post": ACT},
+    "change": FORM,
+    "by_hand": FORM,
+    "undo": FORM,
+    "hold": FORM,
+    "release": FORM,
+    "probe": FORM,
+    "acknowledge": {"post": RARELY},
+    "agents": {"get": LOOK, "head": LOOK},
+    "system": {"get": LOOK, "head": LOOK},
+    "workflows": {"get": LOOK, "head": LOOK},
 }
+AFTER = {"resubmit": "pending", "change": "pending", "by_hand": "skipped", "undo": "cancelled"}
 
 
 def client_of(who):
@@ -42,15 +60,26 @@ def test_every_route_has_a_row():
 @pytest.mark.parametrize("who", PEOPLE)
 def test_the_table_holds(who, route, method):
     step = in_error(new_task("t-1"))
-    ids: dict[str, list[object]] = {"task": [step.task_id], "resubmit": [step.id]}
-    data = {"attempt": 1, "reason": "it is repaired"} if method == "post" else None
-    response = getattr(client_of(who), method)(
-        reverse(f"ops:{route}", args=ids.get(route, [])), data
-    )
+    held = hold(actor="bob", reason="wait", task=new_task("t-2").id)
+    Gate.objects.filter(agent="greeter").update(state="shut", probe_at="2099-01-01T00:00:00Z")
+    ids: dict[str, list[object]] = {
+        **{name: [step.task_id] for name in ("task", "undo")},
+        **{name: [step.id] for name in ("resubmit", "change", "by_hand")},
+        "release": [held.id],
+        "probe": ["greeter"],
+        "acknowledge": [step.alert_id],
+    }
+    address = reverse(f"ops:{route}", args=ids.get(route, []))
+    address += "?agent=greeter" if route == "hold" else ""
+    data = None
+    if method == "post":
+        data = {"attempt": 1, "reason": "it is repaired", "value.to": "Ada", "value": '{"id": "1"}'}
+        data["seen"] = undo_preview(step.task_id)["seen"]
+    response = getattr(client_of(who), method)(address, data)
     expected = TABLE[route].get(method, NEVER)[PEOPLE.index(who)]
     assert response.status_code == expected
     step.refresh_from_db()
-    assert step.process_state == ("pending" if expected == DONE else "error")
+    assert step.process_state == (AFTER.get(route, "error") if expected == DONE else "error")
     if expected == LOGIN:
         assert response["Location"].startswith("/login/?next=/ops/")
     if expected == NO and method != "head":

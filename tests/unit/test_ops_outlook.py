@@ -88,6 +88,7 @@ def said(outlook: Outlook) -> str:
         ),
         (step("processed"), {}, "done"),
         (step("error"), {}, "an operator must decide"),
+        (step("error", mend_by=SOON), {}, "waits to be mended; its task is undone …"),
         (step("skipped"), {}, "done by hand"),
         (step("cancelled"), {}, "never to run: the task is undone"),
     ],
@@ -143,4 +144,14 @@ def test_the_most_telling_step_is_found(states, expected):
 )
 def test_a_task_speaks_through_its_most_telling_step(state, others, expected):
     outlook = Outlook(text="retries", at=SOON, after=", failure 1")
+    if state == "error":
+        outlook = Outlook(text="an operator must decide")
     assert said(of_task(state, "s", outlook, others)) == expected
+
+
+def test_a_task_says_until_when_it_can_be_mended():
+    outlook = Outlook(text="waits to be mended; its task is undone", at=SOON)
+    said_of_task = said(of_task("error", "s", outlook, 1))
+    assert said_of_task == (
+        "“s” waits to be mended; its task is undone …; 1 more step is under way"
+    )

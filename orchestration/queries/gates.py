@@ -1,0 +1,177 @@
+"""The agents' page: every gate, who is inside, who waits, how long calls take, what is held."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from .. import registry, sql
+from ..models import Gate, Hold, Policy
+from ..states import GateState
+from .agents import agent_holds, agent_view, database_now
+from .holds import holds_in_force, holds_lately
+from .outlook import AgentView
+
+CAP = 10_000
+LATEST = 2_000  # attempts of all agents together that the times are taken from
+
+# One partial index serves each column; what waits is counted up to the cap.
+LOAD = """
+SELECT g.agent,
+    (SELECT count(*) FROM orchestration_step s WHERE s.agent = g.agent
+        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
+        AND s.process_state = 'pending' LIMIT %(limit)s) AS counted),
+    (SELECT min(s.pending_since) FROM orchestration_step s WHERE s.agent = g.agent
+        AND s.process_state = 'pending'),
+    (SELECT count(*) FROM orchestration_worker w WHERE w.queue = g.agent
+        AND w.seen_at > clock_timestamp() - %(alive)s * interval '1 second')
+FROM unnest(%(agents)s::text[]) AS g (agent)
+"""
+
+TIMES = """
+SELECT s.agent, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY took),
+    percentile_cont(0.95) WITHIN GROUP (ORDER BY took)
+FROM (SELECT step_id, extract(epoch FROM ended_at - dispatched_at)::float8 AS took
+    FROM orchestration_attempt ORDER BY id DESC LIMIT %(latest)s) AS a
+JOIN orchestration_step s ON s.id = a.step_id
+GROUP BY s.agent
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What an agent has and what waits for it; `workers` serve its queue."""
+
+    in_flight: int = 0
+    waiting: int = 0
+    waiting_since: datetime | None = None
+    workers: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How long the latest attempts of an agent took, in seconds; None where there were none."""
+
+    count: int = 0
+    median: float | None = None
+    p95: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentRow:
+    """One agent; `hold` keeps all its steps, whoever made it."""
+
+    gate: Gate
+    policy: Policy
+    view: AgentView
+    load: Load
+    times: Times
+    hold: Hold | None
+
+    @property
+    def name(self) -> str:
+        """Return the agent's name."""
+        return self.gate.agent
+
+    @property
+    def badge(self) -> tuple[str, str]:
+        """Return the gate's colour and word."""
+        if self.hold is not None:
+            return "warning", "held"
+        if self.view.open:
+            return "success", "open"
+        if self.gate.state == GateState.RAMPING:
+            return "info", "ramping up"
+        if self.gate.state == GateState.PROBING:
+            return "warning", "probing"
+        return "warning", "shut"
+
+    @property
+    def may_probe(self) -> bool:
+        """Return whether a probe would come sooner if one asked for it."""
+        return self.gate.state == GateState.SHUT and self.view.at is not None
+
+    @property
+    def failures(self) -> int:
+        """Return how many of the last attempts failed, as the breaker counts them."""
+        return self.gate.recent.count("-")
+
+    @property
+    def shuts_at(self) -> int:
+        """Return with how many failures the gate shuts, given as many attempts as it has seen."""
+        share = -(-self.policy.breaker_share * len(self.gate.recent) // 1)
+        return max(self.policy.breaker_failures, int(share))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentsPage:
+    """All that the agents' page shows; `everything` is the hold on all of it."""
+
+    now: datetime
+    rows: Sequence[AgentRow]
+    everything: Hold | None
+    holds: Sequence[Hold]
+    lately: Sequence[Hold]
+    steps: Sequence[tuple[str, str]] = field(default_factory=list)
+    latest: int = LATEST
+
+
+def agents_page(alive: float) -> AgentsPage:
+    """Return the page in eight queries; `alive` is how long ago a living worker was seen, at most."""
+    now = database_now()
+    policies = {policy.agent: policy for policy in Policy.objects.all()}
+    gates = [gate for gate in Gate.objects.order_by("agent") if gate.agent in policies]
+    held = agent_holds()
+    names = [gate.agent for gate in gates]
+    loads = _loads(names, alive)
+    times = _times()
+    rows = []
+    for gate in gates:
+        hold = held.get("") or held.get(gate.agent)
+        policy = policies[gate.agent]
+        rows.append(
+            AgentRow(
+                gate=gate,
+                policy=policy,
+                view=agent_view(gate, policy, hold, now),
+                load=loads.get(gate.agent, Load()),
+                times=times.get(gate.agent, Times()),
+                hold=hold,
+            )
+        )
+    return AgentsPage(
+        now=now,
+        rows=rows,
+        everything=held.get(""),
+        holds=holds_in_force(),
+        lately=holds_lately(),
+        steps=[
+            (workflow.name, step.name)
+            for workflow in registry.workflows.values()
+            for step in workflow.steps
+        ],
+    )
+
+
+def agent_row(name: str) -> tuple[Gate, int] | None:
+    """Return an agent's gate and how many steps wait at it (capped), or None if there is none."""
+    gate = Gate.objects.filter(agent=name).first()
+    if gate is None:
+        return None
+    return gate, _loads([name], 0)[name].waiting
+
+
+def _loads(names: Sequence[str], alive: float) -> Mapping[str, Load]:
+    rows = sql.run(LOAD, {"agents": list(names), "limit": CAP + 1, "alive": alive})
+    columns = ("in_flight", "waiting", "waiting_since", "workers")
+    return {name: Load(**_named(columns, row)) for name, *row in rows}
+
+
+def _times() -> Mapping[str, Times]:
+    rows = sql.run(TIMES, {"latest": LATEST})
+    return {name: Times(**_named(("count", "median", "p95"), row)) for name, *row in rows}
+
+
+def _named(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip(columns, row, strict=True))

@@ -1,0 +1,107 @@
+"""The workflows' page: what each one consists of, and where tasks stand in it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from .. import registry, sql
+from ..models import Hold, Policy
+from ..models.hold import Scope
+from ..states import StepState
+from ..workflow import Step, Workflow
+from .agents import database_now
+
+CAP = 10_000
+
+# Steps that wait for others are not counted: a task stands where something happens, or should. Each
+# state's rows are read along a partial index, the newest first, as far as the cap.
+COUNTS = """
+SELECT t.workflow, s.name, s.direction, s.process_state, count(*) FROM (
+    (SELECT task_id, name, direction, process_state FROM orchestration_step
+        WHERE process_state = 'pending' LIMIT %(limit)s)
+    UNION ALL
+    (SELECT task_id, name, direction, process_state FROM orchestration_step
+        WHERE process_state = 'processing' LIMIT %(limit)s)
+    UNION ALL
+    (SELECT task_id, name, direction, process_state FROM orchestration_step
+        WHERE process_state = 'error' ORDER BY ended_at DESC LIMIT %(limit)s)
+) AS s JOIN orchestration_task t ON t.id = s.task_id
+GROUP BY t.workflow, s.name, s.direction, s.process_state
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How many tasks stand at a step, by state; `undoing` of them at its undo."""
+
+    pending: int = 0
+    processing: int = 0
+    error: int = 0
+    undoing: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepShape:
+    """One step as it is declared, its agent's thresholds, who stands at it, and what holds it."""
+
+    step: Step
+    policy: Policy | None
+    standing: Standing
+    hold: Hold | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowShape:
+    """One registered workflow."""
+
+    workflow: Workflow
+    steps: Sequence[StepShape]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowsPage:
+    """Every registered workflow; `cut` says that some state has more steps than were counted."""
+
+    now: datetime
+    workflows: Sequence[WorkflowShape]
+    cut: bool
+
+
+def workflows_page() -> WorkflowsPage:
+    """Return the page in four queries."""
+    now = database_now()
+    policies = {policy.agent: policy for policy in Policy.objects.all()}
+    holds = Hold.objects.filter(until=None, scope=Scope.STEP).order_by("-cause")
+    held = {(hold.workflow, hold.step): hold for hold in holds}
+    counts, cut = _counts()
+    return WorkflowsPage(
+        now=now,
+        cut=cut,
+        workflows=[
+            WorkflowShape(
+                workflow=workflow,
+                steps=[
+                    StepShape(
+                        step=step,
+                        policy=policies.get(step.agent),
+                        standing=counts.get((name, step.name), Standing()),
+                        hold=held.get((name, step.name)),
+                    )
+                    for step in workflow.steps
+                ],
+            )
+            for name, workflow in sorted(registry.workflows.items())
+        ],
+    )
+
+
+def _counts() -> tuple[Mapping[tuple[str, str], Standing], bool]:
+    found: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    totals: dict[str, int] = defaultdict(int)
+    for workflow, name, direction, state, count in sql.run(COUNTS, {"limit": CAP + 1}):
+        totals[state] += count
+        kind = "undoing" if direction == "undo" and state != StepState.ERROR else state
+        found[workflow, name][kind] += count
+    cut = any(total > CAP for total in totals.values())
+    return {key: Standing(**counts) for key, counts in found.items()}, cut

@@ -1,0 +1,180 @@
+"""The system page: queues, processes, the leader, what lies, and what the audit found.
+
+The state store alone is enough for it: what Redis knows is a part of its own, that may be missing.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from .. import conf, leader, queues, registry, sql
+from ..models import AuditRun, Lease, SupervisorPolicy, Worker
+from .agents import database_now
+
+CAP = 10_000
+MOST_WORKERS = 500
+MOST_VIOLATIONS = 50
+SUPERVISOR = "supervisor"
+
+# Each is a partial index; counted up to the cap.
+LYING = """
+SELECT
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
+        WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
+    (SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL ORDER BY id LIMIT 1),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
+        WHERE refused_at IS NOT NULL LIMIT %(limit)s) AS c),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage
+        WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
+    (SELECT created_at FROM orchestration_statusmessage WHERE refused_at IS NULL
+        ORDER BY id LIMIT 1),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage
+        WHERE refused_at IS NOT NULL LIMIT %(limit)s) AS c),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_notice
+        WHERE sent_at IS NULL AND given_up_at IS NULL LIMIT %(limit)s) AS c),
+    (SELECT min(created_at) FROM orchestration_notice
+        WHERE sent_at IS NULL AND given_up_at IS NULL),
+    (SELECT min(pending_since) FROM orchestration_step
+        WHERE process_state = 'pending' AND run_after IS NULL AND held_by_id IS NULL),
+    (SELECT min(complete_by) FROM orchestration_step
+        WHERE process_state = 'processing' AND complete_by < clock_timestamp())
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lying:
+    """What waits for somebody: how much of it, and since when the oldest."""
+
+    submissions: int
+    oldest_submission: datetime | None
+    submissions_refused: int
+    statuses: int
+    oldest_status: datetime | None
+    statuses_refused: int
+    notices: int
+    oldest_notice: datetime | None
+    oldest_step: datetime | None
+    expired: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueRow:
+    """One queue: who serves it, and what Redis knows of it, if it answers."""
+
+    name: str
+    workers: int
+    silent: int
+    depth: queues.Depth | None
+
+    @property
+    def unserved(self) -> bool:
+        """Return whether nobody serves it."""
+        return not self.workers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """A process and whether it gave a sign of life lately."""
+
+    worker: Worker
+    alive: bool
+    leads: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """All that the page shows. `redis` says whether Redis answers; `led`, whether somebody leads."""
+
+    now: datetime
+    redis: bool
+    queues: Sequence[QueueRow]
+    processes: Sequence[Process]
+    supervisors: Sequence[Process]
+    lease: Lease | None
+    led: bool
+    interval: float
+    lying: Lying
+    audit: AuditRun | None
+    audit_every: float
+    cut: bool
+    patience: float = conf.ALIVE
+
+    @property
+    def violations(self) -> Sequence[Mapping[str, object]]:
+        """Return the first of what the last audit found."""
+        found: Sequence[Mapping[str, object]] = self.audit.violations if self.audit else []
+        return found[:MOST_VIOLATIONS]
+
+    @property
+    def clock_astray(self) -> Sequence[Process]:
+        """Return the processes whose clock is far from the database's."""
+        return [one for one in self.processes if abs(one.worker.clock_offset) > 5]
+
+
+def system() -> System:
+    """Return the page in six queries, and one exchange with Redis."""
+    now = database_now()
+    lease = Lease.objects.filter(name=leader.NAME).first()
+    led = bool(lease and lease.holder and lease.expires_at > now)
+    oldest = now - timedelta(seconds=conf.ALIVE)
+    found = list(Worker.objects.order_by("queue", "instance")[: MOST_WORKERS + 1])
+    processes = [
+        Process(
+            worker=worker,
+            alive=worker.seen_at > oldest,
+            leads=bool(led and lease and worker.instance == lease.holder),
+        )
+        for worker in found[:MOST_WORKERS]
+    ]
+    names = _queues(processes)
+    depths = _depths(names)
+    policy = SupervisorPolicy.objects.first() or SupervisorPolicy()
+    return System(
+        now=now,
+        redis=depths is not None,
+        queues=_rows(names, processes, depths or {}),
+        processes=processes,
+        supervisors=[one for one in processes if one.worker.queue == SUPERVISOR],
+        lease=lease,
+        led=led,
+        interval=policy.interval,
+        lying=Lying(
+            **dict(
+                zip(
+                    Lying.__dataclass_fields__,
+                    sql.run(LYING, {"limit": CAP + 1})[0],
+                    strict=True,
+                )
+            )
+        ),
+        audit=AuditRun.objects.filter(ended_at__isnull=False).order_by("-started_at").first(),
+        audit_every=policy.audit_every,
+        cut=len(found) > MOST_WORKERS,
+    )
+
+
+def _queues(processes: Sequence[Process]) -> list[str]:
+    """Return the queues that are needed, and whatever else somebody serves."""
+    statuses = [queues.STATUS_PREFIX + name for name in sorted(registry.receivers)]
+    needed = [*queues.ANSWERS, *sorted(registry.agents), *statuses]
+    served = {one.worker.queue for one in processes} - {SUPERVISOR, *needed}
+    return [*needed, *sorted(served)]
+
+
+def _depths(names: Sequence[str]) -> Mapping[str, queues.Depth] | None:
+    try:
+        return queues.depths(names)
+    except queues.Unreachable:
+        return None
+
+
+def _rows(
+    names: Sequence[str], processes: Sequence[Process], depths: Mapping[str, queues.Depth]
+) -> list[QueueRow]:
+    alive = Counter(one.worker.queue for one in processes if one.alive)
+    silent = Counter(one.worker.queue for one in processes if not one.alive)
+    return [
+        QueueRow(name=name, workers=alive[name], silent=silent[name], depth=depths.get(name))
+        for name in names
+    ]

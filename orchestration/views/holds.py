@@ -1,0 +1,168 @@
+"""Holding and releasing, at every level: a task, a step of a workflow, an agent, everything."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from .. import queries, registry
+from ..act_forms import Reason
+from ..models import Hold, Task
+from ..models.hold import Cause
+from ..progression import Refusal
+from ..transitions import hold as hold_target
+from ..transitions import release as release_hold
+from .access import HOLD, OPERATE, requires, user_of
+from .outcome import conflict, done, ring_when_committed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What is to be held: with nothing named, everything."""
+
+    task: Task | None = None
+    agent: str = ""
+    workflow: str = ""
+    step: str = ""
+
+    @property
+    def words(self) -> str:
+        """Return what it is, in words."""
+        if self.task is not None:
+            return str(self.task)
+        if self.agent:
+            return f"agent {self.agent}"
+        if self.step:
+            return f"step {self.step} of every {self.workflow}"
+        return "everything"
+
+    @property
+    def back(self) -> tuple[str, str]:
+        """Return where one comes from."""
+        if self.task is not None:
+            return reverse("ops:task", args=[self.task.id]), f"Back to {self.task}"
+        return reverse("ops:agents"), "Back to the agents"
+
+    @property
+    def section(self) -> str:
+        """Return the page of the navigation that it belongs to."""
+        return "agents" if self.task is None else "tasks"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(OPERATE, HOLD)
+def hold(request: HttpRequest) -> HttpResponse:
+    """Keep a target's steps from being sent, from the next claim on."""
+    target = _target(request.GET)
+    form = Reason(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        made = hold_target(
+            actor=user_of(request).get_username(),
+            reason=form.cleaned_data["reason"],
+            agent=target.agent,
+            workflow=target.workflow,
+            step=target.step,
+            task=target.task.id if target.task else None,
+        )
+        if isinstance(made, Hold):
+            return done(request, f"{target.words.capitalize()} is held.", target.back[0])
+        return _held_already(request, target)
+    context = {"target": target, "form": form, "back": target.back, "section": target.section}
+    status = 422 if request.method == "POST" else 200
+    return render(request, "ops/hold.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(OPERATE, HOLD)
+def release(request: HttpRequest, hold_id: int) -> HttpResponse:
+    """End a hold that was made by hand."""
+    held = queries.hold_by_id(hold_id)
+    if held is None:
+        raise Http404
+    target = Target(task=held.task, agent=held.agent, workflow=held.workflow, step=held.step)
+    if held.cause != Cause.HAND or held.until is not None:
+        return _not_held(request, target, held)
+    form = Reason(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        refusal = release_hold(
+            held.id, actor=user_of(request).get_username(), reason=form.cleaned_data["reason"]
+        )
+        if refusal is Refusal.NOT_HELD:
+            return _not_held(request, target, queries.hold_by_id(hold_id) or held)
+        ring_when_committed()
+        return done(request, f"{target.words.capitalize()} is released.", target.back[0])
+    context = {
+        "target": target,
+        "held": held,
+        "form": form,
+        "back": target.back,
+        "section": target.section,
+        "now": queries.database_now(),
+    }
+    status = 422 if request.method == "POST" else 200
+    return render(request, "ops/release.html", context, status=status)
+
+
+def _target(asked: QueryDict) -> Target:
+    """Return what an address names; exactly one thing that exists, or there is no such page."""
+    named = [name for name in ("task", "agent", "step", "everything") if asked.get(name)]
+    if len(named) != 1:
+        raise Http404
+    word = str(asked[named[0]])
+    match named[0]:
+        case "task":
+            return Target(task=_task(word))
+        case "agent" if word in registry.agents:
+            return Target(agent=word)
+        case "step":
+            name, _, step = word.partition("/")
+            workflow = registry.workflows.get(name)
+            if workflow and step in {one.name for one in workflow.steps}:
+                return Target(workflow=name, step=step)
+        case "everything":
+            return Target()
+    raise Http404
+
+
+def _task(word: str) -> Task:
+    try:
+        task = queries.task_by_id(UUID(word))
+    except ValueError:
+        task = None
+    if task is None:
+        raise Http404
+    return task
+
+
+def _held_already(request: HttpRequest, target: Target) -> HttpResponse:
+    held = queries.hold_in_force(
+        agent=target.agent,
+        workflow=target.workflow,
+        step=target.step,
+        task=target.task.id if target.task else None,
+    )
+    return conflict(
+        request,
+        what=target.words,
+        first=queries.who_held(held) if held else None,
+        advice="It stays held until somebody releases it.",
+        back=target.back,
+        section=target.section,
+    )
+
+
+def _not_held(request: HttpRequest, target: Target, held: Hold) -> HttpResponse:
+    advice = "Your press changed nothing."
+    if held.until is None:
+        advice = f"This is not held by hand: {held.reason}. It ends by itself when that does."
+    return conflict(
+        request,
+        what=target.words,
+        first=queries.who_released(held),
+        advice=advice,
+        back=target.back,
+        section=target.section,
+    )
