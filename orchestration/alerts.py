@@ -7,29 +7,44 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from . import notices, sql
-from .models import Alert, Event, Task
+from .models import Alert, Event, Incident, Task
 from .models.alert import Severity
 from .models.history import EventKind
-from .states import LIVE_TASK_STATES
+from .states import LIVE_TASK_STATES, Direction
 
-# Locks the open alert of a cause, or makes it; concurrent raisers wait for each other here. Whoever
-# is to be told is told of one that was made (a row without xmax), in the same statement.
+# Locks the open alerts of causes, or makes them; concurrent raisers wait for each other here, in one
+# order. Whoever is to be told is told of those that were made (rows without xmax), in the same
+# statement; of a muted incident nobody is.
 RAISE = f"""
 WITH raised AS (
     INSERT INTO orchestration_alert
-        (fingerprint, severity, title, detail, count, first_seen, last_seen)
-    VALUES (%(fingerprint)s, %(severity)s, %(title)s, %(detail)s, %(count)s,
-        clock_timestamp(), clock_timestamp())
+        (fingerprint, severity, title, detail, count, incident_id, first_seen, last_seen)
+    SELECT fingerprint, severity, title, detail, count, incident, clock_timestamp(),
+        clock_timestamp()
+    FROM unnest(%(fingerprints)s::text[], %(severities)s::text[], %(titles)s::text[],
+        %(details)s::text[], %(counts)s::int[], %(incidents)s::bigint[])
+        AS a (fingerprint, severity, title, detail, count, incident)
+    ORDER BY fingerprint
     ON CONFLICT (fingerprint) WHERE closed_at IS NULL DO UPDATE SET
         count = orchestration_alert.count + excluded.count, last_seen = clock_timestamp(),
         detail = excluded.detail
-    RETURNING id, severity, xmax = 0 AS opened
+    RETURNING id, fingerprint, severity, xmax = 0 AND NOT EXISTS (
+        SELECT 1 FROM orchestration_incident i
+        WHERE i.id = orchestration_alert.incident_id AND i.state = 'muted') AS opened
 ), {notices.OPENED}
-SELECT id FROM raised
+SELECT fingerprint, id FROM raised
 """  # noqa: S608 - put together from constants
 
 HEALED = """
 a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id)
+"""
+
+TELL = """
+INSERT INTO orchestration_notice (alert_id, channel_id, kind)
+SELECT a.id, c.id, 'opened' FROM orchestration_alert a JOIN orchestration_noticechannel c
+    ON c.active AND (c.severity = 'warning' OR c.severity = a.severity)
+WHERE a.incident_id = %(incident)s AND a.closed_at IS NULL
+ON CONFLICT DO NOTHING
 """
 
 ACKNOWLEDGE = """
@@ -40,59 +55,85 @@ RETURNING id, title
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepError:
-    """A step that went to error, as far as its cause goes."""
+class Alarm:
+    """One cause that an operator must know of: what to say of it, and how often it was seen."""
 
-    workflow: str
-    step: str
-    code: str
+    fingerprint: str
+    severity: Severity
+    title: str
+    detail: str = ""
+    count: int = 1
+    incident: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepError:
+    """A step that went to error: by which incident, and what its agent said."""
+
+    incident: int
     message: str
-    undo: bool = False
     settles_itself: bool = False  # its task is undone if nobody mends it: no need to wake anybody
 
     @property
-    def fingerprint(self) -> str:
-        """Return what is the same for all failures of one cause."""
-        kind = "undo" if self.undo else "step"
-        return f"{kind}/{self.workflow}/{self.step}/{self.code}"[:300]
-
-    @property
-    def title(self) -> str:
-        """Return the cause in a line."""
-        what = f"the undo of {self.step}" if self.undo else self.step
-        partly = ": partly undone" if self.undo else ""
-        return f"{self.workflow}: {what} failed ({self.code or 'unknown error'}){partly}"[:300]
+    def severity(self) -> Severity:
+        """Return how soon somebody should look."""
+        return Severity.WARNING if self.settles_itself else Severity.CRITICAL
 
 
 def raise_alert(
     fingerprint: str, *, severity: Severity, title: str, detail: str = "", count: int = 1
 ) -> int:
     """Open the alert of a cause, or count it again if it is open; return its id."""
+    alarm = Alarm(
+        fingerprint=fingerprint, severity=severity, title=title, detail=detail, count=count
+    )
+    return raise_all([alarm])[fingerprint]
+
+
+def raise_all(alarms: Sequence[Alarm]) -> dict[str, int]:
+    """Open or count the alerts of different causes, in one statement; return their ids by cause."""
     row = {
-        "fingerprint": fingerprint,
-        "severity": severity.value,
-        "title": title,
-        "detail": detail,
-        "count": count,
+        "fingerprints": [alarm.fingerprint for alarm in alarms],
+        "severities": [alarm.severity.value for alarm in alarms],
+        "titles": [alarm.title for alarm in alarms],
+        "details": [alarm.detail for alarm in alarms],
+        "counts": [alarm.count for alarm in alarms],
+        "incidents": [alarm.incident for alarm in alarms],
     }
-    return int(sql.run(RAISE, row)[0][0])
+    return dict(sql.run(RAISE, row))
 
 
 def raise_for_steps(errors: Sequence[StepError]) -> list[int]:
-    """Raise one alert per cause among `errors`; return the alert's id for each of them."""
-    counts = Counter(error.fingerprint for error in errors)
-    by_cause = {error.fingerprint: error for error in errors}
-    ids = {
-        cause: raise_alert(
-            cause,
-            severity=Severity.WARNING if by_cause[cause].settles_itself else Severity.CRITICAL,
-            title=by_cause[cause].title,
-            detail=by_cause[cause].message,
-            count=counts[cause],
-        )
-        for cause in sorted(by_cause)  # one order for all, so that no two wait in a circle
-    }
-    return [ids[error.fingerprint] for error in errors]
+    """Raise one alert per incident among `errors`; return the alert's id for each of them."""
+    counts = Counter(error.incident for error in errors)
+    by_cause = {error.incident: error for error in errors}
+    causes = {incident.id: incident for incident in Incident.objects.filter(id__in=counts)}
+    ids = raise_all(
+        [
+            Alarm(
+                fingerprint=_cause(incident),
+                severity=by_cause[incident.id].severity,
+                title=incident.title + (": partly undone" if incident.direction == "undo" else ""),
+                detail=by_cause[incident.id].message,
+                count=counts[incident.id],
+                incident=incident.id,
+            )
+            for incident in causes.values()
+        ]
+    )
+    return [ids[_cause(causes[error.incident])] for error in errors]
+
+
+def _cause(incident: Incident) -> str:
+    """Return what is the same for all alerts of an incident, with the cause to be read in it."""
+    kind = "undo" if incident.direction == Direction.UNDO else "step"
+    where = f"{kind}/{incident.workflow}/{incident.step}/{incident.code}"[:250]
+    return f"{where}/{incident.fingerprint}"
+
+
+def tell(incident: int) -> None:
+    """Tell whoever would have been told of an incident's open alert, had it not been muted."""
+    sql.run(TELL, {"incident": incident})
 
 
 def close(fingerprint: str) -> None:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 VERSION = 1
 LONGEST = 2_000  # characters of a message that are looked at
@@ -35,7 +36,8 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
      lambda found: ADDRESS if any(map(str.isalnum, found[0])) else found[0]),
     (re.compile(r"\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+):\d{2,5}\b", re.IGNORECASE), ADDRESS),
     # 12, -3.5, 1,000.00, 12 %, 30s: no other letters
-    (re.compile(r"(?<!\w)[+-]?\d+(?:[.,_]\d+)*(?:\s?%|(?:[mn]?s|min|h|[kKMG]i?B)(?!\w)|(?![\w-]))"), NUMBER),
+    (re.compile(r"(?<![\w-])[+-]?\d+(?:[.,_]\d+)*(?:\s?%|(?:[mn]?s|min|h|[kKMG]i?B)(?!\w)|(?![\w-]))"),
+     NUMBER),
     # a word with a digit in it: pi_3Mtw, A-1042, 0xff, attempt#7; and KQFM-XDTP, even without
     (re.compile(r"(?<!\w)#?(?=[\w-]*\d)\w+(?:-\w+)*"), ID),
     (re.compile(r"\b[A-Z]{4,}(?:-[A-Z]{4,})+\b"), ID),
@@ -77,6 +79,7 @@ class Cause:
         return f"{self.workflow}: {what} failed ({self.code or self.outcome})"[:300]
 
 
+@lru_cache(maxsize=1024)
 def normalise(message: str) -> str:
     """Return what is left of an error's message once ids, numbers, addresses, URLs and quoted
     values are taken out of it."""

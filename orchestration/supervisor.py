@@ -18,6 +18,7 @@ from . import (
     audit,
     conf,
     crashpoints,
+    incidents,
     leader,
     notices,
     operations,
@@ -142,6 +143,7 @@ def sweep(
     alerts.close_overdue()
     done.operated = operations.advance(leadership, reach=2 * policies.interval())
     operations.forget_drafts()
+    incidents.fold(leadership.actor)
     presence.forget_the_dead()
     vigil.look(vigil.Lasting() if absent is None else absent)
     rollups.keep(leadership)
@@ -152,7 +154,7 @@ def sweep(
 @transaction.atomic
 def _recover(leadership: Leadership, done: Sweep, chance: Callable[[], float]) -> int:
     """Count one batch of failures and decide about each; return the batch's size."""
-    failed = lock_failed(conf.BATCH)
+    failed = lock_failed(conf.BATCH, by=leadership.actor)
     if not failed:
         return 0
     policies = Policy.objects.in_bulk({step.agent for step in failed})

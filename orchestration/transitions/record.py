@@ -1,21 +1,22 @@
 """A scheduler records replies: processing → processed, or error, or failed (P8, P23, P25)."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.db import transaction
 
-from .. import sql
+from .. import incidents, sql
 from ..gate import Heard
+from ..incidents import Failure
 from ..messages import Reply
 from ..models import Event, Policy, Step
 from ..models.history import EventKind
 from ..progression import Refusal, StepView, after_reply, refuse_reply
 from ..states import ANSWERED, OnRejection, Outcome, StepState
 from .changes import Change, cancel, finish, lock, note
-from .settle import Trouble
+from .settle import Trouble, cause_of
 from .undo import begin
 
 # The attempt's history and the step's new state in one statement: both parts see the step as it
@@ -24,8 +25,8 @@ ENDED = """
 WITH reply AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(outcomes)s::text[],
         %(results)s::jsonb[], %(codes)s::text[], %(messages)s::text[], %(tries)s::int[],
-        %(started)s::float8[], %(by)s::text[])
-    AS r (id, attempt, outcome, result, code, message, tries, started, by)
+        %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[])
+    AS r (id, attempt, outcome, result, code, message, tries, started, by, incident)
 ), history AS (
     INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
         dispatched_at, started_at, ended_at, outcome, tries, error_code, error_message)
@@ -42,7 +43,8 @@ UPDATE orchestration_step s SET
     in_doubt = CASE r.outcome WHEN 'unknown' THEN true WHEN 'transient' THEN s.in_doubt ELSE false END,
     settling = s.settling AND r.outcome IN ('unknown', 'transient'),
     result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
-    error_code = r.code, error_message = r.message
+    error_code = r.code, error_message = r.message,
+    incident_id = coalesce(r.incident, s.incident_id)
 FROM reply r
 WHERE s.id = r.id AND s.attempt = r.attempt
   AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
@@ -90,9 +92,10 @@ def record(replies: Sequence[Reply]) -> Recorded:
             Heard(answered=reply.outcome in ANSWERED, retry_after=reply.retry_after)
         )
     recorded.accepted = len(accepted)
-    _write_ended([reply for reply, _, _ in accepted])
+    blamed = _count_rejected(accepted)
+    _write_ended([reply for reply, _, _ in accepted], blamed)
     _let_be(accepted)
-    _reject(accepted)
+    _reject(accepted, blamed)
     touched = {change.id: change for _, _, change in accepted}
     follows = finish(touched.values(), by=BY)
     recorded.agents |= follows.agents
@@ -112,7 +115,22 @@ def _let_be(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
     )
 
 
-def _reject(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
+def _count_rejected(accepted: Sequence[tuple[Reply, StepView, Change]]) -> dict[int, int]:
+    """Count rejections to their incidents; return these by step. All else the supervisor counts."""
+    failures = [
+        Failure(
+            step=step.id,
+            cause=cause_of(step, change.workflow, reply.outcome, reply.code, reply.message),
+            message=reply.message,
+        )
+        for reply, step, change in accepted
+        if step.state == StepState.ERROR
+    ]
+    found = incidents.count(failures, by=BY)
+    return {failure.step: known for failure, known in zip(failures, found, strict=True)}
+
+
+def _reject(accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[int, int]) -> None:
     """Have the task undone where the policy wants that of a rejection; otherwise it is an error.
 
     A policy may also want it undone later, unless somebody has mended it by then.
@@ -135,11 +153,12 @@ def _reject(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
                 message=reply.message,
                 attempt=step.attempt,
                 mend_within=policy.mend_within if waits else None,
+                incident=blamed[step.id],
             )
         )
 
 
-def _write_ended(replies: Sequence[Reply]) -> None:
+def _write_ended(replies: Sequence[Reply], blamed: Mapping[int, int]) -> None:
     if not replies:
         return
     sql.run(
@@ -154,6 +173,7 @@ def _write_ended(replies: Sequence[Reply]) -> None:
             "tries": [reply.tries for reply in replies],
             "started": [reply.started for reply in replies],
             "by": [reply.by[:80] for reply in replies],
+            "incidents": [blamed.get(reply.step) for reply in replies],
         },
     )
 

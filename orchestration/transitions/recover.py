@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from .. import sql
+from .. import incidents, sql
 from ..models import Event, Step, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
@@ -15,7 +15,7 @@ from ..recovery import Failure, Retry
 from ..states import LIVE_TASK_STATES, Outcome, StepState
 from .changes import Change, Consequences, cancel, finish, lock, note
 from .holds import STOOD
-from .settle import Trouble
+from .settle import Trouble, cause_of
 from .undo import begin
 
 # Both parts see the step as it was before. From then on it is known to be in doubt, whatever is
@@ -50,13 +50,20 @@ UPDATE orchestration_step s SET
     in_doubt = r.in_doubt AND NOT r.new_key, settling = s.settling OR r.settling,
     generation = s.generation + r.new_key::int,
     keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END,
-    run_after = clock_timestamp() + r.wait * interval '1 second'
+    run_after = clock_timestamp() + r.wait * interval '1 second',
+    incident_id = coalesce(r.incident, s.incident_id)
 FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(counts)s::int[], %(rounds)s::int[],
     %(waits)s::float8[], %(outcomes)s::text[], %(codes)s::text[], %(messages)s::text[],
-    %(in_doubt)s::bool[], %(new_key)s::bool[], %(settling)s::bool[])
+    %(in_doubt)s::bool[], %(new_key)s::bool[], %(settling)s::bool[], %(incidents)s::bigint[])
     AS r (id, attempt, failure_count, rounds, wait, outcome, code, message, in_doubt, new_key,
-        settling)
+        settling, incident)
 WHERE s.id = r.id AND s.attempt = r.attempt AND s.process_state = 'processing'
+"""
+
+# Steps that go neither to error nor round again.
+BLAMED = """
+UPDATE orchestration_step s SET incident_id = b.incident
+FROM unnest(%(ids)s::bigint[], %(incidents)s::bigint[]) AS b (id, incident) WHERE s.id = b.id
 """
 
 WAKE = """
@@ -87,7 +94,10 @@ NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """A step whose attempt failed or expired; its task is locked. `at` is when, in Unix time."""
+    """A step whose attempt failed or expired; its task is locked. `at` is when, in Unix time.
+
+    `incident` is where it was counted: everywhere but where it was only asked, and none was done.
+    """
 
     change: Change
     view: StepView
@@ -95,6 +105,7 @@ class Failed:
     message: str
     silent: bool
     at: float
+    incident: int | None = None
 
     @property
     def agent(self) -> str:
@@ -102,11 +113,11 @@ class Failed:
         return self.view.agent
 
 
-def lock_failed(limit: int) -> list[Failed]:
+def lock_failed(limit: int, *, by: str) -> list[Failed]:
     """Lock the tasks of up to `limit` steps whose complete-by has passed; return those steps.
 
     Skips what somebody else is at: the next sweep finds it. Writes the history of attempts that
-    ended in silence.
+    ended in silence, and counts each failure to the incident of its cause.
     """
     expired = Step.objects.filter(
         process_state=StepState.PROCESSING, complete_by__lte=DatabaseNow()
@@ -117,7 +128,35 @@ def lock_failed(limit: int) -> list[Failed]:
     silent = [step.id for step in steps if step.locked_by is not None]
     if silent:
         sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})
-    return [_as_failed(step, changes[step.task_id]) for step in steps]
+    return _counted([_as_failed(step, changes[step.task_id]) for step in steps], by=by)
+
+
+def _counted(steps: Sequence[Failed], *, by: str) -> list[Failed]:
+    failures = {
+        step.view.id: incidents.Failure(
+            step=step.view.id,
+            cause=cause_of(
+                step.view,
+                step.change.workflow,
+                step.failure.outcome,
+                step.failure.code,
+                step.message,
+            ),
+            message=step.message,
+        )
+        for step in steps
+        if step.failure.outcome != Outcome.ABSENT
+    }
+    found = dict(zip(failures, incidents.count(list(failures.values()), by=by), strict=True))
+    return [replace(step, incident=found.get(step.view.id)) for step in steps]
+
+
+def _blame(steps: Iterable[Failed]) -> None:
+    """Note the incident of steps that go neither to error nor round again."""
+    blamed = [(step.view.id, step.incident) for step in steps if step.incident is not None]
+    if blamed:
+        ids, causes = (list(column) for column in zip(*blamed, strict=True))
+        sql.run(BLAMED, {"ids": ids, "incidents": causes})
 
 
 def suspected(failed: Sequence[Failed]) -> list[str]:
@@ -172,6 +211,7 @@ def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
             "settling": [
                 step.failure.undoing and step.failure.direction == "do" for step, _ in steps
             ],
+            "incidents": [step.incident for step, _ in steps],
         },
     )
     for step, _ in steps:
@@ -204,13 +244,15 @@ def give_up(steps: Iterable[Failed]) -> None:
                 message=f"{step.message} (failed {step.failure.failure_count + 1} times)".strip(),
                 attempt=step.view.attempt,
                 failures=1,
+                incident=step.incident,
             )
         )
 
 
-def undo_for(steps: Iterable[Failed], *, by: str) -> list[Failed]:
+def undo_for(steps: Sequence[Failed], *, by: str) -> list[Failed]:
     """Have the tasks of steps undone; return those of which something forbids it."""
     refused = []
+    _blame(steps)
     for step in steps:
         if step.change.undoing:
             continue
@@ -223,6 +265,7 @@ def undo_for(steps: Iterable[Failed], *, by: str) -> list[Failed]:
 
 def let_be(steps: Sequence[Failed], *, by: str) -> None:
     """Cancel steps of tasks being undone of which nothing was done."""
+    _blame(steps)
     cancel([step.view.id for step in steps])
     for step in steps:
         step.change.moved(replace(step.view, state=StepState.CANCELLED))

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from .. import alerts, schemas, sql
+from .. import alerts, incidents, schemas, sql
 from ..models import Event, Step, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
@@ -145,6 +145,7 @@ def _write(
     """
     if not steps:
         return
+    incidents.relieve([again.step.id for again in steps], retried=True)
     sql.run(
         AGAIN,
         {
@@ -203,6 +204,7 @@ def done_by_hand(
     change, view, step = found
     schemas.check_result(step.agent, step.action, result)
     alert = step.alert_id
+    incidents.relieve([step.id])
     Step.objects.filter(id=step.id).update(
         process_state=StepState.SKIPPED, result=result, alert=None, mend_by=None, in_doubt=False,
         settling=False, ended_at=DatabaseNow(),
@@ -220,6 +222,7 @@ def _let_be(
 ) -> Refusal | None:
     """Let a step of a task being undone be, on an operator's word that nothing was done."""
     alert = step.alert_id
+    incidents.relieve([step.id])
     cancel([step.id])
     note(change, view, EventKind.SETTLED, by=actor, reason=reason).save()
     change.moved(replace(view, state=StepState.CANCELLED, in_doubt=False))

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from .. import alerts, sql, status
+from .. import alerts, incidents, sql, status
+from ..fingerprint import Cause, normalise
+from ..incidents import Failure
 from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
@@ -17,11 +19,11 @@ TO_ERROR = """
 UPDATE orchestration_step s SET
     process_state = 'error', locked_by = NULL, complete_by = NULL,
     ended_at = clock_timestamp(), error_code = e.code, error_message = e.message,
-    alert_id = e.alert, failure_count = s.failure_count + e.failures,
+    alert_id = e.alert, incident_id = e.incident, failure_count = s.failure_count + e.failures,
     mend_by = clock_timestamp() + e.mend_within * interval '1 second'
 FROM unnest(%(ids)s::bigint[], %(codes)s::text[], %(messages)s::text[], %(alerts)s::bigint[],
-    %(failures)s::int[], %(mend_within)s::float8[])
-    AS e (id, code, message, alert, failures, mend_within)
+    %(incidents)s::bigint[], %(failures)s::int[], %(mend_within)s::float8[])
+    AS e (id, code, message, alert, incident, failures, mend_within)
 WHERE s.id = e.id AND s.process_state IN ('processing', 'waiting')
 """
 
@@ -45,7 +47,8 @@ TOLD = {
 class Trouble:
     """A step that ends in error: why, and how many failures this adds to its count.
 
-    `mend_within` are the seconds after which its task is undone, unless somebody mends it.
+    `mend_within` are the seconds after which its task is undone, unless somebody mends it;
+    `incident` is where its failure was counted, if it was.
     """
 
     step: int
@@ -54,6 +57,7 @@ class Trouble:
     attempt: int
     failures: int = 0
     mend_within: float | None = None
+    incident: int | None = None
 
 
 def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str) -> None:
@@ -64,17 +68,15 @@ def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str
     """
     if not troubles:
         return
+    counted = _count_uncounted(troubles, by=by)
     alert_ids = alerts.raise_for_steps(
         [
             alerts.StepError(
-                workflow=workflow,
-                step=step.name,
-                undo=step.direction == Direction.UNDO,
-                code=trouble.code,
+                incident=incident,
                 message=trouble.message,
                 settles_itself=trouble.mend_within is not None,
             )
-            for trouble, _, workflow, step in troubles
+            for incident, (trouble, *_) in zip(counted, troubles, strict=True)
         ]
     )
     sql.run(
@@ -84,10 +86,12 @@ def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str
             "codes": [trouble.code[:100] for trouble, *_ in troubles],
             "messages": [trouble.message for trouble, *_ in troubles],
             "alerts": alert_ids,
+            "incidents": counted,
             "failures": [trouble.failures for trouble, *_ in troubles],
             "mend_within": [trouble.mend_within for trouble, *_ in troubles],
         },
     )
+    incidents.suffer([trouble.step for trouble, *_ in troubles])
     Event.objects.bulk_create(
         Event(
             task_id=task,
@@ -100,6 +104,36 @@ def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str
         for trouble, task, *_ in troubles
     )
     followed.failed([(trouble.step, task, said(trouble)) for trouble, task, *_ in troubles])
+
+
+def _count_uncounted(
+    troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str
+) -> list[int]:
+    """Return the incident of each trouble; those that no attempt came before are counted here."""
+    uncounted = [one for one in troubles if one[0].incident is None]
+    failures = [
+        Failure(
+            step=trouble.step,
+            cause=cause_of(step, workflow, "", trouble.code, trouble.message),
+            message=trouble.message,
+        )
+        for trouble, _, workflow, step in uncounted
+    ]
+    found = iter(incidents.count(failures, by=by))
+    return [one[0].incident or next(found) for one in troubles]
+
+
+def cause_of(step: StepView, workflow: str, outcome: str, code: str, message: str) -> Cause:
+    """Return why a step failed, as far as others failed by the same."""
+    return Cause(
+        workflow=workflow,
+        step=step.name,
+        direction=step.direction,
+        agent=step.agent,
+        outcome=outcome,
+        code=code,
+        message=normalise(message),
+    )
 
 
 def said(trouble: Trouble) -> str:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from .. import alerts, sql
+from .. import alerts, incidents, sql
 from ..models import Step, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
@@ -125,6 +125,7 @@ def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> N
     ids = [*unneeded, *in_doubt]
     raised = Step.objects.filter(id__in=ids, process_state=StepState.ERROR)
     suffering = list(raised.values_list("alert_id", flat=True))
+    incidents.relieve(ids)
     cancel(unneeded)
     if in_doubt:
         sql.run(SETTLE, {"ids": list(in_doubt)})

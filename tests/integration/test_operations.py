@@ -56,7 +56,7 @@ class TestTheStory:
         def how(request):
             if request.task in codes:
                 return reply_to(request)
-            return reply_to(request, "rejected", code="bad_address", message="again")
+            return reply_to(request, "rejected", code="bad_address")
 
         answer(how)
         advance(operation)

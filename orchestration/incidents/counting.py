@@ -1,0 +1,130 @@
+"""What a transaction adds to incidents: always the same few statements, however many failures."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from .. import sql
+from ..fingerprint import VERSION, Cause
+from ..models import Incident
+
+# In the order of fingerprints, so that two who meet the same new causes do not wait in a circle.
+OPEN = """
+WITH made AS (
+    INSERT INTO orchestration_incident (fingerprint, version, workflow, step, direction, agent,
+        outcome, code, message, sample, title, severity, state)
+    SELECT c.fingerprint, %(version)s, c.workflow, c.step, c.direction, c.agent, c.outcome, c.code,
+        c.message, c.sample, c.title, 'warning', 'new'
+    FROM unnest(%(fingerprint)s::text[], %(workflow)s::text[], %(step)s::text[],
+        %(direction)s::text[], %(agent)s::text[], %(outcome)s::text[], %(code)s::text[],
+        %(message)s::text[], %(sample)s::text[], %(title)s::text[])
+        AS c (fingerprint, workflow, step, direction, agent, outcome, code, message, sample, title)
+    ORDER BY c.fingerprint
+    ON CONFLICT (fingerprint) DO NOTHING
+    RETURNING id
+)
+INSERT INTO orchestration_incidentevent (incident_id, kind, actor, text)
+SELECT id, 'opened', %(by)s, '' FROM made
+"""
+
+# Each step is hit once (a row without xmax); its own row counts how often. Whoever writes it has its
+# task locked, so nobody waits here.
+HIT = """
+WITH hit AS (
+    INSERT INTO orchestration_incidenthit (incident_id, step_id, failures)
+    SELECT incident, step, 1
+    FROM unnest(%(incidents)s::bigint[], %(steps)s::bigint[]) AS f (incident, step)
+    ORDER BY incident, step
+    ON CONFLICT (incident_id, step_id) DO UPDATE SET
+        failures = orchestration_incidenthit.failures + 1, last_at = clock_timestamp()
+    RETURNING incident_id, xmax = 0 AS fresh
+)
+INSERT INTO orchestration_incidenttally (incident_id, failures, tasks)
+SELECT incident_id, count(*), count(*) FILTER (WHERE fresh) FROM hit GROUP BY incident_id
+"""
+
+SUFFER = """
+INSERT INTO orchestration_incidenttally (incident_id, suffering, again, currency, value)
+SELECT s.incident_id, count(*), count(*) FILTER (WHERE h.retried_at IS NOT NULL), t.currency,
+    sum(t.value)
+FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+LEFT JOIN orchestration_incidenthit h ON h.incident_id = s.incident_id AND h.step_id = s.id
+WHERE s.id = ANY(%(steps)s) AND s.process_state = 'error' AND s.incident_id IS NOT NULL
+GROUP BY s.incident_id, t.currency
+"""
+
+RELIEVE = """
+WITH over AS (
+    SELECT s.id, s.incident_id, t.currency, t.value
+    FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+    WHERE s.id = ANY(%(steps)s) AND s.process_state = 'error' AND s.incident_id IS NOT NULL
+), retried AS (
+    UPDATE orchestration_incidenthit h SET retried_at = clock_timestamp() FROM over
+    WHERE %(retried)s AND h.incident_id = over.incident_id AND h.step_id = over.id
+)
+INSERT INTO orchestration_incidenttally (incident_id, suffering, retried, currency, value)
+SELECT incident_id, -count(*), CASE WHEN %(retried)s THEN count(*) ELSE 0 END, currency, -sum(value)
+FROM over GROUP BY incident_id, currency
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """An attempt of a step that failed, or one that could not even be made: its cause, its words."""
+
+    step: int
+    cause: Cause
+    message: str
+
+
+def count(failures: Sequence[Failure], *, by: str) -> list[int]:
+    """Count failures, each to the incident of its cause; return those incidents, one for each.
+
+    The caller holds the locks of the steps' tasks, and names each step at most once.
+    """
+    if not failures:
+        return []
+    known = _identify({failure.cause.fingerprint: failure for failure in failures}, by)
+    found = [known[failure.cause.fingerprint] for failure in failures]
+    sql.run(HIT, {"incidents": found, "steps": [failure.step for failure in failures]})
+    return found
+
+
+def suffer(steps: Collection[int]) -> None:
+    """Note that steps are in error now: after that was written, with their incidents."""
+    if steps:
+        sql.run(SUFFER, {"steps": list(steps)})
+
+
+def relieve(steps: Collection[int], *, retried: bool = False) -> None:
+    """Note that those of `steps` that are in error will no longer be: before that is written.
+
+    `retried` says that somebody has them tried again.
+    """
+    if steps:
+        sql.run(RELIEVE, {"steps": list(steps), "retried": retried})
+
+
+def _identify(causes: dict[str, Failure], by: str) -> dict[str, int]:
+    """Return the incidents of causes by their fingerprints, and open those that are not there."""
+    known = _known(causes)
+    if missing := [causes[one] for one in causes if one not in known]:
+        names = ("fingerprint", "workflow", "step", "direction", "agent", "outcome", "message")
+        columns = {name: [getattr(one.cause, name) for one in missing] for name in names}
+        sql.run(
+            OPEN,
+            {
+                **columns,
+                "code": [one.cause.code[:100] for one in missing],
+                "sample": [one.message for one in missing],
+                "title": [one.cause.title for one in missing],
+                "version": VERSION,
+                "by": by,
+            },
+        )
+        known = _known(causes)  # somebody else may have been first: a new statement sees theirs
+    return known
+
+
+def _known(causes: Collection[str]) -> dict[str, int]:
+    rows = Incident.objects.filter(fingerprint__in=list(causes))
+    return dict(rows.values_list("fingerprint", "id"))

@@ -1,0 +1,240 @@
+"""The leader adds up what was counted, and says where each incident stands."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from .. import alerts, sql
+from ..models import Incident, IncidentEvent
+from ..models.alert import Severity
+from ..models.fields import DatabaseNow
+from ..models.incident import IncidentEventKind, IncidentState
+from .standing import Facts, standing
+
+KEPT = 8  # days for which the trend is kept, by the hour
+
+# One statement, one snapshot: what steps say now and what was counted until now belong together.
+# Whoever sleeps while somebody else leads takes no tally twice: what is deleted is gone.
+FOLD = """
+WITH gone AS (
+    DELETE FROM orchestration_incidenttally RETURNING *
+), sums AS (
+    SELECT incident_id, date_trunc('hour', at) AS hour, currency, sum(failures) AS failures,
+        sum(tasks) AS tasks, sum(suffering) AS suffering, sum(again) AS again,
+        sum(retried) AS retried, sum(value) AS value,
+        sum(suffering) FILTER (WHERE suffering > 0) AS hurt,
+        max(at) FILTER (WHERE failures > 0) AS last_at, max(at) FILTER (WHERE retried > 0) AS tried_at
+    FROM gone GROUP BY 1, 2, 3
+), due AS (
+    SELECT id FROM orchestration_incident WHERE state NOT IN ('resolved', 'muted')
+    UNION SELECT id FROM orchestration_incident
+        WHERE state = 'muted' AND muted_until <= clock_timestamp()
+    UNION SELECT incident_id FROM gone
+)
+SELECT i.id,
+    EXISTS (SELECT 1 FROM orchestration_step s WHERE s.incident_id = i.id
+        AND s.process_state IN ('pending', 'processing')),
+    EXISTS (SELECT 1 FROM orchestration_operation o WHERE o.ended_at IS NULL
+        AND o.state IN ('waiting', 'running', 'paused', 'aborted') AND o.act = 'resubmit'
+        AND o.selection->>'incident' = i.id::text)
+    OR ((i.state = 'retrying' OR sums.retried > 0) AND EXISTS (
+        SELECT 1 FROM orchestration_incidenthit h JOIN orchestration_step s ON s.id = h.step_id
+        WHERE h.incident_id = i.id AND h.retried_at IS NOT NULL AND s.incident_id = i.id
+            AND s.process_state IN ('pending', 'processing'))),
+    CASE WHEN sums.hurt > 0 THEN EXISTS (SELECT 1 FROM orchestration_step s
+        WHERE s.incident_id = i.id AND s.process_state = 'error' AND s.mend_by IS NULL) END,
+    clock_timestamp(), sums.hour, sums.currency, sums.failures, sums.tasks, sums.suffering,
+    sums.again, sums.retried, sums.value, sums.hurt, sums.last_at, sums.tried_at
+FROM orchestration_incident i JOIN due ON due.id = i.id
+LEFT JOIN sums ON sums.incident_id = i.id
+ORDER BY i.id
+"""
+
+HOURS = f"""
+WITH old AS (
+    DELETE FROM orchestration_incidenthour
+    WHERE incident_id = ANY(%(incidents)s) AND hour < clock_timestamp() - interval '{KEPT} days'
+)
+INSERT INTO orchestration_incidenthour (incident_id, hour, failures)
+SELECT * FROM unnest(%(incidents)s::bigint[], %(hours)s::timestamptz[], %(failures)s::int[])
+ON CONFLICT (incident_id, hour) DO UPDATE SET
+    failures = orchestration_incidenthour.failures + excluded.failures
+"""  # noqa: S608 - a constant of our own
+
+COUNTED = (
+    "failures", "tasks", "suffering", "at_risk", "last_seen", "severity", "state", "suffered",
+    "tried_at", "returned_at", "resolved_at", "acknowledged_at", "acknowledged_by", "muted_at",
+    "muted_by", "muted_until",
+)  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class _Sum:
+    """What was counted of one incident, and how its steps stand."""
+
+    struggling: bool
+    retrying: bool
+    now: datetime
+    failures: int = 0
+    tasks: int = 0
+    suffering: int = 0
+    again: int = 0
+    retried: int = 0
+    hurt: int = 0
+    grave: bool = False  # nothing goes on with one of its tasks unless somebody acts
+    last_at: datetime | None = None
+    tried_at: datetime | None = None
+    values: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    hours: dict[datetime, int] = field(default_factory=lambda: defaultdict(int))
+
+
+@transaction.atomic
+def fold(by: str) -> int:
+    """Add up the tallies; return how many incidents changed."""
+    sums = _sums()
+    if not sums:
+        return 0
+    events: list[IncidentEvent] = []
+    changed = []
+    rows = Incident.objects.select_for_update(no_key=True).filter(id__in=sums)
+    for incident in rows.defer("message", "sample").order_by("id"):
+        before = _values(incident)
+        _add(incident, sums[incident.id])
+        events += _stand(incident, sums[incident.id], by)
+        if _values(incident) != before:
+            changed.append(incident)
+    if changed:
+        Incident.objects.bulk_update(changed, COUNTED)
+    _keep_hours(sums)
+    IncidentEvent.objects.bulk_create(events)
+    return len(changed)
+
+
+def _sums() -> dict[int, _Sum]:
+    found: dict[int, _Sum] = {}
+    for known, struggling, retrying, grave, now, hour, currency, *counts in sql.run(FOLD, {}):
+        one = found.setdefault(known, _Sum(struggling=struggling, retrying=bool(retrying), now=now))
+        one.retrying = one.retrying or bool(retrying)
+        one.grave = one.grave or bool(grave)
+        if hour is None:
+            continue
+        failures, tasks, suffering, again, retried, value, hurt, last_at, tried_at = counts
+        one.failures += failures
+        one.tasks += tasks
+        one.suffering += suffering
+        one.again += again
+        one.retried += retried
+        one.hurt += hurt or 0
+        one.last_at = max(filter(None, (one.last_at, last_at)), default=None)
+        one.tried_at = max(filter(None, (one.tried_at, tried_at)), default=None)
+        if currency:
+            one.values[currency] += int(value)
+        if failures:
+            one.hours[hour] += failures
+    return found
+
+
+def _values(incident: Incident) -> dict[str, object]:
+    return {name: getattr(incident, name) for name in COUNTED}
+
+
+def _add(incident: Incident, sums: _Sum) -> None:
+    incident.failures += sums.failures
+    incident.tasks += sums.tasks
+    incident.suffering += sums.suffering
+    risk = {**incident.at_risk}
+    for currency, value in sums.values.items():
+        risk[currency] = risk.get(currency, 0) + value
+    incident.at_risk = {currency: value for currency, value in risk.items() if value}
+    incident.last_seen = max(incident.last_seen, sums.last_at or incident.last_seen)
+    incident.tried_at = max(filter(None, (incident.tried_at, sums.tried_at)), default=None)
+    if sums.hurt:
+        incident.suffered = True
+    if sums.grave:
+        incident.severity = Severity.CRITICAL
+
+
+def _stand(incident: Incident, sums: _Sum, by: str) -> Sequence[IncidentEvent]:
+    """Say where an incident stands now; return what that adds to its history."""
+    events = []
+
+    def happened(kind: IncidentEventKind, text: str = "") -> None:
+        events.append(IncidentEvent(incident=incident, kind=kind, actor=by, text=text))
+
+    if sums.retried:
+        happened(IncidentEventKind.RETRIED, _tasks(sums.retried))
+    muted = incident.state == IncidentState.MUTED
+    if muted and incident.muted_until and incident.muted_until <= sums.now:
+        unmuted(incident)
+        muted = False
+        happened(IncidentEventKind.UNMUTED, "its time was over")
+        alerts.tell(incident.id)
+    resolved = incident.state == IncidentState.RESOLVED
+    if not muted and (sums.again or (resolved and sums.failures)) and not incident.returned_at:
+        incident.returned_at = sums.now
+        incident.acknowledged_at, incident.acknowledged_by = None, ""
+        why = f"{_tasks(sums.again)} failed again" if sums.again else "after it was resolved"
+        happened(IncidentEventKind.RETURNED, why)
+    state = stands(
+        incident, struggling=sums.struggling, retrying=sums.retrying, failed=bool(sums.failures),
+        now=sums.now, muted=muted,
+    )  # fmt: skip
+    if state == IncidentState.RESOLVED and not resolved:
+        resolve_now(incident, sums.now)
+        happened(IncidentEventKind.RESOLVED, "nothing suffers from it any more")
+    incident.state = state
+    return events
+
+
+def stands(
+    incident: Incident,
+    *,
+    struggling: bool,
+    retrying: bool,
+    failed: bool,
+    now: datetime,
+    muted: bool,
+) -> IncidentState:
+    """Return where an incident stands."""
+    return standing(
+        Facts(
+            state=incident.state,
+            suffering=incident.suffering,
+            struggling=struggling,
+            retrying=retrying,
+            failed=failed,
+            suffered=incident.suffered,
+            returned=incident.returned_at is not None,
+            acknowledged=incident.acknowledged_at is not None,
+            silent=(now - incident.last_seen) / timedelta(seconds=1),
+            muted=muted,
+        )
+    )
+
+
+def resolve_now(incident: Incident, now: datetime | DatabaseNow) -> None:
+    """Let an incident be over: whatever was known about it begins anew when it strikes again."""
+    incident.resolved_at = now
+    incident.suffered = False
+    incident.returned_at = None
+    incident.acknowledged_at, incident.acknowledged_by = None, ""
+
+
+def unmuted(incident: Incident) -> None:
+    """Take the muting off an incident."""
+    incident.state = IncidentState.NEW
+    incident.muted_at, incident.muted_by, incident.muted_until = None, "", None
+
+
+def _keep_hours(sums: dict[int, _Sum]) -> None:
+    rows = [(known, hour, n) for known, one in sums.items() for hour, n in one.hours.items()]
+    if rows:
+        incidents, hours, failures = (list(column) for column in zip(*rows, strict=True))
+        sql.run(HOURS, {"incidents": incidents, "hours": hours, "failures": failures})
+
+
+def _tasks(count: int) -> str:
+    return f"{count:,} task{'' if count == 1 else 's'}"
