@@ -32,6 +32,7 @@ Submit a task anywhere, inside your own transaction if you like, and look at it:
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -94,6 +95,7 @@ __all__ = [
     "register_sight",
     "resubmit",
     "result",
+    "set_aside",
     "submit",
     "undo",
 ]
@@ -186,7 +188,7 @@ class StepProgress:
 class Progress:
     """Where a task stands: its steps in the order in which they are declared, then undo steps.
 
-    `undoable`: an undo would be begun if it were asked for now.
+    `undoable`: an undo would be begun if it were asked for now. `data` is the task's input.
     """
 
     state: TaskState
@@ -195,6 +197,7 @@ class Progress:
     overdue: bool
     undoable: bool
     steps: tuple[StepProgress, ...]
+    data: dict[str, Any] = dataclass_field(default_factory=dict)
 
 
 def progress(workflow: str, reference: str) -> Progress | None:
@@ -210,7 +213,14 @@ def progress(workflow: str, reference: str) -> Progress | None:
         overdue=task.overdue,
         undoable=task.undo_at is None and not plan([_view(step) for step in steps]).standing,
         steps=tuple(_step_progress(step) for step in steps),
+        data=task.data,
     )
+
+
+def set_aside(workflow: str, reference: str) -> bool:
+    """Return whether what was posted can never be a task: an operator knows why."""
+    refused = Submission.objects.filter(refused_at__isnull=False)
+    return refused.filter(workflow=workflow, reference=reference).exists()
 
 
 def resubmit(

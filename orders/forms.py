@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from .cards import Card
 from .countries import COUNTRIES
@@ -77,6 +78,24 @@ class CheckoutForm(AddressForm):
             "invalid_choice": "Please choose one of these cards.",
         },
     )
+
+
+class OtherCardForm(CustomerForm):
+    """Another card for an order whose payment was declined; `attempt` is the one that was."""
+
+    attempt = forms.IntegerField(min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)
+    payment_method = forms.ChoiceField(
+        label=_("Card"),
+        choices=Card.choices,
+        widget=forms.RadioSelect,
+        error_messages={
+            "required": _("Please choose a card."),
+            "invalid_choice": _("Please choose one of these cards."),
+        },
+    )
+
+    def __init__(self, *args: Any, attempt: int | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, initial={"attempt": attempt}, auto_id="id_other_%s", **kwargs)
 
 
 class FindForm(CustomerForm):

@@ -14,6 +14,8 @@ from uuid import UUID
 from .cards import Card
 
 WORKFLOW = "process_order"  # what processes these messages
+LETTER = "tell_customer"  # what sends a letter
+LANGUAGES = ("en", "de")  # that the shop speaks
 MOST_PER_LINE = 99
 MOST_LINES = 50
 DEAREST = 1_000_000  # of one piece, in minor units
@@ -29,6 +31,7 @@ LONGEST = {  # characters
     "product": 120,
     "subject": 200,
     "text": 10_000,
+    "html": 20_000,
 }
 
 
@@ -50,6 +53,10 @@ class Line:
         """What the line costs, in minor units."""
         return self.unit_price * self.quantity
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the line as JSON."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
@@ -64,10 +71,15 @@ class Address:
 
 @dataclass(frozen=True, kw_only=True)
 class Mail:
-    """The confirmation, fixed when the order is placed: a repeated call sends the same text."""
+    """A letter, fixed before it is sent: a repeated call sends the same text."""
 
     subject: str
     text: str
+    html: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the letter as JSON."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +95,7 @@ class Message:
     lines: Sequence[Line]
     confirmation: Mail
     customer: int | None = None
+    language: str = "en"
 
     @property
     def number(self) -> str:
@@ -91,7 +104,8 @@ class Message:
 
     def as_json(self) -> dict[str, Any]:
         """Return the message as JSON; the same order always gives the same."""
-        return {**asdict(self), "order": str(self.order), "lines": [asdict(o) for o in self.lines]}
+        lines = [line.as_json() for line in self.lines]
+        return {**asdict(self), "order": str(self.order), "lines": lines}
 
 
 def order_number(order: UUID) -> str:
@@ -121,6 +135,7 @@ def read(data: Mapping[str, Any]) -> Message:
         data,
         "the order",
         "order email address payment_method currency total lines confirmation customer",
+        optional="language",  # messages of older versions do not name it
     )
     lines = _lines(data["lines"])
     total = sum(line.price for line in lines)
@@ -131,6 +146,9 @@ def read(data: Mapping[str, Any]) -> Message:
     if data["currency"] != "EUR":
         raise Malformed(f"the shop sells in EUR, not in {data['currency']!r}")
     customer = data["customer"]
+    language = data.get("language", "en")
+    if language not in LANGUAGES:
+        raise Malformed(f"the shop does not speak {language!r}")
     return Message(
         order=_uuid(data["order"]),
         email=_email(data["email"]),
@@ -141,6 +159,7 @@ def read(data: Mapping[str, Any]) -> Message:
         lines=lines,
         confirmation=_mail(data["confirmation"]),
         customer=None if customer is None else _whole(customer, "customer", most=2**31 - 1),
+        language=language,
     )
 
 
@@ -169,8 +188,13 @@ def _address(value: Any) -> Address:
 
 
 def _mail(value: Any) -> Mail:
-    _exactly(value, "the confirmation", "subject text")
-    return Mail(subject=_text(value["subject"], "subject"), text=_text(value["text"], "text"))
+    _exactly(value, "the confirmation", "subject text", optional="html")
+    html = value.get("html", "")
+    return Mail(
+        subject=_text(value["subject"], "subject"),
+        text=_text(value["text"], "text"),
+        html=_text(html, "html") if html else "",
+    )
 
 
 def _email(value: Any) -> str:
@@ -191,13 +215,13 @@ def _uuid(value: Any) -> UUID:
     return found
 
 
-def _exactly(value: Any, what: str, names: str) -> None:
+def _exactly(value: Any, what: str, names: str, *, optional: str = "") -> None:
     if not isinstance(value, Mapping):
         raise Malformed(f"{what} is not an object")
     wanted = set(names.split())
     if missing := wanted - value.keys():
         raise Malformed(f"{what} lacks {', '.join(sorted(missing))}")
-    if extra := value.keys() - wanted:
+    if extra := value.keys() - wanted - set(optional.split()):
         raise Malformed(f"{what} has unknown parts: {', '.join(sorted(extra))}")
 
 

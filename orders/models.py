@@ -113,7 +113,13 @@ class Order(models.Model):
     status_number = models.PositiveIntegerField(
         default=0, help_text="Of the last status message applied; older ones change nothing."
     )
-    fingerprint = models.CharField(max_length=64, help_text="Of the message it was made from.")
+    fingerprint = models.CharField(max_length=64, help_text="Of its task's input.")
+    language = models.CharField(
+        max_length=5, default="en", db_default="en", help_text="In which its customer is written."
+    )
+    waits_until = models.DateTimeField(
+        null=True, help_text="While its customer waits for goods that are sold out: how long."
+    )
     customer = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.SET_NULL,

@@ -6,9 +6,9 @@ from django.db import connection, transaction
 
 from orchestration import api
 
-from .message import WORKFLOW, Mail, Message, order_number
+from . import letters
+from .message import WORKFLOW, Mail, Message
 from .models import Placement
-from .money import money
 from .workflow import APPLICATION
 
 CLAIM = """
@@ -53,17 +53,7 @@ def _claim(order: UUID, content: str, customer: int | None) -> bool:
         return bool(cursor.rowcount)
 
 
-def confirmation(order: UUID, name: str, total: int, currency: str) -> Mail:
+def confirmation(order: UUID, name: str, total: int, currency: str, language: str = "en") -> Mail:
     """Return the mail that says that the order is on its way; `total` in minor units."""
-    number = order_number(order)
-    return Mail(
-        subject=f"Your order {number} is confirmed",
-        text=(
-            f"Hello {name},\n\n"
-            f"your order {number} over {money(total, currency)} is paid for and on its way.\n"
-            "You can look it up in our shop under “Find an order”, with this number and\n"
-            "your e-mail address.\n\n"
-            "Thank you, and enjoy it.\n"
-            "Kettlewell\n"
-        ),
-    )
+    to = letters.Recipient(order=order, name=name, language=language)
+    return letters.confirmation(to, total, currency)

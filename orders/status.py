@@ -7,6 +7,7 @@ from django.db import connection
 
 from orchestration.api import Status
 
+from . import letters, mending
 from .message import WORKFLOW
 from .models import OrderStatus
 
@@ -19,6 +20,7 @@ MEANING = {  # of the engine's words; other ones only count as heard
     "undoing": OrderStatus.UNDOING,
     "undone": OrderStatus.UNDONE,
 }
+WRITTEN = {OrderStatus.FAILED, OrderStatus.UNDONE}  # of these a letter may have to tell
 # Rows are locked in the order of their ids first, so that two receivers never wait for each other
 # in a circle; a number that is not higher than the last one applied changes nothing.
 APPLY = """
@@ -32,11 +34,15 @@ UPDATE orders_order o
 SET status = coalesce(told.status, o.status), status_number = told.number
 FROM told JOIN locked USING (id)
 WHERE o.id = told.id AND o.status_number < told.number
+RETURNING o.id, o.status, o.status_number
 """
 
 
 def receive(messages: Sequence[Status]) -> None:
-    """Copy the latest news of each order to its row; older news change nothing."""
+    """Copy the latest news of each order to its row, and write to customers whom they concern.
+
+    Older news change nothing.
+    """
     latest: dict[str, tuple[int, str | None]] = {}
     ours = [message for message in messages if message.workflow == WORKFLOW]
     for message in sorted(ours, key=lambda message: message.number):
@@ -50,3 +56,9 @@ def receive(messages: Sequence[Status]) -> None:
     }
     with connection.cursor() as cursor:
         cursor.execute(APPLY, columns)
+        news = cursor.fetchall()
+    failed = [order for order, status, _ in news if status == OrderStatus.FAILED]
+    if failed:
+        mending.keep_waiting(failed)
+    if told := {order: number for order, status, number in news if status in WRITTEN}:
+        letters.tell(told)

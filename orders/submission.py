@@ -63,4 +63,5 @@ def _order(message: Message, content: str) -> Order:
         payment_method=message.payment_method,
         fingerprint=content,
         customer_id=message.customer,
+        language=message.language,
     )

@@ -1,95 +1,93 @@
 """Where an order stands, in the customer's words. Plain functions of plain data."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestration.api import Direction, Progress, StepProgress, StepState, TaskState
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from orchestration.api import Progress, StepProgress, StepState, TaskState
 
 from .declines import DECLINED
+from .stages import DONE, Stage, does, stages, undos
 
-STEPS = {  # what each step of the workflow means to a customer: done, now, to come
-    "reserve_stock": ("Items set aside", "Setting your items aside", "Set your items aside"),
-    "authorize_payment": ("Card checked", "Checking your card", "Check your card"),
-    "create_shipment": ("Shipment booked", "Booking your shipment", "Book your shipment"),
-    "capture_payment": ("Payment taken", "Taking the payment", "Take the payment"),
-    "send_confirmation": (
-        "Confirmation sent",
-        "Sending your confirmation",
-        "Send your confirmation",
-    ),
-}
-UNDO_STEPS = {  # what undoing it means: done, now
-    "reserve_stock": ("Items put back", "Putting your items back"),
-    "authorize_payment": ("Card released", "Releasing the hold on your card"),
-    "create_shipment": ("Shipment cancelled", "Cancelling your shipment"),
-    "capture_payment": ("Payment returned", "Returning your payment"),
-}
-DONE = {StepState.PROCESSED, StepState.SKIPPED}
+CARD, STOCK = "authorize_payment", "reserve_stock"  # the steps that a customer can mend
+OUT_OF_STOCK = "out_of_stock"
 # The bank's reason is between it and its customer: two of them help to do better
-REASONS = {"insufficient_funds": " for insufficient funds", "expired_card": ": it has expired"}
-
-SPOKEN = {
-    "done": ": done",
-    "now": ": at this moment",
-    "next": ": to come",
-    "failed": ": did not work",
-    "off": ": not any more",
+REASONS = {
+    "insufficient_funds": _("Your card was declined for insufficient funds."),
+    "expired_card": _("Your card was declined: it has expired."),
 }
+PLAINLY_DECLINED = _("Your card was declined.")
 
 LATE = 30.0  # seconds after which "received" alone would worry the customer
 PACE = ((4, 0.5), (60, 2), (300, 5), (1800, 15))  # (younger than, look every), in seconds
 SLOWEST = 30.0
+CALM = 15.0  # while it is the customer's turn: a choice half made must not be disturbed often
 
-RECEIVED = "We received your order."
-DELAYED = "We received your order. It is safe, and we start on it as soon as we can."
-WORKING = "We received your order and are preparing it."
-TROUBLE = "This takes longer than usual. Your order is safe; we keep trying."
-STUCK = "This takes longer than usual. Your order is safe; our staff is looking into it."
-CONFIRMED = "Your order is confirmed: paid for, and on its way to you."
-SOLD_OUT = "Something in your order is out of stock. Nothing was charged; our staff will tell you."
-CANCELLING = "Your order is being cancelled."
-CANCELLING_STUCK = (
+RECEIVED = _("We received your order.")
+DELAYED = _("We received your order. It is safe, and we start on it as soon as we can.")
+SET_ASIDE = _(
+    "We could not take your order. Nothing was charged; our staff is looking into it and will "
+    "write to you."
+)
+WORKING = _("We received your order and are preparing it.")
+TROUBLE = _("This takes longer than usual. Your order is safe; we keep trying.")
+STUCK = _("This takes longer than usual. Your order is safe; our staff is looking into it.")
+CONFIRMED = _("Your order is confirmed: paid for, and on its way to you.")
+NOTHING_CHARGED = _("Nothing was charged.")
+SOLD_OUT = _("Something in your order is out of stock. Nothing was charged.")
+WAITING = _(
+    "Something in your order is out of stock. We keep the order and look for it again and again; "
+    "until then nothing is charged."
+)
+CANCELLING = _("Your order is being cancelled.")
+REFUNDING = _("Your order is being cancelled, and your payment is on its way back to you.")
+CANCELLING_STUCK = _(
     "Your order is being cancelled. This takes longer than usual; our staff is looking into it."
 )
-CANCELLED = "Your order was cancelled. Nothing was charged."
-REFUNDED = "Your order was cancelled. You get back what you paid."
+CANCELLED = _("Your order was cancelled. Nothing was charged.")
+REFUNDED = _(
+    "Your order was cancelled. You get back what you paid; banks take up to ten days to show it."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
-    """One step as the customer sees it. `state`: done, now, next, failed or off."""
+class Mend:
+    """What the customer can put right: a `step`, until when, and which SKU is out of stock."""
 
-    text: str
-    state: str
-    at: datetime | None = None
-
-    @property
-    def spoken(self) -> str:
-        """What its colour and shape say, for those who do not see them."""
-        return SPOKEN[self.state]
+    step: str
+    attempt: int
+    until: datetime | None
+    sku: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tracking:
-    """Where an order stands. `mood`: good, busy, slow or bad; `interval` in seconds."""
+    """Where an order stands. `mood`: good, busy, slow or bad; `interval` in seconds.
+
+    `thanks`: it goes the way it should. `cancellable`: the customer may still cancel it.
+    """
 
     sentence: str
     mood: str
+    thanks: bool
     stages: tuple[Stage, ...]
     final: bool
     interval: float
     parcel: str
+    mends: tuple[Mend, ...] = ()
+    cancellable: bool = False
 
     def redacted(self) -> "Tracking":
         """Return it without what is nobody's business but the customer's."""
-        stages = tuple(
-            replace(stage, text="Being looked into") if stage.state == "failed" else stage
-            for stage in self.stages
-        )
+        kept = replace(self, parcel="", mends=(), cancellable=False)
+        kept = replace(kept, stages=tuple(stage.redacted() for stage in self.stages))
         if self.mood != "bad":
-            return replace(self, stages=stages, parcel="")
-        return replace(self, sentence=STUCK, mood="slow", stages=stages, parcel="")
+            return kept
+        return replace(kept, sentence=str(STUCK), mood="slow")
 
     @property
     def pause(self) -> int:
@@ -97,126 +95,147 @@ class Tracking:
         return round(self.interval * 1000)
 
     @property
+    def spoken(self) -> str:
+        """What is said when it changes: where the order stands, and what is done at this moment."""
+        now = [f"{stage.text}." for stage in self.stages if stage.state == "now"]
+        return " ".join([self.sentence, *now])
+
+    @property
+    def said(self) -> str:
+        """A short text that changes when what is said does."""
+        return _digest(self.spoken)
+
+    @property
     def version(self) -> str:
         """A short text that changes when anything the page shows does."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+        return _digest(repr(self))
 
 
-def track(progress: Progress | None, *, placed_at: datetime, now: datetime) -> Tracking:
-    """Return what to tell the customer; `progress` is None while the order is not taken yet."""
+def track(
+    progress: Progress | None,
+    *,
+    placed_at: datetime,
+    now: datetime,
+    set_aside: bool = False,
+    waits: bool = False,
+) -> Tracking:
+    """Return what to tell the customer; `progress` is None while the order is not taken yet.
+
+    `set_aside`: it can never be taken. `waits`: its customer waits for goods that are sold out.
+    """
     age = (now - placed_at).total_seconds()
-    sentence, mood = _summary(progress, age)
+    sentence, mood = _summary(progress, age, set_aside=set_aside, waits=waits)
+    found = mends(progress)
+    undoing = progress is not None and bool(
+        progress.state in {TaskState.UNDOING, TaskState.UNDONE} or undos(progress)
+    )
+    pace = next((every for younger, every in PACE if age < younger), SLOWEST)
     return Tracking(
-        sentence=sentence,
+        sentence=str(sentence),
         mood=mood,
-        stages=(Stage(text="Order received", state="done", at=placed_at), *_stages(progress)),
+        thanks=mood != "bad" and not undoing and not set_aside,
+        stages=stages(progress, placed_at),
         final=progress is not None and progress.state in {TaskState.PROCESSED, TaskState.UNDONE},
-        interval=next((every for younger, every in PACE if age < younger), SLOWEST),
+        interval=CALM if found else pace,
         parcel=_parcel(progress),
+        mends=tuple(found),
+        cancellable=progress is not None and not undoing and progress.undoable,
     )
 
 
-def _summary(progress: Progress | None, age: float) -> tuple[str, str]:
+def mends(progress: Progress | None) -> Sequence[Mend]:
+    """Return what the customer can put right at this moment."""
+    if progress is None or progress.state != TaskState.ERROR or undos(progress):
+        return ()
+    failed = {name: step for name, step in does(progress).items() if step.state is StepState.ERROR}
+    found = []
+    card, stock = failed.get(CARD), failed.get(STOCK)
+    if stock and stock.error_code == OUT_OF_STOCK:
+        named, lines = stock.error_message.partition(": ")[0], stock.request.get("lines", [])
+        sku = named if named in {line["sku"] for line in lines} else ""
+        found.append(Mend(step=STOCK, attempt=stock.attempt, until=stock.mend_by, sku=sku))
+    if card and card.error_code in DECLINED:
+        found.append(Mend(step=CARD, attempt=card.attempt, until=card.mend_by))
+    return found
+
+
+def _summary(
+    progress: Progress | None, age: float, *, set_aside: bool, waits: bool
+) -> tuple[str | Promise, str]:
     if progress is None:
+        if set_aside:
+            return SET_ASIDE, "bad"
         return (DELAYED, "slow") if age > LATE else (RECEIVED, "busy")
+    if progress.state in {TaskState.PENDING, TaskState.PROCESSING}:
+        return _under_way(progress, waits=waits)
+    return _turned(progress, waits=waits)
+
+
+def _turned(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
+    """Say how it ended, or that it does not go on by itself."""
     match progress.state:
         case TaskState.PROCESSED:
             return CONFIRMED, "good"
         case TaskState.UNDONE:
             return _cancelled(progress), "bad"
         case TaskState.UNDOING:
-            return CANCELLING, "slow"
-        case TaskState.ERROR:
-            return _failure(progress)
+            return (REFUNDING if _paid(progress) else CANCELLING), "slow"
+    return _failure(progress, waits=waits)
+
+
+def _under_way(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
+    """Say that we are at it, and whether it takes longer than it should."""
+    stock = does(progress).get(STOCK)
+    if waits and stock and stock.state is not StepState.PROCESSED:
+        return WAITING, "slow"
     troubled = progress.overdue or any(
         step.failure_count and step.state is not StepState.PROCESSED for step in progress.steps
     )
     return (TROUBLE, "slow") if troubled else (WORKING, "busy")
 
 
-def _failure(progress: Progress) -> tuple[str, str]:
+def _failure(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
     """Say what went wrong where the customer can understand it; otherwise, that we see to it."""
-    if _undos(progress):
+    if undos(progress):
         return CANCELLING_STUCK, "slow"
-    failed = {step.name: step for step in progress.steps if step.state is StepState.ERROR}
-    card = failed.get("authorize_payment")
-    if card and card.error_code in DECLINED:
-        return f"{_declined(card)} Nothing was charged.", "bad"
-    stock = failed.get("reserve_stock")
-    if stock and stock.error_code == "out_of_stock":
-        return SOLD_OUT, "bad"
+    wrong = {mend.step for mend in mends(progress)}
+    if CARD in wrong:
+        declined = f"{_declined(does(progress)[CARD])} {NOTHING_CHARGED}"
+        return (f"{SOLD_OUT} {declined}" if STOCK in wrong and not waits else declined), "bad"
+    if STOCK in wrong:
+        return (WAITING, "slow") if waits else (SOLD_OUT, "bad")
     return STUCK, "slow"
 
 
-def _cancelled(progress: Progress) -> str:
+def _cancelled(progress: Progress) -> str | Promise:
     """Say that nothing is left of the order; and why, where it was the card."""
-    does = _does(progress)
-    paid = does.get("capture_payment")
-    if paid and paid.state in DONE:
+    if _paid(progress):
         return REFUNDED
-    card = does.get("authorize_payment")
+    card = does(progress).get(CARD)
     if card and card.state is StepState.CANCELLED and card.error_code in DECLINED:
         return f"{_declined(card)} {CANCELLED}"
     return CANCELLED
 
 
+def _paid(progress: Progress) -> bool:
+    paid = does(progress).get("capture_payment")
+    return paid is not None and paid.state in DONE
+
+
 def _declined(card: StepProgress) -> str:
-    return f"Your card was declined{REASONS.get(card.error_code, '')}."
-
-
-def _does(progress: Progress) -> dict[str, StepProgress]:
-    return {step.name: step for step in progress.steps if step.direction is Direction.DO}
-
-
-def _undos(progress: Progress) -> dict[str, StepProgress]:
-    return {step.name: step for step in progress.steps if step.direction is Direction.UNDO}
-
-
-def _stages(progress: Progress | None) -> list[Stage]:
-    if progress is None:
-        return [Stage(text=to_come, state="next") for _, _, to_come in STEPS.values()]
-    undos = _undos(progress)
-    return [_undo_stage(undos.get(name)) or _stage(step) for name, step in _does(progress).items()]
-
-
-def _undo_stage(step: StepProgress | None) -> Stage | None:
-    """Return what an undo step makes of its step's stage; None while it makes no difference."""
-    if step is None:
-        return None
-    plain = f"{step.name.replace('_', ' ').capitalize()}, undone"
-    done, now = UNDO_STEPS.get(step.name, (plain, plain))
-    match step.state:
-        case StepState.PROCESSED | StepState.SKIPPED:
-            return Stage(text=done, state="done", at=step.ended_at)
-        case StepState.PENDING | StepState.PROCESSING:
-            return Stage(text=now, state="now")
-        case StepState.ERROR:
-            return Stage(text=now, state="failed", at=step.ended_at)
-    return None
-
-
-def _stage(step: StepProgress) -> Stage:
-    plain = step.name.replace("_", " ").capitalize()
-    done, now, to_come = STEPS.get(step.name, (plain, plain, plain))
-    match step.state:
-        case StepState.PROCESSED | StepState.SKIPPED:
-            return Stage(text=done, state="done", at=step.ended_at)
-        case StepState.PENDING | StepState.PROCESSING:
-            again = " again" if step.failure_count else ""
-            return Stage(text=f"{now}{again}", state="now")
-        case StepState.ERROR:
-            return Stage(text=now, state="failed", at=step.ended_at)
-        case StepState.CANCELLED:
-            return Stage(text=to_come, state="off")
-    return Stage(text=to_come, state="next")
+    return str(REASONS.get(card.error_code, PLAINLY_DECLINED))
 
 
 def _parcel(progress: Progress | None) -> str:
     """Return the parcel's tracking number, as long as there is a parcel."""
-    booked = _does(progress).get("create_shipment") if progress else None
+    booked = does(progress).get("create_shipment") if progress else None
     if progress is None or booked is None or not booked.result:
         return ""
-    cancelled = _undos(progress).get("create_shipment")
+    cancelled = undos(progress).get("create_shipment")
     if cancelled and cancelled.state in DONE:
         return ""
     return str(booked.result.get("tracking", ""))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

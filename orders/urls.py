@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import account, cart, checkout, order, products
+from .views import account, cart, checkout, mend, order, products
 
 app_name = "shop"
 urlpatterns = [
@@ -21,4 +21,8 @@ urlpatterns = [
     path("orders/find/", order.find, name="find"),
     path("orders/<uuid:order_id>/", order.order, name="order"),
     path("orders/<uuid:order_id>/status/", order.status, name="order_status"),
+    path("orders/<uuid:order_id>/card/", mend.card, name="order_card"),
+    path("orders/<uuid:order_id>/leave-out/", mend.leave_out, name="order_leave_out"),
+    path("orders/<uuid:order_id>/wait/", mend.wait, name="order_wait"),
+    path("orders/<uuid:order_id>/cancel/", mend.cancel, name="order_cancel"),
 ]

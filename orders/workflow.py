@@ -17,7 +17,7 @@ from .agents.notification import Notification
 from .agents.payment import Payment
 from .agents.shipping import Shipping
 from .audit import audit
-from .message import WORKFLOW, number
+from .message import LETTER, WORKFLOW, number
 from .sight import see
 from .status import receive
 from .submission import record
@@ -93,10 +93,27 @@ register(
                 request={
                     "order": field("order"),
                     "to": field("email"),
-                    "subject": field("confirmation", "subject"),
-                    "text": field("confirmation", "text"),
+                    "mail": field("confirmation"),
+                    "parcel": result("create_shipment", "tracking"),
                 },
                 irreversible="the confirmation is in the customer's inbox",
+            ),
+        ],
+    )
+)
+register(
+    Workflow(
+        name=LETTER,
+        label=lambda data: str(data["number"]),
+        contact=field("email"),
+        personal=[field("mail")],
+        steps=[
+            Step(
+                name="send",
+                agent="notification",
+                action="send",
+                request={"to": field("email"), "mail": field("mail")},
+                irreversible="the letter is in the customer's inbox",
             ),
         ],
     )

@@ -121,6 +121,9 @@ PAYMENT_SECRET_KEY = env.text("PAYMENT_SECRET_KEY", "sk_test_sandbox")
 SHIPPING_URL = env.text("SHIPPING_URL", SANDBOX_URL)
 MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 
+# --- Telling customers ---------------------------------------------------------------------------
+SITE_URL = env.text("SITE_URL", f"http://localhost:{env.number('PORT', 8000)}")  # links in letters
+
 # --- Telling people of alerts --------------------------------------------------------------------
 globals().update(mail.configuration(env.text("EMAIL_URL"), embedded.data_dir() / "mail"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("DEFAULT_FROM_EMAIL", "alerts@localhost")

@@ -1,7 +1,7 @@
 """Tasks under lock, with all their steps, and what a change of some of these means for the rest."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -125,8 +125,10 @@ def amend(change: Change, data: Mapping[str, Any]) -> None:
     if not data:
         return
     change.data = {**change.data, **data}
-    Task.objects.filter(id=change.id).update(data=change.data)
     declared = registry.workflows.get(change.workflow)
+    known = asdict(declared.card(change.data)) if declared else {}
+    card = {"value" if name == "amount" else name: value for name, value in known.items()}
+    Task.objects.filter(id=change.id).update(data=change.data, **card)
     charges = (
         {step.name: step.charges for step in declared.steps if step.charges} if declared else {}
     )

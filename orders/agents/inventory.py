@@ -1,14 +1,15 @@
 """The inventory: sets goods aside for an order."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
 from django.conf import settings
 
-from orchestration.api import Call, LedgerEntry, action
+from orchestration.api import Call, LedgerEntry, Rejected, Transient, action
 
 from .. import ledger
+from ..tracking import OUT_OF_STOCK
 from .partner import BY_KEY, MEND_WITHIN, KeyedAgent
 from .shapes import POSITIVE, TEXT, record, several, some
 
@@ -33,6 +34,13 @@ class Inventory(KeyedAgent):
         """Return what the inventory did, and then what it has of each SKU."""
         done = super().ledger()
         return None if done is None else chain(done, ledger.levels(self.base_url))
+
+    def refusal(self, status: int, answer: Mapping[str, Any]) -> Rejected | Transient:
+        """Return what an error means; of goods that are out of stock, with the SKU in front."""
+        fault = super().refusal(status, answer)
+        if fault.code != OUT_OF_STOCK:
+            return fault
+        return Rejected(fault.code, f"{answer['error'].get('sku', '')}: {fault.message}")
 
     @action(
         accepts=record(order=TEXT, lines=several(some(sku=TEXT, quantity=POSITIVE))),

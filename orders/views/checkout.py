@@ -4,13 +4,14 @@ from dataclasses import asdict
 from http import HTTPStatus
 from uuid import UUID
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from orders import access, placing
+from orders import access, letters, placing
 from orders.accounts import usual_address
 from orders.cart import Cart, Priced, price
 from orders.checkout import BadToken, Token, read_token
@@ -68,7 +69,9 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     try:
         # from here on it may be ordered: a failure must not claim otherwise
         failure.may_be_ordered(request)
-        placing.place(message, content)
+        with transaction.atomic():
+            if placing.place(message, content):
+                letters.received(message)
     except placing.OtherContent:
         return _again(request, token.order, same=False)
     cart.clear()

@@ -15,11 +15,11 @@ from django.views.decorators.vary import vary_on_headers
 
 from orchestration import api
 from orders import access
-from orders.forms import FindForm
+from orders.forms import FindForm, OtherCardForm
 from orders.message import WORKFLOW, order_number
 from orders.models import Order, Placement
 from orders.throttle import Limit
-from orders.tracking import track
+from orders.tracking import CARD, Mend, track
 
 from .redirect import see_other
 
@@ -45,13 +45,17 @@ def status(request: HttpRequest, order_id: UUID) -> HttpResponse:
     context = _context(request, order_id)
     if request.GET.get("v") == context["version"]:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
+    context["say"] = request.GET.get("s", context["tracking"].said) != context["tracking"].said
     return render(request, "shop/_status.html", context)
 
 
 def show(
     request: HttpRequest, order_id: UUID, *, notice: str = "", status: int = HTTPStatus.OK
 ) -> HttpResponse:
-    """Show an order's page with a notice, and under another status."""
+    """Show an order's page with a notice, and under another status.
+
+    Whoever gets a notice has shown that they know of the order, or may see all of it.
+    """
     context = {**_context(request, order_id, known=bool(notice)), "notice": notice}
     return render(request, "shop/order.html", context, status=status)
 
@@ -86,8 +90,13 @@ def _context(request: HttpRequest, order_id: UUID, *, known: bool = False) -> di
     placed = taken or Placement.objects.filter(order=order_id).first()
     if placed is None:
         raise Http404
+    progress = api.progress(WORKFLOW, str(order_id))
     tracking = track(
-        api.progress(WORKFLOW, str(order_id)), placed_at=placed.created_at, now=timezone.now()
+        progress,
+        placed_at=placed.created_at,
+        now=timezone.now(),
+        set_aside=progress is None and api.set_aside(WORKFLOW, str(order_id)),
+        waits=taken is not None and taken.waits_until is not None,
     )
     full = access.may_see(request, order_id, placed.customer_id)
     if not full:
@@ -96,7 +105,8 @@ def _context(request: HttpRequest, order_id: UUID, *, known: bool = False) -> di
         tracking = tracking.redacted()
     # what the browser has: where the order stands, whether we have it, and how much it may see
     version = f"{tracking.version}-{'taken' if taken else 'posted'}-{'full' if full else 'stub'}"
-    query = {"v": version, "t": request.GET["t"]} if "t" in request.GET else {"v": version}
+    link = {"t": request.GET["t"]} if "t" in request.GET else {}
+    query = {"v": version, "s": tracking.said, **link}
     return {
         "id": order_id,
         "number": order_number(order_id),
@@ -104,5 +114,16 @@ def _context(request: HttpRequest, order_id: UUID, *, known: bool = False) -> di
         "full": full,
         "tracking": tracking,
         "version": version,
+        "link": f"?{urlencode(link)}" if link else "",
+        "mends": [_mend(mend, taken) for mend in tracking.mends] if taken else [],
         "poll": f"{reverse('shop:order_status', args=[order_id])}?{urlencode(query)}",
     }
+
+
+def _mend(mend: Mend, order: Order) -> dict[str, Any]:
+    """Return what the customer is offered: a choice of cards, or what to do without a product."""
+    if mend.step == CARD:
+        return {"mend": mend, "cards": OtherCardForm(attempt=mend.attempt)}
+    lines = list(order.lines.all())
+    gone = next((line for line in lines if line.sku == mend.sku), None)
+    return {"mend": mend, "gone": gone, "others": len(lines) > 1}

@@ -47,7 +47,11 @@ def main() -> None:
     # several processes write this log: in a file, each line goes to the end
     fcntl.fcntl(1, fcntl.F_SETFL, fcntl.fcntl(1, fcntl.F_GETFL) | os.O_APPEND)
     os.environ.setdefault("SECRET_KEY", embedded.secret("secret_key", make=True))
-    os.environ |= {"SANDBOX_PORT": str(options.sandbox_port), "PYTHONUNBUFFERED": "1"}
+    os.environ |= {
+        "PORT": str(options.port),
+        "SANDBOX_PORT": str(options.sandbox_port),
+        "PYTHONUNBUFFERED": "1",
+    }
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
     django.setup()
     run(options.port, options.sandbox_port)

@@ -14,9 +14,12 @@ PERSONAL = ("Lovelace", "Rue de Lyon", "Genève", "ada@example.org")
 
 # What each of them gets: everything, a stub without a personal word in it, or an error.
 WHO = ("guest", "other", "link", "owner", "staff", "seller")
+# What customers do about their order: never by GET, and by POST for those who see all of it.
+ACTS = ("shop:order_card", "shop:order_leave_out", "shop:order_wait", "shop:order_cancel")
 ACCOUNTS_ORDER = {  # of an order that belongs to an account
     "shop:order": (404, 404, "all", "all", 404, 404),
     "shop:order_status": (404, 404, "all", "all", 404, 404),
+    **dict.fromkeys(ACTS, (405,) * 6),
     "admin:orders_order_change": (302, 302, 302, 302, 403, "all"),
     "admin:orders_order_history": (302, 302, 302, 302, 403, 200),
     "admin:orders_order_delete": (302, 302, 302, 302, 403, 403),
@@ -24,6 +27,7 @@ ACCOUNTS_ORDER = {  # of an order that belongs to an account
 GUESTS_ORDER = {  # of an order that was placed without one
     "shop:order": ("stub", "stub", "all", "stub", "stub", "stub"),
     "shop:order_status": ("stub", "stub", "all", "stub", "stub", "stub"),
+    **dict.fromkeys(ACTS, (405,) * 6),
     "admin:orders_order_change": (302, 302, 302, 302, 403, "all"),
     "admin:orders_order_history": (302, 302, 302, 302, 403, 200),
     "admin:orders_order_delete": (302, 302, 302, 302, 403, 403),
@@ -111,7 +115,7 @@ def test_an_order_of_an_account_is_for_its_owner(people, name, taken):
     if taken:
         submission.take(100)
         assert seen(people, name, order) == ACCOUNTS_ORDER[name]
-    elif name.startswith("shop:"):
+    elif name.startswith("shop:") and name not in ACTS:
         for who, expected in zip(WHO, ACCOUNTS_ORDER[name], strict=True):
             query = {"t": signature(order)} if who == "link" else {}
             status = people[who].get(reverse(name, args=[order]), query).status_code
@@ -124,6 +128,22 @@ def test_a_guests_order_is_for_who_has_its_link(people, name):
     order = buy(Client(), sku_0=2)
     submission.take(100)
     assert seen(people, name, order) == GUESTS_ORDER[name]
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_nobody_acts_on_an_order_that_is_not_theirs(people, name):
+    products()
+    accounts, guests = buy(browser(people["ada"]), sku_0=2), buy(Client(), sku_0=2)
+    submission.take(100)
+    for order, allowed in ((accounts, {"link", "owner"}), (guests, {"link"})):
+        for who in WHO:
+            query = f"?t={signature(order)}" if who == "link" else ""
+            response = people[who].post(reverse(name, args=[order]) + query)
+            assert (response.status_code != 404) == (who in allowed), (name, who)
+            if who not in allowed:
+                assert not [word for word in PERSONAL if word in response.content.decode()]
+    wrong = f"?t={signature(guests)}"
+    assert Client().post(reverse(name, args=[accounts]) + wrong).status_code == 404
 
 
 def test_a_link_to_one_order_opens_no_other(people):

@@ -115,8 +115,8 @@ def state(which):
 def test_a_batch_of_news_is_one_statement(django_assert_num_queries):
     known = [order() for _ in range(3)]
     with django_assert_num_queries(1):
-        receive([told(known[0], 2, "failed"), told(known[1], 2, "completed")])
-    assert [state(one) for one in known] == [("failed", 2), ("confirmed", 2), ("received", 1)]
+        receive([told(known[0], 2, "undoing"), told(known[1], 2, "completed")])
+    assert [state(one) for one in known] == [("undoing", 2), ("confirmed", 2), ("received", 1)]
 
 
 def test_the_latest_of_several_news_counts_in_any_order():

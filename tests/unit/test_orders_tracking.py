@@ -7,7 +7,8 @@ import pytest
 from orchestration.api import Direction, Progress, StepProgress, StepState, TaskState
 from orders import tracking
 from orders.message import WORKFLOW
-from orders.tracking import STEPS, track
+from orders.stages import STEPS, UNDO_STEPS
+from orders.tracking import track
 
 NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
 WAITING, PENDING, PROCESSING = StepState.WAITING, StepState.PENDING, StepState.PROCESSING
@@ -213,4 +214,4 @@ def test_every_step_has_words():
 
     steps = registry.workflows[WORKFLOW].steps
     assert [one.name for one in steps] == list(STEPS)
-    assert [one.name for one in steps if not one.irreversible] == list(tracking.UNDO_STEPS)
+    assert [one.name for one in steps if not one.irreversible] == list(UNDO_STEPS)

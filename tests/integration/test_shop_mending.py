@@ -1,0 +1,298 @@
+"""Customers mend what is theirs: another card, less goods, patience, or an end to it."""
+
+import re
+
+import pytest
+from django.db.models.functions import Now
+from django.test import Client
+
+from orchestration import status, submission
+from orchestration.leader import Leadership
+from orchestration.models import Alert, Event, Step, Submission, Task
+from orchestration.models.fields import DatabaseNow
+from orchestration.supervisor import sweep
+from orchestration.transitions import claim, record
+from orders.access import link
+from orders.models import Order
+from tests.engine import reply_to, staff
+from tests.shop import AGENTS, buy, finish_all, products
+
+pytestmark = pytest.mark.django_db
+LEADER = Leadership(holder="supervisor-1", epoch=1)
+VISA = {"attempt": 1, "payment_method": "pm_card_visa"}
+
+
+@pytest.fixture(autouse=True)
+def _shop():
+    products()
+    staff()
+
+
+def ask():
+    """Return what agents are asked now, by step."""
+    found = claim(AGENTS, "scheduler-1").requests.values()
+    return {one.name: one for group in found for one in group}
+
+
+def answer(requests, **refused):
+    """Answer requests: done, or refused with the code (and message) given for a step."""
+    replies = []
+    for name, request in requests.items():
+        code, _, message = refused.get(name, "").partition("|")
+        replies.append(
+            reply_to(request, "rejected", code=code, message=message)
+            if code
+            else reply_to(request, result={"id": f"{name}_1", "tracking": "TRK1"})
+        )
+    assert record(replies).accepted == len(replies)
+
+
+def placed(client, **quantities):
+    order = buy(client, **quantities)
+    submission.take(100)
+    return order
+
+
+def declined(client, **quantities):
+    order = placed(client, **quantities)
+    answer(ask(), authorize_payment="generic_decline|no")
+    status.deliver("shop", 100)
+    return order
+
+
+def sold_out(client, **quantities):
+    order = placed(client, **quantities or {"sku_0": 2, "sku_1": 1})
+    answer(ask(), reserve_stock="out_of_stock|sku-1: Only 0 of 'sku-1' are on hand")
+    status.deliver("shop", 100)
+    return order
+
+
+def page(client, order):
+    return client.get(f"/orders/{order}/").content.decode()
+
+
+def posted(kind):
+    """Return the letters of a kind that are posted, and none that are sent."""
+    rows = Submission.objects.filter(workflow="tell_customer", reference__contains=f":{kind}")
+    return [row.data["mail"] for row in rows.order_by("id")]
+
+
+def supervise():
+    sweep(LEADER)
+    status.deliver("shop", 100)
+
+
+def test_another_card_after_a_decline_and_the_order_goes_on(client):
+    order = declined(client)
+    seen = page(client, order)
+    assert "Your card was declined. Nothing was charged." in seen
+    assert "Thank you" not in seen
+    assert "We keep your order until" in seen
+    response = client.post(f"/orders/{order}/card/", VISA)
+    assert (response.status_code, response["Location"]) == (303, f"/orders/{order}/")
+    asked = ask()
+    assert asked["authorize_payment"].payload["payment_method"] == "pm_card_visa"
+    assert asked["authorize_payment"].key.endswith(":authorize_payment:do:2")
+    answer(asked)
+    finish_all()
+    assert Task.objects.get(reference=str(order)).state == "processed"
+    assert "confirmed" in page(client, order)
+    assert not Alert.objects.filter(closed_at=None).exists()
+    assert Event.objects.get(kind="resubmitted").actor == "customer"
+
+
+def test_a_second_click_is_told_kindly_and_does_nothing(client):
+    order = declined(client)
+    client.post(f"/orders/{order}/card/", VISA)
+    again = client.post(f"/orders/{order}/card/", VISA)
+    assert again.status_code == 409
+    assert "That is done already" in again.content.decode()
+    answer(ask(), authorize_payment="insufficient_funds|no")
+    assert client.post(f"/orders/{order}/card/", VISA).status_code == 409  # of the first decline
+    assert client.post(f"/orders/{order}/card/", {**VISA, "attempt": 2}).status_code == 303
+    assert Event.objects.filter(kind="resubmitted").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({"attempt": 1}, "Please choose a card"),
+        ({"attempt": 1, "payment_method": "cash"}, "Please choose one of these cards"),
+        ({"payment_method": "pm_card_visa"}, ""),
+    ],
+)
+def test_no_card_changes_nothing(client, sent, told):
+    order = declined(client)
+    response = client.post(f"/orders/{order}/card/", sent)
+    assert response.status_code == 422
+    assert told in response.content.decode()
+    assert Step.objects.get(name="authorize_payment").process_state == "error"
+
+
+def test_the_link_in_the_letter_is_enough(client):
+    order = declined(client)
+    (letter,) = posted("action-needed")
+    address = re.search(r"http://localhost:8000(\S+)", letter["text"])[1]
+    assert address == link(order)
+    assert address.replace("&", "&amp;") in letter["html"]
+    assert "Your card was declined" in letter["text"]
+    assert "We keep your order until" in letter["text"]
+    guest = Client()
+    seen = guest.get(address).content.decode()
+    act = re.search(r'action="(/orders/[^"]+/card/[^"]*)"', seen)[1].replace("&amp;", "&")
+    response = guest.post(act, VISA)
+    assert (response.status_code, response["Location"]) == (303, address)
+
+
+def test_not_mended_in_time_it_is_cancelled_and_said_so(client):
+    order = declined(client)
+    supervise()
+    assert Order.objects.get(id=order).status == "failed"
+    Step.objects.filter(mend_by__isnull=False).update(mend_by=DatabaseNow())
+    supervise()
+    assert "Your order is being cancelled" in page(client, order)
+    answer(ask())
+    status.deliver("shop", 100)
+    assert Order.objects.get(id=order).status == "undone"
+    assert "Your card was declined. Your order was cancelled. Nothing was charged." in page(
+        client, order
+    )
+    (letter,) = posted("cancelled")
+    assert "Nothing was charged" in letter["text"]
+    assert client.post(f"/orders/{order}/card/", VISA).status_code == 409
+
+
+def test_what_is_sold_out_is_left_out_and_only_the_rest_is_paid(client):
+    order = sold_out(client)
+    assert "Product 1 is sold out" in page(client, order)
+    left = {"attempt": 1, "sku": "sku-1"}
+    assert client.post(f"/orders/{order}/leave-out/", left).status_code == 303
+    assert client.post(f"/orders/{order}/leave-out/", left).status_code == 409
+    asked = ask()
+    assert asked["reserve_stock"].payload["lines"] == [
+        {"sku": "sku-0", "name": "Product 0", "unit_price": 1000, "quantity": 2}
+    ]
+    answer(asked)
+    answer(ask())
+    capture = ask()
+    assert capture["capture_payment"].payload["amount"] == 2000
+    answer(capture)
+    confirmation = ask()["send_confirmation"].payload
+    assert "€20.00" in confirmation["mail"]["text"]
+    assert confirmation["parcel"] == "TRK1"
+    row = Order.objects.get(id=order)
+    assert (row.total, row.lines.count()) == (2000, 1)
+    task = Task.objects.get(reference=str(order))
+    assert (task.data["total"], task.value) == (2000, 2000)
+
+
+def test_the_only_product_cannot_be_left_out(client):
+    order = sold_out(client, sku_1=1)
+    assert "leave-out" not in page(client, order)
+    for sku in ("sku-1", "sku-7", ""):
+        sent = {"attempt": 1, "sku": sku}
+        assert client.post(f"/orders/{order}/leave-out/", sent).status_code == 409
+
+
+def test_who_waits_is_not_asked_again_until_the_goods_are_back(client):
+    order = sold_out(client)
+    assert client.post(f"/orders/{order}/wait/", {"attempt": 1}).status_code == 303
+    assert "We keep the order and look for it again" in page(client, order)
+    for attempt in (2, 3):
+        Step.objects.filter(run_after__isnull=False).update(run_after=DatabaseNow())
+        supervise()
+        answer(ask(), reserve_stock="out_of_stock|sku-1: Only 0 of 'sku-1' are on hand")
+        status.deliver("shop", 100)
+        step = Step.objects.get(name="reserve_stock")
+        assert (step.process_state, step.attempt) == ("pending", attempt)
+        assert step.run_after is not None
+    assert len(posted("action-needed")) == 1  # of before it was to wait
+    Step.objects.filter(run_after__isnull=False).update(run_after=DatabaseNow())
+    supervise()
+    answer(ask())
+    finish_all()
+    assert "confirmed" in page(client, order)
+
+
+def test_patience_has_an_end(client):
+    order = sold_out(client)
+    client.post(f"/orders/{order}/wait/", {"attempt": 1})
+    Order.objects.update(waits_until=Now())
+    Step.objects.filter(run_after__isnull=False).update(run_after=DatabaseNow())
+    supervise()
+    answer(ask(), reserve_stock="out_of_stock|sku-1: Only 0 of 'sku-1' are on hand")
+    status.deliver("shop", 100)
+    assert "Product 1 is sold out" in page(client, order)
+    assert len(posted("action-needed")) == 2
+
+
+def test_cancelling_gives_the_money_back_and_shows_how_far_it_is(client):
+    order = placed(client)
+    for _ in range(3):
+        answer(ask())
+    assert "Yes, cancel it" in page(client, order)
+    assert client.post(f"/orders/{order}/cancel/").status_code == 303
+    assert client.post(f"/orders/{order}/cancel/").status_code == 409
+    seen = page(client, order)
+    assert "your payment is on its way back to you" in seen
+    assert "Thank you" not in seen
+    assert "Returning your payment" in seen
+    finish_all()
+    status.deliver("shop", 100)
+    assert "You get back what you paid" in page(client, order)
+    (letter,) = posted("cancelled")
+    assert "You get back what you paid" in letter["text"]
+
+
+def test_what_is_on_its_way_cannot_be_cancelled(client):
+    order = placed(client)
+    finish_all()
+    assert "Cancel the order" not in page(client, order)
+    response = client.post(f"/orders/{order}/cancel/")
+    assert response.status_code == 409
+    assert "You may send back what arrives" in response.content.decode()
+    assert Task.objects.get(reference=str(order)).state == "processed"
+
+
+def test_an_order_that_cannot_be_taken_is_admitted(client):
+    order = buy(client)
+    Submission.objects.filter(reference=str(order)).update(data={"nonsense": 1})
+    submission.take(100)
+    seen = page(client, order)
+    assert "We could not take your order. Nothing was charged" in seen
+    assert "Thank you" not in seen
+
+
+def test_strangers_are_shown_nothing_to_do(client):
+    order = declined(client)
+    seen = page(Client(), order)
+    assert "another card" not in seen
+    assert "Cancel" not in seen
+
+
+def test_what_is_new_is_said_once(client):
+    order = placed(client)
+    poll = re.search(r'hx-get="([^"]+)"', page(client, order))[1].replace("&amp;", "&")
+    answer(ask())
+    changed = client.get(poll).content.decode()
+    assert 'id="said" hx-swap-oob' in changed
+    assert "Booking your shipment." in changed
+    poll = re.search(r'hx-get="([^"]+)"', changed)[1].replace("&amp;", "&")
+    assert client.get(poll).status_code == 204
+    only_older = re.sub(r"v=[^&]+", "v=older", poll)
+    assert "hx-swap-oob" not in client.get(only_older).content.decode()
+
+
+def test_acts_are_counted(client):
+    order = declined(client)
+    codes = [client.post(f"/orders/{order}/card/", {}).status_code for _ in range(21)]
+    assert codes == [422] * 20 + [429]
+
+
+def test_letters_are_sent_after_the_orders_and_do_not_hold_them_up(client):
+    order = placed(client)
+    submission.take(100)
+    finish_all()
+    letter = Task.objects.get(workflow="tell_customer")
+    assert letter.state == "processed"
+    assert letter.priority < Task.objects.get(reference=str(order)).priority
