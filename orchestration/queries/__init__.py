@@ -17,6 +17,18 @@ from .agents import agents, database_now
 from .detail import Again, StepDetail, TaskDetail, again, step_by_id, task_by_id, task_detail
 from .gates import AgentRow, AgentsPage, agent_row, agents_page
 from .holds import hold_by_id, hold_in_force
+from .incidents import (
+    IncidentDetail,
+    IncidentFilters,
+    IncidentPage,
+    IncidentRow,
+    assignable,
+    incident_by_id,
+    incident_detail,
+    incidents,
+    top,
+    who_was_first,
+)
 from .listing import Filters, TaskPage, tasks
 from .outlook import AgentView, Outlook
 from .overview import CAP, Overview, overview
@@ -32,6 +44,10 @@ __all__ = [
     "AgentView",
     "AgentsPage",
     "Filters",
+    "IncidentDetail",
+    "IncidentFilters",
+    "IncidentPage",
+    "IncidentRow",
     "Outlook",
     "Overview",
     "StepDetail",
@@ -46,15 +62,20 @@ __all__ = [
     "agents",
     "agents_page",
     "alert_by_id",
+    "assignable",
     "database_now",
     "hold_by_id",
     "hold_in_force",
+    "incident_by_id",
+    "incident_detail",
+    "incidents",
     "overview",
     "step_by_id",
     "system",
     "task_by_id",
     "task_detail",
     "tasks",
+    "top",
     "undo_preview",
     "who_acknowledged",
     "who_decided",
@@ -62,5 +83,6 @@ __all__ = [
     "who_probed",
     "who_released",
     "who_undid",
+    "who_was_first",
     "workflows_page",
 ]
