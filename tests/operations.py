@@ -59,9 +59,9 @@ def drafted(tasks, act="resubmit", *, actor="ann", **options) -> Operation:
 
 def confirmed(tasks, act="resubmit", *, rate=1000.0, actor="ann", **options) -> Operation:
     """Make an operation and confirm it: its first seconds run, or it awaits approval."""
-    operation = drafted(tasks, act, actor=actor, **options)
+    operation = drafted(tasks, act, actor=actor)
     refusal = operations.confirm(
-        operation.id, chosen(tasks), actor=actor, reason="it is mended", rate=rate
+        operation.id, chosen(tasks), actor=actor, reason="it is mended", rate=rate, **options
     )
     assert refusal is None
     operation.refresh_from_db()

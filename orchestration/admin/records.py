@@ -20,7 +20,6 @@ from ..models import (
     Hold,
     Lease,
     Operation,
-    OperationAct,
     OperationItem,
     StatusMessage,
     Step,
@@ -262,12 +261,4 @@ class OperationItemAdmin(ReadOnlyAdmin):
     """What became of each item of an operation."""
 
     list_display = ("id", "operation_id", "task_id", "step_id", "attempt", "state", "reason")
-    ordering = ("-id",)
-
-
-@admin.register(OperationAct)
-class OperationActAdmin(ReadOnlyAdmin):
-    """What people did to operations."""
-
-    list_display = ("at", "operation_id", "what", "actor", "reason")
     ordering = ("-id",)

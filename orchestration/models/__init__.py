@@ -8,7 +8,7 @@ from .hold import Hold
 from .inbox import StatusMessage, Submission
 from .incident import Incident, IncidentEvent, IncidentHit, IncidentHour, IncidentTally
 from .notice import Notice, NoticeChannel
-from .operation import Operation, OperationAct, OperationItem
+from .operation import Operation, OperationItem
 from .policy import Gate, Policy, SupervisorPolicy
 from .process import Lease, Worker
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
@@ -33,7 +33,6 @@ __all__ = [
     "Notice",
     "NoticeChannel",
     "Operation",
-    "OperationAct",
     "OperationItem",
     "Policy",
     "RollUpMark",

@@ -1,9 +1,11 @@
 """What happened: attempts and events. Rows are only ever added (a trigger refuses changes)."""
 
 from django.db import models
+from django.db.models import Q
 
 from ..states import Outcome
 from .fields import DatabaseNow, one_of, state_field
+from .operation import Operation
 from .task import Step, Task
 
 
@@ -57,16 +59,21 @@ class EventKind(models.TextChoices):
     RELEASED = "released", "Released"
     PROBE = "probe", "A probe was asked for at once"
     ACKNOWLEDGED = "acknowledged", "An alert was acknowledged"
+    BULK = "bulk", "Something was done to a bulk operation"
 
 
 class Event(models.Model):
     """A line of history: what happened, who or what did it, and why; of a task, as a rule.
 
-    What people do to an agent or an alert has no task: `detail` names what it was done to.
+    What people do to an agent or an alert has no task: `detail` names what it was done to. What they
+    do to a bulk operation has none either, and `operation`; what that did to tasks has both.
     """
 
     task = models.ForeignKey(Task, models.CASCADE, null=True, related_name="events")
     step = models.ForeignKey(Step, models.CASCADE, null=True, related_name="events")
+    operation = models.ForeignKey(
+        Operation, models.CASCADE, null=True, related_name="events", db_index=False
+    )
     kind = state_field(EventKind, max_length=12)
     actor = models.CharField(max_length=150, help_text="A user name, or an instance id.")
     reason = models.TextField(blank=True)
@@ -75,7 +82,15 @@ class Event(models.Model):
     at = models.DateTimeField(db_default=DatabaseNow())
 
     class Meta:
-        indexes = [models.Index(fields=["-at"], name="event_recent")]
+        indexes = [
+            models.Index(fields=["-at"], name="event_recent"),
+            # what people did to an operation, apart from what it did to tasks
+            models.Index(
+                fields=["operation", "task", "id"],
+                name="event_of_operation",
+                condition=Q(operation__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} by {self.actor}"

@@ -1,7 +1,5 @@
 """Bulk acts as durable rows: what was asked for, by whom, and what became of each item."""
 
-from typing import Any
-
 from django.db import models
 from django.db.models import F, Q
 
@@ -138,6 +136,9 @@ class Operation(models.Model):
     again = models.PositiveIntegerField(default=0)
     other = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0)
+    why = models.JSONField(
+        default=dict, db_default={}, help_text="The commonest reasons for skipping, with counts."
+    )
     money = models.JSONField(default=dict, help_text="What it moves, by currency, minor units.")
 
     tokens = models.FloatField(default=0.0, help_text="Items that the rate allows at `paced_at`.")
@@ -259,20 +260,3 @@ class OperationItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.step_id or self.task_id}: {self.state}"
-
-
-class OperationAct(models.Model):
-    """What somebody did to an operation, and why. Rows are only ever added."""
-
-    operation = models.ForeignKey(Operation, models.CASCADE, related_name="acts")
-    what = models.CharField(max_length=20, help_text="Such as confirmed, approved, paused.")
-    actor = models.CharField(max_length=150, help_text="A user name, or an instance id.")
-    reason = models.CharField(max_length=500, blank=True)
-    detail: "models.JSONField[Any, Any]" = models.JSONField(default=dict, db_default={})
-    at = models.DateTimeField(db_default=DatabaseNow())
-
-    class Meta:
-        indexes = [models.Index(fields=["-at"], name="operation_act_recent")]
-
-    def __str__(self) -> str:
-        return f"{self.what} by {self.actor}"

@@ -8,10 +8,12 @@
 """
 
 from .begin import approve, confirm, draft, preview
-from .control import abort, last_act, pause, resume
+from .control import abort, pause, resume
+from .meaning import meaning
 from .pace import allowance, sentence
 from .run import advance, forget_drafts
 from .selection import Chosen, figures, freeze
+from .told import last_act
 
 __all__ = [
     "Chosen",
@@ -25,6 +27,7 @@ __all__ = [
     "forget_drafts",
     "freeze",
     "last_act",
+    "meaning",
     "pause",
     "preview",
     "resume",

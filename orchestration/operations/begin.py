@@ -6,12 +6,13 @@ from typing import Any
 from django.db import transaction
 
 from .. import conf
-from ..models import Operation, OperationAct, SupervisorPolicy
+from ..models import Operation, SupervisorPolicy
 from ..models.fields import DatabaseNow
 from ..models.operation import Act, OperationState
 from ..progression import Refusal
 from .count import recount
 from .selection import Chosen, figures, freeze, frozen_money
+from .told import note
 
 
 class _Undone(Exception):
@@ -30,15 +31,14 @@ def draft(
     actor: str,
     incident: int | None = None,
     sample: int | None = None,
-    result: dict[str, Any] | None = None,
 ) -> Operation:
     """Make the dry run of an act on a selection; nothing but this row is written.
 
     `selection` is kept as it was given, and `chosen` is what it means.
     """
     return Operation.objects.create(
-        act=act, selection=selection, sample=sample, result=result, actor=actor,
-        incident_id=incident, preview=figures(act, chosen),
+        act=act, selection=selection, sample=sample, actor=actor, incident_id=incident,
+        preview=figures(act, chosen),
     )  # fmt: skip
 
 
@@ -49,9 +49,18 @@ def preview(operation: Operation, chosen: Chosen) -> None:
 
 
 def confirm(
-    operation_id: int, chosen: Chosen, *, actor: str, reason: str, rate: float
+    operation_id: int,
+    chosen: Chosen,
+    *,
+    actor: str,
+    reason: str,
+    rate: float,
+    sample: int | None = None,
+    result: dict[str, Any] | None = None,
 ) -> Refusal | None:
     """Freeze the items of a dry run and have it begin; return why not, or None when it was done.
+
+    With a `sample`, only so many of them; `result` is what steps done by hand gave.
 
     It begins after `conf.TAKE_BACK` seconds, or, above the size or sum that admins set, once a
     second person has approved it. If more is eligible by now than the dry run showed, whoever
@@ -65,6 +74,7 @@ def confirm(
             shown = operation.preview["eligible"]
             if shown + sum(operation.preview["skipped"].values()) > conf.LARGEST_OPERATION:
                 return Refusal.TOO_MANY
+            operation.sample, operation.result = sample, result
             freeze(operation, chosen)
             recount(operation)
             _require(operation.waiting > 0, Refusal.NOTHING_TO_DO)
@@ -76,7 +86,7 @@ def confirm(
             if not operation.approval:
                 _let_begin(operation)
             operation.save()
-            _note(operation, "confirmed", actor, reason)
+            note(operation, "confirmed", actor, reason)
     except _Undone as undone:
         return undone.why
     return None
@@ -98,7 +108,7 @@ def approve(operation_id: int, *, actor: str, reason: str = "") -> Refusal | Non
     operation.approved_by, operation.approved_at = actor, DatabaseNow()
     _let_begin(operation)
     operation.save(update_fields=["approved_by", "approved_at", "state", "starts_at"])
-    _note(operation, "approved", actor, reason)
+    note(operation, "approved", actor, reason)
     return None
 
 
@@ -120,11 +130,3 @@ def _let_begin(operation: Operation) -> None:
 
 def _locked(operation_id: int) -> Operation | None:
     return Operation.objects.select_for_update(no_key=True).filter(id=operation_id).first()
-
-
-def _note(operation: Operation, what: str, actor: str, reason: str) -> None:
-    OperationAct.objects.create(
-        operation=operation, what=what, actor=actor, reason=reason,
-        detail={"act": operation.act, "items": operation.items, "skipped": operation.skipped,
-                "rate": operation.rate, "money": operation.money},
-    )  # fmt: skip

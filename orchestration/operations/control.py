@@ -5,11 +5,12 @@ from collections.abc import Collection
 from django.db import transaction
 
 from .. import sql
-from ..models import Operation, OperationAct
+from ..models import Operation
 from ..models.fields import DatabaseNow
 from ..models.operation import OperationState
 from ..progression import Refusal
 from .count import recount
+from .told import note
 
 SKIP_WAITING = """
 UPDATE orchestration_operationitem SET state = 'skipped', reason = %(why)s,
@@ -34,7 +35,7 @@ def pause(operation_id: int, *, actor: str, reason: str = "") -> Refusal | None:
         return Refusal.CHANGED
     operation.state = OperationState.PAUSED
     operation.save(update_fields=["state"])
-    _note(operation, "paused", actor, reason)
+    note(operation, "paused", actor, reason)
     return None
 
 
@@ -47,7 +48,7 @@ def resume(operation_id: int, *, actor: str, reason: str = "") -> Refusal | None
     operation.state = OperationState.RUNNING
     operation.tokens, operation.paced_at = 0.0, DatabaseNow()
     operation.save(update_fields=["state", "tokens", "paced_at"])
-    _note(operation, "resumed", actor, reason)
+    note(operation, "resumed", actor, reason)
     return None
 
 
@@ -66,21 +67,10 @@ def abort(operation_id: int, *, actor: str, reason: str = "") -> Refusal | None:
     operation.state = OperationState.ABORTED
     operation.save(update_fields=["state"])
     recount(operation)
-    _note(operation, what, actor, reason)
+    note(operation, what, actor, reason)
     return None
-
-
-def last_act(operation_id: int) -> OperationAct | None:
-    """Return what was last done to an operation: for whoever came second."""
-    return OperationAct.objects.filter(operation=operation_id).order_by("-id").first()
 
 
 def _locked(operation_id: int, states: Collection[OperationState]) -> Operation | None:
     rows = Operation.objects.select_for_update(no_key=True)
     return rows.filter(id=operation_id, state__in=states).first()
-
-
-def _note(operation: Operation, what: str, actor: str, reason: str) -> None:
-    OperationAct.objects.create(
-        operation=operation, what=what, actor=actor, reason=reason, detail=operation.counts
-    )

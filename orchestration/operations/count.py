@@ -10,6 +10,12 @@ SELECT state, count(*) FROM orchestration_operationitem WHERE operation_id = %(i
 """
 
 
+WHY = """
+SELECT reason, count(*) FROM orchestration_operationitem
+WHERE operation_id = %(id)s AND state = 'skipped' GROUP BY reason ORDER BY count(*) DESC LIMIT 5
+"""
+
+
 def recount(operation: Operation) -> None:
     """Count the items of a locked operation anew; end it if all of them have their end.
 
@@ -17,9 +23,12 @@ def recount(operation: Operation) -> None:
     """
     counts = dict(sql.run(COUNT, {"id": operation.id}))
     operation.items = sum(counts.values())
+    fields = ["items", *ItemState.values]
+    if counts.get(ItemState.SKIPPED.value, 0) != operation.skipped:
+        operation.why = dict(sql.run(WHY, {"id": operation.id}))
+        fields += ["why"]
     for state in ItemState:
         setattr(operation, state.value, counts.get(state.value, 0))
-    fields = ["items", *ItemState.values]
     begun = operation.state in {
         OperationState.RUNNING, OperationState.PAUSED, OperationState.ABORTED,
     }  # fmt: skip

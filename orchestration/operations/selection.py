@@ -13,7 +13,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db.models import QuerySet
 
 from .. import sql
-from ..models import Operation, Task
+from ..models import Operation, Step
 from ..models.operation import Act
 from ..progression import Refusal
 from ..recovery import KEY_FORGOTTEN
@@ -37,9 +37,7 @@ SELECT t.id AS task, s.id AS step, s.attempt, coalesce(s.process_state, t.state)
         ELSE '' END AS why
 FROM orchestration_task t
 LEFT JOIN orchestration_step s ON s.task_id = t.id AND s.process_state = 'error'
-    AND (%(step)s = '' OR s.name = %(step)s) AND (%(agent)s = '' OR s.agent = %(agent)s)
-    AND (%(alert)s::bigint IS NULL OR s.alert_id = %(alert)s)
-    AND (%(incident)s::bigint IS NULL OR s.incident_id = %(incident)s)
+    AND (%(every)s OR s.id IN (ONLY))
 LEFT JOIN orchestration_alert a ON a.id = s.alert_id
 LEFT JOIN orchestration_incident n ON n.id = s.incident_id
 LEFT JOIN orchestration_operationitem o ON o.step_id = s.id AND o.state IN ('waiting', 'sent')
@@ -109,17 +107,14 @@ LOCK = "SELECT pg_advisory_xact_lock(1516895233)"
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """Which tasks are meant, by their ids; and which failed steps of these, if not all.
+    """Which tasks are meant, by their ids; and which failed steps of these, if not all of them.
 
     `explicit`: they were chosen one by one, so that each of them is accounted for.
     """
 
-    tasks: QuerySet[Task, UUID]
+    tasks: QuerySet[Any, UUID]
+    steps: QuerySet[Step, int] | None = None
     explicit: bool = False
-    step: str = ""
-    agent: str = ""
-    alert: int | None = None
-    incident: int | None = None
 
 
 def figures(act: Act, chosen: Chosen) -> dict[str, Any]:
@@ -179,13 +174,13 @@ def _calls(
 
 def _found(act: Act, chosen: Chosen) -> tuple[str, dict[str, Any]]:
     """Return the statement that finds the items, and its parameters."""
-    ids, values = _statement(chosen.tasks)
+    ids, values = _statement(chosen.tasks, "chosen", "uuid")
+    only, more = "NULL", dict[str, Any]()
+    if chosen.steps is not None:
+        only, more = _statement(chosen.steps, "only", "bigint")
     parameters = {
         "explicit": chosen.explicit,
-        "step": chosen.step,
-        "agent": chosen.agent,
-        "alert": chosen.alert,
-        "incident": chosen.incident,
+        "every": chosen.steps is None,
         "same_key": act == Act.RESUBMIT,
         "forgotten": KEY_FORGOTTEN,
         "nothing": NOTHING_FAILED,
@@ -196,15 +191,16 @@ def _found(act: Act, chosen: Chosen) -> tuple[str, dict[str, Any]]:
         "held": Refusal.HELD_ALREADY.value,
         "not_held": Refusal.NOT_HELD.value,
     }
-    return FOUND[act].replace("CHOSEN", ids), {**parameters, **values}
+    found = FOUND[act].replace("CHOSEN", ids).replace("ONLY", only)
+    return found, {**parameters, **values, **more}
 
 
-def _statement(tasks: QuerySet[Task, UUID]) -> tuple[str, dict[str, Any]]:
-    """Return Django's statement for the tasks, with named parameters."""
+def _statement(rows: QuerySet[Any, Any], name: str, kind: str) -> tuple[str, dict[str, Any]]:
+    """Return Django's statement for the ids of rows, with named parameters."""
     try:
-        statement, values = tasks.query.sql_with_params()
+        statement, values = rows.query.sql_with_params()
     except EmptyResultSet:
-        return "SELECT NULL::uuid WHERE false", {}
-    names = [f"chosen{number}" for number in range(len(values))]
-    named = statement.replace("%%", "%%%%") % tuple(f"%({name})s" for name in names)
+        return f"SELECT NULL::{kind} WHERE false", {}
+    names = [f"{name}{number}" for number in range(len(values))]
+    named = statement.replace("%%", "%%%%") % tuple(f"%({one})s" for one in names)
     return named, dict(zip(names, values, strict=True))

@@ -196,7 +196,14 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
 
 
 def note(
-    change: Change, step: StepView | None, kind: EventKind, *, by: str, reason: str, **detail: Any
+    change: Change,
+    step: StepView | None,
+    kind: EventKind,
+    *,
+    by: str,
+    reason: str,
+    operation: int | None = None,
+    **detail: Any,
 ) -> Event:
     """Return a line of history about a locked task, still to be written."""
     return Event(
@@ -206,5 +213,6 @@ def note(
         actor=by,
         attempt=step.attempt if step else None,
         reason=reason,
+        operation_id=operation,
         detail=detail,
     )

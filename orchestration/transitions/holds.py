@@ -197,7 +197,7 @@ def _note(
     tasks: Collection[UUID], kind: EventKind, actor: str, reason: str, operation: int
 ) -> None:
     Event.objects.bulk_create(
-        Event(task_id=task, kind=kind, actor=actor, reason=reason, detail={"operation": operation})
+        Event(task_id=task, kind=kind, actor=actor, reason=reason, operation_id=operation)
         for task in sorted(tasks)
     )
 

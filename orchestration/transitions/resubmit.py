@@ -137,7 +137,12 @@ def _decide(
 
 
 def _write(
-    steps: Sequence[Again], *, actor: str, reason: str, wait: float = 0.0, **detail: Any
+    steps: Sequence[Again],
+    *,
+    actor: str,
+    reason: str,
+    wait: float = 0.0,
+    operation: int | None = None,
 ) -> None:
     """Write resubmissions, their history, and what follows for their tasks: error → pending.
 
@@ -156,7 +161,7 @@ def _write(
             "requests": sql.as_json([again.request for again in steps]),
         },
     )
-    Event.objects.bulk_create(_told(again, actor, reason, detail) for again in steps)
+    Event.objects.bulk_create(_told(again, actor, reason, operation) for again in steps)
     for again in steps:
         again.change.moved(replace(again.view, state=StepState.PENDING, request=again.request))
     finish({again.change.id: again.change for again in steps}.values(), by=actor)
@@ -169,18 +174,20 @@ def _settles(again: Again) -> bool:
     return undoing and again.step.in_doubt and not again.new_key
 
 
-def _told(again: Again, actor: str, reason: str, detail: Mapping[str, Any]) -> Event:
+def _told(again: Again, actor: str, reason: str, operation: int | None) -> Event:
     step = again.step
     generation = step.generation + again.new_key
     told: dict[str, Any] = {
         "key": step_key(step.task_id, step.name, step.direction, generation),
         "new_key": again.new_key,
         "why": KEYS[again.why],
-        **detail,
     }
     if again.changed:
         told |= {"before": step.request, "after": again.request}
-    return note(again.change, again.view, EventKind.RESUBMITTED, by=actor, reason=reason, **told)
+    return note(
+        again.change, again.view, EventKind.RESUBMITTED, by=actor, reason=reason,
+        operation=operation, **told,
+    )  # fmt: skip
 
 
 @transaction.atomic
@@ -209,8 +216,9 @@ def done_by_hand(
         process_state=StepState.SKIPPED, result=result, alert=None, mend_by=None, in_doubt=False,
         settling=False, ended_at=DatabaseNow(),
     )  # fmt: skip
-    told = {"operation": operation} if operation else {}
-    note(change, view, EventKind.BY_HAND, by=actor, reason=reason, result=result, **told).save()
+    note(
+        change, view, EventKind.BY_HAND, by=actor, reason=reason, operation=operation, result=result
+    ).save()
     change.moved(replace(view, state=StepState.SKIPPED, result=result, in_doubt=False))
     finish([change], by=actor)
     alerts.close_if_healed([alert])

@@ -107,10 +107,9 @@ def begin(
     Task.objects.filter(id=change.id).update(undo_at=DatabaseNow())
     begin_undo(change.id)
     change.state, change.undoing = TaskState.UNDOING, True
-    told = {"operation": operation} if operation else {}
     note(
-        change, None, EventKind.UNDO, by=actor, reason=reason, forced=bool(names),
-        standing=names, **told,
+        change, None, EventKind.UNDO, by=actor, reason=reason, operation=operation,
+        forced=bool(names), standing=names,
     ).save()  # fmt: skip
     _turn(change, wanted.cancel, wanted.settle)
     priority = Task.objects.values_list("priority", flat=True).get(id=change.id)

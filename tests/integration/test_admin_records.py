@@ -22,7 +22,6 @@ from orchestration.models import (
     IncidentTally,
     NoticeChannel,
     Operation,
-    OperationAct,
     OperationItem,
     Step,
     Submission,
@@ -34,7 +33,7 @@ from tests.operators import browser, person, press
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
            "gate", "hold", "worker", "lease", "auditrun", "incident", "incidenthit", "incidenthour",
-           "incidenttally", "incidentevent", "operation", "operationitem", "operationact",
+           "incidenttally", "incidentevent", "operation", "operationitem",
            "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
 SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
@@ -55,7 +54,6 @@ def _some_of_each(client):
     AuditRun.objects.create(by="ann")
     operation = Operation.objects.create(act="hold", selection={"tasks": []}, actor="ann")
     OperationItem.objects.create(operation=operation, task=task, seen="pending")
-    OperationAct.objects.create(operation=operation, what="confirmed", actor="ann")
     cause = Incident.objects.create(fingerprint="v1-x", version=1, title="greet: hello failed")
     step = Step.objects.get(process_state="error")
     IncidentHit.objects.create(incident=cause, step=step)

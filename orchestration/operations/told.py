@@ -1,0 +1,20 @@
+"""What people did to operations: lines of history, as all acts are."""
+
+from ..models import Event, Operation
+from ..models.history import EventKind
+
+
+def note(operation: Operation, what: str, actor: str, reason: str) -> None:
+    """Keep who did what to an operation, and how it stood then; call it in the same transaction."""
+    Event.objects.create(
+        operation=operation, kind=EventKind.BULK, actor=actor, reason=reason,
+        detail={
+            "what": what, "act": operation.act, "rate": operation.rate,
+            "money": operation.money, **operation.counts,
+        },
+    )  # fmt: skip
+
+
+def last_act(operation_id: int) -> Event | None:
+    """Return what was last done to an operation: for whoever came second."""
+    return Event.objects.filter(operation=operation_id, task=None).order_by("-id").first()
