@@ -23,6 +23,13 @@ SELECT EXISTS (SELECT 1 FROM orchestration_lease WHERE name = %(name)s AND holde
     AND epoch = %(epoch)s AND expires_at > clock_timestamp())
 """
 
+SWEPT = """
+UPDATE orchestration_lease SET swept_at = clock_timestamp(),
+    did = CASE %(did)s WHEN '' THEN did ELSE %(did)s END,
+    did_at = CASE %(did)s WHEN '' THEN did_at ELSE clock_timestamp() END
+WHERE name = %(name)s AND holder = %(me)s AND epoch = %(epoch)s
+"""
+
 RESIGN = """
 UPDATE orchestration_lease SET expires_at = clock_timestamp()
 WHERE name = %(name)s AND holder = %(me)s
@@ -56,6 +63,12 @@ def holds(leadership: Leadership) -> bool:
     """Return whether a leadership still holds at this moment."""
     parameters = {"me": leadership.holder, "epoch": leadership.epoch, "name": NAME}
     return bool(sql.run(HOLDS, parameters)[0][0])
+
+
+def note_sweep(leadership: Leadership, did: str) -> None:
+    """Note that a sweep came to its end, and what it did, for people to see."""
+    about = {"name": NAME, "me": leadership.holder, "epoch": leadership.epoch, "did": did[:200]}
+    sql.run(SWEPT, about)
 
 
 def resign(me: str) -> None:

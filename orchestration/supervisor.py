@@ -103,7 +103,9 @@ class Watch:
         self._sweep_at = min(self._sweep_at, now + interval)  # a shorter interval holds at once
         if now >= self._sweep_at:
             self._sweep_at = now + interval
-            if done := str(sweep(leadership, absent=self._absent)):
+            done = str(sweep(leadership, absent=self._absent))
+            leader.note_sweep(leadership, done)
+            if done:
                 logger.info(done)
         return max(0.0, min(self._sweep_at - now, conf.LEASE / 3))
 

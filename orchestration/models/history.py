@@ -62,6 +62,20 @@ class EventKind(models.TextChoices):
     BULK = "bulk", "Something was done to a bulk operation"
 
 
+# what people do to tasks; the rest happens by itself
+ACTS = (
+    EventKind.RESUBMITTED,
+    EventKind.BY_HAND,
+    EventKind.UNDO,
+    EventKind.UNDO_REFUSED,
+    EventKind.HELD,
+    EventKind.RELEASED,
+    EventKind.PROBE,
+    EventKind.ACKNOWLEDGED,
+    EventKind.BULK,
+)
+
+
 class Event(models.Model):
     """A line of history: what happened, who or what did it, and why; of a task, as a rule.
 
@@ -89,6 +103,12 @@ class Event(models.Model):
                 fields=["operation", "task", "id"],
                 name="event_of_operation",
                 condition=Q(operation__isnull=False),
+            ),
+            # what people did last: few among the many that retries and errors leave
+            models.Index(
+                fields=["-at"],
+                name="event_acts",
+                condition=Q(kind__in=ACTS),
             ),
         ]
 

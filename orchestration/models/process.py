@@ -17,6 +17,11 @@ class Lease(models.Model):
     epoch = models.PositiveBigIntegerField(default=0)
     expires_at = models.DateTimeField(db_default=DatabaseNow())
     renewed_at = models.DateTimeField(db_default=DatabaseNow())
+    swept_at = models.DateTimeField(null=True, help_text="When the leader last swept to the end.")
+    did = models.CharField(
+        max_length=200, blank=True, db_default="", help_text="What a sweep last had to do."
+    )
+    did_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return f"{self.name} held by {self.holder or 'nobody'}"

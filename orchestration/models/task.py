@@ -80,6 +80,12 @@ class Task(models.Model):
                 name="task_due",
                 condition=Q(state__in=LIVE_TASK_STATES, overdue=False),
             ),
+            # the late ones that are still under way, newest first: the dashboard counts and lists them
+            models.Index(
+                fields=["-id"],
+                name="task_late",
+                condition=Q(state__in=LIVE_TASK_STATES, overdue=True),
+            ),
             # the dashboard's lists by state, newest first
             models.Index(fields=["state", "-created_at"], name="task_by_state"),
             # the roll-ups: what was created, and what ended, since they last looked

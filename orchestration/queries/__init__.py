@@ -13,7 +13,7 @@ from .acts import (
     who_released,
     who_undid,
 )
-from .agents import agents, database_now
+from .agents import CAP, agents, database_now
 from .detail import Again, StepDetail, TaskDetail, again, step_by_id, task_by_id, task_detail
 from .gates import AgentRow, AgentsPage, agent_row, agents_page
 from .holds import hold_by_id, hold_in_force
@@ -31,7 +31,7 @@ from .incidents import (
 )
 from .listing import Filters, TaskPage, tasks
 from .outlook import AgentView, Outlook
-from .overview import CAP, Overview, overview
+from .overview import Overview, overview
 from .preview import undo_preview
 from .shapes import StepShape, WorkflowShape, WorkflowsPage, workflows_page
 from .system import System, system

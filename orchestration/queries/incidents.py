@@ -15,8 +15,7 @@ from ..models.incident import IncidentEventKind, IncidentState
 from ..models.operation import OperationState
 from ..states import StepState
 from .acts import Act
-from .agents import database_now
-from .overview import CAP
+from .agents import CAP, database_now
 
 PAGE = 50
 HIT = 25  # tasks of an incident's page

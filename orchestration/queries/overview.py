@@ -8,52 +8,30 @@ from django.db.models import QuerySet
 
 from .. import conf, leader, queues, registry, sql
 from ..models import Lease, Step, Submission, Worker
-from ..states import StepState, TaskState
-from .agents import agents, database_now
+from ..states import StepState
+from . import attention
+from .agents import CAP, agents, database_now
+from .attention import Act, Counts, Running
+from .incidents import IncidentRow, top
 from .outlook import AgentView
+from .trends import Trends, trends
 
-CAP = 10_000  # counts go no further: "10,000+" says enough, and costs the same at any size
-SHOWN = 20  # rows of each list; the rest is a link away
+SHOWN = 5  # rows of each list; the rest is a link away
 MOST_WORKERS = 200
 
-STATES = """
-SELECT state, (SELECT count(*) FROM (
-    SELECT 1 FROM orchestration_task t WHERE t.state = s.state LIMIT %(limit)s) AS counted)
-FROM unnest(%(states)s::text[]) AS s (state)
-"""
-
+# What is wrong with the machinery; steps that failed are told by their incidents.
 ALERTS = """
 SELECT a.id, a.fingerprint, a.severity, a.title, a.detail, a.count, a.first_seen, a.last_seen,
     (SELECT count(*) FROM (
         SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id LIMIT %(limit)s) AS counted)
-FROM orchestration_alert a WHERE a.closed_at IS NULL
+FROM orchestration_alert a WHERE a.closed_at IS NULL AND a.incident_id IS NULL
 ORDER BY a.last_seen DESC LIMIT %(shown)s
-"""
-
-GATES = """
-SELECT g.agent,
-    (SELECT count(*) FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
-        LIMIT %(limit)s) AS counted),
-    (SELECT min(s.pending_since) FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending')
-FROM unnest(%(agents)s::text[]) AS g (agent)
 """
 
 INBOX = """
 SELECT count(*), min(created_at) FROM (SELECT created_at FROM orchestration_submission
     WHERE refused_at IS NULL ORDER BY id LIMIT %(limit)s) AS counted
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class StateCount:
-    """How many tasks are in a state."""
-
-    state: str
-    count: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,17 +56,6 @@ class AlertView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateView:
-    """An agent's gate: who is inside, who waits."""
-
-    agent: str
-    settings: AgentView
-    in_flight: int
-    waiting: int
-    waiting_since: datetime | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Process:
     """A process and whether it gave a sign of life lately."""
 
@@ -103,6 +70,7 @@ class Leader:
 
     lease: Lease | None
     held: bool
+    sweeps: bool
     patience: float = conf.LEASE
 
 
@@ -121,19 +89,27 @@ class Overview:
 
     now: datetime
     problems: Sequence[str]
-    states: Sequence[StateCount]
+    counts: Counts
+    incidents: Sequence[IncidentRow]
     alerts: Sequence[AlertView]
     errors: Sequence[Step]
+    operations: Sequence[Running]
+    acts: Sequence[Act]
     retrying: Sequence[tuple[Step, AgentView | None]]
-    gates: Sequence[GateView]
-    processes: Sequence[Process]
+    shut: dict[str, AgentView]
+    trends: Trends
     leader: Leader
     inbox: Inbox
     patience: float = conf.ALIVE
 
+    @property
+    def calm(self) -> bool:
+        """Return whether nothing needs an operator."""
+        return not (self.problems or self.counts.errors or self.incidents or self.alerts)
 
-def overview() -> Overview:
-    """Read the overview: a dozen small queries, whatever the number of tasks."""
+
+def overview(range_key: str = "") -> Overview:
+    """Read the overview: some twenty small queries, whatever the number of tasks."""
     now = database_now()
     known = agents()
     led = _leader(now)
@@ -141,20 +117,18 @@ def overview() -> Overview:
     return Overview(
         now=now,
         problems=_problems(led, processes),
-        states=_states(),
+        counts=attention.counts(CAP),
+        incidents=top(SHOWN),
         alerts=_alerts(),
         errors=list(_steps().filter(process_state=StepState.ERROR).order_by("-ended_at")[:SHOWN]),
+        operations=attention.operations(),
+        acts=attention.acts(),
         retrying=[(step, known.get(step.agent)) for step in _retrying()],
-        gates=_gates(known),
-        processes=processes,
+        shut={name: agent for name, agent in known.items() if not agent.open},
+        trends=trends(range_key, now),
         leader=led,
         inbox=_inbox(),
     )
-
-
-def _states() -> list[StateCount]:
-    rows = sql.run(STATES, {"states": TaskState.values, "limit": CAP + 1})
-    return [StateCount(state=state, count=count) for state, count in rows]
 
 
 def _alerts() -> list[AlertView]:
@@ -173,23 +147,14 @@ def _retrying() -> list[Step]:
     return list(waiting.order_by("run_after")[:SHOWN])
 
 
-def _gates(known: dict[str, AgentView]) -> list[GateView]:
-    rows = sql.run(GATES, {"agents": list(known), "limit": CAP + 1})
-    return [
-        GateView(
-            agent=agent,
-            settings=known[agent],
-            in_flight=in_flight,
-            waiting=waiting,
-            waiting_since=since,
-        )
-        for agent, in_flight, waiting, since in rows
-    ]
-
-
 def _leader(now: datetime) -> Leader:
     lease = Lease.objects.filter(name=leader.NAME).first()
-    return Leader(lease=lease, held=bool(lease and lease.holder and lease.expires_at > now))
+    swept = lease.swept_at if lease else None
+    return Leader(
+        lease=lease,
+        held=bool(lease and lease.holder and lease.expires_at > now),
+        sweeps=bool(swept and now - swept < timedelta(seconds=conf.ALIVE)),
+    )
 
 
 def _processes(now: datetime, led: Leader) -> list[Process]:

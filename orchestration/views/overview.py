@@ -1,17 +1,29 @@
 """The page to begin with: what needs attention, what waits, who is at work."""
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from .. import queries
+from ..queries.trends import RANGES
 from .access import OPERATE, requires
 from .live import live
+from .trend_charts import charts, latency, step_rows
 
 
 @require_safe
 @requires(OPERATE)
 def overview(request: HttpRequest) -> HttpResponse:
     """Show what needs attention, what waits, and who is at work."""
-    seen = queries.overview()
-    context = {"now": seen.now, "seen": seen, "section": "overview"}
+    seen = queries.overview(request.GET.get("range", ""))
+    context = {
+        "now": seen.now,
+        "seen": seen,
+        "charts": charts(seen.trends),
+        "steps": step_rows(seen.trends),
+        "latency": latency(seen.trends),
+        "ranges": RANGES.values(),
+        "zone": timezone.get_current_timezone_name(),
+        "section": "overview",
+    }
     return live(request, "ops/overview.html", "ops/_overview.html", context)

@@ -1,19 +1,22 @@
 """What the overview shows: what needs attention, what waits, who is at work."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from orchestration import presence, queues
-from orchestration.models import Lease, Policy, Step, Submission, Task, Worker
+from orchestration import presence, queues, rollups
+from orchestration.models import Lease, Operation, Policy, Submission, Task, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import CAP
-from orchestration.supervisor import sweep
-from orchestration.transitions import hold
-from tests.engine import claimed, in_error, new_task, run_to_end
+from orchestration.queries.trends import RANGES
+from orchestration.supervisor import Watch, sweep
+from orchestration.transitions import hold, record
+from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 from tests.operators import LEADER, fail, operator, press, staffed, words
 
 pytestmark = pytest.mark.django_db
@@ -28,23 +31,40 @@ def test_the_overview_counts_and_names_what_needs_attention(client):
     run_to_end(new_task())
     step = in_error(new_task("bad-1"))
     page = words(client.get("/ops/"))
-    assert "1 processed" in page
-    assert "1 error" in page
+    assert "1 task cannot go on without you." in page
+    assert "1 need attention" in page
     assert "greet: hello failed (rejected_code)" in page
     assert "bad-1 greet hello greeter rejected_code it was rejected" in page
     assert reverse("ops:task", args=[step.task_id]) in client.get("/ops/").text
 
 
-def test_an_alert_says_how_many_suffer_now_and_leads_to_them(client):
-    first, second = in_error(new_task("bad-1")), in_error(new_task("bad-2"))
-    new_task("good")
-    press(client, first)
-    page = client.get("/ops/")
-    assert "1 step 2 times" in words(page)
-    found = client.get(f"/ops/tasks/?alert={Step.objects.get(id=second.id).alert_id}")
-    assert "bad-2" in found.text
-    assert "bad-1" not in found.text
-    assert "good" not in found.text
+def test_what_fails_is_told_by_its_cause(client):
+    in_error(new_task("bad-1"))
+    in_error(new_task("bad-2"))
+    sweep(LEADER)
+    page = words(client.get("/ops/"))
+    assert re.search(
+        r"New greet: hello failed \(rejected_code\) it was rejected 2 2 \d+ s ago", page
+    )
+
+
+def test_a_shut_gate_is_told_with_the_reason(client):
+    assert "Gates that are shut" not in client.get("/ops/").text
+    hold(agent="greeter", actor="olga", reason="they are moving house")
+    page = words(client.get("/ops/"))
+    assert "1 gate shut" in page
+    assert re.search(r"shut greeter : held by .*olga.*: they are moving house", page)
+
+
+def test_a_queue_without_a_worker_is_said(client):
+    staffed()
+    silent = Worker.objects.filter(instance="greeter-1")
+    silent.update(seen_at=DatabaseNow() - timedelta(seconds=30))
+    page = words(client.get("/ops/"))
+    assert "No worker serves “greeter”" in page
+    assert "supervisor-1 leads the supervisors (epoch 1)" in page
+    presence.report("greeter")
+    assert "“greeter”" not in words(client.get("/ops/"))
 
 
 def test_a_retry_says_when_and_how_often_it_failed(client):
@@ -55,48 +75,9 @@ def test_a_retry_says_when_and_how_often_it_failed(client):
     assert re.search(r"slow-1 greet hello greeter again in \d+ s , failure 1 of 4", page)
 
 
-def test_a_gate_says_how_full_it_is_and_why_it_is_shut(client):
-    for _ in range(3):
-        new_task()
-    Policy.objects.filter(agent="greeter").update(window=2)
-    claimed()
-    page = words(client.get("/ops/"))
-    assert re.search(r"greeter open 2 of 2 1 \d+ s", page)
-    hold(agent="greeter", actor="olga", reason="they are moving house")
-    assert "greeter shut held by olga because: they are moving house 2 of 2" in words(
-        client.get("/ops/")
-    )
-
-
-def test_the_oldest_waiting_is_found_among_all_priorities(client):
-    old, _ = new_task(priority=0), new_task(priority=5)
-    Step.objects.filter(task=old, process_state="pending").update(
-        pending_since=DatabaseNow() - timedelta(minutes=50)
-    )
-    assert re.search(r"greeter open 0 of 100 2 5\d min|greeter open 0 of 100 2 50 min",
-                     words(client.get("/ops/")))  # fmt: skip
-
-
-def test_processes_are_shown_alive_or_silent(client):
-    staffed()
-    silent = Worker.objects.filter(instance="greeter-1")
-    silent.update(seen_at=DatabaseNow() - timedelta(seconds=30), clock_offset=-300)
-    page = words(client.get("/ops/"))
-    assert re.search(r"greeter greeter-1 silent 30 s ago 300 s ahead", page)
-    assert "supervisor-1 leads the supervisors (epoch 1)" in page
-    assert "scheduler scheduler-1 alive" in page
-    assert "No worker serves “greeter”" in page
-
-
 def test_no_strip_when_all_is_well(client):
     staffed()
     assert 'class="strip error"' not in client.get("/ops/").text
-
-
-def test_a_process_reports_itself(client):
-    presence.report("scheduler")
-    assert "scheduler" in words(client.get("/ops/"))
-    assert "“scheduler”" not in words(client.get("/ops/"))
 
 
 def test_no_leader_is_said(client):
@@ -140,7 +121,78 @@ def test_counts_are_capped(client):
         Task(workflow="greet", reference=str(number), data={}, complete_by=due)
         for number in range(CAP + 1)
     )
-    assert "10,000+ pending" in words(client.get("/ops/"))
+    assert "10,000+ under way" in words(client.get("/ops/"))
+
+
+def rolled_up():
+    rollups.count(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+
+
+def test_all_is_calm_when_nothing_is_wrong(client):
+    staffed()
+    run_to_end(new_task())
+    rolled_up()
+    page = words(client.get("/ops/"))
+    assert "Nothing needs you. 1 task went through in the last 1 hour: half within" in page
+    for silent in ("Open alerts", "What fails, by cause", "Stopped last", "Operations under way"):
+        assert silent not in page
+
+
+@pytest.mark.parametrize("key", [*RANGES, "", "nonsense"])
+def test_charts_say_what_happened_in_words_too(client, key):
+    run_to_end(new_task())
+    in_error(new_task())
+    rolled_up()
+    response = client.get("/ops/", {"range": key})
+    page = words(response)
+    chosen = RANGES.get(key, RANGES["1h"])
+    assert f"The last {chosen.label}" in page
+    # created 2, processed 1, undone 0, in error 1: the drawing's titles, and the table
+    assert re.search(rf"Tasks per {chosen.per}.*: created 2, processed 1, in error 1 ", page)
+    assert re.search(
+        r"From \(UTC\) created processed undone in error \d\d \w+ \d\d:\d\d 2 1 0 1", page
+    )
+    assert re.search(r"hello greet greeter 2 50.0 %", page)
+    assert f'href="?range={chosen.key}#h-trends" aria-current="true"' in response.text
+    assert " style=" not in response.text
+
+
+def test_what_people_did_is_told(client):
+    step = in_error(new_task("bad-1"))
+    press(client, step)
+    assert "ann resubmitted hello of bad-1 : it is repaired" in words(client.get("/ops/"))
+
+
+def test_the_leaders_last_sweep_is_told(client):
+    staffed()
+    new_task("slow-1")
+    record([reply_to(request, "transient") for request in claimed()])
+    Watch("supervisor-1").step(0.0)
+    page = words(client.get("/ops/"))
+    assert "Its last sweep ended within the last 10 s." in page
+    assert re.search(r"\d s ago , a sweep had something to do: 1 retried", page)
+
+
+def test_the_overview_costs_the_same_however_much_there_is(client):
+    def queries():
+        with CaptureQueriesContext(connection) as seen:
+            client.get("/ops/?range=24h")
+        return len(seen)
+
+    staffed()
+    press(client, in_error(new_task()))
+    in_error(new_task())
+    sweep(LEADER)
+    client.get("/ops/")  # whatever is looked up once
+    before = queries()
+    for number in range(3):
+        press(client, in_error(new_task(f"bad-{number}")))
+        in_error(new_task())
+        run_to_end(new_task())
+        new_task()
+    Operation.objects.create(act="hold", state="waiting", reason="r", selection={}, actor="ann")
+    rolled_up()
+    assert queries() == before
 
 
 def test_late_tasks_are_an_alert_that_leads_to_them(client):

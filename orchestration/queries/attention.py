@@ -1,0 +1,122 @@
+"""What an operator should look at first, and what colleagues are at: for the overview."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from .. import sql
+from ..models import Event, Operation
+from ..models.history import ACTS, EventKind
+from ..models.operation import OperationState
+
+SHOWN = 6  # of each list: the rest is a link away
+LIVE = (
+    OperationState.APPROVAL,
+    OperationState.WAITING,
+    OperationState.RUNNING,
+    OperationState.PAUSED,
+)
+
+# Each is counted no further than the cap, along an index that holds exactly what is counted:
+# task_by_state, step_retry, task_late, and the handful of gates.
+COUNTS = """
+SELECT
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_task
+        WHERE state = 'error' LIMIT %(cap)s) AS counted),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_step
+        WHERE process_state = 'pending' AND run_after IS NOT NULL LIMIT %(cap)s) AS counted),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_task
+        WHERE overdue AND state IN ('pending', 'processing', 'undoing') LIMIT %(cap)s) AS counted),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_task
+        WHERE state = 'undoing' LIMIT %(cap)s) AS counted),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_task
+        WHERE state IN ('pending', 'processing') LIMIT %(cap)s) AS counted)
+"""
+
+
+DID = {
+    EventKind.RESUBMITTED: "resubmitted",
+    EventKind.BY_HAND: "did by hand",
+    EventKind.UNDO: "asked to undo",
+    EventKind.UNDO_REFUSED: "could not undo",
+    EventKind.HELD: "held",
+    EventKind.RELEASED: "released",
+    EventKind.PROBE: "asked for a probe of",
+    EventKind.ACKNOWLEDGED: "acknowledged an alert",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """How many tasks or steps are in trouble, each no further than the cap."""
+
+    errors: int
+    retrying: int
+    overdue: int
+    undoing: int
+    under_way: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """What somebody did, to what, and when."""
+
+    at: datetime
+    actor: str
+    words: str
+    reason: str
+    task: UUID | None
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """An operation, and how many of its items have their end."""
+
+    operation: Operation
+    settled: int
+
+
+def counts(cap: int) -> Counts:
+    """Count what is in trouble."""
+    errors, retrying, overdue, undoing, under_way = sql.run(COUNTS, {"cap": cap + 1})[0]
+    return Counts(
+        errors=errors, retrying=retrying, overdue=overdue, undoing=undoing, under_way=under_way
+    )
+
+
+def operations() -> Sequence[Running]:
+    """Return the operations that are not at their end, the newest first, along operation_open."""
+    found = Operation.objects.filter(state__in=LIVE, ended_at=None).defer("selection", "result")
+    return [
+        Running(operation=one, settled=one.items - one.waiting - one.sent)
+        for one in found.order_by("-id")[:SHOWN]
+    ]
+
+
+def acts() -> Sequence[Act]:
+    """Return what people did last, along event_acts."""
+    found = Event.objects.filter(kind__in=ACTS).select_related("task", "step")
+    found = found.defer("task__data", "step__request", "step__result")
+    return [
+        Act(
+            at=event.at,
+            actor=event.actor,
+            words=_words(event),
+            reason=event.reason,
+            task=event.task_id,
+            label=(event.task.label or event.task.reference) if event.task else "",
+        )
+        for event in found.order_by("-at")[:SHOWN]
+    ]
+
+
+def _words(event: Event) -> str:
+    if event.kind == EventKind.BULK:
+        said = event.detail
+        return f"{said.get('what', '')} operation {event.operation_id} ({said.get('act', '')})"
+    what = DID[EventKind(event.kind)]
+    if event.step:
+        return f"{what} {event.step.name} of"
+    return what if event.task_id else f"{what} {event.detail.get('agent', '')}".strip()
