@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PRODUCT := sasweb orders orchestration sandbox
-SOURCES := $(PRODUCT) tests bench drill
+SOURCES := $(PRODUCT) tests bench drill docs
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: run test check bench drill simulate format browser clean
@@ -20,7 +20,7 @@ check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks,
 	$(BIN)/ruff format --check $(SOURCES) manage.py
 	$(BIN)/ruff check $(SOURCES) manage.py
 	$(BIN)/django-upgrade --target-version 5.2 $$(git ls-files '*.py' ':!*/migrations/*')
-	$(BIN)/mypy $(PRODUCT)
+	$(BIN)/mypy $(PRODUCT) docs
 	$(BIN)/lint-imports
 	$(BIN)/djlint templates --lint --quiet
 	$(BIN)/python -W ignore manage.py makemigrations --check --dry-run  # it warns that no database is there

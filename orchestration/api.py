@@ -39,15 +39,17 @@ from typing import Any
 
 from django.db import transaction
 
-from . import applications, crashpoints, queues, registry, transitions
+from . import applications, crashpoints, queues, registry, status, transitions
 from .agents.actions import Call, action
 from .agents.base import Agent
 from .agents.faults import Rejected, Transient, Unknown
 from .agents.http import HttpAgent
+from .applications import READ_STATUS, Caller, authenticate
 from .audit.violation import Check, Violation
 from .ledger import LedgerEntry
 from .models import Step as StepRow
 from .models import Submission, Task
+from .models.application import Delivery
 from .models.inbox import StatusKind
 from .progression import Refusal, StepView
 from .roles import give
@@ -60,10 +62,13 @@ from .undoing import plan
 from .workflow import Refused, Step, Submitted, Workflow, field, key, result
 
 __all__ = [
+    "READ_STATUS",
     "Agent",
     "Amendment",
     "Call",
+    "Caller",
     "Check",
+    "Delivery",
     "Direction",
     "HttpAgent",
     "Invalid",
@@ -84,7 +89,9 @@ __all__ = [
     "Unknown",
     "Violation",
     "Workflow",
+    "acknowledge",
     "action",
+    "authenticate",
     "field",
     "give",
     "key",
@@ -92,10 +99,13 @@ __all__ = [
     "receive_status",
     "register",
     "register_audit",
+    "register_scope",
     "register_sight",
     "resubmit",
     "result",
     "set_aside",
+    "states",
+    "status_messages",
     "submit",
     "undo",
 ]
@@ -133,6 +143,24 @@ def register_sight(workflow: str, see: Callable[[str, bool], Sight | None]) -> N
     where nobody sees anything, and costs a constant number of queries.
     """
     registry.sights[workflow] = see
+
+
+def register_scope(name: str, meaning: str) -> None:
+    """Have tokens that are good for something of yours: `authenticate` says which token is."""
+    registry.scopes[name] = meaning
+
+
+def status_messages(application: str, *, limit: int, after: int = 0) -> list[dict[str, Any]]:
+    """Return the oldest status messages to an application, as JSON, beyond the id `after`.
+
+    They stay, and come again, until they are acknowledged.
+    """
+    return [status.as_json(row) for row in status.fetch(application, limit, after)]
+
+
+def acknowledge(application: str, ids: Sequence[int]) -> int:
+    """Remove status messages that an application has dealt with; return how many there still were."""
+    return status.acknowledge(application, ids)
 
 
 def submit(
@@ -221,6 +249,12 @@ def set_aside(workflow: str, reference: str) -> bool:
     """Return whether what was posted can never be a task: an operator knows why."""
     refused = Submission.objects.filter(refused_at__isnull=False)
     return refused.filter(workflow=workflow, reference=reference).exists()
+
+
+def states(workflow: str, references: Sequence[str]) -> dict[str, TaskState]:
+    """Return the states of those of the tasks that a submission process has taken (one query)."""
+    rows = Task.objects.filter(workflow=workflow, reference__in=references)
+    return {name: TaskState(state) for name, state in rows.values_list("reference", "state")}
 
 
 def resubmit(

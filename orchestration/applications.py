@@ -83,11 +83,13 @@ def authenticate(token: str) -> Caller | None:
         ApplicationToken.objects.filter(digest=_digest(token), revoked_at=None)
         .filter(Q(expires_at=None) | Q(expires_at__gt=DatabaseNow()), application__active=True)
         .select_related("application")
+        .annotate(used_lately=Q(used_at__gt=DatabaseNow() - USED_EVERY))
         .first()
     )
     if row is None:
         return None
-    _note_use(row)
+    if not row.used_lately:  # not a write for each request
+        ApplicationToken.objects.filter(id=row.id).update(used_at=DatabaseNow())
     application = row.application
     return Caller(
         id=application.id,
@@ -101,14 +103,6 @@ def authenticate(token: str) -> Caller | None:
 def is_known(name: str) -> bool:
     """Say whether there is an application of this name that may be told of tasks."""
     return Application.objects.filter(name=name).exists()
-
-
-def _note_use(row: ApplicationToken) -> None:
-    """Keep when a token was last used, without a write for each request."""
-    long_ago = DatabaseNow() - USED_EVERY
-    stale = ApplicationToken.objects.filter(id=row.id)
-    if row.used_at is None or stale.filter(used_at__lt=long_ago).exists():
-        stale.filter(Q(used_at=None) | Q(used_at__lt=long_ago)).update(used_at=DatabaseNow())
 
 
 def _digest(token: str) -> str:

@@ -88,10 +88,12 @@ def wait_for_stock(order_id: UUID, attempt: int) -> api.Refusal | None:
 
 
 @transaction.atomic
-def cancel(order_id: UUID) -> api.Refusal | None:
+def cancel(
+    order_id: UUID, *, actor: str = ACTOR, reason: str = "the customer cancelled it"
+) -> api.Refusal | None:
     """Have the order undone; return why not, or None when that has begun."""
     order = _lock(order_id)
-    return api.undo(WORKFLOW, str(order.id), actor=ACTOR, reason="the customer cancelled it")
+    return api.undo(WORKFLOW, str(order.id), actor=actor, reason=reason)
 
 
 def keep_waiting(orders: list[UUID]) -> None:

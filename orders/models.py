@@ -70,6 +70,12 @@ class Placement(models.Model):
         db_index=False,
         related_name="placements",
     )
+    application = models.CharField(
+        max_length=60, blank=True, db_default="", help_text="Who placed it by the API, if so."
+    )
+    offer = models.JSONField(
+        null=True, help_text="What an application was told that it placed: lines, total, currency."
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -78,6 +84,12 @@ class Placement(models.Model):
                 fields=["customer", "-created_at"],
                 condition=Q(customer__isnull=False),
                 name="placement_of_customer",
+            ),
+            # an application's orders, newest first
+            models.Index(
+                fields=["application", "-created_at", "-order"],
+                condition=~Q(application=""),
+                name="placement_of_application",
             ),
         ]
 

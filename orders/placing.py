@@ -1,5 +1,8 @@
 """Placing an order: once per checkout, in one transaction with the message that is posted."""
 
+import json
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -12,8 +15,8 @@ from .models import Placement
 from .workflow import APPLICATION
 
 CLAIM = """
-INSERT INTO orders_placement ("order", fingerprint, customer_id) VALUES (%s, %s, %s)
-ON CONFLICT DO NOTHING
+INSERT INTO orders_placement ("order", fingerprint, customer_id, application, offer)
+VALUES (%s, %s, %s, %s, %s::jsonb) ON CONFLICT DO NOTHING
 """
 
 
@@ -26,14 +29,27 @@ def placed(order: UUID) -> str | None:
     return Placement.objects.filter(order=order).values_list("fingerprint", flat=True).first()
 
 
-def place(message: Message, content: str) -> bool:
-    """Post an order, reporting whether it is new; `content` is the fingerprint of what was agreed.
+def place(
+    message: Message,
+    content: str,
+    *,
+    application: str = "",
+    offer: Mapping[str, Any] | None = None,
+) -> bool:
+    """Post an order and its first letter, reporting whether it is new.
+
+    `content` is the fingerprint of what was agreed.
+
+    One that an application places is that application's: it is told what becomes of it, and `offer`
+    keeps what it was promised.
 
     The same order again changes nothing; raises `OtherContent` if the id has other content. A
     second post waits for the first one's commit, so that of many parallel ones exactly one counts.
     """
     with transaction.atomic():
-        if not _claim(message.order, content, message.customer):
+        agreed = json.dumps(offer) if offer else None
+        row = (message.order, content, message.customer, application, agreed)
+        if not _claim(row):
             if placed(message.order) != content:
                 raise OtherContent(message.number)
             return False
@@ -41,15 +57,16 @@ def place(message: Message, content: str) -> bool:
             WORKFLOW,
             reference=str(message.order),
             data=message.as_json(),
-            reply_to=APPLICATION,
+            reply_to=application or APPLICATION,
         )
+        letters.received(message)
     return True
 
 
-def _claim(order: UUID, content: str, customer: int | None) -> bool:
-    """Take the id for this content, reporting whether it was free."""
+def _claim(row: tuple[UUID, str, int | None, str, str | None]) -> bool:
+    """Take an order's id for what is in the row, reporting whether it was free."""
     with connection.cursor() as cursor:
-        cursor.execute(CLAIM, [order, content, customer])
+        cursor.execute(CLAIM, row)
         return bool(cursor.rowcount)
 
 

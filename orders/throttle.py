@@ -1,6 +1,7 @@
 """How often somebody may try something: counted in the database, so in all web processes together."""
 
 from dataclasses import dataclass
+from math import ceil
 
 from axes.helpers import get_client_ip_address
 from django.db import connection
@@ -14,7 +15,7 @@ VALUES (%(key)s, 1, clock_timestamp() + %(seconds)s * interval '1 second')
 ON CONFLICT (key) DO UPDATE SET
     count = CASE WHEN t.until < clock_timestamp() THEN 1 ELSE t.count + 1 END,
     until = CASE WHEN t.until < clock_timestamp() THEN excluded.until ELSE t.until END
-RETURNING count
+RETURNING count, extract(epoch FROM until - clock_timestamp())
 """
 # Skipping what is locked keeps two who forget at once from waiting for each other in a circle.
 FORGET = """
@@ -23,6 +24,20 @@ DELETE FROM orders_throttle WHERE key IN (
     LIMIT 100 FOR UPDATE SKIP LOCKED
 )
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """How many of the `limit` were used, and the seconds `left` until the count starts anew."""
+
+    limit: int
+    used: int
+    left: int
+
+    @property
+    def within(self) -> bool:
+        """Whether this one is allowed."""
+        return self.used <= self.limit
 
 
 @dataclass(frozen=True)
@@ -35,14 +50,17 @@ class Limit:
 
     def allows(self, who: str) -> bool:
         """Count one more try, reporting whether it is within the limit."""
+        return self.count(who).within
+
+    def count(self, who: str) -> "Counted":
+        """Count one more try."""
         values: dict[str, str | int] = {"key": f"{self.name}:{_hash(who)}", "seconds": self.seconds}
         with connection.cursor() as cursor:
             cursor.execute(COUNT, values)
-            row = cursor.fetchone()
-            count = int(row[0]) if row else 1
+            count, left = cursor.fetchone() or (1, self.seconds)
             if count == 1:
                 cursor.execute(FORGET)
-        return count <= self.most
+        return Counted(limit=self.most, used=count, left=max(1, ceil(left)))
 
     def allows_address(self, request: HttpRequest) -> bool:
         """Count one more try from a request's address, as the lock-out after wrong passwords does."""

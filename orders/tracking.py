@@ -137,7 +137,7 @@ def track(
         stages=stages(progress, placed_at),
         final=progress is not None and progress.state in {TaskState.PROCESSED, TaskState.UNDONE},
         interval=CALM if found else pace,
-        parcel=_parcel(progress),
+        parcel=parcel(progress),
         mends=tuple(found),
         cancellable=progress is not None and not undoing and progress.undoable,
     )
@@ -226,7 +226,7 @@ def _declined(card: StepProgress) -> str:
     return str(REASONS.get(card.error_code, PLAINLY_DECLINED))
 
 
-def _parcel(progress: Progress | None) -> str:
+def parcel(progress: Progress | None) -> str:
     """Return the parcel's tracking number, as long as there is a parcel."""
     booked = does(progress).get("create_shipment") if progress else None
     if progress is None or booked is None or not booked.result:

@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "csp",
     "django_htmx",
     "django_rq",
+    "ninja",
     "simple_history",
 ]
 

@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import include, path
 from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 
+from orders.api import site as orders_api
+
 from . import health
 
 View = Callable[..., HttpResponseBase]
@@ -39,6 +41,7 @@ admin.site.index_title = "Settings and records"
 handler500 = "orders.views.failure.server_error"
 urlpatterns = [
     path("", include("orders.urls")),
+    path("api/", orders_api.urls),
     path("ops/", include("orchestration.urls")),
     path("admin/", admin.site.urls),
     path("django-rq/", include((queue_pages, "django_rq"), namespace="django_rq")),

@@ -4,14 +4,13 @@ from dataclasses import asdict
 from http import HTTPStatus
 from uuid import UUID
 
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from orders import access, letters, placing
+from orders import access, placing
 from orders.accounts import usual_address
 from orders.cart import Cart, Priced, price
 from orders.checkout import BadToken, Token, read_token
@@ -69,9 +68,7 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     try:
         # from here on it may be ordered: a failure must not claim otherwise
         failure.may_be_ordered(request)
-        with transaction.atomic():
-            if placing.place(message, content):
-                letters.received(message)
+        placing.place(message, content)
     except placing.OtherContent:
         return _again(request, token.order, same=False)
     cart.clear()

@@ -78,10 +78,10 @@ def test_a_scope_that_nobody_declared_is_refused(till):
 def test_its_use_is_written_once_a_minute(till, django_assert_num_queries):
     _, token = token_of(till)
     applications.authenticate(token)
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(1):
         applications.authenticate(token)
     ApplicationToken.objects.update(used_at=DatabaseNow() - timedelta(minutes=2))
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(2):
         applications.authenticate(token)
 
 

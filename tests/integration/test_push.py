@@ -143,7 +143,7 @@ def test_after_a_day_it_is_given_up_with_an_alert_and_can_be_delivered_again(rec
         assert not Alert.objects.exists()
         send_all()
         let_pass()
-    first, second = StatusMessage.objects.order_by("number")
+    first, _ = StatusMessage.objects.order_by("number")
     assert first.refused_at is not None
     assert "It answered 500." in first.reason
     assert Alert.objects.get(closed_at=None).fingerprint == "status/till"

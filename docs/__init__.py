@@ -1,0 +1,1 @@
+"""Documents, and an example client of the API that the tests use."""

@@ -1,0 +1,1 @@
+"""The JSON API below /api/: another team's program places orders and follows them."""

@@ -1,0 +1,101 @@
+"""Status messages: an application fetches its own, and acknowledges what it has dealt with (P27)."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import BoundedSemaphore, Lock
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Query, Router
+
+from orchestration import api
+
+from . import shapes
+from .access import READ_STATUS, Token, caller
+from .problems import conflict
+
+router = Router(tags=["Status messages"])
+
+# Who waits occupies a thread of the web server. So few may, each application once in a process, and
+# whoever may not is answered at once: waiting saves requests, and nothing depends on it.
+LONGEST_WAIT = 20  # seconds
+MOST_WAITING = 2  # in one web process, of its eight threads
+LOOK_EVERY = 0.5  # seconds
+_slots = BoundedSemaphore(MOST_WAITING)
+_waiting: set[str] = set()
+_lock = Lock()
+
+
+@router.get(
+    "",
+    auth=Token(READ_STATUS),
+    summary="Fetch status messages",
+    operation_id="fetchStatusMessages",
+    response=shapes.StatusMessages,
+)
+def fetch(
+    request: HttpRequest,
+    wait: Annotated[
+        int,
+        Query(
+            ge=0,
+            le=LONGEST_WAIT,
+            description="Seconds to wait for a message if there is none. May be cut short.",
+        ),
+    ] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Messages at most.")] = 100,
+    after: Annotated[
+        int, Query(ge=0, le=2**63 - 1, description="Only those with a higher id than this.")
+    ] = 0,
+) -> Mapping[str, Any]:
+    """Fetch the oldest messages to your application that are not acknowledged.
+
+    Nothing is removed by this: each message comes again until it is acknowledged. Those of one
+    order come in the order of their numbers.
+    """
+    name = _fetching(request)
+    messages = api.status_messages(name, limit=limit, after=after)
+    if not messages and wait:
+        with _place_to_wait(name) as has_place:
+            give_up_at = time.monotonic() + (wait if has_place else 0)
+            while not messages and time.monotonic() < give_up_at:
+                time.sleep(min(LOOK_EVERY, max(0.0, give_up_at - time.monotonic())))
+                messages = api.status_messages(name, limit=limit, after=after)
+    return {"messages": messages}
+
+
+@router.post(
+    "/acknowledge",
+    auth=Token(READ_STATUS),
+    summary="Acknowledge status messages",
+    operation_id="acknowledgeStatusMessages",
+    response=shapes.Acknowledged,
+)
+def acknowledge(request: HttpRequest, done: shapes.Acknowledgement) -> Mapping[str, Any]:
+    """Say that messages were dealt with: they do not come again. To say it twice does no harm."""
+    return {"acknowledged": api.acknowledge(_fetching(request), done.ids)}
+
+
+def _fetching(request: HttpRequest) -> str:
+    """Return the name of the caller; what a consumer of ours takes is not to be had here."""
+    who = caller(request)
+    if who.delivery == api.Delivery.CONSUMER:
+        raise conflict("taken_by_a_consumer", f"The messages to {who.name} are not fetched.")
+    return who.name
+
+
+@contextmanager
+def _place_to_wait(name: str) -> Iterator[bool]:
+    """Give a place among those who wait, if there is one and the application has none."""
+    with _lock:
+        allowed = name not in _waiting and _slots.acquire(blocking=False)
+        if allowed:
+            _waiting.add(name)
+    try:
+        yield allowed
+    finally:
+        if allowed:
+            with _lock:
+                _waiting.discard(name)
+                _slots.release()

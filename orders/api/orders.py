@@ -1,0 +1,316 @@
+"""Orders of an application: placed as the checkout places them, read, listed, cancelled."""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import urlencode
+from uuid import UUID, uuid5
+
+from django.db.models import Q
+from django.http import HttpRequest
+from django.urls import reverse
+from ninja import Body, Header, Query, Router, Status
+
+from orchestration import api
+from orders import access as links
+from orders import mending, placing
+from orders.cart import Priced, PricedLine
+from orders.forms import CheckoutForm
+from orders.message import WORKFLOW, Message, fingerprint, order_number
+from orders.models import Order, Placement, Product
+from orders.tracking import parcel
+
+from . import shapes
+from .access import READ_ORDERS, WRITE_ORDERS, Token, caller
+from .problems import Problem, Wrong, conflict, invalid, not_found
+
+router = Router(tags=["Orders"])
+
+STATUS = {  # of an order, by its task's state
+    None: "received",
+    api.TaskState.PENDING: "received",
+    api.TaskState.PROCESSING: "processing",
+    api.TaskState.PROCESSED: "completed",
+    api.TaskState.ERROR: "failed",
+    api.TaskState.UNDOING: "undoing",
+    api.TaskState.UNDONE: "undone",
+}
+SOON = 1  # seconds, normally more than enough for an order to be taken up
+Key = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[!-~]+$",
+        description="New for each order, and the same when you send it again: then it is the same "
+        "order, and the same answer. It does not expire.",
+        examples=["2b1c9f0e-5d6c-4a53-8d8e-1f0c8a7a3f11"],
+    ),
+]
+
+
+@router.post(
+    "",
+    auth=Token(WRITE_ORDERS),
+    summary="Place an order",
+    operation_id="placeOrder",
+    response={202: shapes.Placed},
+)
+def place(request: HttpRequest, order: shapes.NewOrder, idempotency_key: Key) -> Status[Any]:
+    """Place an order at today's prices.
+
+    Accepted means kept: it will be completed, or undone, and your application is told which. The
+    same key with the same content gives the same answer, however often and from wherever it is
+    sent; with other content it is refused.
+    """
+    who = caller(request)
+    order_id = uuid5(who.id, idempotency_key)
+    content = fingerprint(order.model_dump(mode="json"))
+    before = _placement(order_id, who.name)
+    if before is None:
+        message, offer = _agree(order, order_id)
+        try:
+            placing.place(message, content, application=who.name, offer=offer)
+        except placing.OtherContent:
+            raise _key_used() from None
+        before = Placement.objects.get(order=order_id)
+    if before.fingerprint != content:
+        raise _key_used()
+    return Status(202, _placed(request, before))
+
+
+@router.get(
+    "",
+    auth=Token(READ_ORDERS),
+    summary="List your orders",
+    operation_id="listOrders",
+    response=shapes.Orders,
+)
+def list_orders(
+    request: HttpRequest,
+    limit: Annotated[int, Query(ge=1, le=200, description="Orders on a page.")] = 50,
+    cursor: Annotated[
+        str, Query(max_length=200, description="From `next`; it means nothing by itself.")
+    ] = "",
+) -> Mapping[str, Any]:
+    """List the orders that your application has placed, newest first, page by page.
+
+    Orders placed meanwhile do not shift the pages.
+    """
+    rows = Placement.objects.filter(application=caller(request).name)
+    if cursor:
+        at, last = _read_cursor(cursor)
+        rows = rows.filter(Q(created_at__lt=at) | Q(created_at=at, order__lt=last))
+    page = list(rows.order_by("-created_at", "-order")[: limit + 1])
+    more, page = page[limit:], page[:limit]
+    states = api.states(WORKFLOW, [str(row.order) for row in page])
+    following = urlencode({"limit": limit, "cursor": _cursor(page[-1])}) if more else ""
+    here = request.build_absolute_uri(request.path)
+    return {
+        "orders": [
+            {**_known(request, row), "status": STATUS[states.get(str(row.order))]} for row in page
+        ],
+        "next": f"{here}?{following}" if more else None,
+    }
+
+
+@router.get(
+    "/{uuid:order_id}",
+    auth=Token(READ_ORDERS),
+    summary="Read an order",
+    operation_id="readOrder",
+    response=shapes.Order,
+    url_name="order",
+)
+def read(request: HttpRequest, order_id: UUID) -> Mapping[str, Any]:
+    """Read an order and how it goes. For many orders, fetch status messages instead of reading each."""
+    return _order(request, _own(request, order_id))
+
+
+@router.post(
+    "/{uuid:order_id}/cancel",
+    auth=Token(WRITE_ORDERS),
+    summary="Cancel an order",
+    operation_id="cancelOrder",
+    response={202: shapes.Order},
+)
+def cancel(
+    request: HttpRequest,
+    order_id: UUID,
+    why: Annotated[shapes.Cancellation | None, Body()] = None,
+) -> Status[Any]:
+    """Have everything undone that was done for an order: nothing stays charged or set aside.
+
+    It takes its time; a status message tells the end. To cancel again changes nothing.
+    """
+    placement = _own(request, order_id)
+    progress = api.progress(WORKFLOW, str(order_id))
+    if progress is None:
+        problem = conflict("not_taken_yet", "The order has not been taken up yet.")
+        problem.headers = {"Retry-After": str(SOON)}
+        raise problem
+    if progress.state not in {api.TaskState.UNDOING, api.TaskState.UNDONE}:
+        reason = (why.reason if why else "") or "its application asked for it"
+        actor = f"application {caller(request).name}"
+        refusal = mending.cancel(order_id, actor=actor, reason=reason)
+        # somebody else may have been quicker
+        if refusal not in {None, api.Refusal.NOT_UNDOABLE}:
+            raise conflict("cannot_be_cancelled", f"It cannot be cancelled: {refusal.value}.")
+    return Status(202, _order(request, placement))
+
+
+def _agree(order: shapes.NewOrder, order_id: UUID) -> tuple[Message, dict[str, Any]]:
+    """Return what the order is at today's prices, checked as the checkout checks it."""
+    details = {
+        **order.address.model_dump(),
+        "email": order.email,
+        "payment_method": order.payment_method,
+    }
+    form = CheckoutForm(details)
+    if not form.is_valid():
+        raise invalid([_wrong(name, errors) for name, errors in form.errors.items()])
+    priced = _price(order)
+    if order.expected_total not in {None, priced.total}:
+        raise conflict(
+            "price_changed",
+            f"It costs {priced.total}, not {order.expected_total}. Nothing was ordered.",
+            total=priced.total,
+            lines=[_line(line) for line in priced.lines],
+        )
+    address = form.address()
+    currency = priced.lines[0].product.currency
+    message = Message(
+        order=order_id,
+        email=form.cleaned_data["email"],
+        address=address,
+        payment_method=form.cleaned_data["payment_method"],
+        currency=currency,
+        total=priced.total,
+        lines=[line.as_line() for line in priced.lines],
+        confirmation=placing.confirmation(
+            order_id, address.name, priced.total, currency, order.language
+        ),
+        language=order.language,
+    )
+    offer = {
+        "total": priced.total,
+        "currency": currency,
+        "lines": [_line(line) for line in priced.lines],
+    }
+    return message, offer
+
+
+def _price(order: shapes.NewOrder) -> Priced:
+    """Look the products up; raise the problem where one is not sold, or named twice."""
+    names = [line.sku for line in order.lines]
+    if twice := [number for number, name in enumerate(names) if name in names[:number]]:
+        raise invalid([_wrong(f"lines.{n}.sku", ["Each product goes on one line."]) for n in twice])
+    products = {one.sku: one for one in Product.objects.filter(sku__in=names, active=True)}
+    if gone := [number for number, name in enumerate(names) if name not in products]:
+        errors = [_wrong(f"lines.{n}.sku", [f"We do not sell {names[n]!r}."]) for n in gone]
+        raise invalid(errors, "not_sold")
+    return Priced(tuple(PricedLine(products[line.sku], line.quantity) for line in order.lines))
+
+
+def _wrong(name: str, errors: Any) -> Wrong:
+    inside = "address." if name in shapes.Address.model_fields else ""
+    return Wrong(field=f"{inside}{name}", message=" ".join(map(str, errors)))
+
+
+def _line(line: PricedLine) -> dict[str, Any]:
+    product = line.product
+    return {"sku": product.sku, "name": product.name, "quantity": line.quantity,
+            "unit_price": product.price, "price": line.price}  # fmt: skip
+
+
+def _key_used() -> Problem:
+    return Problem(
+        status=HTTPStatus.UNPROCESSABLE_ENTITY,
+        code="key_used",
+        detail="This Idempotency-Key was used for an order with other content.",
+    )
+
+
+def _placement(order: UUID, application: str) -> Placement | None:
+    return Placement.objects.filter(order=order, application=application).first()
+
+
+def _own(request: HttpRequest, order: UUID) -> Placement:
+    """Return what the caller placed; nobody else's order is there."""
+    found = _placement(order, caller(request).name)
+    if found is None:
+        raise not_found("There is no such order.")
+    return found
+
+
+def _known(request: HttpRequest, row: Placement) -> dict[str, Any]:
+    return {
+        "id": row.order,
+        "number": order_number(row.order),
+        "placed_at": row.created_at,
+        **(row.offer or {}),
+        "url": request.build_absolute_uri(reverse("api:order", args=[row.order])),
+    }
+
+
+def _placed(request: HttpRequest, row: Placement) -> dict[str, Any]:
+    page = request.build_absolute_uri(links.link(row.order))
+    return {**_known(request, row), "page": page}
+
+
+def _order(request: HttpRequest, row: Placement) -> dict[str, Any]:
+    progress = api.progress(WORKFLOW, str(row.order))
+    steps = progress.steps if progress else ()
+    status = STATUS[progress.state if progress else None]
+    if progress is None and api.set_aside(WORKFLOW, str(row.order)):
+        status = "failed"
+    return {
+        **_placed(request, row),
+        **_as_it_is(row),
+        "status": status,
+        "cancellable": progress is not None and progress.undoable,
+        "tracking": parcel(progress),
+        "steps": [
+            {"name": step.name, "direction": step.direction, "state": step.state,
+             "ended_at": step.ended_at}
+            for step in steps
+        ],
+        "trouble": [
+            {"step": step.name, "code": step.error_code, "mend_by": step.mend_by}
+            for step in steps if step.state == api.StepState.ERROR
+        ],
+    }  # fmt: skip
+
+
+def _as_it_is(row: Placement) -> dict[str, Any]:
+    """Return what the order holds by now: its customer may have left something out."""
+    order = Order.objects.filter(id=row.order).prefetch_related("lines").first()
+    if order is None:
+        return {}
+    lines = sorted(order.lines.all(), key=lambda line: line.id)
+    return {
+        "total": order.total,
+        "lines": [
+            {"sku": line.sku, "name": line.name, "quantity": line.quantity,
+             "unit_price": line.unit_price, "price": line.price}
+            for line in lines
+        ],
+    }  # fmt: skip
+
+
+def _cursor(row: Placement) -> str:
+    return urlsafe_b64encode(
+        json.dumps([row.created_at.isoformat(), str(row.order)]).encode()
+    ).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, UUID]:
+    try:
+        at, order = json.loads(urlsafe_b64decode(cursor.encode()))
+        return datetime.fromisoformat(at).astimezone(UTC), UUID(order)
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise invalid([Wrong(field="cursor", message="It is not one of ours.")]) from None

@@ -1,0 +1,301 @@
+"""The API's orders: placed once per key, the caller's own, and told in problems what is wrong."""
+
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import pytest
+from django.db import OperationalError, connections
+from django.test import Client
+
+from orchestration import submission
+from orchestration.models import StatusMessage, Submission, Task
+from orchestration.transitions import claim, record
+from orders import placing
+from orders.message import WORKFLOW
+from orders.models import Order, Placement, Product
+from tests.applications import Caller, application, new_order
+from tests.engine import reply_to
+from tests.shop import AGENTS, finish_all, products
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def till():
+    products()
+    return Caller(application("till")[1])
+
+
+def problem(response):
+    """Return an answer that has to be a problem: its status and code."""
+    assert response["Content-Type"] == "application/problem+json", response.text
+    body = response.json()
+    assert body["status"] == response.status_code
+    assert body["what_to_do"]
+    return response.status_code, body["code"]
+
+
+def placed(till, key="key-1", **changes):
+    response = till.place(key, new_order(**changes))
+    assert response.status_code == 202, response.text
+    return response.json()
+
+
+def test_an_order_is_placed_as_the_checkout_places_it(till):
+    answer = placed(till)
+    assert (answer["total"], answer["currency"]) == (2000, "EUR")
+    assert answer["lines"][0]["name"] == "Product 0"
+    assert answer["url"] == f"http://testserver/api/orders/{answer['id']}"
+    submission.take(10)
+    order = Order.objects.get()
+    assert (str(order.id), order.total, order.name) == (answer["id"], 2000, "Ada Lovelace")
+    assert Task.objects.get(workflow=WORKFLOW).reply_to == "till"
+    assert "Rue de Lyon" in Client().get(answer["page"]).text
+    assert "Rue de Lyon" not in Client().get(f"/orders/{order.id}/").text
+
+
+def test_an_order_is_followed_to_its_end_by_its_application_and_the_shop(till):
+    answer = placed(till)
+    seen = [till.get(f"orders/{answer['id']}").json()]
+    submission.take(10)
+    seen.append(till.get(f"orders/{answer['id']}").json())
+    finish_all()
+    seen.append(till.get(f"orders/{answer['id']}").json())
+    assert [one["status"] for one in seen] == ["received", "received", "completed"]
+    assert seen[2]["tracking"] == "TRK1"
+    assert [step["state"] for step in seen[2]["steps"]] == ["processed"] * 5
+    assert {name: value for name, value in seen[2].items() if name in answer} == answer
+    told = StatusMessage.objects.order_by("id").values_list("reply_to", "kind")
+    assert set(told) == {
+        (name, kind) for name in ("till", "shop") for kind in ("received", "completed")
+    }
+
+
+def test_the_same_key_and_content_give_the_same_answer_whatever_came_between(till):
+    first = till.place()
+    Product.objects.update(price=9900, active=False)
+    submission.take(10)
+    finish_all()
+    again = till.place()
+    assert (again.status_code, again.json()) == (202, first.json())
+    assert Order.objects.count() == 1
+    assert till.place("key-2").status_code == 422
+
+
+def test_the_same_key_with_other_content_is_refused(till):
+    placed(till)
+    assert problem(till.place(order=new_order(quantity=3))) == (422, "key_used")
+    assert Placement.objects.count() == 1
+
+
+def test_one_key_of_two_applications_is_two_orders(till):
+    other = Caller(application("other")[1])
+    assert placed(till)["id"] != placed(other)["id"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_fifty_parallel_posts_with_one_key_are_one_order(till):
+    def post(_):
+        try:
+            return till.place()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(post, range(50)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.text for answer in answers}) == 1
+    posted = Submission.objects.filter(workflow=WORKFLOW)
+    assert (Placement.objects.count(), posted.count()) == (1, 1)
+
+
+def test_a_post_that_lost_the_race_gets_the_winners_answer_or_is_refused(till, monkeypatch):
+    real = placing.place
+
+    def race(message, content, **more):
+        real(message, content, **more)
+        return real(message, content, **more)
+
+    def lose(message, content, **more):
+        real(message, "other", **more)
+        return real(message, content, **more)
+
+    with monkeypatch.context() as racing:
+        racing.setattr(placing, "place", race)
+        placed(till)
+        racing.setattr(placing, "place", lose)
+        assert problem(till.place("key-2")) == (422, "key_used")
+
+
+def test_prices_are_ours_and_change_under_nobodys_hands(till):
+    Product.objects.filter(sku="sku-0").update(price=1500)
+    refused = till.place(order=new_order(expected_total=2000))
+    assert problem(refused) == (409, "price_changed")
+    assert (refused.json()["total"], Placement.objects.count()) == (3000, 0)
+    assert placed(till, expected_total=3000)["total"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"email": "ada"}, "email"),
+        ({"email": None}, "email"),
+        ({"payment_method": "pm_gold"}, "payment_method"),
+        ({"lines": []}, "lines"),
+        ({"lines": [{"sku": "sku-0", "quantity": 0}]}, "lines.0.quantity"),
+        ({"lines": [{"sku": "sku-0", "quantity": 100}]}, "lines.0.quantity"),
+        ({"lines": [{"sku": "sku-0", "quantity": 1}] * 2}, "lines.1.sku"),
+        ({"lines": [{"sku": "sku-9", "quantity": 1}]}, "lines.0.sku"),
+        ({"lines": [{"sku": "sku-0", "quantity": 1, "unit_price": 1}]}, "lines.0.unit_price"),
+        ({"total": 1}, "total"),
+        ({"address": {**new_order()["address"], "country": "XX"}}, "address.country"),
+        ({"address": {**new_order()["address"], "city": " "}}, "address.city"),
+        ({"address": {**new_order()["address"], "name": "A\0B"}}, "address.name"),
+        ({"expected_total": 0}, "expected_total"),
+    ],
+)
+def test_what_cannot_be_an_order_is_refused_by_field(till, changes, field):
+    response = till.place(order=new_order(**changes))
+    assert problem(response)[0] == 422
+    assert [one["field"] for one in response.json()["errors"]] == [field]
+    assert not Placement.objects.exists()
+
+
+def test_a_key_is_required(till):
+    for key in (None, "", "a b", "é", "x" * 201):
+        headers = {} if key is None else {"Idempotency_Key": key}
+        assert problem(till.post("orders", new_order(), **headers)) == (400, "key_missing")
+
+
+def test_a_body_has_to_be_json_and_small(till):
+    headers = {**till.headers, "Idempotency-Key": "k"}
+
+    def send(body, kind="application/json"):
+        return till.client.post("/api/orders", body, content_type=kind, headers=headers)
+
+    assert problem(send("{")) == (400, "malformed_json")
+    assert problem(send('{"email": "\\ud800"}'))[0] == 422
+    assert problem(send("[]"))[0] == 422
+    assert problem(send("a=1", "application/x-www-form-urlencoded")) == (415, "not_json")
+    assert problem(send("x" * 300_000)) == (413, "too_large")
+
+
+def test_pages_of_a_list_do_not_shift_and_hold_only_ones_own(till):
+    other = Caller(application("other")[1])
+    placed(other)
+    made = [placed(till, f"key-{number}")["id"] for number in range(5)]
+    submission.take(10)
+    seen, address, query = [], "orders", {"limit": 2}
+    while True:
+        page = till.get(address, **query).json()
+        seen += page["orders"]
+        placed(till, f"late-{len(seen)}")
+        if page["next"] is None:
+            break
+        address, query = page["next"].partition("/api/")[2], {}
+    assert [one["id"] for one in seen] == made[::-1]
+    assert seen[0].keys() == {"id", "number", "status", "placed_at", "total", "currency", "url"}
+
+
+def test_a_list_takes_the_same_few_queries_for_many_orders(till, django_assert_num_queries):
+    for count in (1, 20):
+        for number in range(count):
+            placed(till, f"{count}-{number}")
+        submission.take(100)
+        with django_assert_num_queries(4):  # token, rate, placements, states
+            till.get("orders")
+
+
+@pytest.mark.parametrize("cursor", ["x", "e30=", "W10=", "WyIyMDI2IiwgIngiXQ==", "é", "WzEsMl0="])
+def test_a_cursor_that_is_not_ours_is_refused(till, cursor):
+    assert problem(till.get("orders", cursor=cursor)) == (422, "invalid")
+
+
+def test_cancelling_undoes_and_twice_is_once(till):
+    order = placed(till)["id"]
+    assert problem(till.post(f"orders/{order}/cancel")) == (409, "not_taken_yet")
+    submission.take(10)
+    assert till.get(f"orders/{order}").json()["cancellable"] is True
+    first = till.post(f"orders/{order}/cancel", {"reason": "ordered twice"})
+    assert (first.status_code, first.json()["status"]) == (202, "undone")
+    again = till.post(f"orders/{order}/cancel")
+    assert (again.status_code, again.json()) == (202, first.json())
+    event = Task.objects.get(workflow=WORKFLOW).events.get(kind="undo")
+    assert (event.actor, event.reason) == ("application till", "ordered twice")
+
+
+def test_what_is_too_late_to_cancel_says_so(till):
+    order = placed(till)["id"]
+    submission.take(10)
+    finish_all()
+    refused = till.post(f"orders/{order}/cancel")
+    assert problem(refused) == (409, "cannot_be_cancelled")
+    assert "cannot be undone" in refused.json()["detail"]
+
+
+def test_a_declined_card_is_told_with_its_code(till):
+    order = placed(till)["id"]
+    submission.take(10)
+    requests = [one for group in claim(AGENTS, "s").requests.values() for one in group]
+    record(
+        [
+            reply_to(one, "rejected", code="card_declined")
+            if one.action == "authorize"
+            else reply_to(one, result={"id": "x"})
+            for one in requests
+        ]
+    )
+    seen = till.get(f"orders/{order}").json()
+    (trouble,) = seen["trouble"]
+    assert (seen["status"], trouble["code"]) == ("failed", "card_declined")
+    last = StatusMessage.objects.filter(reply_to="till").latest("number")
+    assert (last.kind, last.detail["steps"][0]["code"]) == ("action_needed", "card_declined")
+
+
+def test_with_the_database_away_one_is_told_to_send_it_again(till, monkeypatch):
+    def away(*_, **__):
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(placing, "place", away)
+    response = till.place()
+    assert problem(response) == (503, "database_away")
+    assert response["Retry-After"] == "30"
+
+
+def test_a_mistake_of_ours_is_a_problem_too(till, monkeypatch):
+    monkeypatch.setattr(placing, "place", lambda *_, **__: 1 / 0)
+    assert problem(till.place()) == (500, "failed")
+
+
+def test_whoever_asks_too_often_waits(till):
+    from orchestration.models import Application
+
+    Application.objects.update(rate=2)
+    first = till.get("orders")
+    assert (first["RateLimit-Limit"], first["RateLimit-Remaining"]) == ("2", "1")
+    assert 1 <= int(first["RateLimit-Reset"]) <= 60
+    till.get("orders")
+    refused = till.get(f"orders/{uuid4()}")
+    assert problem(refused) == (429, "too_often")
+    assert int(refused["Retry-After"]) <= 60
+    assert refused["RateLimit-Remaining"] == "0"
+
+
+def test_whoever_tries_tokens_waits():
+    stranger = Caller("sas_wrong")
+    codes = [stranger.get("orders").status_code for _ in range(61)]
+    assert codes == [401] * 60 + [429]
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "expected"),
+    [
+        ("put", "/api/orders", (405, "method_not_allowed")),
+        ("get", "/api/orders/", (404, "not_found")),
+        ("post", "/api/nothing", (404, "not_found")),
+        ("get", "/api/orders/17", (404, "not_found")),
+    ],
+)
+def test_what_is_not_there_is_a_problem_too(till, method, address, expected):
+    response = getattr(till.client, method)(address, headers=till.headers)
+    assert problem(response) == expected
