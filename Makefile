@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .PHONY: run test check bench drill simulate format browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
-	@exec $(BIN)/python -m sasweb.stack
+	@exec $(BIN)/python -m sasweb.stack --demo
 
 test: $(VENV)/.dev browser  ## every test: real Postgres, Redis, processes and browser
 	$(BIN)/python -m pytest $(ARGS)

@@ -29,9 +29,9 @@ class ReadOnly:
 class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at run time
     """Products. One that was ever sold is made inactive, not deleted: orders name it."""
 
-    list_display = ["name", "sku", "kind", "amount", "active", "position"]
-    list_filter = ["kind", "active"]
-    list_editable = ["active", "position"]
+    list_display = ["name", "sku", "kind", "amount", "stock", "active", "position"]
+    list_filter = ["kind", "stock", "active"]
+    list_editable = ["stock", "active", "position"]
     search_fields = ["name", "sku"]
     prepopulated_fields = {"slug": ["name"]}
 

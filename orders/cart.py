@@ -171,7 +171,7 @@ def price(cart: Cart) -> Priced:
         lines=tuple(
             PricedLine(one, cart.quantities[one.sku], cart.seen.get(one.sku))
             for one in products
-            if one.active
+            if one.available
         ),
-        gone=tuple(one for one in products if not one.active),
+        gone=tuple(one for one in products if not one.available),
     )

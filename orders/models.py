@@ -5,9 +5,30 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
 from .cards import Card
 from .countries import COUNTRIES
+
+
+class Availability(models.TextChoices):
+    """What customers are told of a product's stock. The inventory has the last word."""
+
+    PLENTY = "plenty", _("In stock")
+    FEW = "few", _("Only a few left")
+    NONE = "none", _("Sold out")
+
+
+class Sold(models.QuerySet["Product"]):
+    """Products, as far as they can be bought."""
+
+    def sold(self) -> "Sold":
+        """Leave those that are for sale, sold out or not."""
+        return self.filter(active=True)
+
+    def available(self) -> "Sold":
+        """Leave those that can be put into a cart."""
+        return self.sold().exclude(stock=Availability.NONE)
 
 
 class Product(models.Model):
@@ -26,6 +47,15 @@ class Product(models.Model):
     )
     position = models.PositiveIntegerField(default=0, help_text="Lower comes first.")
     active = models.BooleanField(default=True, help_text="Only active products can be bought.")
+    stock = models.CharField(
+        max_length=6,
+        choices=Availability,
+        default=Availability.PLENTY,
+        db_default=Availability.PLENTY,
+        help_text="What customers are told. What is sold out is shown, and cannot be bought.",
+    )
+
+    objects = Sold.as_manager()
 
     class Meta:
         ordering = ["position", "name"]
@@ -36,6 +66,9 @@ class Product(models.Model):
                 name="product_price",
                 violation_error_message="A price is between 1 cent and 10,000.00.",
             ),
+            models.CheckConstraint(
+                condition=Q(stock__in=Availability.values), name="product_stock_known"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -44,6 +77,11 @@ class Product(models.Model):
     def get_absolute_url(self) -> str:
         """Return the address of its page."""
         return reverse("shop:product", args=[self.slug])
+
+    @property
+    def available(self) -> bool:
+        """Whether it can be put into a cart."""
+        return self.active and self.stock != Availability.NONE
 
     @property
     def picture_path(self) -> str:

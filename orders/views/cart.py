@@ -75,7 +75,7 @@ def undo(request: Request) -> HttpResponse:
 
 
 def _sold(sku: str) -> Product | None:
-    return Product.objects.filter(sku=sku[:100].replace("\0", ""), active=True).first()
+    return Product.objects.available().filter(sku=sku[:100].replace("\0", "")).first()
 
 
 def _context(request: HttpRequest) -> dict[str, object]:

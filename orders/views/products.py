@@ -20,7 +20,7 @@ RELATED = 4
 @vary_on_headers("HX-Request")
 def index(request: Request) -> HttpResponse:
     """Show what the shop sells, by shelf; kind, price and words narrow it down."""
-    sold = Product.objects.filter(active=True)
+    sold = Product.objects.sold()
     kinds = sold.values_list("kind", flat=True).annotate(first=Min("position")).order_by("first")
     filters = Filters(request.GET, kinds=list(kinds))
     shelves: dict[str, list[Product]] = {}
@@ -44,7 +44,7 @@ def index(request: Request) -> HttpResponse:
 @require_safe
 def product(request: HttpRequest, slug: str) -> HttpResponse:
     """Show one product, and others from its shelf."""
-    found = get_object_or_404(Product, slug=slug, active=True)
-    others = Product.objects.filter(kind=found.kind, active=True).exclude(sku=found.sku)
+    found = get_object_or_404(Product.objects.sold(), slug=slug)
+    others = Product.objects.available().filter(kind=found.kind).exclude(sku=found.sku)
     context = {"product": found, "related": others[:RELATED], "most": MOST_PER_LINE}
     return render(request, "shop/product.html", context)

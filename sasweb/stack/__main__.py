@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import django
 from django.conf import settings
@@ -40,6 +40,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--port", type=int, default=env.number("PORT", 8000))
     parser.add_argument("--sandbox-port", type=int, default=env.number("SANDBOX_PORT", 8900))
+    parser.add_argument(
+        "--demo", action="store_true", help="with orders in every state, if there are none yet"
+    )
     options = parser.parse_args()
     for number, variable in ((options.port, "PORT"), (options.sandbox_port, "SANDBOX_PORT")):
         _require_free(number, variable)
@@ -54,11 +57,11 @@ def main() -> None:
     }
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
     django.setup()
-    run(options.port, options.sandbox_port)
+    run(options.port, options.sandbox_port, demo=options.demo)
 
 
-def run(port: int, sandbox_port: int) -> None:
-    """Run a stack on these ports until SIGINT or SIGTERM."""
+def run(port: int, sandbox_port: int, *, demo: bool = False) -> None:
+    """Run a stack on these ports until SIGINT or SIGTERM; `demo` gives it a past, once it is up."""
     from .processes import configuration, programs
 
     members = programs(port=port, sandbox_port=sandbox_port)
@@ -77,7 +80,8 @@ def run(port: int, sandbox_port: int) -> None:
     try:
         _prepare(manager, port)
         print(_ready(port, sandbox_port), flush=True)
-        manager.wait()
+        with _demo() if demo else contextlib.nullcontext():
+            manager.wait()
     except KeyboardInterrupt:
         print("\nStopping …", flush=True)
     finally:
@@ -106,6 +110,24 @@ def _prepare(manager: "subprocess.Popen[bytes]", port: int) -> None:
         call_command("seed", verbosity=0)
         remote.startProcessGroup(APPLICATION, False)
     _wait("the web server", lambda: alive() and _answers(port, "/readyz"))
+
+
+@contextlib.contextmanager
+def _demo() -> Iterator[None]:
+    """Have orders placed meanwhile that end in every state; whatever comes of it, the stack stands."""
+    with (embedded.data_dir() / "logs" / "demo.log").open("ab") as log:
+        playing = subprocess.Popen(
+            [sys.executable, str(embedded.PROJECT / "manage.py"), "demo_orders", "--first"],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # as above
+            preexec_fn=lambda: os.nice(10),  # noqa: PLW1509 - nobody waits for it: after all others
+        )
+        try:
+            yield
+        finally:
+            playing.terminate()
+            playing.wait()
 
 
 def _ready(port: int, sandbox_port: int) -> str:

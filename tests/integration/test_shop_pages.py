@@ -161,7 +161,7 @@ def public():
 
 
 def test_without_the_database_the_page_says_so(public, monkeypatch):
-    monkeypatch.setattr("orders.views.products.Product.objects.filter", fail)
+    monkeypatch.setattr("orders.views.products.Product.objects.sold", fail)
     response = public.get("/")
     assert response.status_code == 503
     assert response["Retry-After"] == "30"
@@ -201,7 +201,7 @@ def test_our_own_mistakes_look_like_ours(public, monkeypatch):
     def broken(*_args, **_kwargs):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("orders.views.products.Product.objects.filter", broken)
+    monkeypatch.setattr("orders.views.products.Product.objects.sold", broken)
     response = public.get("/")
     assert response.status_code == 500
     assert "it was us" in response.content.decode()

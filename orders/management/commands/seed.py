@@ -13,8 +13,8 @@ from django.db import transaction
 from django.utils.text import slugify
 
 from orchestration.api import give
-from orders.catalogue import CATALOGUE
-from orders.models import Product
+from orders.catalogue import CATALOGUE, GONE
+from orders.models import Availability, Product
 from sasweb.stack import embedded
 
 STOCK = 100_000  # pieces of each product, at the sandbox
@@ -72,6 +72,7 @@ def add_products() -> int:
                 price=item.price,
                 picture=item.sku,
                 position=position,
+                stock=Availability.FEW if item.sku == GONE else Availability.PLENTY,
             )
             for position, item in enumerate(CATALOGUE)
         ),
@@ -105,7 +106,9 @@ def add_stock() -> int:
     What it knows is left alone, so that a second start keeps what the first one sold.
     """
     known = _exchange("GET")
-    missing = {item.sku: STOCK for item in CATALOGUE if item.sku not in known}
+    missing = {
+        item.sku: 0 if item.sku == GONE else STOCK for item in CATALOGUE if item.sku not in known
+    }
     if missing:
         _exchange("PUT", missing)
     return len(missing)

@@ -1,0 +1,41 @@
+"""`manage.py demo_orders`: orders in every state, made by really running them."""
+
+from typing import Any
+from urllib.error import URLError
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from orders import scenes
+from orders.demo import NothingToSell
+from orders.models import Placement
+
+
+class Command(BaseCommand):
+    """Plays the demo's scenes, on a running stack with the sandbox."""
+
+    help = (
+        "Place orders that end in every state, by faults at the sandbox for these orders alone. "
+        "Examples: `manage.py demo_orders`; only if there are none: `manage.py demo_orders --first`."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        """Take `--first`."""
+        parser.add_argument(
+            "--first", action="store_true", help="do nothing if orders were ever placed"
+        )
+
+    def handle(self, *_args: Any, first: bool, **_options: Any) -> None:
+        """Play them."""
+        if first and Placement.objects.exists():
+            return
+        try:
+            count = scenes.play(self.stderr.write)
+        except NothingToSell as problem:
+            raise CommandError(str(problem)) from problem
+        except (URLError, OSError) as problem:
+            raise CommandError(
+                f"the sandbox at {settings.SANDBOX_URL} does not answer ({problem}): start it, "
+                "by `make run` say, and try again"
+            ) from problem
+        self.stderr.write(f"{count} orders placed")
