@@ -1,4 +1,4 @@
-"""What operators may ask for: the filters of the list of tasks, and a resubmission."""
+"""What operators may ask for: a search of the list of tasks, a view to keep, a resubmission."""
 
 from collections.abc import Iterable
 from typing import Any, cast
@@ -6,51 +6,59 @@ from typing import Any, cast
 from django import forms
 
 from . import registry
-from .queries import Filters
+from .models import SavedView
+from .queries import TROUBLE
 from .states import TaskState
 
 LONGEST_REASON = 500
 
 
-def _any_or(names: Iterable[str]) -> list[tuple[str, str]]:
-    return [("", "any"), *((name, name) for name in sorted(set(names)))]
+class Narrowing(forms.Form):
+    """The search of the list of tasks as a form; `queries.read` understands what it sends.
 
+    Only for show: what was asked for fills it, and it is checked where the search is read.
+    """
 
-class TaskFilters(forms.Form):
-    """Which tasks to list; every field may be left out. Sent with GET, so it is in the address."""
-
-    state = forms.ChoiceField(choices=[("", "any"), *TaskState.choices], required=False)
+    state = forms.ChoiceField(required=False)
     workflow = forms.ChoiceField(required=False)
     step = forms.ChoiceField(required=False, label="At step")
     agent = forms.ChoiceField(required=False, label="At agent")
-    reference = forms.CharField(
-        max_length=100,
-        required=False,
-        label="Reference begins with",
-        widget=forms.TextInput(
-            attrs={"type": "search", "autocomplete": "off", "spellcheck": "false"}
-        ),
-    )
-    alert = forms.IntegerField(
-        required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
-    )
-    overdue = forms.BooleanField(required=False, label="Only overdue")
-    before = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    error = forms.CharField(required=False, label="Error begins with")
+    attempts = forms.CharField(required=False)
+    value = forms.CharField(required=False)
+    after = forms.CharField(required=False, label="Received after")
+    before = forms.CharField(required=False, label="Received before")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # "is" is no name that a class can give a field
+        self.fields["is"] = forms.ChoiceField(required=False, label="That are")
+        self.order_fields(["state", "is"])
         workflows = registry.workflows.values()
-        steps = (step.name for workflow in workflows for step in workflow.steps)
-        for name, names in (
-            ("workflow", registry.workflows),
-            ("step", steps),
-            ("agent", registry.agents),
-        ):
-            cast("forms.ChoiceField", self.fields[name]).choices = _any_or(names)
+        choices: dict[str, Iterable[str]] = {
+            "state": TaskState.values,
+            "is": TROUBLE,
+            "workflow": sorted(registry.workflows),
+            "step": dict.fromkeys(step.name for workflow in workflows for step in workflow.steps),
+            "agent": sorted(registry.agents),
+        }
+        for name, names in choices.items():
+            any_or = [("", "any"), *((choice, choice) for choice in names)]
+            cast("forms.ChoiceField", self.fields[name]).choices = any_or
+        examples = {"attempts": ">2", "value": ">100", "after": "2h", "before": "2026-01-31"}
+        for name, field in self.fields.items():
+            if isinstance(field, forms.CharField) and not isinstance(field, forms.ChoiceField):
+                hints = {"autocomplete": "off", "spellcheck": "false", "size": "10"}
+                field.widget.attrs = {**hints, "placeholder": examples.get(name, "timeout")}
 
-    def filters(self) -> Filters | None:
-        """Return what is asked for, or None where it makes no sense."""
-        return Filters(**self.cleaned_data) if self.is_valid() else None
+
+class View(forms.ModelForm):  # type: ignore[type-arg]
+    """A search to keep."""
+
+    class Meta:
+        model = SavedView
+        fields = ("name", "query", "shared")
+        error_messages = {"name": {"required": "Give the view a name."}}
 
 
 class Resubmission(forms.Form):

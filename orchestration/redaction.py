@@ -19,6 +19,8 @@ SHORTEST = 4  # characters: a shorter word is hidden where it stands alone, not 
 class Veil:
     """What may be shown of one task: call it with a text, or with any JSON value."""
 
+    do_not_call_in_templates = True  # templates take it as it is, and hand it to a filter
+
     def __init__(self, workflow: str, data: Any) -> None:
         """Take the task's workflow and input; of a workflow that is gone, all input is personal."""
         declared = registry.workflows.get(workflow)

@@ -21,6 +21,8 @@ OPERATOR = (
     "orchestration.acknowledge",
     "orchestration.undo",
     "orchestration.bulk",
+    "orchestration.mute",
+    "orchestration.share",
 )
 LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve", "orchestration.mute")
 ADMIN = (

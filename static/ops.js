@@ -1,7 +1,9 @@
-/* What the operators' pages need besides htmx: ages that count on, polls that keep out of the way,
-   details that stay open, forms that are sent once. Without it the pages work, at rest. */
+/* What the operators' pages need besides htmx: polls that keep out of the way and say how they fare,
+   ages that count on, local time, details that stay open, forms that are sent once. Without it the
+   pages work, at rest. */
 const part = () => document.getElementById("live");
 const isPoll = (event) => event.detail.elt?.id === "live";
+const EVERY = 3000, OLD = 10000, MOST = 60000; // milliseconds
 
 /* The database's time, as the page brought it: the browser's clock may be wrong. */
 let ahead = 0;
@@ -17,6 +19,14 @@ const spell = (seconds) => {
   return `${Math.floor(seconds / 86400)} d`;
 };
 
+/* --- Times ------------------------------------------------------------------------------------ */
+const two = (number, digits = 2) => String(number).padStart(digits, "0");
+const local = (moment) =>
+  `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())} ` +
+  `${two(moment.getHours())}:${two(moment.getMinutes())}:${two(moment.getSeconds())}`;
+const utc = (moment) => moment.toISOString().slice(0, 19).replace("T", " ");
+const isLocal = () => localStorage.getItem("ops-zone") === "local";
+
 const tick = () => {
   for (const time of document.querySelectorAll("time[datetime]")) {
     const since = (Date.now() + ahead - Date.parse(time.dateTime)) / 1000;
@@ -27,40 +37,115 @@ const tick = () => {
   }
 };
 
-/* Whoever types, or has a dialog open, must not have the page changed under the hands. */
+const inZone = () => {
+  for (const time of document.querySelectorAll("time[data-clock]")) {
+    const moment = new Date(time.dateTime);
+    const words = isLocal() ? local(moment) : utc(moment);
+    time.textContent = `${words}.${two(moment.getMilliseconds(), 3)}`;
+  }
+  const name = isLocal() ? "local" : "UTC";
+  for (const zone of document.querySelectorAll("[data-zone]")) zone.textContent = name;
+  for (const button of document.querySelectorAll("[data-zone-switch]")) {
+    button.hidden = false;
+    button.textContent = isLocal() ? "Local time" : "UTC";
+  }
+};
+document.addEventListener("click", (event) => {
+  if (!event.target.closest?.("[data-zone-switch]")) return;
+  localStorage.setItem("ops-zone", isLocal() ? "utc" : "local");
+  inZone();
+});
+/* On hover a time says both. */
+document.addEventListener("pointerover", (event) => {
+  const time = event.target.closest?.("time[datetime]");
+  if (!time) return;
+  const moment = new Date(time.dateTime);
+  time.title = `${utc(moment)} UTC · ${local(moment)} local`;
+});
+
+/* --- Polling ---------------------------------------------------------------------------------- */
+/* Whoever chooses, types, reads in a table or has a dialog open must not have the page changed
+   under the hands. Returns why it must not, or nothing. */
 const busy = () => {
-  if (document.querySelector("dialog[open]")) return true;
-  if (document.activeElement?.closest("#content form")) return true;
-  const typed = part()?.querySelectorAll("form input:not([type=hidden])") ?? [];
-  return [...typed].some((input) => input.value !== input.defaultValue);
+  if (document.querySelector("dialog[open]")) return "while a dialog is open";
+  if (document.body.dataset.chosen) return "while rows are chosen";
+  const active = document.activeElement;
+  if (active?.closest("#live :is(table, summary)")) return "while you read the table";
+  if (active?.closest("#content :is(input, select, textarea)")) return "while you type";
+  const typed = part()?.querySelectorAll("form :is(input:not([type=hidden]), textarea)") ?? [];
+  if ([...typed].some((field) => field.value !== field.defaultValue)) return "while you type";
+  return "";
 };
 
+let lastAnswer = Date.now(), failures = 0, notBefore = 0, signedOut = false;
+const ageOf = () => spell((Date.now() - lastAnswer) / 1000);
 const SAID = {
-  live: "Live",
-  paused: "Paused while you type",
-  offline: "Offline: this may be out of date",
+  live: () => "Live",
+  paused: () => `Paused ${busy()}` + (Date.now() - lastAnswer > 6 * OLD ? `: ${ageOf()} old` : ""),
+  stale: () => `Stale: ${ageOf()} old`,
+  offline: () => `Offline: ${ageOf()} old`,
 };
-const say = (state) => {
+const state = () => {
+  if (failures || signedOut) return "offline";
+  if (busy()) return "paused";
+  return Date.now() - lastAnswer > OLD ? "stale" : "live";
+};
+const say = () => {
   const pill = document.querySelector("[data-live-state]");
-  if (!pill || pill.classList.contains(state)) return;
-  pill.className = `pill ${state}`;
-  pill.textContent = SAID[state];
+  if (!pill || !part()) return;
+  const now = state();
+  const words = SAID[now]();
   pill.hidden = false;
+  if (pill.textContent !== words) pill.textContent = words;
+  if (!pill.classList.contains(now)) pill.className = `pill ${now}`;
+  let again = document.getElementById("refresh");
+  if (!again) {
+    again = document.createElement("button");
+    Object.assign(again, { id: "refresh", type: "button", className: "button quiet small", textContent: "Refresh" });
+    again.addEventListener("click", refresh);
+    pill.after(again);
+  }
+  again.classList.toggle("ops-unseen", now === "live");
 };
+
+/* By hand: whatever keeps the polls away, this one goes. */
+const refresh = () => { if (part()) window.htmx.trigger(part(), "refresh"); };
+document.addEventListener("ops:refresh", refresh);
 
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (!isPoll(event)) return;
-  if (document.hidden || busy()) {
-    event.preventDefault();
-    say("paused");
-  }
+  if (event.detail.requestConfig?.triggeringEvent?.type === "refresh") return;
+  if (document.hidden || signedOut || busy() || Date.now() < notBefore) event.preventDefault();
+  say();
 });
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (isPoll(event)) say(event.detail.successful ? "live" : "offline");
+  if (!isPoll(event)) return;
+  const status = event.detail.xhr?.status ?? 0;
+  if (event.detail.successful) {
+    Object.assign(document.getElementById("signed-out") ?? {}, { hidden: true });
+    [lastAnswer, failures, notBefore, signedOut] = [Date.now(), 0, 0, false];
+  } else if (status === 401 || status === 403) {
+    signedOut = true;
+    Object.assign(document.getElementById("signed-out") ?? {}, { hidden: false });
+  } else {
+    /* each time half as often: a server that comes back is not to be met by everybody at once */
+    failures += 1;
+    notBefore = Date.now() + Math.min(MOST, EVERY * 2 ** (failures - 1)) * (0.8 + 0.4 * Math.random());
+  }
+  say();
 });
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && part()) window.htmx.trigger(part(), "refresh");
+  if (document.hidden || !part()) return;
+  if (signedOut || !busy()) refresh(); // they may have signed in again in another tab
 });
+document.addEventListener("focusin", () => say());
+document.addEventListener("focusout", () => setTimeout(say));
+
+/* The title says how many tasks wait for a decision. */
+const entitle = () => {
+  const count = document.getElementById("nav")?.dataset.attention ?? "";
+  document.title = (count ? `(${count}) ` : "") + document.title.replace(/^\([^)]*\) /, "");
+};
 
 let open = [];
 document.addEventListener("htmx:beforeSwap", () => {
@@ -68,8 +153,13 @@ document.addEventListener("htmx:beforeSwap", () => {
 });
 document.addEventListener("htmx:afterSwap", () => {
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+});
+document.addEventListener("htmx:afterSettle", () => {
   measure();
   tick();
+  inZone();
+  entitle();
+  say();
 });
 
 document.addEventListener("submit", (event) => {
@@ -82,8 +172,8 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("[data-once]")) delete form.dataset.sent;
 });
 
-if (part()) {
-  measure();
-  say("live");
-  setInterval(tick, 1000);
-}
+measure();
+inZone();
+entitle();
+if (part()) say();
+setInterval(() => { tick(); say(); }, 1000);

@@ -21,6 +21,7 @@ from ..models import (
     Lease,
     Operation,
     OperationItem,
+    SavedView,
     StatusMessage,
     Step,
     Submission,
@@ -262,3 +263,12 @@ class OperationItemAdmin(ReadOnlyAdmin):
 
     list_display = ("id", "operation_id", "task_id", "step_id", "attempt", "state", "reason")
     ordering = ("-id",)
+
+
+@admin.register(SavedView)
+class SavedViewAdmin(ReadOnlyAdmin):
+    """Searches that operators keep; they save and delete them at the list of tasks."""
+
+    list_display = ("name", "owner", "shared", "query", "created_at")
+    list_filter = ("shared",)
+    list_select_related = ("owner",)

@@ -12,6 +12,7 @@ from .operation import Operation, OperationItem
 from .policy import Gate, Policy, SupervisorPolicy
 from .process import Lease, Worker
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
+from .saved import SavedView
 from .task import Step, Task
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "OperationItem",
     "Policy",
     "RollUpMark",
+    "SavedView",
     "StatusMessage",
     "Step",
     "StepRollUp",

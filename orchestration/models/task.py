@@ -80,14 +80,14 @@ class Task(models.Model):
                 name="task_due",
                 condition=Q(state__in=LIVE_TASK_STATES, overdue=False),
             ),
+            # the dashboard's lists by state, newest first: ids are made in the order of time
+            models.Index(fields=["state", "-id"], name="task_by_state"),
             # the late ones that are still under way, newest first: the dashboard counts and lists them
             models.Index(
                 fields=["-id"],
                 name="task_late",
                 condition=Q(state__in=LIVE_TASK_STATES, overdue=True),
             ),
-            # the dashboard's lists by state, newest first
-            models.Index(fields=["state", "-created_at"], name="task_by_state"),
             # the roll-ups: what was created, and what ended, since they last looked
             models.Index(fields=["created_at"], name="task_by_creation"),
             models.Index(
@@ -290,6 +290,13 @@ class Step(models.Model):
             # the supervisor's "not mended in time"
             models.Index(
                 fields=["mend_by"], name="step_unmended", condition=Q(mend_by__isnull=False)
+            ),
+            # the dashboard's search in what failed, in the order of its list, from the index alone
+            models.Index(
+                fields=["task"],
+                include=["name", "agent", "error_code", "attempt"],
+                name="step_failed",
+                condition=Q(process_state="error"),
             ),
             # the dashboard's errors, newest first
             models.Index(

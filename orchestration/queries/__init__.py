@@ -16,6 +16,7 @@ from .acts import (
 from .agents import CAP, agents, database_now
 from .detail import Again, StepDetail, TaskDetail, again, step_by_id, task_by_id, task_detail
 from .gates import AgentRow, AgentsPage, agent_row, agents_page
+from .health import Shell, shell
 from .holds import hold_by_id, hold_in_force
 from .incidents import (
     IncidentDetail,
@@ -29,15 +30,20 @@ from .incidents import (
     top,
     who_was_first,
 )
-from .listing import Filters, TaskPage, tasks
+from .listing import Place, TaskPage, tasks
+from .narrowing import count, matching
 from .outlook import AgentView, Outlook
 from .overview import Overview, overview
 from .preview import undo_preview
+from .saved import saved_views
+from .search import MINOR, TROUBLE, Filters, Search, read, wording
 from .shapes import StepShape, WorkflowShape, WorkflowsPage, workflows_page
 from .system import System, system
 
 __all__ = [
     "CAP",
+    "MINOR",
+    "TROUBLE",
     "Act",
     "Again",
     "AgentRow",
@@ -50,6 +56,9 @@ __all__ = [
     "IncidentRow",
     "Outlook",
     "Overview",
+    "Place",
+    "Search",
+    "Shell",
     "StepDetail",
     "StepShape",
     "System",
@@ -63,13 +72,18 @@ __all__ = [
     "agents_page",
     "alert_by_id",
     "assignable",
+    "count",
     "database_now",
     "hold_by_id",
     "hold_in_force",
     "incident_by_id",
     "incident_detail",
     "incidents",
+    "matching",
     "overview",
+    "read",
+    "saved_views",
+    "shell",
     "step_by_id",
     "system",
     "task_by_id",
@@ -84,5 +98,6 @@ __all__ = [
     "who_released",
     "who_undid",
     "who_was_first",
+    "wording",
     "workflows_page",
 ]

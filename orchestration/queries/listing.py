@@ -1,4 +1,4 @@
-"""The list of tasks: filters over indexes, pages by key."""
+"""The list of tasks: newest first, pages by key in both directions, and rows that stay put."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,119 +6,130 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
-
 from ..models import Step, Task
-from ..states import LIVE_TASK_STATES, StepState
+from ..redaction import Veil
 from .agents import agents, database_now
+from .narrowing import count, matching
 from .outlook import AgentView, Outlook, done_names, of_step, of_task, telling_step
+from .search import Filters
 
 PAGE = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filters:
-    """What the list is narrowed to; empty means any.
+class Place:
+    """Where in the list: after a task, before one, at the end; by default at the beginning.
 
-    `step` and `agent` are where a task is now: at a step in error, at work or due.
-    `before` is the id of the last task of the page before.
+    `shown` are the rows that somebody looks at already: these are given again as they are now,
+    wherever they belong by now, so that nothing moves under a reader's eyes.
     """
 
-    state: str = ""
-    workflow: str = ""
-    step: str = ""
-    agent: str = ""
-    reference: str = ""
-    alert: int | None = None
-    overdue: bool = False
-    before: UUID | None = None
+    older: UUID | None = None
+    newer: UUID | None = None
+    last: bool = False
+    shown: Sequence[UUID] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRow:
-    """One task of the list, and the step that says where it stands."""
+    """One task of the list, and the step that says where it stands.
+
+    `gone` once the task is not what was searched for any more. `veil` hides personal data.
+    """
 
     task: Task
     step: Step | None
     outlook: Outlook
-    attempts: int
+    gone: bool
+    veil: Veil | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPage:
-    """One page, newest first; `older` continues it."""
+    """One page, newest first; `newer` and `older` continue it.
+
+    `fresh` is how many tasks have come to belong to it since it was first shown, `total` how many
+    the whole list has, as far as they are counted.
+    """
 
     now: datetime
     rows: Sequence[TaskRow]
+    newer: UUID | None
     older: UUID | None
+    fresh: int
+    total: int
+
+    @property
+    def gone(self) -> int:
+        """Return how many of its rows do not belong to it any more."""
+        return sum(row.gone for row in self.rows)
 
 
-def tasks(filters: Filters) -> TaskPage:
-    """Return the page of tasks that `filters` ask for, in five queries."""
-    found = list(_ordered(_filtered(filters), filters).defer("data")[: PAGE + 1])
-    page = found[:PAGE]
+def tasks(filters: Filters, place: Place | None = None) -> TaskPage:
+    """Return a page of the tasks that `filters` ask for: a constant number of queries."""
+    place = place or Place()
+    ids, newer, older = _page(filters, place)
+    shown = sorted(place.shown, reverse=True)[:PAGE] or ids
+    known = set(shown)
+    # past the last row of a full page come those that were on the next one all along
+    fresh = [id_ for id_ in ids if id_ not in known and (len(shown) < PAGE or id_ > shown[-1])]
+    belongs = known
+    if place.shown:
+        found = matching(filters).filter(id__in=shown)
+        belongs = set(found.values_list("id", flat=True))
+    return TaskPage(
+        now=database_now(),
+        rows=_rows(shown, belongs, filters),
+        newer=shown[0] if newer and shown else None,
+        older=shown[-1] if older and shown else None,
+        fresh=len(fresh),
+        total=count(filters),
+    )
+
+
+def _page(filters: Filters, place: Place) -> tuple[list[UUID], bool, bool]:
+    """Return the ids of a page, and whether there are newer and older ones."""
+    found = matching(filters)
+    if place.newer or place.last:
+        # read from the far end, so that the last page costs what the first does
+        if place.newer:
+            found = found.filter(id__gt=place.newer)
+        ids = list(found.order_by("id").values_list("id", flat=True)[: PAGE + 1])
+        if place.last or len(ids) >= PAGE:
+            return ids[:PAGE][::-1], len(ids) > PAGE, place.newer is not None
+        return _page(filters, Place())  # nearly at the beginning: give the whole first page
+    if place.older:
+        found = found.filter(id__lt=place.older)
+    ids = list(found.order_by("-id").values_list("id", flat=True)[: PAGE + 1])
+    return ids[:PAGE], place.older is not None, len(ids) > PAGE
+
+
+def _rows(ids: Sequence[UUID], belongs: set[UUID], filters: Filters) -> list[TaskRow]:
+    found = Task.objects.filter(id__in=ids)
+    if filters.personal:
+        found = found.defer("data")  # it may be large; only a veil needs it
+    by_id = {task.id: task for task in found}
     steps: dict[UUID, list[Step]] = defaultdict(list)
-    of_page = Step.objects.filter(task__in=[task.id for task in page])
-    for step in of_page.defer("request", "result").order_by("id"):
+    of_page = Step.objects.filter(task__in=ids).defer("request", "result", "undo_request")
+    for step in of_page.order_by("id"):
         steps[step.task_id].append(step)
     now, known = database_now(), agents()
-    return TaskPage(
-        now=now,
-        rows=[_row(task, steps[task.id], known, now) for task in page],
-        older=page[-1].id if len(found) > PAGE else None,
-    )
+    return [
+        _row(by_id[id_], steps[id_], known, now, gone=id_ not in belongs, filters=filters)
+        for id_ in ids
+        if id_ in by_id
+    ]
 
 
-def _filtered(filters: Filters) -> QuerySet[Task]:
-    found = Task.objects.all()
-    if filters.state:
-        found = found.filter(state=filters.state)
-    if filters.workflow:
-        found = found.filter(workflow=filters.workflow)
-    if filters.reference:
-        found = found.filter(reference__startswith=filters.reference)
-    if filters.overdue:
-        found = found.filter(overdue=True, state__in=LIVE_TASK_STATES)
-    if filters.step or filters.agent or filters.alert:
-        found = found.filter(id__in=_standing(filters))
-    return found
-
-
-def _standing(filters: Filters) -> QuerySet[Step, UUID]:
-    """Return the tasks by the steps they stand at: each arm of the choice has a partial index."""
-    steps = Step.objects.filter(
-        Q(process_state=StepState.ERROR)
-        | Q(process_state=StepState.PROCESSING)
-        | Q(process_state=StepState.PENDING, run_after__isnull=True)
-        | Q(process_state=StepState.PENDING, run_after__isnull=False)
-    )
-    if filters.alert:
-        steps = Step.objects.filter(alert=filters.alert)
-    if filters.step:
-        steps = steps.filter(name=filters.step)
-    if filters.agent:
-        steps = steps.filter(agent=filters.agent)
-    return steps.values_list("task_id", flat=True)
-
-
-def _ordered(found: QuerySet[Task], filters: Filters) -> QuerySet[Task]:
-    """Order by age, along the index that serves the filters, from where the last page ended.
-
-    Ids are made in the order of time, so the primary key serves; within a state, the index on
-    (state, created_at) does, without reading the other states' tasks.
-    """
-    order = ("-created_at", "-id") if filters.state else ("-id",)
-    if filters.before and filters.state:
-        last = Task.objects.filter(id=filters.before).values_list("created_at", flat=True).first()
-        earlier = Q(created_at__lt=last) | Q(created_at=last, id__lt=filters.before)
-        # the second condition is implied; it lets the index start there
-        found = found.filter(earlier, created_at__lte=last) if last else found
-    elif filters.before:
-        found = found.filter(id__lt=filters.before)
-    return found.order_by(*order)
-
-
-def _row(task: Task, steps: list[Step], known: dict[str, AgentView], now: datetime) -> TaskRow:
+def _row(
+    task: Task,
+    steps: list[Step],
+    known: dict[str, AgentView],
+    now: datetime,
+    *,
+    gone: bool,
+    filters: Filters,
+) -> TaskRow:
     index = telling_step(steps)
     step = steps[index] if index is not None else None
     outlook = step and of_step(step, done=done_names(steps), agents=known, now=now)
@@ -126,5 +137,6 @@ def _row(task: Task, steps: list[Step], known: dict[str, AgentView], now: dateti
         task=task,
         step=step,
         outlook=outlook or of_task(task.state, "", None, 0),
-        attempts=sum(step.attempt for step in steps),
+        gone=gone,
+        veil=None if filters.personal else Veil(task.workflow, task.data),
     )

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from .. import conf, leader, queues, registry, sql
-from ..models import Lease, Step, Submission, Worker
+from .. import conf, leader, sql
+from ..models import Lease, Step, Submission
 from ..states import StepState
 from . import attention
 from .agents import CAP, agents, database_now
@@ -17,7 +17,6 @@ from .outlook import AgentView
 from .trends import Trends, trends
 
 SHOWN = 5  # rows of each list; the rest is a link away
-MOST_WORKERS = 200
 
 # What is wrong with the machinery; steps that failed are told by their incidents.
 ALERTS = """
@@ -56,15 +55,6 @@ class AlertView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Process:
-    """A process and whether it gave a sign of life lately."""
-
-    worker: Worker
-    alive: bool
-    leads: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Leader:
     """Who leads the supervisors; `held` while its lease runs."""
 
@@ -85,10 +75,9 @@ class Inbox:
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """All that the overview shows; `problems` is empty when the machinery is sound."""
+    """All that the overview shows."""
 
     now: datetime
-    problems: Sequence[str]
     counts: Counts
     incidents: Sequence[IncidentRow]
     alerts: Sequence[AlertView]
@@ -105,7 +94,7 @@ class Overview:
     @property
     def calm(self) -> bool:
         """Return whether nothing needs an operator."""
-        return not (self.problems or self.counts.errors or self.incidents or self.alerts)
+        return not (self.counts.errors or self.incidents or self.alerts)
 
 
 def overview(range_key: str = "") -> Overview:
@@ -113,10 +102,8 @@ def overview(range_key: str = "") -> Overview:
     now = database_now()
     known = agents()
     led = _leader(now)
-    processes = _processes(now, led)
     return Overview(
         now=now,
-        problems=_problems(led, processes),
         counts=attention.counts(CAP),
         incidents=top(SHOWN),
         alerts=_alerts(),
@@ -157,48 +144,9 @@ def _leader(now: datetime) -> Leader:
     )
 
 
-def _processes(now: datetime, led: Leader) -> list[Process]:
-    oldest = now - timedelta(seconds=conf.ALIVE)
-    holder = led.lease.holder if led.lease and led.held else None
-    return [
-        Process(worker=worker, alive=worker.seen_at > oldest, leads=worker.instance == holder)
-        for worker in Worker.objects.order_by("queue", "instance")[:MOST_WORKERS]
-    ]
-
-
 def _inbox() -> Inbox:
     waiting, oldest = sql.run(INBOX, {"limit": CAP + 1})[0]
     set_aside = Submission.objects.filter(refused_at__isnull=False).defer("data")
     return Inbox(
         waiting=waiting, oldest=oldest, set_aside=list(set_aside.order_by("-refused_at")[:SHOWN])
     )
-
-
-def _problems(led: Leader, processes: Sequence[Process]) -> list[str]:
-    """Return what is wrong with the machinery itself, a sentence each."""
-    found = []
-    if not _redis_answers():
-        found.append("Redis is down: nothing is lost, nothing is processed.")
-    if not led.held:
-        found.append("No supervisor leads: what fails is neither retried nor reported.")
-    served = {process.worker.queue for process in processes if process.alive}
-    if unserved := sorted(_needed_queues() - served):
-        names = ", ".join(f"“{name}”" for name in unserved)
-        found.append(
-            f"No worker serves {names}: start one. Until then its work waits, and what was sent to "
-            "an agent fails and is tried again."
-        )
-    return found
-
-
-def _needed_queues() -> set[str]:
-    statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
-    return {*queues.ANSWERS, *registry.agents, *statuses}
-
-
-def _redis_answers() -> bool:
-    try:
-        queues.waiting([queues.SCHEDULER])
-    except queues.Unreachable:
-        return False
-    return True

@@ -7,15 +7,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from ..queries import CAP
+from .. import queries
 from ..redaction import Veil
 
 register = template.Library()
 
+SHELL = "ops.shell"  # where a request keeps what every page shows
 NOTHING = "\N{EN DASH}"
 MINOR_DIGITS = {"JPY": 0, "KRW": 0, "CLP": 0, "ISK": 0, "VND": 0, "KWD": 3, "BHD": 3, "TND": 3}
 
@@ -67,19 +69,45 @@ def until(context: template.Context, value: datetime) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def nav_link(context: template.Context, section: str, words: str) -> SafeString:
-    """Write the link to a page of the dashboard; marked on the pages of its section."""
+def nav_link(context: template.Context, section: str, words: str, key: str = "") -> SafeString:
+    """Write the link to a page of the dashboard, with what waits there; `key` comes after a g."""
     current = mark_safe(' aria-current="page"') if context.get("section") == section else ""
-    return format_html('<a href="{}"{}>{}</a>', reverse(f"ops:{section}"), current, words)
+    count = shell_of_page(context).counts.get(section, 0)
+    hot = "" if section == "operations" else " hot"
+    badge = format_html(' <span class="count{}">{}</span>', hot, capped(count)) if count else ""
+    return format_html(
+        '<a id="nav-{}" href="{}" data-go="{}"{}>{}{}</a>',
+        section,
+        reverse(f"ops:{section}"),
+        key,
+        current,
+        words,
+        badge,
+    )
+
+
+@register.simple_tag(takes_context=True)
+def shell_of_page(context: template.Context) -> queries.Shell:
+    """Return what every page shows: read once for each answer, and for operators only."""
+    known = context.get("shell")
+    if isinstance(known, queries.Shell):
+        return known
+    request: HttpRequest = context["request"]
+    if SHELL not in request.META:
+        allowed = request.user.has_perm("orchestration.operate")
+        request.META[SHELL] = queries.shell() if allowed else queries.Shell()
+    seen: queries.Shell = request.META[SHELL]
+    return seen
 
 
 @register.filter
 def clock(value: datetime | None) -> str:
-    """Write a moment to the millisecond, UTC: for histories, where order is all."""
+    """Write a moment to the millisecond: for histories, where order is all. UTC unless switched."""
     if value is None:
         return NOTHING
     moment = value.astimezone(UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}"
+    words = f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}"
+    return _time(value, "clock", words)
 
 
 @register.filter
@@ -91,7 +119,7 @@ def lasted(value: datetime | None, start: datetime | None) -> str:
 @register.filter
 def capped(count: int) -> str:
     """Write a count that was not taken further than the cap."""
-    return f"{CAP:,}+" if count > CAP else f"{count:,}"
+    return f"{queries.CAP:,}+" if count > queries.CAP else f"{count:,}"
 
 
 @register.filter

@@ -6,6 +6,7 @@ from .holds import hold, release
 from .listing import task_list
 from .overview import overview
 from .resubmission import by_hand, change, resubmit
+from .saved import forget_view, save_view
 from .system import system
 from .task import task
 from .undo import undo
@@ -16,11 +17,13 @@ __all__ = [
     "agents",
     "by_hand",
     "change",
+    "forget_view",
     "hold",
     "overview",
     "probe",
     "release",
     "resubmit",
+    "save_view",
     "system",
     "task",
     "task_list",

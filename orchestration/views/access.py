@@ -20,6 +20,7 @@ HOLD = "orchestration.hold"
 ACKNOWLEDGE = "orchestration.acknowledge"
 BULK = "orchestration.bulk"
 APPROVE = "orchestration.approve"
+SHARE = "orchestration.share"
 SEE_PERSONAL = "orchestration.see_personal"
 
 P = ParamSpec("P")
@@ -45,8 +46,8 @@ def requires(*permissions: str) -> Callable[[View[P]], View[P]]:
 
 def _to_login(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Request"):
-        # the session ended while a page polled: the page itself must go, not a part of it
-        return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+        # the session ended while a page polled: what is on it stays, and it offers to log in
+        return HttpResponse(status=401)
     # after a login the browser asks with GET: an act would not be repeated, so start at its page
     return redirect_to_login(request.get_full_path() if request.method == "GET" else "/ops/")
 

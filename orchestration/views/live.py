@@ -2,7 +2,7 @@
 
 The poll names the digest of what it shows; while that is still true the answer is 204 and nothing
 moves. Ages and countdowns are not part of the digest (the browser counts on), nor are CSRF tokens,
-which differ each time.
+which differ each time. With the part come the counts and the troubles that every page shows.
 """
 
 import hashlib
@@ -16,6 +16,8 @@ from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.safestring import mark_safe
 
+from .. import queries
+
 VOLATILE = re.compile(r'>[^<]*</time>|name="csrfmiddlewaretoken" value="[^"]*"')
 
 
@@ -26,25 +28,30 @@ def live(
     context: Mapping[str, Any],
     *,
     address: str = "",
+    keep: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     """Return `page` with its live `part`; or to a poll, the part alone, or 204.
 
-    `address` is what is polled, where that is not the request's own.
+    `address` is what is polled, where that is not the request's own; `keep` are further parameters
+    of it. What stands on every page (counts, what is wrong) comes along with the part.
     """
-    rendered = render_to_string(part, dict(context), request)
-    digest = hashlib.blake2s(VOLATILE.sub("", rendered).encode(), digest_size=8).hexdigest()
+    context = {**context, "shell": queries.shell()}
+    rendered = render_to_string(part, context, request)
+    digest = _digest(rendered, repr(context["shell"]))
     polled = request.headers.get("HX-Request") == "true" and "seen" in request.GET
     if polled and request.GET["seen"] == digest:
         response = HttpResponse(status=204)
     else:
         query = request.GET.copy()
-        query["seen"] = digest
+        for name, value in {**(keep or {}), "seen": digest}.items():
+            query[name] = value
         response = render(
             request,
             "ops/_live.html" if polled else page,
             {
                 **context,
+                "polled": polled,
                 "part": mark_safe(rendered),  # noqa: S308 - a template's own output
                 "live_url": f"{address or request.path}?{query.urlencode()}",
             },
@@ -53,3 +60,8 @@ def live(
     patch_vary_headers(response, ["HX-Request"])
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _digest(*texts: str) -> str:
+    seen = "".join(VOLATILE.sub("", text) for text in texts)
+    return hashlib.blake2s(seen.encode(), digest_size=8).hexdigest()

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from django.apps import apps
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -23,6 +24,7 @@ from orchestration.models import (
     NoticeChannel,
     Operation,
     OperationItem,
+    SavedView,
     Step,
     Submission,
 )
@@ -33,7 +35,7 @@ from tests.operators import browser, person, press
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
            "gate", "hold", "worker", "lease", "auditrun", "incident", "incidenthit", "incidenthour",
-           "incidenttally", "incidentevent", "operation", "operationitem",
+           "incidenttally", "incidentevent", "operation", "operationitem", "savedview",
            "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
 SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
@@ -60,6 +62,7 @@ def _some_of_each(client):
     IncidentTally.objects.create(incident=cause, failures=1)
     IncidentHour.objects.create(incident=cause, hour=step.ended_at, failures=1)
     IncidentEvent.objects.create(incident=cause, kind="note", actor="ann")
+    SavedView.objects.create(owner=User.objects.get(username="ada"), name="mine")
     presence.report("scheduler")
     rollups.keep(Leadership(holder="supervisor-1", epoch=1))
     rollups.count(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))

@@ -1,90 +1,209 @@
-"""Who may see and do what below /ops/: every route, every kind of person, every method."""
+"""Who may see and do what below /ops/: every route, every role, every method."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
-from django.urls import reverse
+from django.contrib.auth.models import Group
+from django.urls import resolve, reverse
 
-from orchestration import urls
-from orchestration.models import Gate
+from orchestration import api, registry, urls
+from orchestration.models import Gate, SavedView, Step
 from orchestration.queries import undo_preview
+from orchestration.roles import ROLES
 from orchestration.transitions import hold
 from tests.engine import in_error, new_task
 from tests.operators import browser, person
 
 pytestmark = pytest.mark.django_db
 
-PEOPLE = ["anonymous", "stranger", "operator", "resubmitter", "superuser"]
-LOGIN, NO, OK, METHOD, DONE = 302, 403, 200, 405, 303
+PEOPLE = ["anonymous", "stranger", "viewer", "operator", "lead", "admin", "superuser"]
 METHODS = ["get", "head", "post", "put", "patch", "delete"]
+LOGIN, NO, OK, METHOD, DONE = 302, 403, 200, 405, 303
 
-# What each person gets, in the order of PEOPLE; a method that a route does not know is a 405 for
+
+@dataclass
+class World:
+    """What there is to look at and to act on; `who` acts."""
+
+    who: Any
+    step: Step
+
+    @property
+    def view(self):
+        return SavedView.objects.create(owner=self.who, name="mine", query="state:error")
+
+    @property
+    def held(self):
+        return hold(actor="bob", reason="wait", task=new_task("t-2").id)
+
+
+def nothing(_world) -> Any:
+    return []
+
+
+@dataclass
+class Route:
+    """Who may ask by which methods: the least role for each, as every role can what lesser ones can.
+
+    `args` and `data` are made from the world; `after` is the state of the failed step once somebody
+    acted who may.
+    """
+
+    get: str = ""
+    post: str = ""
+    args: Callable[[World], Any] = nothing
+    data: Callable[[World], Any] = field(default=lambda _world: {})
+    query: str = ""
+    after: str = "error"
+
+    def least(self, method):
+        return {"get": self.get, "head": self.get, "post": self.post}.get(method, "")
+
+
+# A row for each address of the dashboard; a method that a route does not know is a 405 for
 # everybody, and tells nothing.
-LOOK = [LOGIN, NO, OK, OK, OK]
-ACT = [LOGIN, NO, NO, DONE, DONE]
-NEVER = [METHOD] * 5
-# of these people, only the superuser may do more than look and resubmit
-RARE = [LOGIN, NO, NO, NO, OK]
-RARELY = [LOGIN, NO, NO, NO, DONE]
-FORM = {"get": RARE, "head": RARE, "post": RARELY}
+WHY = {"attempt": 1, "reason": "it is repaired"}
+
+
+def of_task(world):
+    return [world.step.task_id]
+
+
+def of_step(world):
+    return [world.step.id]
+
+
 TABLE = {
-    "overview": {"get": LOOK, "head": LOOK},
-    "tasks": {"get": LOOK, "head": LOOK},
-    "task": {"get": LOOK, "head": LOOK},
-    "resubmit": {"post": ACT},
-    "change": FORM,
-    "by_hand": FORM,
-    "undo": FORM,
-    "hold": FORM,
-    "release": FORM,
-    "probe": FORM,
-    "acknowledge": {"post": RARELY},
-    "agents": {"get": LOOK, "head": LOOK},
-    "system": {"get": LOOK, "head": LOOK},
-    "workflows": {"get": LOOK, "head": LOOK},
+    "overview": Route(get="viewer"),
+    "tasks": Route(get="viewer"),
+    "save_view": Route(post="viewer", data=lambda _: {"name": "bad", "query": "state:error"}),
+    "forget_view": Route(post="viewer", args=lambda world: [world.view.id]),
+    "task": Route(get="viewer", args=of_task),
+    "undo": Route(
+        get="operator",
+        post="operator",
+        args=of_task,
+        data=lambda world: {**WHY, "seen": undo_preview(world.step.task_id)["seen"]},
+        after="cancelled",
+    ),
+    "resubmit": Route(post="operator", args=of_step, data=lambda _: WHY, after="pending"),
+    "change": Route(
+        get="operator",
+        post="operator",
+        args=of_step,
+        data=lambda _: {**WHY, "value.to": "Ada"},
+        after="pending",
+    ),
+    "by_hand": Route(
+        get="operator",
+        post="operator",
+        args=of_step,
+        data=lambda _: {**WHY, "value": '{"id": "1"}'},
+        after="skipped",
+    ),
+    "hold": Route(get="operator", post="operator", query="?agent=greeter", data=lambda _: WHY),
+    "release": Route(
+        get="operator", post="operator", args=lambda world: [world.held.id], data=lambda _: WHY
+    ),
+    "acknowledge": Route(post="operator", args=lambda world: [world.step.alert_id]),
+    "agents": Route(get="viewer"),
+    "probe": Route(get="operator", post="operator", args=lambda _: ["greeter"], data=lambda _: WHY),
+    "system": Route(get="viewer"),
+    "workflows": Route(get="viewer"),
 }
-AFTER = {"resubmit": "pending", "change": "pending", "by_hand": "skipped", "undo": "cancelled"}
 
 
-def client_of(who):
+def user_of(who):
     if who == "anonymous":
-        return browser()
-    permissions = {"operator": ["operate"], "resubmitter": ["operate", "resubmit"]}
-    return browser(person("pat", *permissions.get(who, ()), is_superuser=who == "superuser"))
+        return None
+    user = person("pat", is_superuser=who == "superuser")
+    if who in ROLES:
+        user.groups.add(Group.objects.get(name=who))
+    return user
+
+
+def may(who, least) -> bool:
+    return PEOPLE.index(who) >= PEOPLE.index(least)
 
 
 def test_every_route_has_a_row():
     assert {getattr(pattern, "name", None) for pattern in urls.urlpatterns} == set(TABLE)
 
 
-@pytest.mark.parametrize("method", METHODS)
+def test_each_role_can_what_the_lesser_ones_can():
+    lesser: set[str] = set()
+    for name in ("viewer", "operator", "lead", "admin"):
+        assert lesser < set(ROLES[name])
+        lesser = set(ROLES[name])
+
+
 @pytest.mark.parametrize("route", TABLE)
 @pytest.mark.parametrize("who", PEOPLE)
-def test_the_table_holds(who, route, method):
-    step = in_error(new_task("t-1"))
-    held = hold(actor="bob", reason="wait", task=new_task("t-2").id)
+def test_the_table_holds(who, route):
+    row, user = TABLE[route], user_of(who)
+    world = World(who=user or person("somebody"), step=in_error(new_task("t-1")))
     Gate.objects.filter(agent="greeter").update(state="shut", probe_at="2099-01-01T00:00:00Z")
-    ids: dict[str, list[object]] = {
-        **{name: [step.task_id] for name in ("task", "undo")},
-        **{name: [step.id] for name in ("resubmit", "change", "by_hand")},
-        "release": [held.id],
-        "probe": ["greeter"],
-        "acknowledge": [step.alert_id],
-    }
-    address = reverse(f"ops:{route}", args=ids.get(route, []))
-    address += "?agent=greeter" if route == "hold" else ""
-    data = None
-    if method == "post":
-        data = {"attempt": 1, "reason": "it is repaired", "value.to": "Ada", "value": '{"id": "1"}'}
-        data["seen"] = undo_preview(step.task_id)["seen"]
-    response = getattr(client_of(who), method)(address, data)
-    expected = TABLE[route].get(method, NEVER)[PEOPLE.index(who)]
-    assert response.status_code == expected
-    step.refresh_from_db()
-    assert step.process_state == (AFTER.get(route, "error") if expected == DONE else "error")
-    if expected == LOGIN:
-        assert response["Location"].startswith("/login/?next=/ops/")
-    if expected == NO and method != "head":
-        assert "lacks the permission" in response.text
-        assert "t-1" not in response.text
+    address = reverse(f"ops:{route}", args=row.args(world)) + row.query
+    client = browser(user)
+    for method in METHODS:
+        least = row.least(method)
+        data = row.data(world) if method == "post" else None
+        response = getattr(client, method)(address, data)
+        if not least:
+            expected = METHOD
+        elif user is None:
+            expected = LOGIN
+        elif not may(who, least):
+            expected = NO
+        else:
+            expected = DONE if method == "post" else OK
+        assert response.status_code == expected, method
+        if expected == LOGIN:
+            assert response["Location"].startswith("/login/?next=/ops/")
+        if expected == NO and method != "head":
+            assert "lacks the permission" in response.text
+            assert "t-1" not in response.text
+    world.step.refresh_from_db()
+    acted = bool(row.post) and may(who, row.post)
+    assert world.step.process_state == (row.after if acted else "error")
+
+
+def forms_of(page) -> set[str]:
+    """Return the routes of the dashboard that a page's forms and buttons act on."""
+    acts = re.findall(r'<form[^>]*method="post"[^>]*action="(/ops/[^"]*)"', page)
+    acts += re.findall(r'formaction="(/ops/[^"]*)"', page)
+    return {str(resolve(act.partition("?")[0]).url_name) for act in acts}
+
+
+@pytest.mark.parametrize("who", PEOPLE[2:])
+def test_nothing_is_offered_that_would_be_refused(who):
+    """On every page: what a role may not do has no button, so that nobody runs into a wall."""
+    user = user_of(who)
+    world = World(who=user, step=in_error(new_task("t-1")))
+    client = browser(user)
+    for name, row in TABLE.items():
+        if not row.get or not may(who, row.get):
+            continue
+        for route in forms_of(
+            client.get(reverse(f"ops:{name}", args=row.args(world)) + row.query).text
+        ):
+            assert may(who, TABLE[route].post), f"{name} offers {route}"
+
+
+@pytest.mark.parametrize(("who", "sees"), [("viewer", False), ("operator", True)])
+def test_personal_data_is_for_those_who_may_see_it(who, sees, monkeypatch):
+    greet = registry.workflows["greet"]
+    monkeypatch.setitem(registry.workflows, "greet", replace(greet, contact=api.field("name")))
+    step = in_error(new_task("t-1", data={"name": "Ada-of-Bath"}))
+    client = browser(user_of(who))
+    for path in ("/ops/", "/ops/tasks/", reverse("ops:task", args=[step.task_id])):
+        shown = "ada-of-bath" in client.get(path).text.lower()
+        assert shown is (sees and path != "/ops/"), path
+    found = client.get("/ops/tasks/?q=ada-of-bath").text
+    assert ("t-1" in found) is sees
 
 
 def test_resubmit_alone_is_not_enough():
@@ -116,9 +235,9 @@ def test_a_form_without_its_token_is_refused():
     assert step.process_state == "error"
 
 
-def test_a_poll_after_the_session_ended_reloads_the_page():
+def test_a_poll_after_the_session_ended_is_told_so_and_changes_nothing():
     response = browser().get("/ops/?seen=abc", headers={"HX-Request": "true"})
-    assert (response.status_code, response["HX-Refresh"]) == (204, "true")
+    assert (response.status_code, response.content) == (401, b"")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from orchestration.transitions import NewTask, create, hold, record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 from tests.operators import fail, gave_up, operator, press, words
 
+ROW = r'data-open href="/ops/tasks/[^"?]+">([^<]+)'
 HOSTILE = "</td><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 pytestmark = pytest.mark.django_db
@@ -46,21 +47,56 @@ def _three(client):
         ("reference=a-done", {"a-done"}),
         ("reference=%25", set()),
         ("state=error&step=hello&reference=a", {"a-bad"}),
-        ("overdue=on", set()),
+        ("q=is:overdue", set()),
         ("alert=123456789", set()),
+        ("q=a-bad", {"a-bad"}),
+        ("q=a-&state=error", {"a-bad"}),
+        ("q=state:error step:hel", {"a-bad"}),
+        ("q=error:rejected", {"a-bad"}),
+        ("q=error:time", set()),
+        ("q=attempts:>0 state:error", {"a-bad"}),
+        ("q=attempts:>1", set()),
+        ("q=is:retrying", set()),
+        ("q=is:held", set()),
+        ("q=after:1h", {"a-bad", "a-done", "b-waits"}),
+        ("q=before:2020-01-01", set()),
+        ("q=value:>0", set()),
+        ("q=value:0", {"a-bad", "a-done", "b-waits"}),
+        ("q=incident:987654", set()),
     ],
 )
 def test_the_list_is_narrowed_by_its_address(client, query, expected):
     page = client.get(f"/ops/tasks/?{query}").text
-    assert set(re.findall(r'/ops/tasks/[^"?]+/">([^<]+)', page)) == expected
+    assert set(re.findall(ROW, page)) == expected
 
 
 @pytest.mark.parametrize(
-    "query", ["state=nonsense", "before=nonsense", "alert=x", "reference=%00", "agent=nobody"]
+    ("query", "said"),
+    [
+        (
+            "state=nonsense",
+            "“state:nonsense”: there is no state of this name; known: error, pending",
+        ),
+        ("older=nonsense", "does not name a page"),
+        ("shown=x", "does not name a page"),
+        ("before=nonsense", "such as 2026-01-31"),
+        ("alert=x", "it is not a number, such as 7"),
+        ("reference=%00", "code 0"),
+        ("q=%00", "code 0"),
+        ("agent=greter", "did you mean “greeter”?"),
+        ("q=stp:hello", "There is no filter “stp:”; did you mean “step”?"),
+        ("q=state:error&state=pending", "is there twice"),
+        ("q=state:proc", "it could be “processed” or “processing”"),
+        ("q=attempts:many", "such as &gt;2"),
+        ("q=value:x", "such as &gt;100"),
+        ("q=%22a", "quotation mark"),
+        ("q=" + "a" * 501, "at most 500"),
+    ],
 )
-def test_an_address_that_makes_no_sense_is_said_so(client, query):
+def test_an_address_that_makes_no_sense_is_said_so(client, query, said):
     response = client.get(f"/ops/tasks/?{query}")
     assert response.status_code == 400
+    assert said in response.text
     assert 'class="errors"' in response.text
 
 
@@ -78,7 +114,7 @@ def test_pages_follow_each_other_without_gap_or_repeat(client, narrowing):
     seen, query, pages = [], f"?{narrowing}", 0
     while query:
         text = client.get("/ops/tasks/" + query).text
-        seen += re.findall(r'/ops/tasks/[^"?]+/">([^<]+)', text)
+        seen += re.findall(ROW, text)
         older = re.search(r'href="(\?[^"]*)">Older', text)
         query = older[1].replace("&amp;", "&") if older else ""
         pages += 1

@@ -1,0 +1,111 @@
+"""What is wrong with the machinery itself, and what every page says of the whole."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.db.models import QuerySet
+
+from .. import conf, leader, queues, registry, sql
+from ..models import Incident, Operation, Task
+from ..models.incident import IncidentState
+from ..models.operation import OperationState
+from ..states import TaskState
+from .agents import CAP
+
+SLOW = 1.0  # seconds for a few small queries: more is felt on every page
+
+MACHINERY = """
+SELECT
+    EXISTS (SELECT 1 FROM orchestration_lease WHERE name = %(lease)s AND holder IS NOT NULL
+        AND expires_at > clock_timestamp()),
+    ARRAY(SELECT DISTINCT queue FROM orchestration_worker
+        WHERE seen_at > clock_timestamp() - %(alive)s * interval '1 second')
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shell:
+    """What stands on every page: how much waits for a person, by section, and what is wrong."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    problems: Sequence[str] = ()
+
+    @property
+    def attention(self) -> int:
+        """Return how many tasks wait for somebody's decision."""
+        return self.counts.get("tasks", 0)
+
+
+def shell() -> Shell:
+    """Read what every page shows: four small queries, whatever the number of tasks."""
+    begun = time.monotonic()
+    counts = {
+        "tasks": _counted(Task.objects.filter(state=TaskState.ERROR)),
+        "incidents": _counted(
+            Incident.objects.filter(state__in=(IncidentState.NEW, IncidentState.RETURNED))
+        ),
+        "operations": _counted(
+            Operation.objects.filter(
+                state__in=(
+                    OperationState.APPROVAL,
+                    OperationState.WAITING,
+                    OperationState.RUNNING,
+                    OperationState.PAUSED,
+                )
+            )
+        ),
+    }
+    led, served = sql.run(MACHINERY, {"lease": leader.NAME, "alive": conf.ALIVE})[0]
+    slow = time.monotonic() - begun > SLOW
+    found = _problems(led=led, served=set(served))
+    if slow:
+        found.append(
+            "The database answers slowly: work goes on, but it and these pages take longer."
+        )
+    return Shell(counts=counts, problems=found)
+
+
+def _counted(rows: "QuerySet[Task] | QuerySet[Incident] | QuerySet[Operation]") -> int:
+    return rows.order_by()[: CAP + 1].count()
+
+
+def _problems(*, led: bool, served: set[str]) -> list[str]:
+    """Return what is wrong with the machinery, a sentence each: what it means, what goes on."""
+    found = []
+    if not _redis_answers():
+        found.append(
+            "Redis is down: whatever was accepted is safe, and is accepted further; nothing is "
+            "processed until Redis is back."
+        )
+    if not led:
+        found.append(
+            "No supervisor leads: what works goes on; what fails is neither retried nor reported. "
+            "Start one."
+        )
+    needed = _needed_queues()
+    if needed and not needed & served:
+        found.append(
+            "No worker is there: whatever was accepted is safe, and is accepted further; nothing "
+            "is processed until workers are started."
+        )
+    elif unserved := sorted(needed - served):
+        names = ", ".join(f"“{name}”" for name in unserved)
+        found.append(
+            f"No worker serves {names}: start one. Until then its work waits, and what was sent to "
+            "an agent fails and is tried again."
+        )
+    return found
+
+
+def _needed_queues() -> set[str]:
+    statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
+    return {*queues.ANSWERS, *registry.agents, *statuses}
+
+
+def _redis_answers() -> bool:
+    try:
+        queues.waiting([queues.SCHEDULER])
+    except queues.Unreachable:
+        return False
+    return True

@@ -1,0 +1,30 @@
+"""The views that somebody can choose from: their own, and those that others share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+
+from ..models import SavedView
+
+MOST = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewLink:
+    """A saved view as a link; `current` if it is what is looked at."""
+
+    view: SavedView
+    own: bool
+    current: bool
+
+
+def saved_views(user: User, query: str) -> Sequence[ViewLink]:
+    """Return the views of a user, own ones first; `query` is what is looked at."""
+    found = SavedView.objects.filter(Q(owner=user) | Q(shared=True)).select_related("owner")
+    links = [
+        ViewLink(view=view, own=view.owner_id == user.pk, current=view.query == query)
+        for view in found.order_by("name", "id")[:MOST]
+    ]
+    return sorted(links, key=lambda link: not link.own)
