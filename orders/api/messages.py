@@ -13,7 +13,7 @@ from orchestration import api
 
 from . import shapes
 from .access import READ_STATUS, Token, caller
-from .problems import conflict
+from .problems import conflict, only
 
 router = Router(tags=["Status messages"])
 
@@ -54,6 +54,7 @@ def fetch(
     Nothing is removed by this: each message comes again until it is acknowledged. Those of one
     order come in the order of their numbers.
     """
+    only(request, "wait", "limit", "after")
     name = _fetching(request)
     messages = api.status_messages(name, limit=limit, after=after)
     if not messages and wait:

@@ -1,9 +1,7 @@
 """Orders of an application: placed as the checkout places them, read, listed, cancelled."""
 
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -25,7 +23,7 @@ from orders.tracking import parcel
 
 from . import shapes
 from .access import READ_ORDERS, WRITE_ORDERS, Token, caller
-from .problems import Problem, Wrong, conflict, invalid, not_found
+from .problems import Problem, Wrong, conflict, invalid, not_found, only
 
 router = Router(tags=["Orders"])
 
@@ -38,6 +36,8 @@ STATUS = {  # of an order, by its task's state
     api.TaskState.UNDOING: "undoing",
     api.TaskState.UNDONE: "undone",
 }
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # of the last order on a page: when in µs, and its id
 SOON = 1  # seconds, normally more than enough for an order to be taken up
 Key = Annotated[
     str,
@@ -94,13 +94,14 @@ def list_orders(
     request: HttpRequest,
     limit: Annotated[int, Query(ge=1, le=200, description="Orders on a page.")] = 50,
     cursor: Annotated[
-        str, Query(max_length=200, description="From `next`; it means nothing by itself.")
+        str, Query(pattern=CURSOR, description="From `next`; it means nothing by itself.")
     ] = "",
 ) -> Mapping[str, Any]:
     """List the orders that your application has placed, newest first, page by page.
 
     Orders placed meanwhile do not shift the pages.
     """
+    only(request, "limit", "cursor")
     rows = Placement.objects.filter(application=caller(request).name)
     if cursor:
         at, last = _read_cursor(cursor)
@@ -212,7 +213,7 @@ def _price(order: shapes.NewOrder) -> Priced:
     products = {one.sku: one for one in Product.objects.filter(sku__in=names, active=True)}
     if gone := [number for number, name in enumerate(names) if name not in products]:
         errors = [_wrong(f"lines.{n}.sku", [f"We do not sell {names[n]!r}."]) for n in gone]
-        raise invalid(errors, "not_sold")
+        raise conflict("not_sold", errors[0].message, errors=[vars(one) for one in errors])
     return Priced(tuple(PricedLine(products[line.sku], line.quantity) for line in order.lines))
 
 
@@ -303,14 +304,9 @@ def _as_it_is(row: Placement) -> dict[str, Any]:
 
 
 def _cursor(row: Placement) -> str:
-    return urlsafe_b64encode(
-        json.dumps([row.created_at.isoformat(), str(row.order)]).encode()
-    ).decode()
+    return f"{(row.created_at - EPOCH) // timedelta(microseconds=1)}-{row.order.hex}"
 
 
 def _read_cursor(cursor: str) -> tuple[datetime, UUID]:
-    try:
-        at, order = json.loads(urlsafe_b64decode(cursor.encode()))
-        return datetime.fromisoformat(at).astimezone(UTC), UUID(order)
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise invalid([Wrong(field="cursor", message="It is not one of ours.")]) from None
+    at, _, order = cursor.partition("-")
+    return EPOCH + timedelta(microseconds=int(at)), UUID(order)

@@ -34,7 +34,7 @@ WHAT_TO_DO = {  # by code
     "not_json": "Send the body as JSON with “Content-Type: application/json”.",
     "invalid": "Mend what is named in errors, and send it again with the same key.",
     "key_used": "Use a new key for another order. The order placed with this key stands.",
-    "not_sold": "Take what is named in errors out of the order.",
+    "not_sold": "Take what is named in errors out of the order, and place it again.",
     "too_often": "Wait for the seconds in Retry-After.",
     "failed": "Nothing you can mend. Send the same request again later, with the same key.",
     "database_away": "Send the same request again after the seconds in Retry-After, with the same "
@@ -102,6 +102,14 @@ def invalid(errors: Sequence[Wrong], code: str = "invalid") -> Problem:
 def conflict(code: str, detail: str, **extra: Any) -> Problem:
     """Return that things stand otherwise than the request takes for granted."""
     return Problem(status=HTTPStatus.CONFLICT, code=code, detail=detail, extra=extra)
+
+
+def only(request: HttpRequest, *known: str) -> None:
+    """Raise the problem where a query names what we do not know: a typing error, probably."""
+    if unknown := sorted(request.GET.keys() - set(known)):
+        raise invalid(
+            [Wrong(field=name, message="There is no such parameter.") for name in unknown]
+        )
 
 
 def handle(api: NinjaAPI) -> None:
