@@ -37,8 +37,23 @@ def release(agents: Sequence[str]) -> None:
         transitions.release(one.id, actor="drill", reason=REASON)
 
 
+def resubmit(references: Sequence[str]) -> None:
+    """Have the failed steps of tasks resubmitted by one bulk operation; print its id."""
+    from orchestration import operations
+    from orchestration.models import Task
+    from orchestration.models.operation import Act
+
+    tasks = Task.objects.filter(reference__in=references)
+    selection = {"tasks": [str(task) for task in tasks.values_list("id", flat=True)]}
+    meant = operations.meaning(selection)
+    operation = operations.draft(Act.RESUBMIT, selection, meant, actor="drill")
+    refusal = operations.confirm(operation.id, meant, actor="drill", reason=REASON, rate=500)
+    assert refusal is None, refusal.value
+    print(operation.id)
+
+
 ACTS: dict[str, Callable[[Sequence[str]], None]] = {
-    act.__name__: act for act in (undo, hold, release)
+    act.__name__: act for act in (undo, hold, release, resubmit)
 }
 
 if __name__ == "__main__":

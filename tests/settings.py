@@ -4,10 +4,13 @@ import os
 
 from sasweb.stack import embedded
 
-# Real servers, apart from the demo's. TEST_DATA_DIR lets two runs go on side by side.
-if not os.environ.get("DATA_DIR"):
-    folder = os.environ.get("TEST_DATA_DIR") or str(embedded.data_dir() / "tests")
-    os.environ["DATA_DIR"] = folder
+# Real servers, apart from the demo's, and for each of several test processes its own. TEST_DATA_DIR
+# lets two runs go on side by side.
+worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+if worker or not os.environ.get("DATA_DIR"):
+    inherited = os.environ.get("DATA_DIR")  # by a worker, from the process that started it
+    folder = inherited or os.environ.get("TEST_DATA_DIR") or str(embedded.data_dir() / "tests")
+    os.environ["DATA_DIR"] = f"{folder}-{worker}" if worker else folder
     embedded.data_dir.cache_clear()
 os.environ.setdefault("SECRET_KEY", "for tests only: nothing outside them is signed with it")
 

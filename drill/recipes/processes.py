@@ -25,6 +25,15 @@ SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.
 WHERE t.reference = ANY(%s) AND s.attempt > 1
 """
 
+IN_ERROR = "SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND state = 'error'"
+ENDED = "SELECT fixed, items - fixed FROM orchestration_operation WHERE id = %s AND state = 'ended'"
+RESUBMITTED_TWICE = """
+SELECT count(*) FROM (
+    SELECT e.task_id FROM orchestration_event e JOIN orchestration_task t ON t.id = e.task_id
+    WHERE t.reference = ANY(%s) AND e.kind = 'resubmitted' GROUP BY 1 HAVING count(*) > 1
+) AS found
+"""
+
 
 def died(process: "subprocess.Popen[bytes]", point: str, seconds: float = 25) -> None:
     """Wait until a process was killed at its crash point."""
@@ -74,6 +83,28 @@ def crash_leader(run: Running, *, point: str, passing: int = 1) -> Iterator[None
             died(doomed, point)
     finally:
         run.stack.sandbox("/faults", method="DELETE")
+
+
+@recipe
+def crash_operation(run: Running, *, point: str, passing: int = 1) -> Iterator[None]:
+    """The leader dies while a bulk operation resubmits every order: each is resubmitted once."""
+    reject = {"partner": "shipping", "action": "book", "fault": "reject"}
+    run.stack.sandbox("/faults", {"faults": [reject]}, "PUT")
+    try:
+        yield
+        wait_for(lambda: run.stack.count(IN_ERROR, run.orders) == len(run.orders), "all fail", 90)
+    finally:
+        run.stack.sandbox("/faults", method="DELETE")
+    operation = int(run.stack.python("drill.act", "resubmit", *run.orders))
+    with sole_leader(run.stack, CRASH_AT=f"{point}:{passing}") as doomed:
+        died(doomed, point, 40)
+    run.quiet()
+    told = wait_for(
+        lambda: run.stack.sql(ENDED, operation), "the operation has ended", 20, pause=0.2
+    )
+    assert told == [(len(run.orders), 0)], f"fixed, not fixed: {told}"
+    twice = run.stack.count(RESUBMITTED_TWICE, run.orders)
+    assert not twice, f"{twice} orders were resubmitted twice"
 
 
 @recipe
@@ -205,10 +236,7 @@ def poison(run: Running, *, process: str, agent: str) -> Iterator[None]:
         wait_for(lambda: run.stack.count(state, bad), "the order is in error", 90, pause=0.2)
         stop.set()
         keeper.join(30)
-        errors = (
-            "SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND state = 'error'"
-        )
-        others = run.stack.count(errors, run.orders) - 1
+        others = run.stack.count(IN_ERROR, run.orders) - 1
         assert not others, f"{others} other orders ended in error with it"
     finally:
         stop.set()
