@@ -117,7 +117,9 @@ class SchemaForm(forms.Form):
         self.leaves = [leaf for leaf in found if not veil or veil(leaf.was) == leaf.was]
         self.hidden = [leaf for leaf in found if leaf not in self.leaves]
         for leaf in self.leaves:
-            self.fields[leaf.name] = leaf.field()
+            field = self.fields[leaf.name] = leaf.field()
+            if data is not None and _unix(str(data.get(leaf.name, ""))) != leaf.shown:
+                field.help_text = f"{field.help_text}; it was: {leaf.shown}".lstrip("; ")
 
     def clean(self) -> dict[str, Any]:
         """Put the values together, and hold the whole against the schema."""

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from orchestration.api import Sight, progress
 
-from .access import link
+from .access import look_link
 from .message import WORKFLOW
 from .models import Order
 from .tracking import track
@@ -29,7 +29,7 @@ def see(reference: str, personal: bool) -> Sight | None:
     return Sight(
         who="the customer",
         sentence=seen.sentence if personal else seen.redacted().sentence,
-        url=link(order.id) if personal else stub,
+        url=look_link(order.id) if personal else stub,
         mood=MOODS[seen.mood],
     )
 

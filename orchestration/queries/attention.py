@@ -119,4 +119,6 @@ def _words(event: Event) -> str:
     what = DID[EventKind(event.kind)]
     if event.step:
         return f"{what} {event.step.name} of"
-    return what if event.task_id else f"{what} {event.detail.get('agent', '')}".strip()
+    if event.task_id:
+        return what
+    return f"{what} {event.detail.get('target') or event.detail.get('agent', '')}".strip()

@@ -1,19 +1,21 @@
 """The agents' page: every gate, who is inside, who waits, how long calls take, what is held."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from .. import registry, sql
-from ..models import Gate, Hold, Policy
+from ..histogram import Buckets, merged, percentile
+from ..models import Gate, Hold, Policy, StepRollUp
+from ..models.rollup import Span
 from ..states import GateState
-from .agents import agent_holds, agent_view, database_now
+from .agents import CAP, agent_holds, agent_view, database_now
 from .holds import holds_in_force, holds_lately
 from .outlook import AgentView
 
-CAP = 10_000
-LATEST = 2_000  # attempts of all agents together that the times are taken from
+LATELY = timedelta(hours=1)  # the times are those of the attempts done since then
 
 # One partial index serves each column; what waits is counted up to the cap.
 LOAD = """
@@ -29,15 +31,6 @@ SELECT g.agent,
 FROM unnest(%(agents)s::text[]) AS g (agent)
 """
 
-TIMES = """
-SELECT s.agent, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY took),
-    percentile_cont(0.95) WITHIN GROUP (ORDER BY took)
-FROM (SELECT step_id, extract(epoch FROM ended_at - dispatched_at)::float8 AS took
-    FROM orchestration_attempt ORDER BY id DESC LIMIT %(latest)s) AS a
-JOIN orchestration_step s ON s.id = a.step_id
-GROUP BY s.agent
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
@@ -51,9 +44,8 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """How long the latest attempts of an agent took, in seconds; None where there were none."""
+    """How long attempts of an agent took lately, in seconds; None where none was done."""
 
-    count: int = 0
     median: float | None = None
     p95: float | None = None
 
@@ -114,7 +106,6 @@ class AgentsPage:
     holds: Sequence[Hold]
     lately: Sequence[Hold]
     steps: Sequence[tuple[str, str]] = field(default_factory=list)
-    latest: int = LATEST
 
 
 def agents_page(alive: float) -> AgentsPage:
@@ -125,7 +116,7 @@ def agents_page(alive: float) -> AgentsPage:
     held = agent_holds()
     names = [gate.agent for gate in gates]
     loads = _loads(names, alive)
-    times = _times()
+    times = _times(now)
     rows = []
     for gate in gates:
         hold = held.get("") or held.get(gate.agent)
@@ -168,9 +159,17 @@ def _loads(names: Sequence[str], alive: float) -> Mapping[str, Load]:
     return {name: Load(**_named(columns, row)) for name, *row in rows}
 
 
-def _times() -> Mapping[str, Times]:
-    rows = sql.run(TIMES, {"latest": LATEST})
-    return {name: Times(**_named(("count", "median", "p95"), row)) for name, *row in rows}
+def _times(now: datetime) -> Mapping[str, Times]:
+    """Add up the roll-ups of the last hour: at most one a minute and step, along their own index."""
+    rows = StepRollUp.objects.filter(span=Span.MINUTE, start__gte=now - LATELY)
+    took: dict[str, list[Buckets]] = defaultdict(list)
+    for agent, buckets in rows.values_list("agent", "took"):
+        took[agent].append(buckets)
+    merged_by_agent = {agent: merged(parts) for agent, parts in took.items()}
+    return {
+        agent: Times(median=percentile(buckets, 0.5), p95=percentile(buckets, 0.95))
+        for agent, buckets in merged_by_agent.items()
+    }
 
 
 def _named(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:

@@ -10,9 +10,7 @@ from ..models import Hold, Policy
 from ..models.hold import Scope
 from ..states import StepState
 from ..workflow import Step, Workflow
-from .agents import database_now
-
-CAP = 10_000
+from .agents import CAP, database_now
 
 # Steps that wait for others are not counted: a task stands where something happens, or should. Each
 # state's rows are read along a partial index, the newest first, as far as the cap.

@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 
 from .. import conf, leader, queues, registry, sql
 from ..models import AuditRun, Lease, SupervisorPolicy, Worker
-from .agents import database_now
+from .agents import CAP, database_now
 
-CAP = 10_000
 MOST_WORKERS = 500
 MOST_VIOLATIONS = 50
 SUPERVISOR = "supervisor"
@@ -105,6 +104,13 @@ class System:
         """Return the first of what the last audit found."""
         found: Sequence[Mapping[str, object]] = self.audit.violations if self.audit else []
         return found[:MOST_VIOLATIONS]
+
+    @property
+    def sweeps(self) -> bool:
+        """Return whether the leader swept when it was time, or a few seconds later."""
+        last = self.lease.swept_at if self.lease else None
+        late = timedelta(seconds=self.interval + conf.LEASE)
+        return last is not None and self.now - last < late
 
     @property
     def clock_astray(self) -> Sequence[Process]:

@@ -144,8 +144,8 @@ def hold(
             )
     except IntegrityError:
         return Refusal.HELD_ALREADY
-    if task is not None:
-        Event.objects.create(task_id=task, kind=EventKind.HELD, actor=actor, reason=reason)
+    if cause == Cause.HAND:
+        _tell(made, EventKind.HELD, actor, reason)
     return made
 
 
@@ -160,10 +160,14 @@ def release(hold_id: int, *, actor: str, reason: str) -> Refusal | None:
     )
     if not done:
         return Refusal.NOT_HELD
-    task = Hold.objects.values_list("task_id", flat=True).get(id=hold_id)
-    if task is not None:
-        Event.objects.create(task_id=task, kind=EventKind.RELEASED, actor=actor, reason=reason)
+    _tell(Hold.objects.get(id=hold_id), EventKind.RELEASED, actor, reason)
     return None
+
+
+def _tell(held: Hold, kind: EventKind, actor: str, reason: str) -> None:
+    """Write what somebody did to a hold; to one on more than a task, by what it holds."""
+    detail = {} if held.task_id else {"target": held.target}
+    Event.objects.create(task_id=held.task_id, kind=kind, actor=actor, reason=reason, detail=detail)
 
 
 @transaction.atomic

@@ -80,7 +80,8 @@ def _arrow(start: Box, end: Box) -> str:
     x, y = start.x + BOX[0], start.y + BOX[1] // 2
     to_x, to_y = end.x, end.y + BOX[1] // 2
     bend = (to_x - x) // 2
-    return f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x - 3} {to_y}"
+    line = f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x - 2} {to_y}"
+    return f"{line}m-7 -4l7 4l-7 4"
 
 
 def _kind(one: StepShape) -> str:

@@ -1,5 +1,6 @@
 """An order's own page, live until it has ended; and the way to it for those who lost the link."""
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -98,14 +99,17 @@ def _context(request: HttpRequest, order_id: UUID, *, known: bool = False) -> di
         set_aside=progress is None and api.set_aside(WORKFLOW, str(order_id)),
         waits=taken is not None and taken.waits_until is not None,
     )
-    full = access.may_see(request, order_id, placed.customer_id)
+    own = access.may_see(request, order_id, placed.customer_id)
+    full = own or access.may_look(request, order_id)
+    if not own:
+        tracking = replace(tracking, mends=(), cancellable=False)  # not in anybody's name
     if not full:
         if placed.customer_id is not None and not known:
             raise Http404
         tracking = tracking.redacted()
     # what the browser has: where the order stands, whether we have it, and how much it may see
     version = f"{tracking.version}-{'taken' if taken else 'posted'}-{'full' if full else 'stub'}"
-    link = {"t": request.GET["t"]} if "t" in request.GET else {}
+    link = {name: request.GET[name] for name in ("t", "look") if name in request.GET}
     query = {"v": version, "s": tracking.said, **link}
     return {
         "id": order_id,

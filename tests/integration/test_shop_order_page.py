@@ -8,9 +8,10 @@ from django.test import Client
 
 from orchestration import submission
 from orchestration.transitions import record
-from orders.access import link, signature
+from orders.access import link, look_link, signature
 from orders.message import order_number
 from orders.models import Order
+from orders.sight import see
 from tests.engine import claimed, reply_to
 from tests.shop import buy, finish_all, products
 
@@ -55,6 +56,32 @@ def test_a_stranger_sees_a_stub(order):
         seen = page(Client(), address)
         assert not [word for word in PERSONAL if word in seen]
         assert "Is this your order?" in seen
+
+
+def test_staff_look_at_what_the_customer_sees_but_do_nothing_in_their_name(order):
+    staff = Client()
+    address = look_link(order)
+    seen = page(staff, address)
+    assert all(word in seen for word in PERSONAL)
+    assert "Cancel" in page(Client(), link(order))
+    assert "Cancel" not in seen
+    assert staff.get(poll_address(seen)).status_code == 204
+    look = address.partition("?")[2]
+    assert staff.post(f"/orders/{order}/cancel/?{look}").status_code == 404
+    assert "Is this your order?" in page(Client(), f"/orders/{order}/?{look[:-2]}")
+
+
+def test_operators_are_told_what_the_customer_sees(order):
+    told = see(str(order), True)
+    assert (told.who, told.mood) == ("the customer", "info")
+    assert "We received your order" in told.sentence
+    assert "look=" in told.url
+    stub = see(str(order), False)
+    assert stub.url == f"/orders/{order}/"
+    Order.objects.filter(id=order).update(customer=7)
+    assert see(str(order), False).url == ""
+    assert see(str(uuid4()), True) is None
+    assert see("no order", True) is None
 
 
 def test_what_was_never_ordered_is_not_found(client):
