@@ -97,13 +97,13 @@ def one_of_each(number):
 
 
 @pytest.mark.parametrize("path", ["/ops/", "/ops/tasks/", "/ops/tasks/?step=hello&state=error"])
-def test_a_page_costs_the_same_with_one_row_and_with_thirty(client, path):
+def test_a_page_costs_the_same_with_one_row_and_with_a_dozen(client, path):
     Policy.objects.filter(agent="greeter").update(
         window=1000, backoff=1000, backoff_cap=1000, time_allowed=1000
     )
     one_of_each(0)
     with_one = cost(client, path)
-    for number in range(1, 30):
+    for number in range(1, 12):
         one_of_each(number)
     assert cost(client, path) == with_one
     assert with_one <= 24
