@@ -7,13 +7,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from drill.verdict import check
-from tests.browser.people import fill_checkout
+from drill.verdict import check, verdict
+from tests.browser.people import fill_checkout, order
 from tests.servers import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.timeout(180)]
 PLACE = re.compile("Place the order")
 ORDERS = "SELECT count(*) FROM orders_order"
+UNDONE = "SELECT count(*) FROM orders_order WHERE id::text = %s AND status = 'undone'"
+DECLINED = "pm_card_visa_chargeDeclined"
 ADDRESS = {"name": "Ada", "street": "12 Way", "postcode": "1", "city": "Cork"}
 
 
@@ -145,6 +147,47 @@ def test_enter_three_times_and_back_and_again_is_one_order(visit, stack):
     assert stack.count(ORDERS) == before + 1
 
 
+def test_a_declined_card_is_mended_by_its_customer_alone(visit, stack):
+    page = visit()
+    placed = order(page, DECLINED)
+    expect(page.locator("#verdict.bad")).to_contain_text("Your card was declined")
+    expect(page.locator("#said")).to_contain_text("Your card was declined")
+    other = page.context.new_page()
+    other.goto(page.url)
+    reach(page, page.locator("#order-status [name=payment_method]").first)
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    expect(page.locator("#verdict.good")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Thank you for your order")
+    other.check("#order-status [name=payment_method][value=pm_card_visa]")
+    other.get_by_role("button", name=re.compile("with this card")).click()
+    expect(other.locator(".strip.warning")).to_contain_text("That is done already")
+    expect(other.locator("#verdict.good")).to_be_visible()
+    stack.quiet()
+    check(stack, [placed])
+    assert stack.sandbox(f"/ledger/summary?order={placed}")[placed]["captured"] > 0
+    assert page.problems == []
+
+
+def test_a_declined_card_that_nobody_mends_is_undone_and_said_so(visit, stack):
+    page = visit(java_script_enabled=False, viewport={"width": 320, "height": 800})
+    within = "UPDATE orchestration_policy SET mend_within = %s WHERE agent = 'payment'"
+    stack.sql(within, 1.0)
+    try:
+        placed = order(page, DECLINED)
+        wait_for(lambda: stack.count(UNDONE, placed), "the order is undone", 30)
+    finally:
+        stack.sql(within, 1800.0)
+    page.get_by_role("link", name="See what is new").click()
+    expect(page.locator("#verdict.bad")).to_contain_text("was cancelled. Nothing was charged.")
+    stack.quiet()
+    found = verdict(stack, [placed], ends="undone")
+    assert found.good, found.troubles
+    number = page.locator("h1").inner_text().removeprefix("Order ")
+    subjects = [mail["subject"] for mail in stack.sandbox("/mail/messages")["messages"]]
+    assert f"Your order {number} was cancelled" in subjects
+
+
 def test_without_the_database_nothing_is_claimed_and_nothing_lost(visit, stack):
     page = visit()
     before = stack.count(ORDERS)
@@ -205,11 +248,13 @@ def test_no_page_of_the_shop_has_a_barrier(visit, scheme, width):
     expect(page.locator(".errors")).to_be_focused()
     look(page)
     sign_up(page, f"{scheme}-{width}@example.org")
-    fill_checkout(page, "pm_card_visa_chargeDeclined")
+    fill_checkout(page, DECLINED)
     look(page)
     page.get_by_role("button", name=PLACE).click()
     expect(page.locator("#verdict.bad")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Order ")
+    page.locator("#cancel summary").click()
+    look(page)
     look(page, "/account/", "/account/address/", "/account/password/")
     page.goto("/")
     add(page)
