@@ -18,6 +18,19 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("holds/new/", views.hold, name="hold"),
     path("holds/<int:hold_id>/release/", views.release, name="release"),
     path("alerts/<int:alert_id>/acknowledge/", views.acknowledge, name="acknowledge"),
+    path("operations/", views.operation_list, name="operations"),
+    path("operations/new/", views.operation_new, name="operation_new"),
+    path("operations/<int:operation_id>/", views.operation, name="operation"),
+    path(
+        "operations/<int:operation_id>/confirm/", views.operation_confirm, name="operation_confirm"
+    ),
+    path("operations/<int:operation_id>/look/", views.operation_look, name="operation_look"),
+    path(
+        "operations/<int:operation_id>/approve/", views.operation_approve, name="operation_approve"
+    ),
+    path("operations/<int:operation_id>/pause/", views.operation_pause, name="operation_pause"),
+    path("operations/<int:operation_id>/resume/", views.operation_resume, name="operation_resume"),
+    path("operations/<int:operation_id>/abort/", views.operation_abort, name="operation_abort"),
     path("agents/", views.agents, name="agents"),
     path("agents/<str:agent>/probe/", views.probe, name="probe"),
     path("system/", views.system, name="system"),

@@ -7,7 +7,14 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from orchestration import leader, operations
-from orchestration.models import Operation, OperationItem, Policy, Step, Task
+from orchestration.models import (
+    Operation,
+    OperationItem,
+    Policy,
+    Step,
+    SupervisorPolicy,
+    Task,
+)
 from orchestration.models.fields import DatabaseNow
 from orchestration.operations import Chosen
 from orchestration.transitions import NewTask, create, record
@@ -106,3 +113,19 @@ def states(operation) -> dict[str, int]:
 
 def steps_of(tasks, name="hello"):
     return list(Step.objects.filter(task__in=tasks, name=name).order_by("id"))
+
+
+def standing(task, state) -> Operation:
+    """Make an operation in a state: to hold one task."""
+    if state == "draft":
+        return drafted([task], "hold")
+    if state == "approval":
+        SupervisorPolicy.objects.update_or_create(id=1, defaults={"approve_items": 0})
+    operation = confirmed([task], "hold")
+    if state in {"running", "paused"}:
+        Operation.objects.filter(id=operation.id).update(state="running")
+    if state == "paused":
+        assert operations.pause(operation.id, actor="ann") is None
+    operation.refresh_from_db()
+    assert operation.state == state
+    return operation

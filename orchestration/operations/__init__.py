@@ -7,13 +7,12 @@
 - `sentence` says how it stands, or ended: it counts what was processed, never what was queued.
 """
 
-from .begin import approve, confirm, draft, preview
+from .begin import approve, confirm, draft, preview, too_big
 from .control import abort, pause, resume
 from .meaning import meaning
 from .pace import allowance, sentence
 from .run import advance, forget_drafts
 from .selection import Chosen, figures, freeze
-from .told import last_act
 
 __all__ = [
     "Chosen",
@@ -26,10 +25,10 @@ __all__ = [
     "figures",
     "forget_drafts",
     "freeze",
-    "last_act",
     "meaning",
     "pause",
     "preview",
     "resume",
     "sentence",
+    "too_big",
 ]

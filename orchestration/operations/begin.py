@@ -45,7 +45,7 @@ def draft(
 def preview(operation: Operation, chosen: Chosen) -> None:
     """Look at the selection of a dry run again: it may have changed since."""
     drafts = Operation.objects.filter(id=operation.id, state=OperationState.DRAFT)
-    drafts.update(preview=figures(Act(operation.act), chosen))
+    drafts.update(preview=figures(Act(operation.act), chosen), created_at=DatabaseNow())
 
 
 def confirm(

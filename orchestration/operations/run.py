@@ -15,9 +15,10 @@ from django.db import transaction
 
 from .. import conf, crashpoints, leader, sql
 from ..leader import Leadership
-from ..models import Operation, OperationItem
+from ..models import Operation, OperationItem, Step, Task
 from ..models.fields import DatabaseNow
 from ..models.operation import ItemState, OperationState
+from ..states import StepState, TaskState
 from ..transitions import database_now
 from .acts import ONE_BY_ONE, Busy, perform
 from .count import recount
@@ -33,36 +34,19 @@ WHERE state = 'waiting' AND starts_at <= clock_timestamp()
 
 MARK = """
 UPDATE orchestration_operationitem i SET state = m.state, reason = m.reason,
-    sent_at = CASE m.state WHEN 'skipped' THEN i.sent_at ELSE clock_timestamp() END,
+    sent_at = CASE m.state WHEN 'sent' THEN clock_timestamp() ELSE i.sent_at END,
     ended_at = CASE m.state WHEN 'sent' THEN NULL ELSE clock_timestamp() END
 FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(reasons)s::text[]) AS m (id, state, reason)
 WHERE i.id = m.id AND i.state IN ('waiting', 'sent')
 """
 
-# What became of the next items under way, from where the last look ended: a bounded number of rows
-# by their keys. That a step failed again is noted as it happens (`transitions/followed.py`), so one
-# that is processed now never failed in between.
-FOLLOW = """
-WITH looked AS MATERIALIZED (
-    SELECT id, step_id, task_id FROM orchestration_operationitem
-    WHERE operation_id = %(id)s AND state = 'sent' AND id > %(after)s ORDER BY id LIMIT %(limit)s
-), become AS (
-    SELECT l.id, CASE s.process_state WHEN 'processed' THEN 'fixed' ELSE 'skipped' END AS state,
-        CASE s.process_state WHEN 'processed' THEN '' WHEN 'skipped'
-            THEN 'it was taken as done by hand meanwhile'
-            ELSE 'its task was undone meanwhile' END AS reason
-    FROM looked l JOIN orchestration_step s ON s.id = l.step_id
-    WHERE s.process_state IN ('processed', 'skipped', 'cancelled')
-    UNION ALL
-    SELECT l.id, 'fixed', '' FROM looked l JOIN orchestration_task t ON t.id = l.task_id
-    WHERE l.step_id IS NULL AND t.state = 'undone'
-), told AS (
-    UPDATE orchestration_operationitem i SET state = b.state, reason = b.reason,
-        ended_at = clock_timestamp()
-    FROM become b WHERE i.id = b.id AND i.state = 'sent'
-)
-SELECT count(*), max(id) FROM looked
-"""
+# What a step that has ended means for its item. That one failed again is noted as it happens
+# (`transitions/followed.py`), so one that is processed now never failed in between.
+ENDED_AS = {
+    StepState.PROCESSED: (ItemState.FIXED, ""),
+    StepState.SKIPPED: (ItemState.SKIPPED, "it was taken as done by hand meanwhile"),
+    StepState.CANCELLED: (ItemState.SKIPPED, "its task was undone meanwhile"),
+}
 
 
 @dataclass(kw_only=True)
@@ -166,15 +150,40 @@ def _pass_over(operation_id: int) -> None:
 
 @transaction.atomic
 def _follow(operation_id: int) -> None:
-    """Find out what became of some items under way, and count."""
+    """Find out what became of items under way, a bounded number from where it ended, and count."""
     operation = _locked(operation_id)
     if operation is None:
         return
-    parameters = {"id": operation_id, "after": operation.followed, "limit": conf.FOLLOWED}
-    looked, last = sql.run(FOLLOW, parameters)[0]
-    operation.followed = last if looked == conf.FOLLOWED else 0
+    under_way = OperationItem.objects.filter(
+        operation=operation, state=ItemState.SENT, id__gt=operation.followed
+    )
+    looked = list(under_way.order_by("id")[: conf.FOLLOWED])
+    if ended := _ended(looked):
+        _mark(ended)
+    operation.followed = looked[-1].id if len(looked) == conf.FOLLOWED else 0
     operation.save(update_fields=["followed"])
     recount(operation)
+
+
+def _ended(items: Sequence[OperationItem]) -> list[tuple[OperationItem, ItemState, str]]:
+    """Return those of items under way that have come to their end, and to which."""
+    steps = [item.step_id for item in items if item.step_id is not None]
+    tasks = [item.task_id for item in items if item.step_id is None]
+    states = dict(
+        Step.objects.filter(id__in=steps, process_state__in=ENDED_AS).values_list(
+            "id", "process_state"
+        )
+    )
+    undone = set(
+        Task.objects.filter(id__in=tasks, state=TaskState.UNDONE).values_list("id", flat=True)
+    )
+    ended = []
+    for item in items:
+        if item.step_id in states:
+            ended.append((item, *ENDED_AS[StepState(states[item.step_id])]))
+        elif item.step_id is None and item.task_id in undone:
+            ended.append((item, ItemState.FIXED, ""))
+    return ended
 
 
 def _locked(operation_id: int) -> Operation | None:

@@ -13,8 +13,3 @@ def note(operation: Operation, what: str, actor: str, reason: str) -> None:
             "money": operation.money, **operation.counts,
         },
     )  # fmt: skip
-
-
-def last_act(operation_id: int) -> Event | None:
-    """Return what was last done to an operation: for whoever came second."""
-    return Event.objects.filter(operation=operation_id, task=None).order_by("-id").first()

@@ -32,6 +32,16 @@ from .incidents import (
 )
 from .listing import Place, TaskPage, tasks
 from .narrowing import count, matching
+from .operations import (
+    OperationDetail,
+    OperationFilters,
+    OperationPage,
+    ever_tried,
+    operation_by_id,
+    operation_detail,
+    operations,
+    who_operated,
+)
 from .outlook import AgentView, Outlook
 from .overview import Overview, overview
 from .preview import undo_preview
@@ -54,6 +64,9 @@ __all__ = [
     "IncidentFilters",
     "IncidentPage",
     "IncidentRow",
+    "OperationDetail",
+    "OperationFilters",
+    "OperationPage",
     "Outlook",
     "Overview",
     "Place",
@@ -74,12 +87,16 @@ __all__ = [
     "assignable",
     "count",
     "database_now",
+    "ever_tried",
     "hold_by_id",
     "hold_in_force",
     "incident_by_id",
     "incident_detail",
     "incidents",
     "matching",
+    "operation_by_id",
+    "operation_detail",
+    "operations",
     "overview",
     "read",
     "saved_views",
@@ -94,6 +111,7 @@ __all__ = [
     "who_acknowledged",
     "who_decided",
     "who_held",
+    "who_operated",
     "who_probed",
     "who_released",
     "who_undid",

@@ -4,6 +4,16 @@ from .agents import agents, probe
 from .alerts import acknowledge
 from .holds import hold, release
 from .listing import task_list
+from .operating import (
+    operation_abort,
+    operation_approve,
+    operation_confirm,
+    operation_look,
+    operation_new,
+    operation_pause,
+    operation_resume,
+)
+from .operations import operation, operation_list
 from .overview import overview
 from .resubmission import by_hand, change, resubmit
 from .saved import forget_view, save_view
@@ -19,6 +29,15 @@ __all__ = [
     "change",
     "forget_view",
     "hold",
+    "operation",
+    "operation_abort",
+    "operation_approve",
+    "operation_confirm",
+    "operation_list",
+    "operation_look",
+    "operation_new",
+    "operation_pause",
+    "operation_resume",
     "overview",
     "probe",
     "release",

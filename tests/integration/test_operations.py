@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 from django.db import IntegrityError, transaction
 
-from orchestration import operations
+from orchestration import operations, queries
 from orchestration.models import (
     Event,
     Hold,
@@ -158,7 +158,7 @@ class TestFirstSeconds:
         assert ended(operation) == ("aborted", "0 resubmitted; 2 skipped")
         assert operation.ended_at
         assert not Event.objects.filter(kind="resubmitted").exists()
-        assert operations.last_act(operation.id).detail["what"] == "taken back"
+        assert queries.who_operated(operation.id).did == "took it back"
 
 
 class TestAbort:
@@ -180,7 +180,7 @@ class TestAbort:
         advance(operation)
         assert operations.pause(operation.id, actor="bob") is None
         assert operations.pause(operation.id, actor="cat") is Refusal.CHANGED
-        assert operations.last_act(operation.id).actor == "bob"
+        assert queries.who_operated(operation.id).actor == "bob"
         assert operations.abort(operation.id, actor="cat") is None
         assert operations.abort(operation.id, actor="bob") is Refusal.CHANGED
         assert operations.resume(operation.id, actor="bob") is Refusal.CHANGED
@@ -221,7 +221,7 @@ class TestSecondPerson:
         self.limit(approve_items=0)
         operation = confirmed(failed(1))
         assert operations.abort(operation.id, actor="bob", reason="not today") is None
-        assert operations.last_act(operation.id).detail["what"] == "refused"
+        assert queries.who_operated(operation.id).did == "refused it"
         assert ended(operation)[0] == "aborted"
 
     def test_the_database_holds_it_too(self):

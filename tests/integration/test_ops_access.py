@@ -15,6 +15,7 @@ from orchestration.queries import undo_preview
 from orchestration.roles import ROLES
 from orchestration.transitions import hold
 from tests.engine import in_error, new_task
+from tests.operations import standing
 from tests.operators import browser, person
 
 pytestmark = pytest.mark.django_db
@@ -76,6 +77,11 @@ def of_step(world):
     return [world.step.id]
 
 
+def operation(state):
+    """Return what makes a bulk operation in a state, to hold the task."""
+    return lambda world: [standing(world.step.task, state).id]
+
+
 TABLE = {
     "overview": Route(get="viewer"),
     "tasks": Route(get="viewer"),
@@ -109,6 +115,21 @@ TABLE = {
         get="operator", post="operator", args=lambda world: [world.held.id], data=lambda _: WHY
     ),
     "acknowledge": Route(post="operator", args=lambda world: [world.step.alert_id]),
+    "operations": Route(get="viewer"),
+    "operation": Route(get="viewer", args=operation("approval")),
+    "operation_new": Route(
+        post="operator", data=lambda world: {"act": "hold", "task": str(world.step.task_id)}
+    ),
+    "operation_confirm": Route(
+        post="operator",
+        args=operation("draft"),
+        data=lambda _: {**WHY, "rate": 1, "first": "all"},
+    ),
+    "operation_look": Route(post="operator", args=operation("draft")),
+    "operation_approve": Route(post="lead", args=operation("approval")),
+    "operation_pause": Route(post="operator", args=operation("running")),
+    "operation_resume": Route(post="operator", args=operation("paused")),
+    "operation_abort": Route(post="operator", args=operation("running")),
     "agents": Route(get="viewer"),
     "probe": Route(get="operator", post="operator", args=lambda _: ["greeter"], data=lambda _: WHY),
     "system": Route(get="viewer"),

@@ -1,0 +1,92 @@
+"""What operators fill in for bulk operations: what to do to which, why, and how fast."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+
+from .act_forms import Reason
+from .forms import LONGEST_REASON
+from .models.operation import Act
+
+MOST_TASKS = 5_000  # chosen one by one
+LONGEST_QUERY = 1_000
+
+
+class Choosing(forms.Form):
+    """An act and what it is to be done to: `task` any number of times, a `query`, or an `incident`."""
+
+    act = forms.ChoiceField(choices=Act.choices)
+    query = forms.CharField(max_length=LONGEST_QUERY, required=False)
+    incident = forms.IntegerField(min_value=1, max_value=2**63 - 1, required=False)
+    sample = forms.IntegerField(min_value=1, max_value=1000, required=False)
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(data)
+        self._tasks: list[str] = data.getlist("task")
+
+    def clean(self) -> dict[str, Any]:
+        """Have exactly one selection."""
+        known: dict[str, Any] = super().clean() or {}
+        if known.get("query"):
+            known["selection"] = {"query": known["query"]}
+        elif known.get("incident"):
+            known["selection"] = {"incident": known["incident"]}
+        else:
+            known["selection"] = {"tasks": self._ids()}
+        return known
+
+    def _ids(self) -> list[str]:
+        if not self._tasks:
+            raise forms.ValidationError("Nothing is chosen: tick the tasks first.")
+        if len(self._tasks) > MOST_TASKS:
+            raise forms.ValidationError(
+                f"At most {MOST_TASKS:,} can be chosen one by one: choose by a filter."
+            )
+        try:
+            return [str(UUID(task)) for task in dict.fromkeys(self._tasks)]
+        except ValueError as error:
+            raise forms.ValidationError("That is no task.") from error
+
+
+class Confirmation(Reason):
+    """The word that a dry run shall be done: why, at which rate, and whether to one first."""
+
+    rate = forms.FloatField(
+        min_value=0.01,
+        max_value=1000,
+        label="Rate",
+        help_text="A second, at most.",
+        widget=forms.NumberInput(attrs={"step": "any", "class": "number"}),
+        error_messages={"required": "Say how many a second, at most."},
+    )
+    first = forms.ChoiceField(
+        label="How many",
+        choices=[("sample", "One first"), ("all", "All")],
+        widget=forms.RadioSelect,
+        error_messages={"required": "Say whether to try one first."},
+    )
+    result = forms.JSONField(
+        label="What it gave",
+        help_text="What the service would have answered, as JSON; the same for each.",
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
+        error_messages={"required": "Say what the service would have answered, as JSON."},
+    )
+
+    def __init__(self, *args: Any, act: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if act != Act.BY_HAND:
+            del self.fields["result"]
+
+    def clean_result(self) -> dict[str, Any]:
+        """Take an object."""
+        result = self.cleaned_data["result"]
+        if not isinstance(result, dict):
+            raise forms.ValidationError("A result is a JSON object, as {…}.")
+        return result
+
+
+class Word(forms.Form):
+    """A word why, if there is one."""
+
+    reason = forms.CharField(max_length=LONGEST_REASON, label="Why, if you like", required=False)

@@ -1,0 +1,111 @@
+"""Bulk operations: the list, and one with its items, from the counts that were kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..models import Event, Incident, Operation, OperationItem
+from ..models.operation import OperationState
+from .acts import Act
+from .agents import database_now
+
+PAGE = 50
+MOST_ACTS = 50
+OPEN = (
+    OperationState.APPROVAL, OperationState.WAITING, OperationState.RUNNING, OperationState.PAUSED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationFilters:
+    """What the list is narrowed to; empty means any. `before` is the last one of the page before."""
+
+    state: str = ""
+    act: str = ""
+    actor: str = ""
+    incident: int | None = None
+    before: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationPage:
+    """One page of operations, newest first; `older` continues it."""
+
+    now: datetime
+    rows: Sequence[Operation]
+    older: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationDetail:
+    """All that the page of an operation shows; `more` continues its items."""
+
+    now: datetime
+    operation: Operation
+    items: Sequence[OperationItem]
+    more: int | None
+    acts: Sequence[Event]
+
+
+def operations(filters: OperationFilters) -> OperationPage:
+    """Return the page of operations that `filters` ask for; dry runs are nobody else's business."""
+    found = Operation.objects.exclude(state=OperationState.DRAFT).select_related("incident")
+    if filters.state == "open":
+        found = found.filter(state__in=OPEN)
+    elif filters.state:
+        found = found.filter(state=filters.state)
+    if filters.act:
+        found = found.filter(act=filters.act)
+    if filters.actor:
+        found = found.filter(actor=filters.actor)
+    if filters.incident:
+        found = found.filter(incident=filters.incident)
+    if filters.before:
+        found = found.filter(id__lt=filters.before)
+    rows = list(found.order_by("-id")[: PAGE + 1])
+    return OperationPage(
+        now=database_now(),
+        rows=rows[:PAGE],
+        older=rows[PAGE - 1].id if len(rows) > PAGE else None,
+    )
+
+
+def operation_by_id(operation_id: int) -> Operation | None:
+    """Return an operation with its incident, or None if there is none."""
+    return Operation.objects.select_related("incident").filter(id=operation_id).first()
+
+
+def operation_detail(
+    operation: Operation, *, state: str = "", after: int | None = None
+) -> OperationDetail:
+    """Return what the page of an operation shows, of its items those in `state`: three queries."""
+    items = OperationItem.objects.filter(operation=operation).select_related("task", "step")
+    if state:
+        items = items.filter(state=state)
+    if after:
+        items = items.filter(id__gt=after)
+    rows = list(items.order_by("id")[: PAGE + 1])
+    acts = Event.objects.filter(operation=operation, task=None).order_by("-id")
+    return OperationDetail(
+        now=database_now(),
+        operation=operation,
+        items=rows[:PAGE],
+        more=rows[PAGE - 1].id if len(rows) > PAGE else None,
+        acts=list(acts[:MOST_ACTS]),
+    )
+
+
+def who_operated(operation_id: int) -> Act | None:
+    """Return what was last done to an operation, by whom: for whoever comes second."""
+    acts = Event.objects.filter(operation=operation_id, task=None)
+    event = acts.order_by("-id").first()
+    if event is None:
+        return None
+    did = f"{event.detail['what']} it" if " " not in event.detail["what"] else "took it back"
+    return Act(actor=event.actor, did=did, at=event.at, reason=event.reason)
+
+
+def ever_tried(incident: Incident) -> bool:
+    """Return whether anything of an incident was resubmitted before: if not, try one first."""
+    started = incident.operations.exclude(state=OperationState.DRAFT)
+    return incident.tried_at is not None or started.exists()

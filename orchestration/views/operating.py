@@ -1,0 +1,168 @@
+"""What people do with bulk operations: make a dry run, confirm it, approve, pause, resume, abort."""
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from .. import operations as bulk
+from .. import queries
+from ..models import Incident, Operation
+from ..models.operation import Act, OperationState
+from ..operation_forms import Choosing, Confirmation, Word
+from ..progression import Refusal
+from .access import APPROVE, BULK, OPERATE, requires, user_of
+from .operations import NEEDED, dry_run
+from .outcome import conflict, done
+
+Doing = Callable[..., Refusal | None]
+AGAIN = (Refusal.GROWN, Refusal.NOTHING_TO_DO)  # the dry run is shown anew
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_new(request: HttpRequest) -> HttpResponse:
+    """Make the dry run of an act on a selection, and show it."""
+    form = Choosing(request.POST)
+    if not form.is_valid():
+        for errors in form.errors.values():
+            for error in errors:
+                messages.error(request, str(error))
+        return HttpResponseRedirect(reverse("ops:tasks"), status=303)
+    act, selection = Act(form.cleaned_data["act"]), form.cleaned_data["selection"]
+    if not user_of(request).has_perm(NEEDED[act]):
+        return render(request, "ops/forbidden.html", status=403)
+    incident = _incident(selection)
+    sample = form.cleaned_data["sample"]
+    if incident and act == Act.RESUBMIT and "whole" not in request.POST:
+        # what was never tried is tried with one first, unless somebody says otherwise
+        sample = sample or (None if queries.ever_tried(incident) else 1)
+    made = bulk.draft(
+        act,
+        selection,
+        bulk.meaning(selection),
+        actor=user_of(request).get_username(),
+        incident=incident.id if incident else None,
+        sample=sample,
+    )
+    return HttpResponseRedirect(reverse("ops:operation", args=[made.id]), status=303)
+
+
+def _incident(selection: dict[str, int]) -> Incident | None:
+    if "incident" not in selection:
+        return None
+    found = Incident.objects.filter(id=selection["incident"]).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Freeze what a dry run showed, and have it begin."""
+    found = _found(operation_id)
+    if not user_of(request).has_perm(NEEDED[Act(found.act)]):
+        return render(request, "ops/forbidden.html", status=403)
+    if found.state != OperationState.DRAFT:
+        return _too_late(request, found)
+    form = Confirmation(request.POST, act=found.act)
+    if not form.is_valid():
+        return dry_run(request, found, form=form)
+    chosen = bulk.meaning(found.selection)
+    refusal = bulk.confirm(
+        found.id,
+        chosen,
+        actor=user_of(request).get_username(),
+        reason=form.cleaned_data["reason"],
+        rate=form.cleaned_data["rate"],
+        sample=(found.sample or 1) if form.cleaned_data["first"] == "sample" else None,
+        result=form.cleaned_data.get("result"),
+    )
+    if refusal is Refusal.CHANGED:
+        return _too_late(request, found)
+    if refusal in AGAIN:
+        bulk.preview(found, chosen)
+        found.refresh_from_db()
+    if refusal:
+        # what was typed stays, to be sent again
+        kept = Confirmation(act=found.act, initial=form.cleaned_data)
+        return dry_run(request, found, form=kept, problem=f"{refusal.value.capitalize()}.")
+    return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_look(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Make a dry run anew: the selection may have changed."""
+    found = _found(operation_id)
+    if found.state != OperationState.DRAFT:
+        return _too_late(request, found)
+    bulk.preview(found, bulk.meaning(found.selection))
+    return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_pause(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Send no more for now."""
+    return _do(request, operation_id, bulk.pause, "It is paused: what was sent is followed.")
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_resume(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Go on after a pause."""
+    return _do(request, operation_id, bulk.resume, "It goes on.")
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_abort(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Send nothing more; before it began, this takes it back whole."""
+    said = "Nothing more is sent: what was sent is followed to its end."
+    if _found(operation_id).started_at is None:
+        said = "It was taken back: nothing was done."
+    return _do(request, operation_id, bulk.abort, said)
+
+
+@require_POST
+@requires(OPERATE, APPROVE)
+def operation_approve(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Let a second person agree."""
+    return _do(request, operation_id, bulk.approve, "You approved it: it begins in a moment.")
+
+
+def _do(request: HttpRequest, operation_id: int, doing: Doing, said: str) -> HttpResponse:
+    found = _found(operation_id)
+    form = Word(request.POST)
+    reason = form.cleaned_data["reason"] if form.is_valid() else ""
+    refusal = doing(found.id, actor=user_of(request).get_username(), reason=reason)
+    if refusal:
+        return _too_late(request, found, refusal)
+    return done(request, said, reverse("ops:operation", args=[found.id]))
+
+
+def _too_late(
+    request: HttpRequest, found: Operation, refusal: Refusal = Refusal.CHANGED
+) -> HttpResponse:
+    changed = refusal is Refusal.CHANGED
+    advice = "Your press changed nothing." if changed else f"{refusal.value.capitalize()}."
+    return conflict(
+        request,
+        what=f"operation {found.id}",
+        first=queries.who_operated(found.id) if changed else None,
+        advice=advice,
+        back=(reverse("ops:operation", args=[found.id]), f"Back to operation {found.id}"),
+        section="operations",
+    )
+
+
+def _found(operation_id: int) -> Operation:
+    found = queries.operation_by_id(operation_id)
+    if found is None:
+        raise Http404
+    return found

@@ -1,0 +1,204 @@
+"""Bulk operations to look at: the list, a dry run, one under way, and how it ended."""
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from .. import operations as bulk
+from .. import queries
+from ..models import Operation, OperationItem
+from ..models.operation import Act, ItemState, OperationState
+from ..operation_forms import Confirmation, Word
+from .access import (
+    APPROVE,
+    BULK,
+    CORRECT,
+    HOLD,
+    OPERATE,
+    RESUBMIT,
+    SEE_PERSONAL,
+    UNDO,
+    requires,
+    user_of,
+    veil_for,
+)  # fmt: skip
+from .live import live
+
+# what somebody must be allowed to do to one, to do it to many
+NEEDED = {
+    Act.RESUBMIT: RESUBMIT,
+    Act.UNDO: UNDO,
+    Act.HOLD: HOLD,
+    Act.RELEASE: HOLD,
+    Act.BY_HAND: CORRECT,
+}
+DEFAULT_RATE = 20
+STATES = [("", "any"), ("open", "not over"), *OperationState.choices[1:]]
+# the parts of the bar of an operation, in order
+PARTS = (
+    ItemState.FIXED, ItemState.AGAIN, ItemState.OTHER, ItemState.SKIPPED, ItemState.SENT,
+)  # fmt: skip
+
+
+@require_safe
+@requires(OPERATE)
+def operation_list(request: HttpRequest) -> HttpResponse:
+    """List operations, newest first, narrowed by what the address says."""
+    filters = _filters(request.GET)
+    page = queries.operations(filters)
+    narrowing = request.GET.copy()
+    for name in ("seen", "before"):
+        narrowing.pop(name, None)
+    context = {
+        "now": page.now,
+        "page": page,
+        "filters": filters,
+        "rows": [(row, told(row), bar(row)) for row in page.rows],
+        "states": STATES,
+        "acts": [("", "any"), *Act.choices],
+        "narrowing": narrowing.urlencode(),
+        "section": "operations",
+    }
+    return live(request, "ops/operations.html", "ops/_operations.html", context)
+
+
+@require_safe
+@requires(OPERATE)
+def operation(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Show a dry run, or how an operation stands, and what became of each of its items."""
+    found = queries.operation_by_id(operation_id)
+    if found is None:
+        raise Http404
+    if found.state == OperationState.DRAFT:
+        return dry_run(request, found)
+    return _progress(request, found)
+
+
+def dry_run(
+    request: HttpRequest, found: Operation, *, form: Confirmation | None = None, problem: str = ""
+) -> HttpResponse:
+    """Return the page of a dry run; with the form as it was sent, if it was."""
+    preview = found.preview
+    eligible = preview["eligible"]
+    first = "sample" if found.sample else "all"
+    form = form or Confirmation(act=found.act, initial={"rate": DEFAULT_RATE, "first": first})
+    context = {
+        "operation": found,
+        "preview": preview,
+        "form": form,
+        "problem": problem,
+        "seconds": max(1, round(eligible / DEFAULT_RATE)),
+        "approval": bulk.too_big(eligible, preview["money"]),
+        "selection": selection(found),
+        "may": may(request, found),
+        "now": queries.database_now(),
+        "section": "operations",
+    }
+    status = 422 if form.is_bound else 409 if problem else 200
+    return render(request, "ops/operation_dry_run.html", context, status=status)
+
+
+def _progress(request: HttpRequest, found: Operation) -> HttpResponse:
+    state = request.GET.get("state", "")
+    after = request.GET.get("after", "")
+    detail = queries.operation_detail(
+        found,
+        state=state if state in ItemState.values else "",
+        after=int(after) if after.isdecimal() and len(after) < 19 else None,
+    )
+    context = {
+        "now": detail.now,
+        "operation": found,
+        "detail": detail,
+        "said": told(found),
+        "bar": bar(found),
+        "selection": selection(found),
+        "items": [(item, _veil(request, item)) for item in detail.items],
+        "tabs": [("", "all", found.items), *_tabs(found)],
+        "state": state,
+        "word": Word(),
+        "may": may(request, found),
+        "can_go_on": found.sample is not None and found.ended_at is not None,
+        "section": "operations",
+    }
+    return live(request, "ops/operation.html", "ops/_operation.html", context)
+
+
+def may(request: HttpRequest, found: Operation) -> dict[str, bool]:
+    """Return what a user may do to an operation as it stands."""
+    user = user_of(request)
+    bulky = user.has_perm(BULK)
+    return {
+        "begin": user.has_perms([BULK, NEEDED[Act(found.act)]]),
+        "pause": bulky and found.state == OperationState.RUNNING,
+        "resume": bulky and found.state == OperationState.PAUSED,
+        "abort": bulky and found.state in {OperationState.RUNNING, OperationState.PAUSED},
+        "take_back": bulky and found.state in {OperationState.WAITING, OperationState.APPROVAL},
+        "approve": found.state == OperationState.APPROVAL
+        and user.has_perm(APPROVE)
+        and found.actor != user.get_username(),
+    }
+
+
+def told(found: Operation) -> str:
+    """Return how an operation stands in a sentence."""
+    return bulk.sentence(found.act, found.counts, found.why)
+
+
+def bar(found: Operation) -> list[tuple[str, float, float]]:
+    """Return the bar of an operation: (state, where it begins, how long), in percent."""
+    parts, at = [], 0.0
+    for state in PARTS:
+        share = 100 * getattr(found, state.value) / max(1, found.items)
+        if share:
+            parts.append((state.value, round(at, 3), round(share, 3)))
+        at += share
+    return parts
+
+
+def selection(found: Operation) -> tuple[str, str]:
+    """Return what was selected, in words, and the address that shows it, if one does."""
+    if "query" in found.selection:
+        asked = QueryDict(found.selection["query"]).dict()
+        words = " ".join(str(value) for value in asked.values() if value)
+        address = f"{reverse('ops:tasks')}?{found.selection['query']}"
+        return f"all tasks that match “{words}”" if words else "all tasks", address
+    if "incident" in found.selection:
+        title = found.incident.title if found.incident else "an incident"
+        return f"all failed steps of the incident “{title}”", ""
+    count = len(found.selection["tasks"])
+    return f"{count:,} task{'' if count == 1 else 's'}, chosen one by one", ""
+
+
+def _tabs(found: Operation) -> list[tuple[str, str, int]]:
+    return [
+        (state.value, state.label.lower(), getattr(found, state.value))
+        for state in ItemState
+        if getattr(found, state.value)
+    ]
+
+
+def _veil(request: HttpRequest, item: OperationItem) -> Any:
+    if user_of(request).has_perm(SEE_PERSONAL):
+        return None
+    return veil_for(request, item.task.workflow, item.task.data)
+
+
+def _filters(asked: QueryDict) -> queries.OperationFilters:
+    def known(name: str, choices: list[str]) -> str:
+        return word if (word := str(asked.get(name, ""))) in choices else ""
+
+    def number(name: str) -> int | None:
+        text = str(asked.get(name, ""))
+        return int(text) if text.isdecimal() and len(text) < 19 else None
+
+    return queries.OperationFilters(
+        state=known("state", [value for value, _ in STATES]),
+        act=known("act", Act.values),
+        actor=str(asked.get("actor", ""))[:150].replace("\0", ""),
+        incident=number("incident"),
+        before=number("before"),
+    )
