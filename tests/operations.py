@@ -88,17 +88,15 @@ def running(tasks, act="resubmit", **options) -> Operation:
 
 
 def pass_time(operation, seconds) -> None:
-    """Have its rate allow as much as if so much time had passed."""
-    row = Operation.objects.get(id=operation.id)
-    if row.paced_at:
-        row.paced_at -= timedelta(seconds=seconds)
-        row.save(update_fields=["paced_at"])
+    """Have its rate allow as much as if its last turn had been so many seconds ago."""
+    before = DatabaseNow() - timedelta(seconds=seconds)
+    Operation.objects.filter(id=operation.id, paced_at__isnull=False).update(paced_at=before)
 
 
 def advance(operation, by=None, *, seconds=1.0) -> Operation:
     """Let a supervisor take it on, `seconds` after the last time."""
     pass_time(operation, seconds)
-    operations.advance(by or lead(), reach=60.0)
+    operations.advance(by or lead(), reach=3600.0)
     operation.refresh_from_db()
     return operation
 
