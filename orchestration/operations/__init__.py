@@ -9,13 +9,14 @@
 
 from .begin import approve, confirm, draft, preview, too_big
 from .control import abort, pause, resume
-from .meaning import meaning
+from .meaning import Meaningless, meaning
 from .pace import allowance, sentence
 from .run import advance, forget_drafts
 from .selection import Chosen, figures, freeze
 
 __all__ = [
     "Chosen",
+    "Meaningless",
     "abort",
     "advance",
     "allowance",

@@ -31,7 +31,7 @@ from .incidents import (
     who_was_first,
 )
 from .listing import Place, TaskPage, tasks
-from .narrowing import count, matching
+from .narrowing import count, matching, standing
 from .operations import (
     OperationDetail,
     OperationFilters,
@@ -101,6 +101,7 @@ __all__ = [
     "read",
     "saved_views",
     "shell",
+    "standing",
     "step_by_id",
     "system",
     "task_by_id",

@@ -27,7 +27,7 @@ def matching(filters: Filters) -> QuerySet[Task]:
     if filters.trouble:
         found = found.filter(_in_trouble(filters.trouble))
     if filters.standing:
-        found = found.filter(id__in=_standing(filters).values("task_id"))
+        found = found.filter(id__in=standing(filters).values("task_id"))
     return _received(found, filters)
 
 
@@ -81,7 +81,7 @@ def _in_trouble(trouble: str) -> Q:
     return Q(id__in=steps.values("task_id"))
 
 
-def _standing(filters: Filters) -> QuerySet[Step]:
+def standing(filters: Filters) -> QuerySet[Step]:
     """Return the steps that tasks stand at, so far as they are asked for."""
     steps = Step.objects.filter(_of(filters))
     if filters.step:

@@ -1,6 +1,7 @@
 """What people do with bulk operations: make a dry run, confirm it, approve, pause, resume, abort."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -14,7 +15,7 @@ from ..models import Incident, Operation
 from ..models.operation import Act, OperationState
 from ..operation_forms import Choosing, Confirmation, Word
 from ..progression import Refusal
-from .access import APPROVE, BULK, OPERATE, requires, user_of
+from .access import APPROVE, BULK, OPERATE, SEE_PERSONAL, requires, user_of
 from .operations import NEEDED, dry_run
 from .outcome import conflict, done
 
@@ -28,10 +29,8 @@ def operation_new(request: HttpRequest) -> HttpResponse:
     """Make the dry run of an act on a selection, and show it."""
     form = Choosing(request.POST)
     if not form.is_valid():
-        for errors in form.errors.values():
-            for error in errors:
-                messages.error(request, str(error))
-        return HttpResponseRedirect(reverse("ops:tasks"), status=303)
+        problems = [str(error) for errors in form.errors.values() for error in errors]
+        return _back_to_tasks(request, problems)
     act, selection = Act(form.cleaned_data["act"]), form.cleaned_data["selection"]
     if not user_of(request).has_perm(NEEDED[act]):
         return render(request, "ops/forbidden.html", status=403)
@@ -40,10 +39,14 @@ def operation_new(request: HttpRequest) -> HttpResponse:
     if incident and act == Act.RESUBMIT and "whole" not in request.POST:
         # what was never tried is tried with one first, unless somebody says otherwise
         sample = sample or (None if queries.ever_tried(incident) else 1)
+    try:
+        chosen = _meant(request, selection)
+    except bulk.Meaningless as problem:
+        return _back_to_tasks(request, [str(problem)])
     made = bulk.draft(
         act,
         selection,
-        bulk.meaning(selection),
+        chosen,
         actor=user_of(request).get_username(),
         incident=incident.id if incident else None,
         sample=sample,
@@ -51,7 +54,17 @@ def operation_new(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("ops:operation", args=[made.id]), status=303)
 
 
-def _incident(selection: dict[str, int]) -> Incident | None:
+def _back_to_tasks(request: HttpRequest, problems: Iterable[str]) -> HttpResponse:
+    for problem in problems:
+        messages.error(request, problem)
+    return HttpResponseRedirect(reverse("ops:tasks"), status=303)
+
+
+def _meant(request: HttpRequest, selection: dict[str, Any]) -> bulk.Chosen:
+    return bulk.meaning(selection, personal=user_of(request).has_perm(SEE_PERSONAL))
+
+
+def _incident(selection: dict[str, Any]) -> Incident | None:
     if "incident" not in selection:
         return None
     found = Incident.objects.filter(id=selection["incident"]).first()
@@ -72,7 +85,7 @@ def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
     form = Confirmation(request.POST, act=found.act)
     if not form.is_valid():
         return dry_run(request, found, form=form)
-    chosen = bulk.meaning(found.selection)
+    chosen = _meant(request, found.selection)
     refusal = bulk.confirm(
         found.id,
         chosen,
@@ -101,7 +114,7 @@ def operation_look(request: HttpRequest, operation_id: int) -> HttpResponse:
     found = _found(operation_id)
     if found.state != OperationState.DRAFT:
         return _too_late(request, found)
-    bulk.preview(found, bulk.meaning(found.selection))
+    bulk.preview(found, _meant(request, found.selection))
     return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
 
 

@@ -153,6 +153,36 @@ class TestChoosing:
         assert not Operation.objects.exists()
         assert 'class="strip error"' in response.text
 
+    def test_what_a_search_finds(self, ann):
+        failed(2)
+        failed(1, "bad_address")
+        new_task()
+        found = {
+            "q=": 3,
+            "q=error:bad_address": 1,
+            "q=state:error error:no_route": 2,
+            "error=no_route": 2,
+            "q=state:processed": 0,
+        }
+        for query, count in found.items():
+            assert choose(ann, query=query).preview["eligible"] == count, query
+
+    def test_of_a_search_by_steps_only_those_steps(self, ann):
+        (task,) = failed(1)
+        other = task.steps.get(name="again")
+        Step.objects.filter(id=other.id).update(
+            process_state="error", alert=task.steps.get(name="hello").alert
+        )
+        assert choose(ann, [task]).preview["eligible"] == 2
+        assert choose(ann, query="q=step:hello").preview["eligible"] == 1
+
+    @pytest.mark.parametrize("query", ["q=nonsense:1", "q=attempts:many", 'q="'])
+    def test_a_search_that_means_nothing(self, ann, query):
+        data = {"act": "hold", "query": query}
+        response = ann.post(reverse("ops:operation_new"), data, follow=True)
+        assert 'class="strip error"' in response.text
+        assert not Operation.objects.exists()
+
     def test_an_incident_that_is_not_there(self, ann):
         assert choose(ann, incident=9).status_code == 404
 
@@ -219,7 +249,7 @@ class TestLooking:
         viewer = browser(person("vic", "operate"))
         shown = page(viewer, operation)
         assert shown.status_code == 200
-        assert "<form" not in shown.text.split('id="live"')[1]
+        assert 'method="post"' not in shown.text.split('id="live"')[1]
         for what in ("pause", "resume", "abort", "approve", "look", "confirm"):
             assert do(viewer, what, operation).status_code == 403
 
