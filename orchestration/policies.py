@@ -4,6 +4,7 @@ from typing import Any
 
 from . import leader, registry
 from .models import Gate, Policy, RollUpMark, SupervisorPolicy
+from .recovery import Thresholds
 
 
 def ensure(**_: Any) -> None:
@@ -19,6 +20,19 @@ def ensure(**_: Any) -> None:
 def interval() -> float:
     """Return the seconds between two sweeps, as set now."""
     return SupervisorPolicy.objects.values_list("interval", flat=True).get(id=1)
+
+
+def thresholds(policy: Policy) -> Thresholds:
+    """Return the part of a policy that recovery looks at."""
+    return Thresholds(
+        failure_threshold=policy.failure_threshold,
+        backoff=policy.backoff,
+        backoff_cap=policy.backoff_cap,
+        undo_threshold=policy.undo_threshold,
+        past_threshold=policy.past_threshold,
+        extended_wait=policy.extended_wait,
+        rounds=policy.rounds,
+    )
 
 
 def agents() -> list[str]:

@@ -25,11 +25,17 @@ OPERATOR = (
     "orchestration.share",
 )
 LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve", "orchestration.mute")
+# what only the engine writes, to look at in the admin
+RECORDS = (
+    *("task", "step", "attempt", "event", "submission", "statusmessage", "notice"),
+    *("alert", "incident", "operation", "operationitem", "auditrun"),
+    *("gate", "hold", "worker", "lease", "taskrollup", "steprollup", "gaterollup"),
+)
 ADMIN = (
     *LEAD,
+    *(f"orchestration.view_{record}" for record in RECORDS),
     "orchestration.view_policy",
     "orchestration.change_policy",
-    "orchestration.view_gate",
     "orchestration.view_supervisorpolicy",
     "orchestration.change_supervisorpolicy",
     "orchestration.view_noticechannel",

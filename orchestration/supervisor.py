@@ -34,7 +34,7 @@ from .gate import Heard, excuses
 from .leader import Leadership
 from .models import Policy, Step, Submission
 from .models.fields import DatabaseNow
-from .recovery import Cancel, Failure, GiveUp, Retry, Thresholds, Undo, decide
+from .recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
 from .states import StepState
 from .transitions import (
     Failed,
@@ -159,9 +159,9 @@ def _recover(leadership: Leadership, done: Sweep, chance: Callable[[], float]) -
     failed = lock_failed(conf.BATCH, by=leadership.actor)
     if not failed:
         return 0
-    policies = Policy.objects.in_bulk({step.agent for step in failed})
+    known = Policy.objects.in_bulk({step.agent for step in failed})
     decided = [
-        (step, decide(_thresholds(policies.get(step.agent)), failure, chance()))
+        (step, decide(policies.thresholds(known.get(step.agent) or Policy()), failure, chance()))
         for step, failure in _excused(failed)
     ]
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]
@@ -198,19 +198,6 @@ def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
             failure = replace(failure, excused_for=max(0.0, again - now))
         told.append((step, failure))
     return told
-
-
-def _thresholds(policy: Policy | None) -> Thresholds:
-    policy = policy or Policy()
-    return Thresholds(
-        failure_threshold=policy.failure_threshold,
-        backoff=policy.backoff,
-        backoff_cap=policy.backoff_cap,
-        undo_threshold=policy.undo_threshold,
-        past_threshold=policy.past_threshold,
-        extended_wait=policy.extended_wait,
-        rounds=policy.rounds,
-    )
 
 
 def _ring() -> None:

@@ -21,12 +21,14 @@ if not SECRET_KEY:
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 HTTPS = env.flag("HTTPS", default=False)
+# which installation this is, as the admin and the dashboard show it: "production", "staging", …
+ENVIRONMENT = env.text("ENVIRONMENT", "demo")
 
 INSTALLED_APPS = [
     "sasweb",
     "orders",
     "orchestration",
-    "django.contrib.admin",
+    "sasweb.back_office.BackOfficeConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -70,6 +72,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "sasweb.back_office.environment",
             ],
         },
     }

@@ -35,9 +35,6 @@ queue_pages = [*get_admin_urlpatterns(), *get_api_urlpatterns()]
 for page in queue_pages:
     page.callback = superusers_only(page.callback)
 
-admin.site.site_header = admin.site.site_title = "Kettlewell · Order processing"
-admin.site.index_title = "Settings and records"
-
 handler500 = "orders.views.failure.server_error"
 urlpatterns = [
     path("", include("orders.urls")),

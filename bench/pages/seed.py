@@ -42,7 +42,7 @@ SELECT n, at, kind, cause,
         || substr(md5(n::text), 1, 3) || '8' || substr(md5(n::text), 4, 15))::uuid AS id,
     md5('order ' || n)::uuid AS reference,
     upper(substr(md5(n::text), 1, 5) || '-' || lpad(to_hex(n), 5, '0')) AS label
-FROM (SELECT n, at, floor(%(causes)s * ((n * 7919 %% 1000) / 1000.0) ^ 2)::int AS cause,
+FROM (SELECT n, at, floor(%(causes)s * ((n::bigint * 7919 %% 1000) / 1000.0) ^ 2)::int AS cause,
     CASE WHEN n %% %(every)s = 0 THEN 'error'
         WHEN n > %(tasks)s * 0.98 AND n %% 10 BETWEEN 1 AND 6 AND n %% 10 <> 5
             THEN (ARRAY['retrying', 'pending', 'flight', 'undoing', '', 'overdue'])[n %% 10]
@@ -96,12 +96,12 @@ SELECT id, 'process_order', reference,
         ELSE at + interval '9 h' END,
     at, CASE WHEN kind IN ('processed', 'undone') THEN at + (2 + exp(3 * random())) * interval '1 s' END,
     CASE WHEN kind IN ('undone', 'undoing') THEN at + interval '3 s' END,
-    label, 'person' || n %% 50000 || '@example.org', 100 + n * 37 %% 50000, 'EUR'
+    label, 'person' || n %% 50000 || '@example.org', 100 + n::bigint * 37 %% 50000, 'EUR'
 FROM plan;
 INSERT INTO orders_order (id, number, email, name, street, postcode, city, country, total, currency,
     payment_method, status, status_number, fingerprint, created_at)
 SELECT reference, label, 'person' || n %% 50000 || '@example.org', 'Person ' || n %% 50000, 'Street 1',
-    '3000', 'Bern', 'CH', 100 + n * 37 %% 50000, 'EUR', 'pm_card_visa',
+    '3000', 'Bern', 'CH', 100 + n::bigint * 37 %% 50000, 'EUR', 'pm_card_visa',
     CASE kind WHEN 'error' THEN 'failed' WHEN 'processed' THEN 'confirmed' WHEN 'undone' THEN 'undone'
         ELSE 'received' END, 2, md5(n::text), at
 FROM plan

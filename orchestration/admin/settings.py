@@ -5,13 +5,18 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.options import ModelAdmin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest
-from django.urls import URLPattern
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path
+from django.views.decorators.http import require_POST
 from simple_history.admin import SimpleHistoryAdmin
 from simple_history.template_utils import HistoricalRecordContextHelper
 
 from ..models import Policy, SupervisorPolicy
+from .whatif import asked, what_if
 
 
 class Changes(HistoricalRecordContextHelper):  # type: ignore[misc] # untyped library
@@ -61,6 +66,7 @@ class SettingAdmin(SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
 class PolicyAdmin(SettingAdmin):
     """How each agent is called, and what happens when that fails."""
 
+    change_form_template = "admin/orchestration/policy_form.html"
     list_display = (
         "agent",
         "time_allowed",
@@ -132,6 +138,54 @@ class PolicyAdmin(SettingAdmin):
             },
         ),
     )
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the address that answers what the values of the form would have done."""
+        view = self.admin_site.admin_view(require_POST(self.what_if_view))
+        own = path("<path:object_id>/what-if/", view, name="orchestration_policy_what_if")
+        return [own, *super().get_urls()]
+
+    def what_if_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Return the panel alone: nothing is saved."""
+        policy, typed = self._typed(request, object_id)
+        context = {"what_if": what_if(policy, typed), "original": policy}
+        return render(request, "admin/orchestration/_what_if.html", context)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the form; with what was typed in and the panel, if only that was asked for."""
+        extra = dict(extra_context or {})
+        if asked(request) and object_id:
+            policy, typed = self._typed(request, object_id)
+            extra["what_if"] = what_if(policy, typed)
+            request.what_if = typed.cleaned_data  # type: ignore[attr-defined] # see get_object
+            request.method = "GET"
+        shown: HttpResponse = super().changeform_view(request, object_id, form_url, extra)
+        return shown
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Policy | None:
+        """Return the policy, with the values that were typed in for a what-if."""
+        policy: Policy | None = super().get_object(request, object_id, from_field)
+        for name, value in getattr(request, "what_if", {}).items():
+            setattr(policy, name, value)
+        return policy
+
+    def _typed(self, request: HttpRequest, object_id: str) -> tuple[Policy, Any]:
+        """Return the policy as it is, and the form as it was sent."""
+        policy = self.get_object(request, unquote(object_id))
+        if not self.has_change_permission(request, policy):
+            raise PermissionDenied
+        if policy is None:
+            raise Http404
+        form = self.get_form(request, policy, change=True)
+        return policy, form(request.POST, instance=policy)
 
 
 @admin.register(SupervisorPolicy)

@@ -1,0 +1,98 @@
+"""The Django admin of this project: its models in groups that say what they are for."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.admin import AdminSite
+from django.contrib.admin.apps import AdminConfig
+from django.http import HttpRequest
+
+# By the models' labels; what is named nowhere stays under its own application, at the end.
+GROUPS = {
+    "Thresholds": ("orchestration.Policy", "orchestration.SupervisorPolicy"),
+    "Catalogue and orders": ("orders.Product", "orders.Order"),
+    "Users and roles": ("auth.User", "auth.Group"),
+    "Applications, webhooks and notices": (
+        "orchestration.Application",
+        "orchestration.ApplicationToken",
+        "orchestration.NoticeChannel",
+        "orchestration.Notice",
+    ),
+    "Records: tasks": (
+        "orchestration.Task",
+        "orchestration.Step",
+        "orchestration.Attempt",
+        "orchestration.Event",
+        "orchestration.Submission",
+        "orchestration.StatusMessage",
+    ),
+    "Records: trouble and what was done about it": (
+        "orchestration.Alert",
+        "orchestration.Incident",
+        "orchestration.IncidentEvent",
+        "orchestration.IncidentHit",
+        "orchestration.IncidentHour",
+        "orchestration.IncidentTally",
+        "orchestration.Operation",
+        "orchestration.OperationItem",
+        "orchestration.Hold",
+        "orchestration.SavedView",
+        "orchestration.AuditRun",
+    ),
+    "Records: machinery": (
+        "orchestration.Gate",
+        "orchestration.Worker",
+        "orchestration.Lease",
+        "orchestration.TaskRollUp",
+        "orchestration.StepRollUp",
+        "orchestration.GateRollUp",
+        "orchestration.RollUpMark",
+    ),
+}
+
+
+class BackOffice(AdminSite):
+    """The admin, with the project's name, and its index in groups."""
+
+    site_header = site_title = "Kettlewell · Order processing"
+    index_title = "Settings and records"
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Return the models that the user may see, in groups instead of by application."""
+        applications: list[Any] = super().get_app_list(request, app_label)
+        if app_label is not None:
+            return applications
+        known = {
+            f"{application['app_label']}.{model['object_name']}": (application, model)
+            for application in applications
+            for model in application["models"]
+        }
+        groups = []
+        for name, labels in GROUPS.items():
+            found = [known.pop(label) for label in labels if label in known]
+            if found:
+                groups.append(_group(name, found[0][0], [model for _, model in found]))
+        left: dict[str, list[Any]] = {}
+        for application, model in known.values():
+            left.setdefault(application["app_label"], []).append((application, model))
+        for found in left.values():
+            application = found[0][0]
+            groups.append(_group(application["name"], application, [model for _, model in found]))
+        return groups
+
+
+def _group(name: str, application: dict[str, Any], models: list[Any]) -> dict[str, Any]:
+    # the label is part of the row's id and class: each group has its own
+    label = "-".join(name.lower().replace(":", "").replace(",", "").split())
+    return {**application, "name": name, "app_label": label, "models": models}
+
+
+class BackOfficeConfig(AdminConfig):
+    """Puts it in the place of Django's own."""
+
+    default_site = "sasweb.back_office.BackOffice"
+
+
+def environment(_request: HttpRequest) -> dict[str, str]:
+    """Return which installation this is, for the badge in the head of the pages."""
+    return {"environment": settings.ENVIRONMENT}
