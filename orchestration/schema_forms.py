@@ -44,7 +44,7 @@ class Leaf:
         """Return the former value as the field shows it."""
         if not self.there:
             return ""
-        if self.kind == "string" and isinstance(self.was, str):
+        if self.kind in {"string", "choice"} and isinstance(self.was, str):
             return _unix(self.was)
         if self.kind == "boolean":
             return "true" if self.was else "false"

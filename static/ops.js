@@ -159,6 +159,7 @@ document.addEventListener("htmx:afterSettle", () => {
   tick();
   inZone();
   entitle();
+  offerCopies();
   say();
 });
 
@@ -167,6 +168,19 @@ document.addEventListener("submit", (event) => {
   if (event.target.dataset.sent) event.preventDefault();
   event.target.dataset.sent = "yes";
 });
+/* A command can be taken along. */
+const offerCopies = () => {
+  if (!navigator.clipboard) return;
+  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+};
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.parentElement.querySelector("pre").textContent);
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+});
+
 /* Back from another page: the form is as it was, and may be sent again. */
 window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("[data-once]")) delete form.dataset.sent;
@@ -175,5 +189,6 @@ window.addEventListener("pageshow", () => {
 measure();
 inZone();
 entitle();
+offerCopies();
 if (part()) say();
 setInterval(() => { tick(); say(); }, 1000);

@@ -87,6 +87,11 @@ class TaskDetail:
     agents: Mapping[str, AgentView]
 
     @property
+    def failed(self) -> Sequence[StepDetail]:
+        """Return the steps that somebody has to decide about."""
+        return [step for step in self.steps if step.in_error]
+
+    @property
     def may_be_undone(self) -> bool:
         """Return whether an undo of it has not begun yet."""
         return self.task.undo_at is None

@@ -9,6 +9,7 @@ from uuid import UUID
 from ..models import Step, Task
 from ..redaction import Veil
 from .agents import agents, database_now
+from .holds import HoldsOnTasks, holds_on
 from .narrowing import count, matching
 from .outlook import AgentView, Outlook, done_names, of_step, of_task, telling_step
 from .search import Filters
@@ -113,9 +114,9 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], filters: Filters) -> list[Tas
     of_page = Step.objects.filter(task__in=ids).defer("request", "result", "undo_request")
     for step in of_page.order_by("id"):
         steps[step.task_id].append(step)
-    now, known = database_now(), agents()
+    now, known, held = database_now(), agents(), holds_on(ids)
     return [
-        _row(by_id[id_], steps[id_], known, now, gone=id_ not in belongs, filters=filters)
+        _row(by_id[id_], steps[id_], known, held, now, gone=id_ not in belongs, filters=filters)
         for id_ in ids
         if id_ in by_id
     ]
@@ -125,6 +126,7 @@ def _row(
     task: Task,
     steps: list[Step],
     known: dict[str, AgentView],
+    held: HoldsOnTasks,
     now: datetime,
     *,
     gone: bool,
@@ -132,7 +134,8 @@ def _row(
 ) -> TaskRow:
     index = telling_step(steps)
     step = steps[index] if index is not None else None
-    outlook = step and of_step(step, done=done_names(steps), agents=known, now=now)
+    hold = held.of(task.id, task.workflow, step.name) if step else None
+    outlook = step and of_step(step, done=done_names(steps), agents=known, now=now, hold=hold)
     return TaskRow(
         task=task,
         step=step,

@@ -101,7 +101,7 @@ def overview(range_key: str = "") -> Overview:
     """Read the overview: some twenty small queries, whatever the number of tasks."""
     now = database_now()
     known = agents()
-    led = _leader(now)
+    led = leading(now)
     return Overview(
         now=now,
         counts=attention.counts(CAP),
@@ -134,7 +134,8 @@ def _retrying() -> list[Step]:
     return list(waiting.order_by("run_after")[:SHOWN])
 
 
-def _leader(now: datetime) -> Leader:
+def leading(now: datetime) -> Leader:
+    """Return who leads the supervisors, and whether it does its work."""
     lease = Lease.objects.filter(name=leader.NAME).first()
     swept = lease.swept_at if lease else None
     return Leader(

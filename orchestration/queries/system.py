@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from .. import conf, leader, queues, registry, sql
-from ..models import AuditRun, Lease, SupervisorPolicy, Worker
+from .. import conf, queues, registry, sql
+from ..models import AuditRun, SupervisorPolicy, Worker
 from .agents import CAP, database_now
+from .overview import Leader, leading
 
 MOST_WORKERS = 500
 MOST_VIOLATIONS = 50
@@ -83,15 +84,14 @@ class Process:
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """All that the page shows. `redis` says whether Redis answers; `led`, whether somebody leads."""
+    """All that the page shows; `redis` says whether Redis answers."""
 
     now: datetime
     redis: bool
     queues: Sequence[QueueRow]
     processes: Sequence[Process]
     supervisors: Sequence[Process]
-    lease: Lease | None
-    led: bool
+    leader: Leader
     interval: float
     lying: Lying
     audit: AuditRun | None
@@ -106,13 +106,6 @@ class System:
         return found[:MOST_VIOLATIONS]
 
     @property
-    def sweeps(self) -> bool:
-        """Return whether the leader swept when it was time, or a few seconds later."""
-        last = self.lease.swept_at if self.lease else None
-        late = timedelta(seconds=self.interval + conf.LEASE)
-        return last is not None and self.now - last < late
-
-    @property
     def clock_astray(self) -> Sequence[Process]:
         """Return the processes whose clock is far from the database's."""
         return [one for one in self.processes if abs(one.worker.clock_offset) > 5]
@@ -121,15 +114,15 @@ class System:
 def system() -> System:
     """Return the page in six queries, and one exchange with Redis."""
     now = database_now()
-    lease = Lease.objects.filter(name=leader.NAME).first()
-    led = bool(lease and lease.holder and lease.expires_at > now)
+    led = leading(now)
+    holder = led.lease.holder if led.lease and led.held else ""
     oldest = now - timedelta(seconds=conf.ALIVE)
     found = list(Worker.objects.order_by("queue", "instance")[: MOST_WORKERS + 1])
     processes = [
         Process(
             worker=worker,
             alive=worker.seen_at > oldest,
-            leads=bool(led and lease and worker.instance == lease.holder),
+            leads=worker.instance == holder,
         )
         for worker in found[:MOST_WORKERS]
     ]
@@ -142,8 +135,7 @@ def system() -> System:
         queues=_rows(names, processes, depths or {}),
         processes=processes,
         supervisors=[one for one in processes if one.worker.queue == SUPERVISOR],
-        lease=lease,
-        led=led,
+        leader=led,
         interval=policy.interval,
         lying=Lying(
             **dict(

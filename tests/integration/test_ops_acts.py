@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from orchestration import registry
 from orchestration.api import field
-from orchestration.models import Alert, Event, Hold, Step
+from orchestration.models import Alert, Attempt, Event, Hold, Step
+from orchestration.models.fields import DatabaseNow
 from orchestration.queries import undo_preview
 from orchestration.recovery import KEY_FORGOTTEN
 from orchestration.transitions import hold, record, release, undo
@@ -406,3 +409,43 @@ def test_a_race_between_two_decisions_has_one_winner():
     assert late.status_code == 409
     assert "failed again since" in late.text
     assert release(999, actor="bob", reason="none") is not None
+
+
+def queries_of(client, address) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(address).status_code == 200
+    return len(captured)
+
+
+def test_many_steps_attempts_and_events_cost_no_more_queries_than_few():
+    client = able("resubmit", "correct", "undo", "hold", "acknowledge")
+    step = in_error()
+    pages = [
+        reverse("ops:task", args=[step.task_id]),
+        reverse("ops:undo", args=[step.task_id]),
+        of("change", step),
+    ]
+    few = [queries_of(client, page) for page in pages]
+    Step.objects.bulk_create(
+        Step(
+            task_id=step.task_id, name=f"more-{number}", agent="greeter", action="greet",
+            request={"to": "Ada"}, process_state="error", alert_id=step.alert_id, attempt=1,
+        )
+        for number in range(40)
+    )  # fmt: skip
+    Attempt.objects.bulk_create(
+        Attempt(
+            step_id=one, number=number, generation=1, scheduler="s-1", agent="a-1",
+            dispatched_at=DatabaseNow(), outcome="transient",
+        )
+        for one in step.task.steps.values_list("id", flat=True)
+        for number in range(2, 12)
+    )  # fmt: skip
+    Event.objects.bulk_create(
+        Event(task_id=step.task_id, step_id=step.id, kind="retry", actor="s", reason=str(number))
+        for number in range(300)
+    )
+    assert [queries_of(client, page) for page in pages] == few
+    text = client.get(pages[0]).text
+    assert "Only the newest attempts and events are shown." in text
+    assert "“more-39”" in text
