@@ -34,7 +34,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "whitenoise.runserver_nostatic",
-    "django.contrib.staticfiles",
+    "sasweb.staticfiles.StaticFiles",
     "django.contrib.postgres",
     "django.contrib.humanize",
     "axes",
