@@ -45,6 +45,7 @@ from .agents.base import Agent
 from .agents.faults import Rejected, Transient, Unknown
 from .agents.http import HttpAgent
 from .applications import READ_STATUS, Caller, authenticate
+from .applications import ensure as ensure_application
 from .audit.violation import Check, Violation
 from .ledger import LedgerEntry
 from .models import Step as StepRow
@@ -92,6 +93,7 @@ __all__ = [
     "acknowledge",
     "action",
     "authenticate",
+    "ensure_application",
     "field",
     "give",
     "key",

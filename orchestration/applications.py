@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
@@ -48,6 +49,7 @@ def issue(
     scopes: Iterable[str],
     by: str,
     expires_at: datetime | None = None,
+    token: str = "",
 ) -> tuple[ApplicationToken, str]:
     """Make a token; return its row, and the token itself, which is never seen again."""
     wanted = sorted(set(scopes))
@@ -56,7 +58,7 @@ def issue(
         raise UnknownScope(f"there is no scope {unknown[0]!r}{near}")
     if not wanted:
         raise UnknownScope(f"name a scope{registry.suggest('', registry.scopes)}")
-    token = PREFIX + secrets.token_urlsafe(32)
+    token = token or PREFIX + secrets.token_urlsafe(32)
     row = ApplicationToken.objects.create(
         application=application,
         label=label,
@@ -67,6 +69,25 @@ def issue(
         expires_at=expires_at,
     )
     return row, token
+
+
+def ensure(name: str, token: str, *, description: str, scopes: Iterable[str]) -> bool:
+    """Have an application with this very token, for a demo; return whether it was missing."""
+    made, _ = Application.objects.get_or_create(
+        name=name, defaults={"description": description, "delivery": Delivery.PULL}
+    )
+    if ApplicationToken.objects.filter(digest=_digest(token)).exists():
+        return False
+    issue(made, label="demo", scopes=scopes, by="seed", token=token)
+    return True
+
+
+def ensure_consumers(**_: Any) -> None:
+    """Make the rows of the applications whose consumers run with us; called after every migration."""
+    Application.objects.bulk_create(
+        [Application(name=name, delivery=Delivery.CONSUMER) for name in sorted(registry.receivers)],
+        ignore_conflicts=True,
+    )
 
 
 def revoke(tokens: Sequence[int], *, by: str) -> int:

@@ -30,6 +30,8 @@ READY = """
   Operators    http://localhost:{port}/ops/      operator / {operator}
   Admin        http://localhost:{port}/admin/    admin / {admin}
   Partners     http://localhost:{sandbox_port}/
+  API          http://localhost:{port}/api/docs
+               Authorization: Bearer sas_{token}
 
   Data in {data}. Ctrl-C stops everything; the data stays.
 """
@@ -137,6 +139,7 @@ def _ready(port: int, sandbox_port: int) -> str:
         data=embedded.data_dir(),
         operator=embedded.secret("operator_password"),
         admin=embedded.secret("admin_password"),
+        token=embedded.secret("example_token"),
     )
 
 

@@ -55,7 +55,7 @@ def test_nobody_acknowledges_anothers(till):
 
 
 def test_what_a_consumer_takes_is_not_fetched():
-    shop = Application.objects.create(name="shop", delivery="consumer")
+    shop = Application.objects.get(name="shop")
     _, token = applications.issue(shop, label="x", scopes=["status:read"], by="ada")
     new_task(reply_to="shop")
     refused = Caller(token).get("status-messages")

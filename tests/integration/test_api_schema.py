@@ -7,7 +7,7 @@ import schemathesis
 from django.core.serializers.json import DjangoJSONEncoder
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from schemathesis import GenerationMode
 
 from orchestration import submission
@@ -49,6 +49,12 @@ def token(monkeypatch):
         signal.connect(close_old_connections)
 
 
+def names_a_product_twice(body):
+    """Say what a JSON schema cannot."""
+    lines = body.get("lines", []) if isinstance(body, dict) else []
+    return len({line["sku"] for line in lines}) < len(lines)
+
+
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_it_is_what_it_says(operation, mode, token):
@@ -61,6 +67,7 @@ def test_it_is_what_it_says(operation, mode, token):
         suppress_health_check=list(HealthCheck),
     )
     def holds(case):
+        assume(mode.is_negative or not names_a_product_twice(case.body))
         case.call_and_validate(headers={"Authorization": f"Bearer {token}"})
 
     holds()

@@ -129,7 +129,7 @@ def test_the_keeper_of_a_workflow_is_told_too_but_of_no_steps(till, monkeypatch)
 
     greet = registry.workflows["greet"]
     monkeypatch.setitem(registry.workflows, "greet", replace(greet, keeper="shop"))
-    Application.objects.update(wants_steps=True)
+    Application.objects.filter(name="till").update(wants_steps=True)
     run_to_end(new_task(reply_to="till"))
     numbers = {number for number, *_ in told("till")}
     assert [kind for _, kind, _ in told("shop")] == ["received", "completed"]
@@ -176,7 +176,7 @@ def test_the_admin_sets_up_a_receiver_only_with_a_secret_and_a_good_address(admi
     assert {"url", "new_secret"} <= refused.context["adminform"].form.errors.keys()
     data |= {"url": "https://till.example/hook", "new_secret": "a secret that is long enough"}
     assert admin.post(address, data).status_code == 302
-    made = Application.objects.get()
+    made = Application.objects.get(name="till")
     assert (made.url, made.secret) == ("https://till.example/hook", "a secret that is long enough")
     change = reverse("admin:orchestration_application_change", args=[made.id])
     assert "long enough" not in admin.get(change).text
@@ -186,8 +186,10 @@ def test_the_admin_sets_up_a_receiver_only_with_a_secret_and_a_good_address(admi
 
 
 def test_the_admin_lets_nobody_fetch_what_a_consumer_takes(admin):
-    data = {"name": "shop", "delivery": "pull", "rate": 60}
-    page = admin.post(reverse("admin:orchestration_application_add"), data)
+    shop = Application.objects.get(name="shop")
+    assert shop.delivery == "consumer"
+    data = {"delivery": "pull", "rate": 60}
+    page = admin.post(reverse("admin:orchestration_application_change", args=[shop.id]), data)
     assert "delivery" in page.context["adminform"].form.errors
 
 
@@ -198,7 +200,7 @@ def test_the_command_does_it_all_from_a_shell():
     made = command("token", "till", "--label", "x", "--scope", "status:read", "--days", "3")
     assert applications.authenticate(made["token"]).name == "till"
     assert [one["label"] for one in command("tokens", "till")] == ["x"]
-    assert [one["name"] for one in command("list")] == ["store", "till"]
+    assert [one["name"] for one in command("list")] == ["shop", "store", "till"]
     command("off", "till")
     assert applications.authenticate(made["token"]) is None
     command("on", "till")

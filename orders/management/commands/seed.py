@@ -12,12 +12,14 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils.text import slugify
 
-from orchestration.api import give
+from orchestration.api import READ_STATUS, ensure_application, give
+from orders.api.access import READ_ORDERS, WRITE_ORDERS
 from orders.catalogue import CATALOGUE, GONE
 from orders.models import Availability, Product
 from sasweb.stack import embedded
 
 STOCK = 100_000  # pieces of each product, at the sandbox
+EXAMPLE = "example"  # an application that places orders by the API
 PATIENCE = 3.0  # seconds that the sandbox may take to answer
 
 # what each role of the engine may see and do in the shop's own records
@@ -30,7 +32,7 @@ class Command(BaseCommand):
     """Adds what is missing and changes nothing that is there."""
 
     help = (
-        "Add the demo's catalogue, stock, groups and users, where they are missing. "
+        "Add the demo's catalogue, stock, groups, users and application, where they are missing. "
         "Examples: `manage.py seed`; again after a new version: `manage.py seed`."
     )
 
@@ -43,6 +45,8 @@ class Command(BaseCommand):
             for name in GROUPS:
                 made = add_user(name)
                 self._say(f"user {name}: {'made' if made else 'there already, password unchanged'}")
+            made = add_application()
+            self._say(f"application {EXAMPLE}: {'made' if made else 'there already'}")
         try:
             self._say(f"stock of {add_stock()} products added at {settings.INVENTORY_URL}")
         except (URLError, OSError, ValueError) as error:
@@ -98,6 +102,16 @@ def add_user(name: str) -> bool:
     else:
         users.create_user(name, password=password).groups.add(Group.objects.get(name=name))
     return True
+
+
+def add_application() -> bool:
+    """Make the example application with this installation's own token, if it is missing."""
+    return ensure_application(
+        EXAMPLE,
+        f"sas_{embedded.secret('example_token', make=True)}",
+        description="Places orders by the API, as docs/shop_client.py does.",
+        scopes=(WRITE_ORDERS, READ_ORDERS, READ_STATUS),
+    )
 
 
 def add_stock() -> int:
