@@ -1,0 +1,190 @@
+"""`manage.py operations`: bulk acts from a shell: a dry run, the act itself, and what came of it."""
+
+import getpass
+import json
+import sys
+import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+
+from orchestration import operations, queries
+from orchestration.models import Operation
+from orchestration.models.operation import Act
+
+EXAMPLES = """
+examples:
+  manage.py operations start resubmit --query "state:error error:timeout" --dry-run
+  manage.py operations start resubmit --incident 7 --sample 1 --reason "route mended" --wait
+  manage.py operations start undo --task 0199… --task 0199… --rate 5 --reason "recalled"
+  manage.py operations list
+  manage.py operations show 12
+  manage.py operations pause 12 --reason "they complain"
+  manage.py operations abort 12
+  manage.py operations approve 12 --actor grace
+
+exit codes: 0 done, or ended with everything fixed; 1 refused, or ended with failures; 2 misuse
+"""
+LOOK = 1.0  # seconds between two looks while waiting
+
+
+class Command(BaseCommand):
+    """Starts, lists, shows, approves, pauses, resumes and aborts bulk operations."""
+
+    help = "Act on many tasks at once, at a rate, and follow each to its end."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take what to do, to which, and why."""
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EXAMPLES
+        doing = parser.add_subparsers(dest="what", required=True)
+        start = doing.add_parser("start", help="do something to a selection")
+        start.add_argument("act", choices=Act.values)
+        which = start.add_mutually_exclusive_group(required=True)
+        which.add_argument("--query", help="as typed into the dashboard's search")
+        which.add_argument("--incident", type=int, help="an incident's number")
+        which.add_argument("--task", action="append", help="a task's id; any number of times")
+        start.add_argument("--sample", type=int, help="only so many of them")
+        start.add_argument("--rate", type=float, default=20.0, help="a second (20)")
+        start.add_argument("--result", type=json.loads, help="of by_hand, as JSON")
+        start.add_argument(
+            "--dry-run", action="store_true", help="say what it would do, and no more"
+        )
+        start.add_argument("--wait", action="store_true", help="until every item has its end")
+        listing = doing.add_parser("list", help="the newest operations")
+        listing.add_argument("--open", action="store_true", help="only those that are not over")
+        show = doing.add_parser("show", help="how one stands")
+        acts = [
+            doing.add_parser(name, help=words)
+            for name, words in (
+                ("pause", "send no more for now"),
+                ("resume", "go on after a pause"),
+                ("abort", "send nothing more; before it began: take it back whole"),
+                ("approve", "be the second person"),
+            )
+        ]
+        for one in (show, *acts):
+            one.add_argument("operation", type=int)
+        for one in (start, *acts):
+            one.add_argument("--reason", default="", help="kept in the history")
+            one.add_argument("--actor", default=getpass.getuser(), help="who you are")
+        for one in (start, listing, show, *acts):
+            one.add_argument("--json", action="store_true", help="answer in JSON")
+
+    def handle(self, *_: Any, what: str, **options: Any) -> None:
+        """Do it, and say what came of it."""
+        getattr(self, f"_{what}")(**options)
+
+    def _start(self, act: str, *, dry_run: bool, wait: bool, **options: Any) -> None:
+        selection = _selection(**options)
+        try:
+            chosen = operations.meaning(selection)
+        except operations.Meaningless as problem:
+            raise CommandError(str(problem), returncode=2) from problem
+        if dry_run:
+            self._say(operations.figures(Act(act), chosen), as_json=options["json"])
+            return
+        if not options["reason"]:
+            raise CommandError("say why: --reason", returncode=2)
+        if not 0 < options["rate"] <= 1000:
+            raise CommandError("the rate is more than 0 and at most 1000", returncode=2)
+        if act == Act.BY_HAND and not isinstance(options["result"], dict):
+            raise CommandError("say what it gave, as a JSON object: --result", returncode=2)
+        draft = operations.draft(
+            Act(act), selection, chosen, actor=options["actor"], incident=options["incident"]
+        )
+        names = ("actor", "reason", "rate", "sample", "result")
+        refusal = operations.confirm(draft.id, chosen, **{name: options[name] for name in names})
+        if refusal:
+            draft.delete()
+            raise CommandError(refusal.value)
+        self._stands(draft.id, as_json=options["json"], wait=wait)
+
+    def _list(self, *, json: bool, **options: Any) -> None:
+        filters = queries.OperationFilters(state="open" if options["open"] else "")
+        for row in queries.operations(filters).rows:
+            self._say(_told(row), as_json=json)
+
+    def _show(self, operation: int, *, json: bool, **_: Any) -> None:
+        self._stands(operation, as_json=json)
+
+    def _pause(self, **options: Any) -> None:
+        self._done(operations.pause, **options)
+
+    def _resume(self, **options: Any) -> None:
+        self._done(operations.resume, **options)
+
+    def _abort(self, **options: Any) -> None:
+        self._done(operations.abort, **options)
+
+    def _approve(self, *, actor: str, **options: Any) -> None:
+        user = User.objects.filter(username=actor).first()
+        if user is None or not user.has_perm("orchestration.approve"):
+            raise CommandError(f"{actor} is nobody who may approve operations")
+        self._done(operations.approve, actor=actor, **options)
+
+    def _done(self, doing: Any, *, operation: int, actor: str, reason: str, **options: Any) -> None:
+        refusal = doing(operation, actor=actor, reason=reason)
+        if refusal:
+            first = queries.who_operated(operation)
+            told = f": {first.actor} {first.did}" if first else ""
+            raise CommandError(refusal.value + told)
+        self._stands(operation, as_json=options["json"])
+
+    def _stands(self, operation_id: int, *, as_json: bool, wait: bool = False) -> None:
+        """Say how an operation stands, once it has ended if `wait`; fail if anything of it did."""
+        row = queries.operation_by_id(operation_id)
+        if row is None:
+            raise CommandError(f"there is no operation {operation_id}")
+        while wait and row.ended_at is None:
+            self.stderr.write(_line(row), ending="\n" if not sys.stderr.isatty() else "\r")
+            time.sleep(LOOK)
+            row = queries.operation_by_id(operation_id) or row
+        self._say(_told(row), as_json=as_json)
+        if row.again or row.other:
+            sys.exit(1)
+
+    def _say(self, told: dict[str, Any], *, as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(told, default=str))
+            return
+        for name, value in told.items():
+            self.stdout.write(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
+
+
+def _selection(
+    *, query: str | None, incident: int | None, task: list[str] | None, **_: Any
+) -> dict[str, Any]:
+    if query is not None:
+        return {"query": urlencode({"q": query})}
+    if incident is not None:
+        if queries.incident_by_id(incident) is None:
+            raise CommandError(f"there is no incident {incident}")
+        return {"incident": incident}
+    try:
+        return {"tasks": [str(UUID(one)) for one in task or ()]}
+    except ValueError as error:
+        raise CommandError("a task's id is a UUID", returncode=2) from error
+
+
+def _told(row: Operation) -> dict[str, Any]:
+    return {
+        "operation": row.id,
+        "act": row.act,
+        "state": row.state,
+        "said": operations.sentence(row.act, row.counts, row.why),
+        **row.counts,
+        "actor": row.actor,
+        "reason": row.reason,
+        "approval": row.approval,
+        "approved_by": row.approved_by,
+    }
+
+
+def _line(row: Operation) -> str:
+    said = operations.sentence(row.act, row.counts, row.why)
+    return f"operation {row.id}, {row.get_state_display().lower()}: {said}"
