@@ -14,6 +14,7 @@ from ..models import AuditRun, SupervisorPolicy
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from . import books
+from .bulk import BULK
 from .history import COUNTED, FENCED, ONCE, ORDER
 from .keys import KEYS
 from .lives import LEFT_BEHIND, LOSS, TWINS
@@ -27,7 +28,7 @@ KEPT = 1_000  # violations that a run's row keeps
 LOCK = 0x5A5A_0001  # of whoever begins an hourly run
 
 CHECKS = (
-    *LOSS, *TWINS, *ONCE, *ORDER, *UNDO, *FENCED, *COUNTED, *KEYS, *TOLD, *LEFT_BEHIND
+    *LOSS, *TWINS, *ONCE, *ORDER, *UNDO, *FENCED, *COUNTED, *KEYS, *TOLD, *LEFT_BEHIND, *BULK
 )  # fmt: skip
 
 

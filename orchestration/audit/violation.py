@@ -19,6 +19,7 @@ INVARIANTS = {
     10: "stable keys",
     11: "told the truth",
     12: "nothing left behind",
+    13: "bulk acts told the truth",
 }
 MOST = 1_000  # violations that one check names: beyond that, there is one cause to look for
 
