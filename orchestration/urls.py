@@ -7,6 +7,19 @@ from . import views
 app_name = "ops"
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.overview, name="overview"),
+    path("incidents/", views.incident_list, name="incidents"),
+    path("incidents/<int:incident_id>/", views.incident, name="incident"),
+    *(
+        path(f"incidents/<int:incident_id>/{name}/", view, name=f"incident_{name}")
+        for name, view in (
+            ("acknowledge", views.acknowledge_incident),
+            ("assign", views.assign_incident),
+            ("note", views.note_incident),
+            ("mute", views.mute_incident),
+            ("unmute", views.unmute_incident),
+            ("resolve", views.resolve_incident),
+        )
+    ),
     path("tasks/", views.task_list, name="tasks"),
     path("views/", views.save_view, name="save_view"),
     path("views/<int:view_id>/forget/", views.forget_view, name="forget_view"),

@@ -3,6 +3,16 @@
 from .agents import agents, probe
 from .alerts import acknowledge
 from .holds import hold, release
+from .incidents import (
+    acknowledge_incident,
+    assign_incident,
+    incident,
+    incident_list,
+    mute_incident,
+    note_incident,
+    resolve_incident,
+    unmute_incident,
+)
 from .listing import task_list
 from .operating import (
     operation_abort,
@@ -24,11 +34,17 @@ from .workflows import workflows
 
 __all__ = [
     "acknowledge",
+    "acknowledge_incident",
     "agents",
+    "assign_incident",
     "by_hand",
     "change",
     "forget_view",
     "hold",
+    "incident",
+    "incident_list",
+    "mute_incident",
+    "note_incident",
     "operation",
     "operation_abort",
     "operation_approve",
@@ -41,11 +57,13 @@ __all__ = [
     "overview",
     "probe",
     "release",
+    "resolve_incident",
     "resubmit",
     "save_view",
     "system",
     "task",
     "task_list",
     "undo",
+    "unmute_incident",
     "workflows",
 ]
