@@ -15,9 +15,8 @@ VERSION = 1
 LONGEST = 2_000  # characters of a message that are looked at
 TOLD = 200  # characters that are kept: agents cut long answers off, and where depends on the ids
 
-VALUE, ADDRESS, URL, ID, NUMBER, TIME = (
-    "<value>", "<address>", "<url>", "<id>", "<number>", "<time>"
-)  # fmt: skip
+# An id may happen to have no letter in it: so ids and numbers have one sign.
+VALUE, ADDRESS, URL, ID, TIME = "<value>", "<address>", "<url>", "<#>", "<time>"
 
 # Read from top to bottom: the more telling a form, the earlier it goes. A sign of our own is kept
 # by all that come later: it has neither digits nor quotes.
@@ -37,14 +36,14 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+):\d{2,5}\b", re.IGNORECASE), ADDRESS),
     # 12, -3.5, 1,000.00, 12 %, 30s: no other letters
     (re.compile(r"(?<![\w-])[+-]?\d+(?:[.,_]\d+)*(?:\s?%|(?:[mn]?s|min|h|[kKMG]i?B)(?!\w)|(?![\w-]))"),
-     NUMBER),
+     ID),
     # a word with a digit in it: pi_3Mtw, A-1042, 0xff, attempt#7; and KQFM-XDTP, even without
     (re.compile(r"(?<!\w)#?(?=[\w-]*\d)\w+(?:-\w+)*"), ID),
-    (re.compile(r"\b[A-Z]{4,}(?:-[A-Z]{4,})+\b"), ID),
+    (re.compile(r"\b[A-Z]{4,}(?:-[A-Z]{4,})+\b|\b[0-9a-fA-F]{8,}\b"), ID),
     # long and in both cases, as no word is: a token
     (re.compile(r"\b(?=\w*[a-z])(?=\w*[A-Z])(?![A-Z]?[a-z]+(?:[A-Z][a-z]+)*\b)\w{16,}\b"), ID),
     # as many of them as there happened to be
-    (re.compile(r"(<\w+>)(?:(?:\s*[,;|]\s*|\s+(?:and|or)\s+|\s+)\1)+"), r"\1"),
+    (re.compile(r"(<(?:\w+|#)>)(?:(?:\s*[,;|]\s*|\s+(?:and|or)\s+|\s+)\1)+"), r"\1"),
     (re.compile(r"\s+"), " "),
 )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from ..models import Incident, IncidentEvent, IncidentHit, IncidentHour, IncidentTally
+from ..models import Incident, IncidentHit, IncidentHour, IncidentTally
 from .records import ReadOnlyAdmin
 
 
@@ -36,12 +36,4 @@ class IncidentHourAdmin(ReadOnlyAdmin):
     """How often incidents struck, by the hour."""
 
     list_display = ("incident_id", "hour", "failures")
-    ordering = ("-id",)
-
-
-@admin.register(IncidentEvent)
-class IncidentEventAdmin(ReadOnlyAdmin):
-    """Who did what about incidents."""
-
-    list_display = ("at", "kind", "incident_id", "actor", "text")
     ordering = ("-id",)

@@ -10,21 +10,21 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from .. import alerts
-from ..models import Incident, IncidentEvent, Step
+from ..models import Event, Incident, Step
 from ..models.fields import DatabaseNow
-from ..models.incident import IncidentEventKind as Kind
-from ..models.incident import IncidentState
+from ..models.incident import Deed, IncidentState
 from ..states import StepState
 from .folding import resolve_now, unmuted
+from .history import told
 
 # What does not change what anybody else would do.
-BESIDE = (Kind.NOTE, Kind.RETRIED)
+BESIDE = (Deed.NOTE, Deed.RETRIED)
 
 
 class Conflict(Exception):
     """The act was not done; `event` is what came first, if that is the reason."""
 
-    def __init__(self, why: str, event: IncidentEvent | None = None) -> None:
+    def __init__(self, why: str, event: Event | None = None) -> None:
         super().__init__(why)
         self.why = why
         self.event = event
@@ -42,7 +42,7 @@ def acknowledge(incident_id: int, *, seen: int, by: str) -> None:
         incident.state = IncidentState.ACKNOWLEDGED
     _save(incident, "acknowledged_at", "acknowledged_by", "returned_at", "state")
     alerts.acknowledge(incident.alerts.filter(closed_at=None).values_list("id", flat=True), by=by)
-    _happened(incident, Kind.ACKNOWLEDGED, by)
+    _happened(incident, Deed.ACKNOWLEDGED, by)
 
 
 @transaction.atomic
@@ -53,13 +53,13 @@ def assign(incident_id: int, *, seen: int, by: str, to: User | None) -> None:
         raise Conflict("It is theirs already" if to else "It is assigned to nobody")
     incident.assignee = to
     _save(incident, "assignee")
-    _happened(incident, Kind.ASSIGNED, by, f"to {to.get_username()}" if to else "to nobody")
+    _happened(incident, Deed.ASSIGNED, by, f"to {to.get_username()}" if to else "to nobody")
 
 
 @transaction.atomic
 def note(incident_id: int, *, by: str, text: str) -> None:
     """Keep a note about an incident."""
-    _happened(Incident.objects.get(id=incident_id), Kind.NOTE, by, text)
+    _happened(Incident.objects.get(id=incident_id), Deed.NOTE, by, text)
 
 
 @transaction.atomic
@@ -73,7 +73,7 @@ def mute(incident_id: int, *, seen: int, by: str, reason: str, hours: int | None
     incident.muted_until = DatabaseNow() + timedelta(hours=hours) if hours else None
     _save(incident, "state", "muted_at", "muted_by", "muted_until")
     length = f"for {hours} h" if hours else "until it is unmuted"
-    _happened(incident, Kind.MUTED, by, f"{length}: {reason}")
+    _happened(incident, Deed.MUTED, by, f"{length}: {reason}")
 
 
 @transaction.atomic
@@ -89,7 +89,7 @@ def unmute(incident_id: int, *, seen: int, by: str) -> None:
         incident.state = IncidentState.ACKNOWLEDGED
     _save(incident, "state", "muted_at", "muted_by", "muted_until")
     alerts.tell(incident.id)
-    _happened(incident, Kind.UNMUTED, by)
+    _happened(incident, Deed.UNMUTED, by)
 
 
 @transaction.atomic
@@ -107,13 +107,13 @@ def resolve(incident_id: int, *, seen: int, by: str) -> None:
         incident, "resolved_at", "suffered", "returned_at", "acknowledged_at", "acknowledged_by",
         "state", "muted_at", "muted_by", "muted_until",
     )  # fmt: skip
-    _happened(incident, Kind.RESOLVED, by)
+    _happened(incident, Deed.RESOLVED, by)
 
 
 def _lock(incident_id: int, seen: int) -> Incident:
     incident = Incident.objects.select_for_update(no_key=True).get(id=incident_id)
-    decisive = IncidentEvent.objects.filter(incident=incident, id__gt=seen)
-    if first := decisive.exclude(kind__in=BESIDE).order_by("id").first():
+    decisive = Event.objects.filter(incident=incident, id__gt=seen)
+    if first := decisive.exclude(detail__what__in=BESIDE).order_by("id").first():
         raise Conflict("Somebody was first", first)
     return incident
 
@@ -122,5 +122,5 @@ def _save(incident: Incident, *names: str) -> None:
     incident.save(update_fields=names)
 
 
-def _happened(incident: Incident, kind: Kind, by: str, text: str = "") -> None:
-    IncidentEvent.objects.create(incident=incident, kind=kind, actor=by, text=text)
+def _happened(incident: Incident, deed: Deed, by: str, text: str = "") -> None:
+    told(incident, deed, by, text, person=True).save()

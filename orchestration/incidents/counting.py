@@ -20,10 +20,10 @@ WITH made AS (
         AS c (fingerprint, workflow, step, direction, agent, outcome, code, message, sample, title)
     ORDER BY c.fingerprint
     ON CONFLICT (fingerprint) DO NOTHING
-    RETURNING id
+    RETURNING id, title
 )
-INSERT INTO orchestration_incidentevent (incident_id, kind, actor, text)
-SELECT id, 'opened', %(by)s, '' FROM made
+INSERT INTO orchestration_event (incident_id, kind, actor, reason, detail)
+SELECT id, 'cause', %(by)s, '', jsonb_build_object('what', 'opened', 'title', title) FROM made
 """
 
 # Each step is hit once (a row without xmax); its own row counts how often. Whoever writes it has its

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from .. import alerts, sql
-from ..models import Incident, IncidentEvent
+from ..models import Event, Incident
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
-from ..models.incident import IncidentEventKind, IncidentState
+from ..models.incident import Deed, IncidentState
+from .history import told
 from .standing import Facts, standing
 
 KEPT = 8  # days for which the trend is kept, by the hour
@@ -97,7 +98,7 @@ def fold(by: str) -> int:
     sums = _sums()
     if not sums:
         return 0
-    events: list[IncidentEvent] = []
+    events: list[Event] = []
     changed = []
     rows = Incident.objects.select_for_update(no_key=True).filter(id__in=sums)
     for incident in rows.defer("message", "sample").order_by("id"):
@@ -109,7 +110,7 @@ def fold(by: str) -> int:
     if changed:
         Incident.objects.bulk_update(changed, COUNTED)
     _keep_hours(sums)
-    IncidentEvent.objects.bulk_create(events)
+    Event.objects.bulk_create(events)
     return len(changed)
 
 
@@ -157,34 +158,34 @@ def _add(incident: Incident, sums: _Sum) -> None:
         incident.severity = Severity.CRITICAL
 
 
-def _stand(incident: Incident, sums: _Sum, by: str) -> Sequence[IncidentEvent]:
+def _stand(incident: Incident, sums: _Sum, by: str) -> Sequence[Event]:
     """Say where an incident stands now; return what that adds to its history."""
     events = []
 
-    def happened(kind: IncidentEventKind, text: str = "") -> None:
-        events.append(IncidentEvent(incident=incident, kind=kind, actor=by, text=text))
+    def happened(deed: Deed, text: str = "") -> None:
+        events.append(told(incident, deed, by, text))
 
     if sums.retried:
-        happened(IncidentEventKind.RETRIED, _tasks(sums.retried))
+        happened(Deed.RETRIED, _tasks(sums.retried))
     muted = incident.state == IncidentState.MUTED
     if muted and incident.muted_until and incident.muted_until <= sums.now:
         unmuted(incident)
         muted = False
-        happened(IncidentEventKind.UNMUTED, "its time was over")
+        happened(Deed.UNMUTED, "its time was over")
         alerts.tell(incident.id)
     resolved = incident.state == IncidentState.RESOLVED
     if not muted and (sums.again or (resolved and sums.failures)) and not incident.returned_at:
         incident.returned_at = sums.now
         incident.acknowledged_at, incident.acknowledged_by = None, ""
         why = f"{_tasks(sums.again)} failed again" if sums.again else "after it was resolved"
-        happened(IncidentEventKind.RETURNED, why)
+        happened(Deed.RETURNED, why)
     state = stands(
         incident, struggling=sums.struggling, retrying=sums.retrying, failed=bool(sums.failures),
         now=sums.now, muted=muted,
     )  # fmt: skip
     if state == IncidentState.RESOLVED and not resolved:
         resolve_now(incident, sums.now)
-        happened(IncidentEventKind.RESOLVED, "nothing suffers from it any more")
+        happened(Deed.RESOLVED, "nothing suffers from it any more")
     incident.state = state
     return events
 

@@ -6,7 +6,7 @@ from .audit import AuditRun
 from .history import Attempt, Event
 from .hold import Hold
 from .inbox import StatusMessage, Submission
-from .incident import Incident, IncidentEvent, IncidentHit, IncidentHour, IncidentTally
+from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
 from .notice import Notice, NoticeChannel
 from .operation import Operation, OperationItem
 from .policy import Gate, Policy, SupervisorPolicy
@@ -26,7 +26,6 @@ __all__ = [
     "GateRollUp",
     "Hold",
     "Incident",
-    "IncidentEvent",
     "IncidentHit",
     "IncidentHour",
     "IncidentTally",

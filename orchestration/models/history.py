@@ -5,6 +5,7 @@ from django.db.models import Q
 
 from ..states import Outcome
 from .fields import DatabaseNow, one_of, state_field
+from .incident import Incident
 from .operation import Operation
 from .task import Step, Task
 
@@ -60,6 +61,8 @@ class EventKind(models.TextChoices):
     PROBE = "probe", "A probe was asked for at once"
     ACKNOWLEDGED = "acknowledged", "An alert was acknowledged"
     BULK = "bulk", "Something was done to a bulk operation"
+    INCIDENT = "incident", "Something was done about an incident"
+    CAUSE = "cause", "An incident changed by itself"
 
 
 # what people do to tasks; the rest happens by itself
@@ -73,6 +76,7 @@ ACTS = (
     EventKind.PROBE,
     EventKind.ACKNOWLEDGED,
     EventKind.BULK,
+    EventKind.INCIDENT,
 )
 
 
@@ -80,13 +84,17 @@ class Event(models.Model):
     """A line of history: what happened, who or what did it, and why; of a task, as a rule.
 
     What people do to an agent or an alert has no task: `detail` names what it was done to. What they
-    do to a bulk operation has none either, and `operation`; what that did to tasks has both.
+    do to a bulk operation has none either, and `operation`; what that did to tasks has both. What
+    is done about an incident, or happens to it by itself, has `incident`.
     """
 
     task = models.ForeignKey(Task, models.CASCADE, null=True, related_name="events")
     step = models.ForeignKey(Step, models.CASCADE, null=True, related_name="events")
     operation = models.ForeignKey(
         Operation, models.CASCADE, null=True, related_name="events", db_index=False
+    )
+    incident = models.ForeignKey(
+        Incident, models.CASCADE, null=True, related_name="events", db_index=False
     )
     kind = state_field(EventKind, max_length=12)
     actor = models.CharField(max_length=150, help_text="A user name, or an instance id.")
@@ -103,6 +111,11 @@ class Event(models.Model):
                 fields=["operation", "task", "id"],
                 name="event_of_operation",
                 condition=Q(operation__isnull=False),
+            ),
+            models.Index(
+                fields=["incident", "id"],
+                name="event_of_incident",
+                condition=Q(incident__isnull=False),
             ),
             # what people did last: few among the many that retries and errors leave
             models.Index(

@@ -21,6 +21,20 @@ class IncidentState(models.TextChoices):
     MUTED = "muted", "Muted"  # it is counted, and nobody is told
 
 
+class Deed(models.TextChoices):
+    """What happened to an incident: kept in the `detail` of its events."""
+
+    OPENED = "opened", "First seen"
+    RETURNED = "returned", "Returned"
+    RESOLVED = "resolved", "Resolved"
+    RETRIED = "retried", "Resubmitted"
+    ACKNOWLEDGED = "known", "Acknowledged"
+    ASSIGNED = "assigned", "Assigned"
+    NOTE = "note", "Note"
+    MUTED = "muted", "Muted"
+    UNMUTED = "unmuted", "Unmuted"
+
+
 class Incident(models.Model):
     """One cause of failures. Its counters are kept as failures happen; see `incidents.py`.
 
@@ -151,33 +165,3 @@ class IncidentHour(models.Model):
 
     def __str__(self) -> str:
         return f"{self.failures} failures of incident {self.incident_id} in {self.hour:%F %H}"
-
-
-class IncidentEventKind(models.TextChoices):
-    """What an event of an incident says."""
-
-    OPENED = "opened", "First seen"
-    RETURNED = "returned", "Returned"
-    RESOLVED = "resolved", "Resolved"
-    RETRIED = "retried", "Resubmitted"
-    ACKNOWLEDGED = "known", "Acknowledged"
-    ASSIGNED = "assigned", "Assigned"
-    NOTE = "note", "Note"
-    MUTED = "muted", "Muted"
-    UNMUTED = "unmuted", "Unmuted"
-
-
-class IncidentEvent(models.Model):
-    """A line of an incident's history: who did what about it, and when."""
-
-    incident = models.ForeignKey(Incident, models.CASCADE, related_name="events")
-    kind = state_field(IncidentEventKind)
-    actor = models.CharField(max_length=150, help_text="A user name, or an instance id.")
-    text = models.TextField(blank=True)
-    at = models.DateTimeField(db_default=DatabaseNow())
-
-    class Meta:
-        indexes = [models.Index(fields=["-at"], name="incident_event_recent")]
-
-    def __str__(self) -> str:
-        return f"{self.kind} by {self.actor}"

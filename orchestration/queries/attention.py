@@ -8,6 +8,7 @@ from uuid import UUID
 from .. import sql
 from ..models import Event, Operation
 from ..models.history import ACTS, EventKind
+from ..models.incident import Deed
 from ..models.operation import OperationState
 
 SHOWN = 6  # of each list: the rest is a link away
@@ -44,6 +45,16 @@ DID = {
     EventKind.RELEASED: "released",
     EventKind.PROBE: "asked for a probe of",
     EventKind.ACKNOWLEDGED: "acknowledged an alert",
+}
+
+
+DEEDS = {
+    Deed.ACKNOWLEDGED: "acknowledged",
+    Deed.ASSIGNED: "assigned",
+    Deed.NOTE: "wrote a note on",
+    Deed.MUTED: "muted",
+    Deed.UNMUTED: "unmuted",
+    Deed.RESOLVED: "resolved",
 }
 
 
@@ -116,6 +127,8 @@ def _words(event: Event) -> str:
     if event.kind == EventKind.BULK:
         said = event.detail
         return f"{said.get('what', '')} operation {event.operation_id} ({said.get('act', '')})"
+    if event.kind == EventKind.INCIDENT:
+        return f"{DEEDS[Deed(event.detail['what'])]} {event.detail['title']}"
     what = DID[EventKind(event.kind)]
     if event.step:
         return f"{what} {event.step.name} of"

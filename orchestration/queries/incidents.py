@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
 from .. import sql
-from ..models import Incident, IncidentEvent, IncidentHit, IncidentHour, Operation, Step
-from ..models.incident import IncidentEventKind, IncidentState
+from ..models import Event, Incident, IncidentHit, IncidentHour, Operation, Step
+from ..models.incident import Deed, IncidentState
 from ..models.operation import OperationState
 from ..states import StepState
 from .acts import Act
@@ -40,13 +40,13 @@ JOIN orchestration_step s ON s.id = h.step_id
 """
 
 DID = {
-    IncidentEventKind.OPENED: "was the first to see it",
-    IncidentEventKind.RETURNED: "found that it has returned",
-    IncidentEventKind.RESOLVED: "resolved it",
-    IncidentEventKind.ACKNOWLEDGED: "acknowledged it",
-    IncidentEventKind.ASSIGNED: "assigned it",
-    IncidentEventKind.MUTED: "muted it",
-    IncidentEventKind.UNMUTED: "unmuted it",
+    Deed.OPENED: "was the first to see it",
+    Deed.RETURNED: "found that it has returned",
+    Deed.RESOLVED: "resolved it",
+    Deed.ACKNOWLEDGED: "acknowledged it",
+    Deed.ASSIGNED: "assigned it",
+    Deed.MUTED: "muted it",
+    Deed.UNMUTED: "unmuted it",
 }
 
 
@@ -118,7 +118,7 @@ class IncidentDetail:
     samples: Sequence[Step]
     operations: Sequence[Operation]
     retried: Retried
-    events: Sequence[IncidentEvent]
+    events: Sequence[tuple[str, Event]]  # what happened, in words
     seen: int  # the last event that changes what anybody would do
     cut: bool
 
@@ -155,10 +155,8 @@ def incident_detail(
     if incident is None:
         return None
     now = database_now()
-    events = list(
-        IncidentEvent.objects.filter(incident=incident).order_by("-id")[: MOST_EVENTS + 1]
-    )
-    beside = (IncidentEventKind.NOTE, IncidentEventKind.RETRIED)
+    events = list(Event.objects.filter(incident=incident).order_by("-id")[: MOST_EVENTS + 1])
+    beside = (Deed.NOTE, Deed.RETRIED)
     operations = Operation.objects.filter(selection__incident=incident.id)
     return IncidentDetail(
         now=now,
@@ -170,17 +168,22 @@ def incident_detail(
             operations.exclude(state=OperationState.DRAFT).order_by("-id")[:MOST_OPERATIONS]
         ),
         retried=_retried(incident),
-        events=events[:MOST_EVENTS],
-        seen=next((event.id for event in events if event.kind not in beside), 0),
+        events=[(Deed(what_of(event)).label, event) for event in events[:MOST_EVENTS]],
+        seen=next((event.id for event in events if what_of(event) not in beside), 0),
         cut=len(events) > MOST_EVENTS,
     )
 
 
-def who_was_first(event: IncidentEvent | None) -> Act | None:
+def who_was_first(event: Event | None) -> Act | None:
     """Return what came before somebody's act on an incident, as an act."""
-    if event is None or (did := DID.get(IncidentEventKind(event.kind))) is None:
+    if event is None or (did := DID.get(Deed(what_of(event)))) is None:
         return None
-    return Act(actor=event.actor, did=did, at=event.at, reason=event.text)
+    return Act(actor=event.actor, did=did, at=event.at, reason=event.reason)
+
+
+def what_of(event: Event) -> str:
+    """Return what an event says of its incident."""
+    return str(event.detail["what"])
 
 
 def incident_by_id(incident_id: int) -> Incident | None:

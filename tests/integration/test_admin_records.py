@@ -17,7 +17,6 @@ from orchestration.models import (
     AuditRun,
     Hold,
     Incident,
-    IncidentEvent,
     IncidentHit,
     IncidentHour,
     IncidentTally,
@@ -35,7 +34,7 @@ from tests.operators import browser, person, press
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
            "gate", "hold", "worker", "lease", "auditrun", "incident", "incidenthit", "incidenthour",
-           "incidenttally", "incidentevent", "operation", "operationitem", "savedview",
+           "incidenttally", "operation", "operationitem", "savedview",
            "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
 SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
@@ -61,7 +60,6 @@ def _some_of_each(client):
     IncidentHit.objects.create(incident=cause, step=step)
     IncidentTally.objects.create(incident=cause, failures=1)
     IncidentHour.objects.create(incident=cause, hour=step.ended_at, failures=1)
-    IncidentEvent.objects.create(incident=cause, kind="note", actor="ann")
     SavedView.objects.create(owner=User.objects.get(username="ada"), name="mine")
     presence.report("scheduler")
     rollups.keep(Leadership(holder="supervisor-1", epoch=1))

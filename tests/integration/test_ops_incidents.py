@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestration import incidents, queries, registry
 from orchestration.api import field
-from orchestration.models import Incident, IncidentEvent, Policy, Task
+from orchestration.models import Event, Incident, Policy, Task
 from orchestration.roles import LEAD, OPERATOR, VIEWER
 from orchestration.transitions import record, resubmit
 from tests.engine import claimed, new_task, reply_to, staff, step_of
@@ -142,7 +142,7 @@ class TestAnIncident:
     def test_it_says_why_these_are_one_and_who_is_hit(self, lead):
         tasks, incident = failing(3)
         page = words(lead.get(address(incident)))
-        assert "no route for &lt;id&gt;" in page
+        assert "no route for &lt;#&gt;" in page
         assert "rules of version 1" in page
         assert all(task.reference in page for task in tasks)
         assert "Resubmit one, to see…" in page
@@ -210,7 +210,7 @@ class TestAnIncident:
         assert "Ada Lovelace" in who("ann", OPERATOR).get(address(incident)).text
         viewer = who("vic", VIEWER)
         for page in (viewer.get(address(incident)), viewer.get("/ops/incidents/")):
-            assert "Lovelace" not in page.text
+            assert re.findall("[^\n]*Lovelace[^\n]*", page.text) == []
 
 
 class TestActs:
@@ -222,8 +222,8 @@ class TestActs:
         return client.post(address(incident, act), {"seen": seen(incident), **fields})
 
     def events(self, incident):
-        events = IncidentEvent.objects.filter(incident=incident).order_by("id")
-        return list(events.values_list("kind", "actor", "text"))[1:]
+        events = Event.objects.filter(incident=incident, kind="incident").order_by("id")
+        return list(events.values_list("detail__what", "actor", "reason"))
 
     def test_acknowledged(self, lead, incident):
         assert self.act(lead, incident, "acknowledge").status_code == 303

@@ -24,15 +24,15 @@ MESSAGES = [
     ("Your card's security code is incorrect.", "Your card's security code is incorrect"),
     ("You can't do that, and we won't say why", "You can't do that, and we won't say why"),
     ("No such payment_intent: 'pi_3MtwBwLkdIwHu7ix28a3tqPa'", "No such payment_intent: <value>"),
-    ("No such charge: ch_1NG8Du2eZvKYlo2C", "No such charge: <id>"),
-    ("no answer within 10.0 s", "no answer within <number> s"),
-    ("no answer within 10s", "no answer within <number>"),
-    ("limit of 1,250.50 exceeded by 12 %", "limit of <number> exceeded by <number>"),
-    ("balance is -3.50", "balance is <number>"),
-    ("HTTP 503: Service Unavailable", "HTTP <number>: Service Unavailable"),
+    ("No such charge: ch_1NG8Du2eZvKYlo2C", "No such charge: <#>"),
+    ("no answer within 10.0 s", "no answer within <#> s"),
+    ("no answer within 10s", "no answer within <#>"),
+    ("limit of 1,250.50 exceeded by 12 %", "limit of <#> exceeded by <#>"),
+    ("balance is -3.50", "balance is <#>"),
+    ("HTTP 503: Service Unavailable", "HTTP <#>: Service Unavailable"),
     (
         "Cannot connect to host 127.0.0.1:8977 ssl:default [Connect call failed ('127.0.0.1', 8977)]",
-        "Cannot connect to host <address> ssl:default [Connect call failed (<value>, <number>)]",
+        "Cannot connect to host <address> ssl:default [Connect call failed (<value>, <#>)]",
     ),
     ("Cannot connect to host api.example.com:443", "Cannot connect to host <address>"),
     ("connection to localhost:5432 refused", "connection to <address> refused"),
@@ -42,25 +42,26 @@ MESSAGES = [
     ("see https://example.com/v1/charges/12?a=b.", "see <url>"),
     ("see (https://example.com/x), please", "see (<url>), please"),
     ("mail to ada.lovelace+shop@mail.example.org bounced", "mail to <address> bounced"),
-    ("5e4c7bd4-6f3e-4b8e-9c43-0d6b4a3a6a10 is unknown", "<id> is unknown"),
-    ("5E4C7BD46F3E4B8E9C430D6B4A3A6A10 is unknown", "<id> is unknown"),
-    ("key 018f3b2c:hello:do:2 was used", "key <id>:hello:do:<number> was used"),
-    ("7KQ4M-9XD2P cannot be found", "<id> cannot be found"),
-    ("KQFM-XDTP cannot be found", "<id> cannot be found"),
+    ("5e4c7bd4-6f3e-4b8e-9c43-0d6b4a3a6a10 is unknown", "<#> is unknown"),
+    ("5E4C7BD46F3E4B8E9C430D6B4A3A6A10 is unknown", "<#> is unknown"),
+    ("key 018f3b2c:hello:do:2 was used", "key <#>:hello:do:<#> was used"),
+    ("7KQ4M-9XD2P cannot be found", "<#> cannot be found"),
+    ("job deadbeef was lost", "job <#> was lost"),
+    ("KQFM-XDTP cannot be found", "<#> cannot be found"),
     ("expired at 2026-11-21T15:45:07.123Z", "expired at <time>"),
     ("expired at 2026-11-21 15:45:07 UTC, it is 15:46:00", "expired at <time>, it is <time>"),
     ("since 2026-11-21", "since <time>"),
     ('unknown colour "red"', "unknown colour <value>"),
     ("unknown colour `red`", "unknown colour <value>"),
     ("unknown colour “red”", "unknown colour <value>"),
-    ("missing: 12", "missing: <number>"),
-    ("missing: 12, 15 and 19", "missing: <number>"),
+    ("missing: 12", "missing: <#>"),
+    ("missing: 12, 15 and 19", "missing: <#>"),
     ("'it's the user's' is no name", "<value> is no name"),
-    ('{"error": {"id": "x1", "n": 5}}', "{<value>: {<value>: <value>: <number>}}"),
-    ("OAuth2 token has expired", "<id> token has expired"),
-    ("token eyJhbGciOiJIUzINiJabc was refused", "token <id> was refused"),
+    ('{"error": {"id": "x1", "n": 5}}', "{<value>: {<value>: <value>: <#>}}"),
+    ("OAuth2 token has expired", "<#> token has expired"),
+    ("token eyJhbGciOiJIUzINiJabc was refused", "token <#> was refused"),
     ("InternalServerErrorException in handler", "InternalServerErrorException in handler"),
-    ("ConnectionResetError: [Errno 104]", "ConnectionResetError: [Errno <number>]"),
+    ("ConnectionResetError: [Errno 104]", "ConnectionResetError: [Errno <#>]"),
     ("<html><b>Bad Gateway</b></html>", "html b Bad Gateway /b /html"),
     ("  two\n lines\t", "two lines"),
     ("", ""),
@@ -71,12 +72,6 @@ MESSAGES = [
 @pytest.mark.parametrize(("message", "left"), MESSAGES)
 def test_what_differs_from_task_to_task_is_taken_out(message, left):
     assert normalise(message) == left
-
-
-@pytest.mark.parametrize("message", [message for message, _ in MESSAGES])
-def test_what_is_left_has_nothing_more_to_take_out_but_brackets(message):
-    words = normalise(message).replace("<", "").replace(">", "")
-    assert normalise(words) == words
 
 
 def test_the_end_of_a_long_message_does_not_matter():
@@ -90,6 +85,7 @@ IDS = st.one_of(
     st.uuids().map(str),
     st.uuids().map(lambda one: one.hex),
     st.integers().map(str),
+    st.integers(min_value=2**28).map(lambda n: f"{n:x}"),
     st.integers(min_value=0).map(lambda n: f"A-{n}"),
     st.integers(min_value=0).map(hex),
     st.floats(allow_nan=False, allow_infinity=False, min_value=0, max_value=1e9).map(
@@ -105,8 +101,7 @@ WORDS = st.lists(st.sampled_from(["the", "card", "was", "not", "found", "at"]), 
 @given(before=WORDS, after=WORDS, one=IDS, other=IDS)
 def test_the_same_words_with_other_ids_are_one_cause(before, after, one, other):
     texts = [" ".join([*before, word, *after]) for word in (one, other)]
-    signs = [normalise(text).replace("<number>", "<id>") for text in texts]
-    assert signs[0] == signs[1]
+    assert normalise(texts[0]) == normalise(texts[1])
 
 
 @given(data=st.data(), before=WORDS, after=WORDS)
