@@ -24,11 +24,20 @@ OPERATOR = (
     "orchestration.mute",
     "orchestration.share",
 )
-LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve", "orchestration.mute")
+LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin
 RECORDS = (
     *("task", "step", "attempt", "event", "submission", "statusmessage", "notice"),
-    *("alert", "incident", "operation", "operationitem", "auditrun"),
+    *(
+        "alert",
+        "incident",
+        "incidenthit",
+        "incidenthour",
+        "incidenttally",
+        "operation",
+        "operationitem",
+        "auditrun",
+    ),
     *("gate", "hold", "worker", "lease", "taskrollup", "steprollup", "gaterollup"),
 )
 ADMIN = (

@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 from django.urls import resolve, reverse
 
 from orchestration import api, registry, urls
-from orchestration.models import Gate, SavedView, Step
+from orchestration.models import Gate, Incident, SavedView, Step
 from orchestration.queries import undo_preview
 from orchestration.roles import ROLES
 from orchestration.transitions import hold
@@ -69,6 +69,10 @@ class Route:
 WHY = {"attempt": 1, "reason": "it is repaired"}
 
 
+def admin():
+    return person("root", is_superuser=True)
+
+
 def of_task(world):
     return [world.step.task_id]
 
@@ -82,8 +86,37 @@ def operation(state):
     return lambda world: [standing(world.step.task, state).id]
 
 
+def of_incident(world):
+    return [world.step.incident_id]
+
+
+def an_incident(**fields):
+    """Return how an incident that nothing suffers from is made."""
+    return lambda _world: [
+        Incident.objects.create(fingerprint="v1-x", version=1, title="calm", **fields).id
+    ]
+
+
+def seen(world):
+    return {"seen": world.step.incident.events.latest("id").id}
+
+
 TABLE = {
     "overview": Route(get="viewer"),
+    "incidents": Route(get="viewer"),
+    "incident": Route(get="viewer", args=of_incident),
+    "incident_acknowledge": Route(post="operator", args=of_incident, data=seen),
+    "incident_assign": Route(
+        post="operator", args=of_incident, data=lambda world: {**seen(world), "to": admin().id}
+    ),
+    "incident_note": Route(post="operator", args=of_incident, data=lambda _: {"text": "bad"}),
+    "incident_mute": Route(
+        post="operator", args=of_incident, data=lambda world: {**seen(world), "reason": "known"}
+    ),
+    "incident_unmute": Route(
+        post="operator", args=an_incident(state="muted"), data=lambda _: {"seen": 0}
+    ),
+    "incident_resolve": Route(post="operator", args=an_incident(), data=lambda _: {"seen": 0}),
     "tasks": Route(get="viewer"),
     "save_view": Route(post="viewer", data=lambda _: {"name": "bad", "query": "state:error"}),
     "forget_view": Route(post="viewer", args=lambda world: [world.view.id]),

@@ -283,7 +283,7 @@ class TestActs:
         self.act(who("ann", OPERATOR), incident, "acknowledge")
         late = lead.post(address(incident, "mute"), {"seen": old, "reason": "planned"})
         assert late.status_code == 409
-        assert re.search(r"ann acknowledged it 0 s ago \(\d{4}-\d\d-\d\d ", words(late))
+        assert re.search(r"ann acknowledged it 0 s ago \( ?\d{4}-\d\d-\d\d ", words(late))
         incident.refresh_from_db()
         assert incident.state == "known"
 
@@ -297,8 +297,3 @@ class TestActs:
         assert self.act(viewer, incident, act).status_code == 403
         assert browser().post(address(incident, act)).status_code == 302
         assert viewer.get(address(incident, act)).status_code == 405
-
-    def test_operators_do_not_mute(self, incident):
-        operator = who("ann", OPERATOR)
-        assert "/mute/" not in operator.get(address(incident)).text
-        assert self.act(operator, incident, "mute", reason="x").status_code == 403
