@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) tests bench drill docs
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check bench drill simulate format browser clean
+.PHONY: run test check bench pages drill simulate format browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -30,6 +30,9 @@ check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks,
 
 bench: $(VENV)/.run  ## this engine beside its peers, in one run
 	$(BIN)/python -m bench $(ARGS)
+
+pages: $(VENV)/.dev  ## every page of the dashboard at a million tasks, to its first byte
+	$(BIN)/python -m bench.pages $(ARGS)
 
 drill: $(VENV)/.run browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
 	$(BIN)/python -m drill $(ARGS)

@@ -172,7 +172,7 @@ def keep(leadership: Leadership) -> bool:
             mark.noted_until, mark.noted_xid = now - SETTLE, xid
         mark.save(force_update=True)
         sql.run(LOOK, {"spans": list(SPANS), "cap": CAP})
-        _prune(now)
+        prune(now)
         crashpoints.reached("supervisor.rolled_up", counted)
     return counted
 
@@ -263,7 +263,8 @@ def _trimmed(took: dict[int, int]) -> Iterator[int]:
     return iter(dense(took.items())[: min(last + 1, SIZE)])
 
 
-def _prune(now: datetime) -> None:
+def prune(now: datetime) -> None:
+    """Forget the rows that no chart shows any more."""
     for span, kept in SPANS.items():
         for model in (TaskRollUp, StepRollUp, GateRollUp):
             model.objects.filter(span=span, start__lt=now - kept).delete()

@@ -255,6 +255,7 @@ def _roll_up() -> None:
             rollups.count(start, end)
             start = end
         cursor.execute(GATES, {"spans": list(rollups.SPANS)})
+    rollups.prune(now)
     RollUpMark.objects.update(until=DatabaseNow())
 
 

@@ -1,0 +1,137 @@
+"""`python -m bench.pages`: every page of the dashboard at a million tasks, to its first byte.
+
+Keeps its database in DATA_DIR/pages (several GB), so that a second run need not fill it again.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sasweb.stack import embedded
+
+FOLDER = embedded.data_dir() / "pages"
+
+
+def main() -> int:
+    """Fill the database if it is not there, measure, print the table; return 1 if a page is slow."""
+    options = parse_options()
+    os.environ["DATA_DIR"] = str(FOLDER)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
+    embedded.data_dir.cache_clear()
+    if options.fresh:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    embedded.make_data_dir()
+    embedded.secret("secret_key", make=True)
+    from tests.servers import servers
+
+    with servers():
+        made = _prepare(options.tasks, options.failures)
+        from bench.pages.measure import measure, pages, table
+
+        with web() as port:
+            timings = []
+            for page in pages():
+                if options.only in page.name:
+                    timings.append(measure(port, made, page, options.rounds))
+                    one = timings[-1]
+                    say(f"{one.p95 * 1000:7.0f} ms  {'' if one.good else '!! '}{page.name}")
+    sys.stdout.write(table(timings) + "\n")
+    slow = [one.page.name for one in timings if not one.good]
+    say(f"{len(timings)} pages, {len(slow)} not as they should be" + ": ".join(["", *slow[:1]]))
+    return 1 if slow else 0
+
+
+def parse_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.pages", description=__doc__)
+    parser.add_argument("--tasks", type=int, default=1_000_000, help="how many to fill it with")
+    parser.add_argument("--failures", type=int, default=200_000, help="how many of them in error")
+    parser.add_argument("--rounds", type=int, default=20, help="requests of each page")
+    parser.add_argument("--only", default="", help="only pages whose name contains this")
+    parser.add_argument("--fresh", action="store_true", help="forget the database and fill it anew")
+    return parser.parse_args()
+
+
+def _prepare(tasks: int, failures: int) -> str:
+    """Return a superuser's session cookie, with the database migrated and filled."""
+    import django
+
+    if not os.environ.get("DATABASE_URL"):
+        _make_database()
+    django.setup()
+    from django.contrib.auth.models import User
+    from django.core.management import call_command
+    from django.test import Client
+
+    from bench.pages.seed import seed
+    from orchestration import leader, presence
+    from orchestration.models import Task
+
+    call_command("migrate", verbosity=0)
+    call_command("collectstatic", interactive=False, verbosity=0)
+    if not Task.objects.exists():
+        seed(tasks, failures, say)
+    leader.acquire("bench")
+    presence.report("scheduler")
+    user, _ = User.objects.get_or_create(username="bench", is_staff=True, is_superuser=True)
+    client = Client()
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return f"sessionid={client.cookies['sessionid'].value}"
+
+
+def _make_database() -> None:
+    import psycopg2  # type: ignore[import-untyped]
+
+    server = psycopg2.connect(dbname="postgres", user="postgres", host=str(embedded.socket_dir()))
+    server.autocommit = True
+    with server.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [embedded.DATABASE])
+        if cursor.fetchone() is None:
+            cursor.execute(f'CREATE DATABASE "{embedded.DATABASE}"')
+    server.close()
+
+
+@contextmanager
+def web() -> Iterator[int]:
+    """Run the web server as `make run` does, on a port of its own."""
+    from drill.stack import free_port
+    from drill.waiting import wait_for
+
+    port = free_port()
+    command = [sys.executable, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"127.0.0.1:{port}"]
+    command += ["--workers", "1", "--threads", "8", "--timeout", "120"]
+    with (FOLDER / "web.log").open("ab") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=embedded.PROJECT)
+    try:
+        wait_for(lambda: _answers(port), "the web server answers", 60)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _answers(port: int) -> bool:
+    import http.client
+
+    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        asked.request("GET", "/livez")
+        return asked.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        asked.close()
+
+
+def say(line: str) -> None:
+    """Tell how it goes."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

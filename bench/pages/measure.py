@@ -1,0 +1,166 @@
+"""How long each page takes to its first byte, asked one after the other by one browser."""
+
+import http.client
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+from urllib.parse import quote
+
+from django.db import connection
+
+from orchestration.models import Incident, Operation, Policy, Task
+
+STATES = ("pending", "processing", "processed", "error", "undoing", "undone")
+LIMIT = 0.3  # seconds to the first byte that a page may take, for 95 of 100 requests
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page to ask for, and what it is."""
+
+    name: str
+    path: str
+    status: int = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """How one page did: seconds to the first byte, and the size of its body."""
+
+    page: Page
+    p50: float
+    p95: float
+    worst: float
+    kilobytes: float
+    status: int
+
+    @property
+    def good(self) -> bool:
+        """Return whether it was what it should be, and quick enough."""
+        return self.status == self.page.status and self.p95 <= LIMIT
+
+
+def pages() -> Iterator[Page]:
+    """Return every page of the dashboard, with every filter; and the lists of the admin."""
+    for key in ("1h", "24h", "7d"):
+        yield Page(name=f"overview, {key}", path=f"/ops/?range={key}")
+    yield Page(name="tasks", path="/ops/tasks/")
+    yield Page(name="tasks, last page", path="/ops/tasks/?last=1")
+    middle = str(_middle())
+    yield Page(name="tasks, from the middle", path=f"/ops/tasks/?older={middle}")
+    for query in _searches():
+        yield Page(name=f"tasks, {query}", path=f"/ops/tasks/?q={quote(query)}")
+        yield Page(name=f"tasks, {query}, last page", path=f"/ops/tasks/?q={quote(query)}&last=1")
+        yield Page(
+            name=f"tasks, {query}, from the middle",
+            path=f"/ops/tasks/?q={quote(query)}&older={middle}",
+        )
+    for state in STATES:
+        if (
+            task := Task.objects.filter(state=state)
+            .order_by("-id")
+            .values_list("id", flat=True)
+            .first()
+        ):
+            yield Page(name=f"a task: {state}", path=f"/ops/tasks/{task}/")
+    if task := Task.objects.filter(state="processed").values_list("id", flat=True).first():
+        yield Page(name="undo of a task", path=f"/ops/tasks/{task}/undo/")
+    incident = Incident.objects.order_by("-suffering").values_list("id", flat=True).first()
+    for name, path in (
+        ("incidents", "incidents/"),
+        *((f"incidents, {state}", f"incidents/?state={state}") for state in ("new", "resolved")),
+        ("incidents, by last", "incidents/?order=last"),
+        ("the largest incident", f"incidents/{incident}/"),
+        ("operations", "operations/"),
+        ("agents", "agents/"),
+        ("system", "system/"),
+        ("workflows", "workflows/"),
+        ("audit", "audit/"),
+    ):
+        yield Page(name=name, path=f"/ops/{path}")
+    for operation in Operation.objects.order_by("-items").values_list("id", flat=True)[:1]:
+        yield Page(name="the largest operation", path=f"/ops/operations/{operation}/")
+    policy = Policy.objects.order_by("agent").values_list("agent", flat=True).last()
+    for name in ("", *(f"orchestration/{model}/" for model in ADMIN), "orders/order/"):
+        yield Page(name=f"admin: {name.strip('/') or 'index'}", path=f"/admin/{name}")
+    yield Page(name="admin: a policy", path=f"/admin/orchestration/policy/{policy}/change/")
+
+
+ADMIN = ("task", "step", "attempt", "event", "alert", "incident", "incidenthit", "taskrollup")
+
+
+def _searches() -> Sequence[str]:
+    """Return queries for each filter alone, and for some together; some that find nothing."""
+    label, reference, contact = Task.objects.order_by("-id").values_list(
+        "label", "reference", "contact"
+    )[1000]
+    return [
+        *(f"state:{state}" for state in STATES),
+        *(f"is:{trouble}" for trouble in ("overdue", "retrying", "held")),
+        "workflow:process_order", "step:create_shipment", "agent:payment", "agent:notification",
+        "error:code_3", "error:timeout", "error:nothing_like_it", "attempts:>2", "attempts:>100",
+        "value:>400", "value:<2", "value:>1000000", "after:2h", "before:20d", "after:10d before:9d",
+        label, label[:3], reference, reference[:6], contact, "nobody-knows-it",
+        "state:error step:capture_payment error:code_1", "state:error agent:shipping after:5d",
+        "state:processed value:>450", "state:processed value:>499 before:20d",
+        "state:pending agent:payment", "state:error attempts:>2 before:25d", f"{contact} state:error",
+        "state:undone after:1d", "state:processed error:timeout",
+    ]  # fmt: skip
+
+
+def _middle() -> object:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM orchestration_task WHERE created_at >= (SELECT min(created_at) +"
+            " (max(created_at) - min(created_at)) / 2 FROM orchestration_task)"
+            " ORDER BY created_at LIMIT 1"
+        )
+        return cursor.fetchone()[0]
+
+
+def measure(port: int, cookie: str, page: Page, rounds: int) -> Timing:
+    """Ask for a page `rounds` times after two that warm up what is cached."""
+    times, size, status = [], 0, 0
+    for number in range(rounds + 2):
+        asked = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            began = time.perf_counter()
+            asked.request("GET", page.path, headers={"Cookie": cookie})
+            response = asked.getresponse()  # returns with the head of the answer
+            took = time.perf_counter() - began
+            size, status = len(response.read()), response.status
+        finally:
+            asked.close()
+        if number >= 2:
+            times.append(took)
+        if took > 10:
+            break  # hopeless: no need for more of it
+    times = times or [took]
+    return Timing(
+        page=page,
+        p50=quantiles(times, n=2)[0] if times[1:] else times[0],
+        p95=quantiles(times, n=20, method="inclusive")[18] if times[1:] else times[0],
+        worst=max(times),
+        kilobytes=size / 1024,
+        status=status,
+    )
+
+
+def table(timings: Sequence[Timing]) -> str:
+    """Return the figures as a table in Markdown, milliseconds."""
+    lines = ["| page | p50 ms | p95 ms | worst ms | KB |", "| --- | ---: | ---: | ---: | ---: |"]
+    for one in timings:
+        mark = (
+            ""
+            if one.good
+            else f" **(status {one.status})**"
+            if one.status != one.page.status
+            else " **slow**"
+        )
+        name = one.page.name.replace("|", "\\|")
+        lines.append(
+            f"| {name}{mark} | {one.p50 * 1000:.0f} | {one.p95 * 1000:.0f} | {one.worst * 1000:.0f} |"
+            f" {one.kilobytes:.0f} |"
+        )
+    return "\n".join(lines)
