@@ -55,8 +55,7 @@ class Confirmation(Reason):
     rate = forms.FloatField(
         min_value=0.01,
         max_value=1000,
-        label="Rate",
-        help_text="A second, at most.",
+        label="A second, at most",
         widget=forms.NumberInput(attrs={"step": "any", "class": "number"}),
         error_messages={"required": "Say how many a second, at most."},
     )

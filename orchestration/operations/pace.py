@@ -39,15 +39,13 @@ def sentence(act: str, counts: Mapping[str, int], why: Mapping[str, int] | None 
         (other, "failed (another cause)"),
         (sent, "still under way"),
     ]
-    said = f"{sent + fixed + again + other:,} {did}"
     told = ", ".join(f"{count:,} {words}" for count, words in parts if count and words)
-    if told:
-        said += f": {told}"
+    done = sent + fixed + again + other
+    said = [f"{done:,} {did}" + (f": {told}" if told else "")] if done else []
     if skipped := counts.get(ItemState.SKIPPED, 0):
-        said += f"; {skipped:,} skipped"
         reasons = sorted((why or {}).items(), key=lambda pair: (-pair[1], pair[0]))
-        if reasons:
-            said += ": " + ", ".join(f"{count:,} because {reason}" for reason, count in reasons)
+        because = ", ".join(f"{count:,} because {reason}" for reason, count in reasons)
+        said.append(f"{skipped:,} skipped" + (f": {because}" if because else ""))
     if waiting := counts.get(ItemState.WAITING, 0):
-        said += f"; {waiting:,} waiting for their turn"
-    return said
+        said.append(f"{waiting:,} waiting for {'its' if waiting == 1 else 'their'} turn")
+    return "; ".join(said) or "nothing was done"

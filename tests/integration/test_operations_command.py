@@ -60,7 +60,7 @@ def test_in_words():
     out = StringIO()
     failed(1)
     call_command(*("operations", "start", "resubmit", "--query", "", "--reason", "x"), stdout=out)
-    assert "said: 0 resubmitted; 1 waiting for their turn" in out.getvalue()
+    assert "said: 1 waiting for its turn" in out.getvalue()
 
 
 def test_a_task_and_a_sample():
