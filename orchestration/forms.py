@@ -1,6 +1,7 @@
 """What operators may ask for: a search of the list of tasks, a view to keep, a resubmission."""
 
 from collections.abc import Iterable
+from datetime import UTC, date, datetime
 from typing import Any, cast
 
 from django import forms
@@ -8,6 +9,7 @@ from django import forms
 from . import registry
 from .models import SavedView
 from .queries import TROUBLE
+from .queries.trail import Wanted, kinds
 from .states import TaskState
 
 LONGEST_REASON = 500
@@ -50,6 +52,46 @@ class Narrowing(forms.Form):
             if isinstance(field, forms.CharField) and not isinstance(field, forms.ChoiceField):
                 hints = {"autocomplete": "off", "spellcheck": "false", "size": "10"}
                 field.widget.attrs = {**hints, "placeholder": examples.get(name, "timeout")}
+
+
+class Trail(forms.Form):
+    """Which acts to list; every field may be left out. Sent with GET, so it is in the address."""
+
+    actor = forms.CharField(
+        required=False,
+        max_length=150,
+        label="Who",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    kind = forms.ChoiceField(required=False, label="What")
+    after = forms.DateField(
+        required=False, label="From", widget=forms.DateInput(attrs={"type": "date"})
+    )
+    before = forms.DateField(
+        required=False, label="Until before", widget=forms.DateInput(attrs={"type": "date"})
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = list(dict.fromkeys(kinds()))
+        cast("forms.ChoiceField", self.fields["kind"]).choices = [("", "anything"), *choices]
+
+    def wanted(self, *, personal: bool) -> Wanted | None:
+        """Return what is asked for, or None where it makes no sense."""
+        if not self.is_valid():
+            return None
+        asked = self.cleaned_data
+        return Wanted(
+            actor=asked["actor"],
+            kind=asked["kind"],
+            since=_midnight(asked["after"]),
+            until=_midnight(asked["before"]),
+            personal=personal,
+        )
+
+
+def _midnight(day: date | None) -> datetime | None:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None
 
 
 class View(forms.ModelForm):  # type: ignore[type-arg]

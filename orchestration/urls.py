@@ -47,5 +47,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("agents/", views.agents, name="agents"),
     path("agents/<str:agent>/probe/", views.probe, name="probe"),
     path("system/", views.system, name="system"),
+    path("audit/", views.audit, name="audit"),
     path("workflows/", views.workflows, name="workflows"),
 ]

@@ -49,6 +49,7 @@ from .saved import saved_views
 from .search import MINOR, TROUBLE, Filters, Search, read, wording
 from .shapes import StepShape, WorkflowShape, WorkflowsPage, workflows_page
 from .system import System, system
+from .trail import trail
 
 __all__ = [
     "CAP",
@@ -108,6 +109,7 @@ __all__ = [
     "task_detail",
     "tasks",
     "top",
+    "trail",
     "undo_preview",
     "who_acknowledged",
     "who_decided",

@@ -8,11 +8,12 @@ from typing import Any
 
 from django import template
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from .. import queries
+from ..queries.trail import Line
 from ..redaction import Veil
 
 register = template.Library()
@@ -98,6 +99,15 @@ def shell_of_page(context: template.Context) -> queries.Shell:
         request.META[SHELL] = queries.shell() if allowed else queries.Shell()
     seen: queries.Shell = request.META[SHELL]
     return seen
+
+
+@register.simple_tag
+def address(line: Line) -> str:
+    """Return the page of what an act was done to, or nothing if it has none."""
+    try:
+        return reverse(f"ops:{line.route}", args=[line.key]) if line.route else ""
+    except NoReverseMatch:
+        return ""
 
 
 @register.filter

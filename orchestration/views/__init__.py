@@ -29,6 +29,7 @@ from .resubmission import by_hand, change, resubmit
 from .saved import forget_view, save_view
 from .system import system
 from .task import task
+from .trail import audit
 from .undo import undo
 from .workflows import workflows
 
@@ -37,6 +38,7 @@ __all__ = [
     "acknowledge_incident",
     "agents",
     "assign_incident",
+    "audit",
     "by_hand",
     "change",
     "forget_view",

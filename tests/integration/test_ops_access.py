@@ -166,6 +166,7 @@ TABLE = {
     "agents": Route(get="viewer"),
     "probe": Route(get="operator", post="operator", args=lambda _: ["greeter"], data=lambda _: WHY),
     "system": Route(get="viewer"),
+    "audit": Route(get="viewer"),
     "workflows": Route(get="viewer"),
 }
 

@@ -1,0 +1,318 @@
+"""The audit page: who did what, when and why, from all the places where that is kept.
+
+Acts on tasks, agents, alerts and operations are events; incidents have theirs; settings have the
+history of their rows; the admin has its own log. Each is read along its index, newest first, and
+the page is merged from the tops of these lists: it costs the same however long they are.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.contrib.admin.models import ADDITION, DELETION, LogEntry
+from django.db.models import OuterRef, Q, QuerySet
+
+from ..models import Event, IncidentEvent, Policy, SupervisorPolicy
+from ..models.history import ACTS, EventKind
+from ..models.incident import IncidentEventKind
+from ..redaction import Veil
+from .agents import database_now
+
+PAGE = 50
+
+PEOPLES = (
+    IncidentEventKind.ACKNOWLEDGED,
+    IncidentEventKind.ASSIGNED,
+    IncidentEventKind.NOTE,
+    IncidentEventKind.MUTED,
+    IncidentEventKind.UNMUTED,
+)
+
+
+class Cursor(NamedTuple):
+    """Where a line stands: lines are ordered by moment, then by source, then by number."""
+
+    at: datetime
+    source: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}~{self.source}~{self.number}"
+
+    @classmethod
+    def read(cls, text: str) -> "Cursor":
+        """Return the cursor that `text` is; raise `ValueError` if it is none."""
+        at, source, number = text.split("~")
+        moment = datetime.fromisoformat(at)
+        if moment.tzinfo is None:
+            raise ValueError(f"{at} has no time zone")
+        return cls(moment, int(source), int(number))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which lines: empty means any. `kind` is one of `KINDS`; `personal` as in `Filters`."""
+
+    actor: str = ""
+    kind: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    personal: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One act; `subject` is what it was done to, at `route` of the dashboard with `key`."""
+
+    place: Cursor
+    actor: str
+    what: str
+    subject: str
+    reason: str
+    route: str = ""
+    key: object = None
+    changes: Sequence[tuple[str, str, str]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trail:
+    """A page of the audit, newest first; `fresh` lines came since it was first shown."""
+
+    now: datetime
+    lines: Sequence[Line]
+    newer: Cursor | None
+    older: Cursor | None
+    fresh: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A list of acts: `at`, `number` and `actor` are the names of its columns.
+
+    `prepare` reads at once what all the lines of a page need besides their rows.
+    """
+
+    kinds: Callable[[], Sequence[tuple[str, str]]]
+    rows: Callable[[Wanted], QuerySet[Any]]
+    line: Callable[[Any, Cursor, Wanted], Line]
+    at: str = "at"
+    number: str = "id"
+    actor: str = "actor"
+    prepare: Callable[[Sequence[Any]], None] = lambda _rows: None
+
+
+def trail(
+    wanted: Wanted,
+    *,
+    older: Cursor | None = None,
+    newer: Cursor | None = None,
+    top: Cursor | None = None,
+) -> Trail:
+    """Return a page of acts; `top` is the first line that somebody looks at already."""
+    fresh = len(_lines(wanted, newer=top)) if top else 0
+    if top and not older and not newer:
+        found = _lines(wanted, older=Cursor(top.at, top.source, top.number + 1))
+    else:
+        found = _lines(wanted, older=older, newer=newer)
+    more = len(found) > PAGE
+    if newer:
+        found = found[-PAGE:]
+    lines = found[:PAGE]
+    if newer and len(lines) < PAGE:
+        return trail(wanted)  # nearly at the beginning: give the whole first page
+    return Trail(
+        now=database_now(),
+        lines=lines,
+        newer=lines[0].place if lines and (older or (newer and more)) else None,
+        older=lines[-1].place if lines and (more or newer) else None,
+        fresh=min(fresh, PAGE),
+    )
+
+
+def kinds() -> list[tuple[str, str]]:
+    """Return the kinds of acts to choose from: value and words."""
+    return [kind for source in SOURCES for kind in source.kinds()]
+
+
+def _lines(
+    wanted: Wanted, *, older: Cursor | None = None, newer: Cursor | None = None
+) -> list[Line]:
+    """Return up to one more than a page, newest first, merged from all sources."""
+    found: list[tuple[Cursor, Source, Any]] = []
+    for number, source in enumerate(SOURCES):
+        if wanted.kind and wanted.kind not in dict(source.kinds()):
+            continue
+        rows = _narrowed(source, wanted)
+        if older:
+            rows = rows.filter(_beyond(source, number, older, "lt"))
+        if newer:
+            rows = rows.filter(_beyond(source, number, newer, "gt"))
+        sign = "" if newer else "-"
+        ordered = rows.order_by(f"{sign}{source.at}", f"{sign}{source.number}")
+        for row in ordered[: PAGE + 1]:
+            place = Cursor(getattr(row, source.at), number, getattr(row, source.number))
+            found.append((place, source, row))
+    found.sort(key=lambda entry: entry[0], reverse=True)
+    found = found[-(PAGE + 1) :] if newer else found[: PAGE + 1]
+    for source in SOURCES:
+        source.prepare([row for _, of, row in found if of is source])
+    return [source.line(row, place, wanted) for place, source, row in found]
+
+
+def _narrowed(source: Source, wanted: Wanted) -> QuerySet[Any]:
+    rows = source.rows(wanted)
+    if wanted.actor:
+        rows = rows.filter(**{f"{source.actor}__iexact": wanted.actor})
+    if wanted.since:
+        rows = rows.filter(**{f"{source.at}__gte": wanted.since})
+    if wanted.until:
+        rows = rows.filter(**{f"{source.at}__lt": wanted.until})
+    return rows
+
+
+def _beyond(source: Source, number: int, place: Cursor, way: str) -> Q:
+    """Return what lies on one side of a place: `way` is "lt" for older, "gt" for newer."""
+    past = Q(**{f"{source.at}__{way}": place.at})
+    here = Q(**{source.at: place.at})
+    if number == place.source:
+        return past | (here & Q(**{f"{source.number}__{way}": place.number}))
+    before = number < place.source
+    return past | here if before == (way == "lt") else past
+
+
+# --- Events ---------------------------------------------------------------------------------------
+def _events(wanted: Wanted) -> QuerySet[Any]:
+    # what an operation does to each of its tasks is told on its own page, once is enough here
+    rows = Event.objects.filter(Q(operation=None) | Q(task=None), kind__in=ACTS)
+    if wanted.kind:
+        rows = rows.filter(kind=wanted.kind)
+    rows = rows.select_related("task", "step").defer("step__request", "step__result")
+    return rows.defer("task__data") if wanted.personal else rows
+
+
+def _of_event(row: Event, place: Cursor, wanted: Wanted) -> Line:
+    task = row.task
+    veil = Veil(task.workflow, task.data) if task and not wanted.personal else None
+    subject, route = str(row.detail.get("target") or row.detail.get("agent") or ""), ""
+    key: object = None
+    if task:
+        step = f"{row.step.name} of " if row.step else ""
+        subject, route, key = f"{step}{task.name}", "task", task.id
+    elif row.operation_id:
+        subject, route, key = f"operation {row.operation_id}", "operation", row.operation_id
+    what = str(row.detail.get("what") or "") if row.kind == EventKind.BULK else ""
+    return Line(
+        place=place,
+        actor=row.actor,
+        what=what or EventKind(row.kind).label,
+        subject=subject,
+        reason=veil(row.reason) if veil else row.reason,
+        route=route,
+        key=key,
+    )
+
+
+# --- Incidents ------------------------------------------------------------------------------------
+def _incident_events(wanted: Wanted) -> QuerySet[Any]:
+    rows = IncidentEvent.objects.filter(kind__in=PEOPLES).select_related("incident")
+    return rows.filter(kind=wanted.kind.partition(":")[2]) if wanted.kind else rows
+
+
+def _of_incident(row: IncidentEvent, place: Cursor, _wanted: Wanted) -> Line:
+    return Line(
+        place=place,
+        actor=row.actor,
+        what=f"Incident: {IncidentEventKind(row.kind).label}",
+        subject=row.incident.title,
+        reason=row.text,
+        route="incident",
+        key=row.incident_id,
+    )
+
+
+# --- Settings -------------------------------------------------------------------------------------
+def _history_of(model: Any, key: str) -> Source:
+    """Return the changes of settings; `key` is what tells one row from another."""
+    history: QuerySet[Any] = model.history.all()
+    before = history.filter(**{key: OuterRef(key)}, history_id__lt=OuterRef("history_id"))
+
+    def rows(_wanted: Wanted) -> QuerySet[Any]:
+        # the engine makes the first rows itself: nobody did that
+        people = history.filter(history_user__isnull=False).select_related("history_user")
+        previous = before.order_by("-history_id").values("history_id")[:1]
+        found: QuerySet[Any] = people.annotate(before=previous)
+        return found
+
+    def prepare(rows: Sequence[Any]) -> None:
+        earlier = model.history.in_bulk([row.before for row in rows if row.before])
+        for row in rows:
+            row.earlier = earlier.get(row.before)
+
+    return Source(
+        kinds=lambda: [("policy", "Policy changed")],
+        rows=rows,
+        line=_of_history,
+        at="history_date",
+        number="history_id",
+        actor="history_user__username",
+        prepare=prepare,
+    )
+
+
+def _of_history(row: Any, place: Cursor, _wanted: Wanted) -> Line:
+    changes = (
+        row.diff_against(row.earlier, excluded_fields=["updated_at"]).changes if row.earlier else []
+    )
+    return Line(
+        place=place,
+        actor=row.history_user.get_username(),
+        what="Policy changed",
+        subject=getattr(row, "agent", "") or "the supervisors",
+        reason=row.history_change_reason or "",
+        changes=[
+            (change.field.replace("_", " "), str(change.old), str(change.new)) for change in changes
+        ],
+    )
+
+
+# --- The admin ------------------------------------------------------------------------------------
+def _admin_log(_wanted: Wanted) -> QuerySet[Any]:
+    # changes of policies are told by the policies' own history
+    rows = LogEntry.objects.exclude(content_type__model__in=("policy", "supervisorpolicy"))
+    return rows.select_related("user", "content_type")
+
+
+def _of_log(row: LogEntry, place: Cursor, wanted: Wanted) -> Line:
+    verb = {ADDITION: "added", DELETION: "deleted"}.get(row.action_flag, "changed")
+    kind = row.content_type.name if row.content_type else "something"
+    return Line(
+        place=place,
+        actor=row.user.get_username(),
+        what=f"In the admin: {kind} {verb}",
+        subject=row.object_repr if wanted.personal else "",
+        reason=row.get_change_message() if wanted.personal else "",
+    )
+
+
+def _labelled(kinds_: Iterable[Any], prefix: str = "", words: str = "") -> list[tuple[str, str]]:
+    return [(f"{prefix}{kind.value}", f"{words}{kind.label}") for kind in kinds_]
+
+
+SOURCES = (
+    Source(kinds=lambda: _labelled(ACTS), rows=_events, line=_of_event),
+    Source(
+        kinds=lambda: _labelled(PEOPLES, "incident:", "Incident: "),
+        rows=_incident_events,
+        line=_of_incident,
+    ),
+    _history_of(Policy, "agent"),
+    _history_of(SupervisorPolicy, "id"),
+    Source(
+        kinds=lambda: [("admin", "Something else in the admin")],
+        rows=_admin_log,
+        line=_of_log,
+        at="action_time",
+        actor="user__username",
+    ),
+)
