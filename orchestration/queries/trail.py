@@ -1,11 +1,11 @@
 """The audit page: who did what, when and why, from all the places where that is kept.
 
-Acts on tasks, agents, alerts and operations are events; incidents have theirs; settings have the
-history of their rows; the admin has its own log. Each is read along its index, newest first, and
+Acts on tasks, agents, incidents and operations are events; settings have the history of their rows;
+the admin has its own log. Each is read along its index, newest first, and
 the page is merged from the tops of these lists: it costs the same however long they are.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,21 +13,13 @@ from typing import Any, NamedTuple
 from django.contrib.admin.models import ADDITION, DELETION, LogEntry
 from django.db.models import OuterRef, Q, QuerySet
 
-from ..models import Event, IncidentEvent, Policy, SupervisorPolicy
+from ..models import Event, Policy, SupervisorPolicy
 from ..models.history import ACTS, EventKind
-from ..models.incident import IncidentEventKind
+from ..models.incident import Deed
 from ..redaction import Veil
 from .agents import database_now
 
 PAGE = 50
-
-PEOPLES = (
-    IncidentEventKind.ACKNOWLEDGED,
-    IncidentEventKind.ASSIGNED,
-    IncidentEventKind.NOTE,
-    IncidentEventKind.MUTED,
-    IncidentEventKind.UNMUTED,
-)
 
 
 class Cursor(NamedTuple):
@@ -187,7 +179,7 @@ def _events(wanted: Wanted) -> QuerySet[Any]:
     rows = Event.objects.filter(Q(operation=None) | Q(task=None), kind__in=ACTS)
     if wanted.kind:
         rows = rows.filter(kind=wanted.kind)
-    rows = rows.select_related("task", "step").defer("step__request", "step__result")
+    rows = rows.select_related("task", "step", "incident").defer("step__request", "step__result")
     return rows.defer("task__data") if wanted.personal else rows
 
 
@@ -201,11 +193,12 @@ def _of_event(row: Event, place: Cursor, wanted: Wanted) -> Line:
         subject, route, key = f"{step}{task.name}", "task", task.id
     elif row.operation_id:
         subject, route, key = f"operation {row.operation_id}", "operation", row.operation_id
-    what = str(row.detail.get("what") or "") if row.kind == EventKind.BULK else ""
+    elif row.incident:
+        subject, route, key = row.incident.title, "incident", row.incident_id
     return Line(
         place=place,
         actor=row.actor,
-        what=what or EventKind(row.kind).label,
+        what=_what(row),
         subject=subject,
         reason=veil(row.reason) if veil else row.reason,
         route=route,
@@ -213,22 +206,14 @@ def _of_event(row: Event, place: Cursor, wanted: Wanted) -> Line:
     )
 
 
-# --- Incidents ------------------------------------------------------------------------------------
-def _incident_events(wanted: Wanted) -> QuerySet[Any]:
-    rows = IncidentEvent.objects.filter(kind__in=PEOPLES).select_related("incident")
-    return rows.filter(kind=wanted.kind.partition(":")[2]) if wanted.kind else rows
-
-
-def _of_incident(row: IncidentEvent, place: Cursor, _wanted: Wanted) -> Line:
-    return Line(
-        place=place,
-        actor=row.actor,
-        what=f"Incident: {IncidentEventKind(row.kind).label}",
-        subject=row.incident.title,
-        reason=row.text,
-        route="incident",
-        key=row.incident_id,
-    )
+def _what(row: Event) -> str:
+    told = str(row.detail.get("what") or "")
+    match row.kind:
+        case EventKind.BULK if told:
+            return f"Operation: {told}"
+        case EventKind.INCIDENT if told in Deed.values:
+            return f"Incident: {Deed(told).label.lower()}"
+    return EventKind(row.kind).label
 
 
 # --- Settings -------------------------------------------------------------------------------------
@@ -295,17 +280,8 @@ def _of_log(row: LogEntry, place: Cursor, wanted: Wanted) -> Line:
     )
 
 
-def _labelled(kinds_: Iterable[Any], prefix: str = "", words: str = "") -> list[tuple[str, str]]:
-    return [(f"{prefix}{kind.value}", f"{words}{kind.label}") for kind in kinds_]
-
-
 SOURCES = (
-    Source(kinds=lambda: _labelled(ACTS), rows=_events, line=_of_event),
-    Source(
-        kinds=lambda: _labelled(PEOPLES, "incident:", "Incident: "),
-        rows=_incident_events,
-        line=_of_incident,
-    ),
+    Source(kinds=lambda: [(kind.value, kind.label) for kind in ACTS], rows=_events, line=_of_event),
     _history_of(Policy, "agent"),
     _history_of(SupervisorPolicy, "id"),
     Source(
