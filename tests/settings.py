@@ -14,8 +14,8 @@ if worker or not os.environ.get("DATA_DIR"):
     embedded.data_dir.cache_clear()
 os.environ.setdefault("SECRET_KEY", "for tests only: nothing outside them is signed with it")
 
-from sasweb.settings import *  # noqa: F403
-from sasweb.settings import INSTALLED_APPS, LOGGING, RQ_QUEUES
+from sasweb.settings import *  # noqa: E402, F403
+from sasweb.settings import INSTALLED_APPS, LOGGING, RQ_QUEUES  # noqa: E402
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.greeting"]
 RQ_QUEUES = {**RQ_QUEUES, "greeter": RQ_QUEUES["scheduler"]}

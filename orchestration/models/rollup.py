@@ -23,7 +23,7 @@ class Span(models.IntegerChoices):
 class RollUp(models.Model):
     """What the three kinds of row share."""
 
-    span = models.PositiveIntegerField(choices=Span.choices)
+    span = models.PositiveIntegerField(choices=Span)
     start = models.DateTimeField()
 
     class Meta:
