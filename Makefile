@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check bench pages drill simulate format browser clean
+.PHONY: run test check bench pages drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -43,6 +43,9 @@ simulate: $(VENV)/.dev  ## any number of simulated runs: make simulate ARGS='--s
 format: $(VENV)/.dev
 	$(BIN)/ruff format $(SOURCES) manage.py
 	$(BIN)/ruff check --fix $(SOURCES) manage.py
+
+messages: $(VENV)/.dev  ## collect what the shop says, and compile its translations
+	SECRET_KEY=x $(BIN)/python -m tests.translations
 
 clean:  ## forget the demo's data; the environment stays
 	rm -rf .data

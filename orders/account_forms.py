@@ -1,34 +1,40 @@
 """What customers fill in about themselves."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.auth import authenticate, password_validation
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
 from .accounts import LONGEST_NAME, account_name
 from .forms import CustomerForm
 
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise as Words
+
 LONGEST_PASSWORD = 4096  # characters: hashing more is work without use
 
 
-def _email(autocomplete: str, help_text: str = "") -> forms.EmailField:
+def _email(autocomplete: str, help_text: "Words" = "") -> forms.EmailField:
     return forms.EmailField(
-        label="E-mail",
+        label=_("E-mail"),
         max_length=LONGEST_NAME,
         help_text=help_text,
         widget=forms.EmailInput(attrs={"autocomplete": autocomplete}),
         error_messages={
-            "required": "Please enter your e-mail address.",
-            "invalid": "This is not an e-mail address: it needs a form like name@example.org.",
+            "required": _("Please enter your e-mail address."),
+            "invalid": _("This is not an e-mail address: it needs a form like name@example.org."),
         },
     )
 
 
-def _password(label: str, autocomplete: str, missing: str, help_text: str = "") -> forms.CharField:
+def _password(
+    label: "Words", autocomplete: str, missing: "Words", help_text: "Words" = ""
+) -> forms.CharField:
     return forms.CharField(
         label=label,
         strip=False,
@@ -43,12 +49,14 @@ class NewPasswordForm(CustomerForm):
     """A password chosen, twice: nobody could mail a forgotten one."""
 
     password = _password(
-        "Password",
+        _("Password"),
         "new-password",
-        "Please choose a password.",
-        "At least 8 characters; the longer, the better.",
+        _("Please choose a password."),
+        _("At least 8 characters; the longer, the better."),
     )
-    again = _password("Password again", "new-password", "Please enter the password a second time.")
+    again = _password(
+        _("Password again"), "new-password", _("Please enter the password a second time.")
+    )
 
     def owner(self) -> User:
         """Return whose password it will be: it must not be like their name."""
@@ -65,14 +73,14 @@ class NewPasswordForm(CustomerForm):
             except ValidationError as problem:
                 self.add_error("password", problem)
         if password and again and password != again:
-            self.add_error("again", "This is not the same password as above.")
+            self.add_error("again", _("This is not the same password as above."))
         return values
 
 
 class SignUpForm(NewPasswordForm):
     """Whoever wants an account."""
 
-    email = _email("username", "Your name here; confirmations go there, too.")
+    email = _email("username", _("Your name here; confirmations go there, too."))
     field_order = ["email", "password", "again"]
 
     def owner(self) -> User:
@@ -84,14 +92,16 @@ class SignUpForm(NewPasswordForm):
 class ChangePasswordForm(NewPasswordForm):
     """A customer who wants another password, and knows the present one."""
 
-    old = _password("Present password", "current-password", "Please enter your present password.")
+    old = _password(
+        _("Present password"), "current-password", _("Please enter your present password.")
+    )
     field_order = ["old", "password", "again"]
 
     def __init__(self, customer: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.customer = customer
-        self.fields["password"].label = "New password"
-        self.fields["again"].label = "New password again"
+        self.fields["password"].label = _("New password")
+        self.fields["again"].label = _("New password again")
 
     def owner(self) -> User:
         """Return the customer."""
@@ -102,7 +112,7 @@ class ChangePasswordForm(NewPasswordForm):
         """Compare it with the present password."""
         old: str = self.cleaned_data["old"]
         if not self.customer.check_password(old):
-            raise ValidationError("This is not your present password.")
+            raise ValidationError(_("This is not your present password."))
         return old
 
 
@@ -110,7 +120,7 @@ class SignInForm(CustomerForm):
     """Whoever has an account. One answer for a wrong password and an unknown address."""
 
     email = _email("username")
-    password = _password("Password", "current-password", "Please enter your password.")
+    password = _password(_("Password"), "current-password", _("Please enter your password."))
 
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -125,6 +135,6 @@ class SignInForm(CustomerForm):
             name = account_name(values["email"])
             found = authenticate(self.request, username=name, password=values["password"])
             if not isinstance(found, User):
-                raise ValidationError("The e-mail address or the password is wrong.")
+                raise ValidationError(_("The e-mail address or the password is wrong."))
             self.user = found
         return values

@@ -11,11 +11,15 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib.sessions.backends.base import SessionBase
+from django.utils.translation import gettext_lazy as _
 
 from .message import MOST_LINES, MOST_PER_LINE, Line, fingerprint
 from .models import Product
 
 KEY = "cart"
+FROM_TO = _("Please enter a quantity from %(least)d to %(most)d.")
+AT_MOST = _("You can order at most %(most)d of one product.")
+MOST_PRODUCTS = _("An order can have at most %(most)d different products.")
 
 
 class BadQuantity(ValueError):
@@ -26,12 +30,12 @@ def read_quantity(text: str, *, least: int = 1) -> int:
     """Return the quantity a customer typed; raise `BadQuantity` for anything but `least` to 99."""
     text = text.strip()
     if not (text.isascii() and text.isdigit()) or len(text) > 4:
-        raise BadQuantity(f"Please enter a quantity from {least} to {MOST_PER_LINE}.")
+        raise BadQuantity(FROM_TO % {"least": least, "most": MOST_PER_LINE})
     quantity = int(text)
     if quantity > MOST_PER_LINE:
-        raise BadQuantity(f"You can order at most {MOST_PER_LINE} of one product.")
+        raise BadQuantity(AT_MOST % {"most": MOST_PER_LINE})
     if quantity < least:
-        raise BadQuantity(f"Please enter a quantity from {least} to {MOST_PER_LINE}.")
+        raise BadQuantity(FROM_TO % {"least": least, "most": MOST_PER_LINE})
     return quantity
 
 
@@ -70,9 +74,9 @@ class Cart:
         """Put more of a product in, seen at `price`; raise `BadQuantity` if that is too much."""
         wanted = self.quantities.get(sku, 0) + quantity
         if wanted > MOST_PER_LINE:
-            raise BadQuantity(f"You can order at most {MOST_PER_LINE} of one product.")
+            raise BadQuantity(AT_MOST % {"most": MOST_PER_LINE})
         if sku not in self.quantities and len(self.quantities) >= MOST_LINES:
-            raise BadQuantity(f"An order can have at most {MOST_LINES} different products.")
+            raise BadQuantity(MOST_PRODUCTS % {"most": MOST_LINES})
         self.change(sku, wanted, price=price)
 
     def change(self, sku: str, quantity: int, *, price: int | None = None) -> None:

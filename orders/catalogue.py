@@ -2,6 +2,10 @@
 
 from typing import NamedTuple
 
+from django.utils.translation import gettext_noop as _
+
+SHELVES = (_("Coffee"), _("Tea"), _("Brewing"), _("Table"))  # as pages call them
+
 
 class Item(NamedTuple):
     """A product to be; `price` in cents; its picture is named after the SKU."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.core import signing
+from django.utils.translation import gettext as _
 
 from .cart import Priced
 from .message import fingerprint
@@ -49,9 +50,11 @@ def read_token(text: str) -> Token:
     try:
         values = signing.loads(text, salt=SALT, max_age=LIFE)
     except signing.SignatureExpired:
-        raise BadToken("This page is more than a day old. Please check your order again.") from None
+        raise BadToken(
+            _("This page is more than a day old. Please check your order again.")
+        ) from None
     except signing.BadSignature:
         raise BadToken(
-            "This page was altered or is incomplete. Please check your order and send it again."
+            _("This page was altered or is incomplete. Please check your order and send it again.")
         ) from None
     return Token(order=UUID(values["order"]), cart=values["cart"], total=values["total"])

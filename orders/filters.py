@@ -6,14 +6,15 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from .forms import CustomerForm
 from .models import Product
 
 PRICES = {  # from, below; in minor units
-    "under-10": ("Under €10", 0, 10_00),
-    "10-to-30": ("€10 to €30", 10_00, 30_00),
-    "over-30": ("€30 and more", 30_00, None),
+    "under-10": (_("Under €10"), 0, 10_00),
+    "10-to-30": (_("€10 to €30"), 10_00, 30_00),
+    "over-30": (_("€30 and more"), 30_00, None),
 }
 MOST_WORDS = 6
 
@@ -22,21 +23,24 @@ class Filters(CustomerForm):
     """Kind, price and words; a value that makes no sense narrows nothing."""
 
     q = forms.CharField(
-        label="Search",
+        label=_("Search"),
         required=False,
         max_length=80,
         widget=forms.TextInput(attrs={"type": "search", "autocomplete": "off"}),
     )
     price = forms.ChoiceField(
-        label="Price",
+        label=_("Price"),
         required=False,
-        choices=[("", "Any price"), *((name, words) for name, (words, _, _) in PRICES.items())],
+        choices=[
+            ("", _("Any price")),
+            *((name, words) for name, (words, _from, _below) in PRICES.items()),
+        ],
     )
 
     def __init__(self, data: Mapping[str, Any], *, kinds: Sequence[str]) -> None:
         super().__init__(data)
-        choices = [("", "All shelves"), *((kind, kind) for kind in kinds)]
-        self.fields["kind"] = forms.ChoiceField(label="Shelf", required=False, choices=choices)
+        choices = [("", _("All shelves")), *((kind, kind) for kind in kinds)]
+        self.fields["kind"] = forms.ChoiceField(label=_("Shelf"), required=False, choices=choices)
         self.order_fields(["q", "kind", "price"])
         self.is_valid()
         self.chosen = {name: value for name, value in self.cleaned_data.items() if value}
@@ -51,7 +55,7 @@ class Filters(CustomerForm):
         if kind := self.chosen.get("kind"):
             products = products.filter(kind=kind)
         if price := self.chosen.get("price"):
-            _, least, below = PRICES[price]
+            _words, least, below = PRICES[price]
             products = products.filter(price__gte=least)
             if below is not None:
                 products = products.filter(price__lt=below)

@@ -1,6 +1,6 @@
 """What customers fill in."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -9,10 +9,13 @@ from .cards import Card
 from .countries import COUNTRIES
 from .message import LONGEST, Address
 
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise as Words
+
 ADDRESS = ("name", "street", "postcode", "city", "country")
 
 
-def _text(name: str, label: str, autocomplete: str, missing: str) -> forms.CharField:
+def _text(name: str, label: "Words", autocomplete: str, missing: "Words") -> forms.CharField:
     return forms.CharField(
         label=label,
         max_length=LONGEST[name],
@@ -34,18 +37,20 @@ class CustomerForm(forms.Form):
 class AddressForm(CustomerForm):
     """Where orders go."""
 
-    name = _text("name", "Your name", "name", "Please tell us your name.")
-    street = _text("street", "Street and number", "street-address", "Please tell us the street.")
-    postcode = _text("postcode", "Postcode", "postal-code", "Please tell us the postcode.")
-    city = _text("city", "Town", "address-level2", "Please tell us the town.")
+    name = _text("name", _("Your name"), "name", _("Please tell us your name."))
+    street = _text(
+        "street", _("Street and number"), "street-address", _("Please tell us the street.")
+    )
+    postcode = _text("postcode", _("Postcode"), "postal-code", _("Please tell us the postcode."))
+    city = _text("city", _("Town"), "address-level2", _("Please tell us the town."))
     country = forms.ChoiceField(
-        label="Country",
+        label=_("Country"),
         choices=list(COUNTRIES.items()),
         initial="DE",
         widget=forms.Select(attrs={"autocomplete": "country"}),
         error_messages={
-            "required": "Please choose the country.",
-            "invalid_choice": "We do not deliver there.",
+            "required": _("Please choose the country."),
+            "invalid_choice": _("We do not deliver there."),
         },
     )
 
@@ -59,23 +64,23 @@ class CheckoutForm(AddressForm):
 
     field_order = ["name", "email"]  # then the others
     email = forms.EmailField(
-        label="E-mail",
+        label=_("E-mail"),
         max_length=LONGEST["email"],
-        help_text="For the confirmation, and to look your order up.",
+        help_text=_("For the confirmation, and to look your order up."),
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
         error_messages={
-            "required": "Please tell us your e-mail address.",
-            "invalid": "This is not an e-mail address: it needs a form like name@example.org.",
+            "required": _("Please tell us your e-mail address."),
+            "invalid": _("This is not an e-mail address: it needs a form like name@example.org."),
         },
     )
     payment_method = forms.ChoiceField(
-        label="Card",
+        label=_("Card"),
         choices=Card.choices,
         initial=Card.VISA,
         widget=forms.RadioSelect,
         error_messages={
-            "required": "Please choose a card.",
-            "invalid_choice": "Please choose one of these cards.",
+            "required": _("Please choose a card."),
+            "invalid_choice": _("Please choose one of these cards."),
         },
     )
 
@@ -102,18 +107,18 @@ class FindForm(CustomerForm):
     """What a customer knows of an order."""
 
     number = forms.CharField(
-        label="Order number",
+        label=_("Order number"),
         max_length=30,
-        help_text="As in the confirmation: 7KQ4M-9XD2P",
+        help_text=_("As in the confirmation: 7KQ4M-9XD2P"),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-        error_messages={"required": "Please enter the order number."},
+        error_messages={"required": _("Please enter the order number.")},
     )
     email = forms.EmailField(
-        label="E-mail",
+        label=_("E-mail"),
         max_length=LONGEST["email"],
-        help_text="The one you gave with the order.",
+        help_text=_("The one you gave with the order."),
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
-        error_messages={"required": "Please enter the e-mail address."},
+        error_messages={"required": _("Please enter the e-mail address.")},
     )
 
     def clean_number(self) -> str:

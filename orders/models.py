@@ -138,11 +138,11 @@ class Placement(models.Model):
 class OrderStatus(models.TextChoices):
     """What the engine last told the shop about an order."""
 
-    RECEIVED = "received", "Received"
-    CONFIRMED = "confirmed", "Confirmed"
-    FAILED = "failed", "Needs attention"
-    UNDOING = "undoing", "Being cancelled"
-    UNDONE = "undone", "Cancelled"
+    RECEIVED = "received", _("Received")
+    CONFIRMED = "confirmed", _("Confirmed")
+    FAILED = "failed", _("Needs attention")
+    UNDOING = "undoing", _("Being cancelled")
+    UNDONE = "undone", _("Cancelled")
 
 
 class Order(models.Model):
@@ -210,7 +210,7 @@ class Order(models.Model):
     @property
     def country_name(self) -> str:
         """The country it goes to, in words."""
-        return COUNTRIES.get(self.country, self.country)
+        return str(COUNTRIES.get(self.country, self.country))
 
 
 class OrderLine(models.Model):
@@ -255,7 +255,7 @@ class Profile(models.Model):
     @property
     def country_name(self) -> str:
         """The country, in words."""
-        return COUNTRIES.get(self.country, self.country)
+        return str(COUNTRIES.get(self.country, self.country))
 
 
 class Throttle(models.Model):

@@ -7,6 +7,7 @@ from axes.helpers import get_client_ip_address
 from django.db import connection
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
 
 # Who tries too often while the count runs is counted on, but the time does not start again.
 COUNT = """
@@ -69,9 +70,8 @@ class Limit:
     @property
     def excuse(self) -> str:
         """What to tell those who tried too often."""
-        return (
-            f"That was tried too often. Please wait {self.seconds // 60} minutes, then try again."
-        )
+        words = _("That was tried too often. Please wait %(minutes)d minutes, then try again.")
+        return words % {"minutes": self.seconds // 60}
 
 
 def _hash(who: str) -> str:

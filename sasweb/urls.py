@@ -9,6 +9,7 @@ from django.contrib.auth import views as auth
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import include, path
+from django.views.i18n import set_language
 from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 
 from orders.api import site as orders_api
@@ -44,6 +45,7 @@ urlpatterns = [
     path("django-rq/", include((queue_pages, "django_rq"), namespace="django_rq")),
     path("login/", auth.LoginView.as_view(template_name="registration/login.html"), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
+    path("language/", set_language, name="set_language"),
     path("livez", health.alive, name="livez"),
     path("readyz", health.ready, name="readyz"),
 ]

@@ -1,6 +1,13 @@
 /* What pages that poll need and htmx does not bring: no polling in hidden tabs, and a sign when the
-   connection is lost. Anything else works by attributes alone. */
+   connection is lost. And the browser's time zone, for whoever writes times. Anything else works by
+   attributes alone. */
 "use strict";
+
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && !document.cookie.split("; ").includes(`zone=${zone}`)) {
+  const secure = location.protocol === "https:" ? "; secure" : "";
+  document.cookie = `zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
+}
 
 const isPoll = (event) => event.detail.elt?.getAttribute("hx-trigger")?.includes("every");
 

@@ -5,6 +5,8 @@ from uuid import UUID
 
 from django.test import Client
 
+from orchestration import status, submission
+from orchestration.models import Submission
 from orchestration.transitions import claim, record
 from orders.models import Product
 from tests.engine import reply_to
@@ -81,3 +83,49 @@ def finish_all() -> None:
         one for group in claim(AGENTS, "scheduler-1").requests.values() for one in group
     ]:
         record([reply_to(one, result={"id": "x_1", "tracking": "TRK1"}) for one in requests])
+
+
+def ask():
+    """Return what agents are asked now, by step."""
+    found = claim(AGENTS, "scheduler-1").requests.values()
+    return {one.name: one for group in found for one in group}
+
+
+def answer(requests, **refused):
+    """Answer requests: done, or refused with the code (and message) given for a step."""
+    replies = []
+    for name, request in requests.items():
+        code, _, message = refused.get(name, "").partition("|")
+        replies.append(
+            reply_to(request, "rejected", code=code, message=message)
+            if code
+            else reply_to(request, result={"id": f"{name}_1", "tracking": "TRK1"})
+        )
+    assert record(replies).accepted == len(replies)
+
+
+def placed(client, **quantities):
+    """Buy something; it is taken, and nothing is done about it yet."""
+    order = buy(client, **quantities)
+    submission.take(100)
+    return order
+
+
+def declined(client, **quantities):
+    order = placed(client, **quantities)
+    answer(ask(), authorize_payment="generic_decline|no")
+    status.deliver("shop", 100)
+    return order
+
+
+def sold_out(client, **quantities):
+    order = placed(client, **quantities or {"sku_0": 2, "sku_1": 1})
+    answer(ask(), reserve_stock="out_of_stock|sku-1: Only 0 of 'sku-1' are on hand")
+    status.deliver("shop", 100)
+    return order
+
+
+def posted(kind):
+    """Return the letters of a kind that are posted, and none that are sent."""
+    rows = Submission.objects.filter(workflow="tell_customer", reference__contains=f":{kind}")
+    return [row.data["mail"] for row in rows.order_by("id")]

@@ -13,6 +13,7 @@ from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
@@ -36,7 +37,7 @@ SIGN_INS = Limit("sign-in", most=60, seconds=600)
 SIGN_UPS = Limit("sign-up", most=20, seconds=3600)
 PASSWORDS = Limit("password", most=10, seconds=600)
 BACKEND = "django.contrib.auth.backends.ModelBackend"
-TAKEN = (
+TAKEN = _(
     "We cannot make an account with this address. If it is yours, you may have one already: "
     "sign in instead."
 )
@@ -83,7 +84,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
         form.add_error("email", TAKEN)
         return _form(request, "sign_up", form)
     login(request, customer, backend=BACKEND)
-    messages.success(request, "Your account is made, and you are signed in.")
+    messages.success(request, _("Your account is made, and you are signed in."))
     return see_other(back(request) or reverse("shop:account"))
 
 
@@ -115,7 +116,7 @@ def address(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _form(request, "address", form)
     keep_address(customer, form.address())
-    messages.success(request, "Your address is kept for your next order.")
+    messages.success(request, _("Your address is kept for your next order."))
     return see_other(reverse("shop:account"))
 
 
@@ -136,7 +137,7 @@ def password(request: HttpRequest) -> HttpResponse:
     customer.set_password(form.cleaned_data["password"])
     customer.save(update_fields=["password"])
     update_session_auth_hash(request, customer)
-    messages.success(request, "Your password is changed. You are signed out everywhere else.")
+    messages.success(request, _("Your password is changed. You are signed out everywhere else."))
     return see_other(reverse("shop:account"))
 
 

@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
@@ -35,13 +36,13 @@ def add(request: Request) -> HttpResponse:
     """Put a product into the cart, and stay on the page."""
     product = _sold(request.POST.get("sku", ""))
     if product is None:
-        return _stay(request, "We do not sell this product (any more).", failed=True)
+        return _stay(request, _("We do not sell this product (any more)."), failed=True)
     try:
         quantity = read_quantity(request.POST.get("quantity", "1"))
         Cart(request.session).add(product.sku, quantity, price=product.price)
     except BadQuantity as problem:
         return _stay(request, str(problem), failed=True)
-    return _stay(request, f"{product.name} is in your cart.")
+    return _stay(request, _("%(product)s is in your cart.") % {"product": product.name})
 
 
 @require_POST
@@ -50,7 +51,7 @@ def change(request: Request) -> HttpResponse:
     """Set how many of a product are in the cart; 0, or the Remove button, takes it out."""
     cart, sku = Cart(request.session), request.POST.get("sku", "")
     if sku not in cart.quantities:
-        return _changed(request, "This product is not in your cart (any more).", sku)
+        return _changed(request, _("This product is not in your cart (any more)."), sku)
     if "remove" in request.POST:
         cart.change(sku, 0)
         return _changed(request)
@@ -71,7 +72,7 @@ def undo(request: Request) -> HttpResponse:
         undone = Cart(request.session).put_back()
     except BadQuantity as problem:
         return _changed(request, str(problem))
-    return _changed(request, "" if undone else "There is nothing to put back (any more).")
+    return _changed(request, "" if undone else _("There is nothing to put back (any more)."))
 
 
 def _sold(sku: str) -> Product | None:

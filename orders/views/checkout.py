@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import get_language
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
@@ -21,11 +23,11 @@ from . import failure
 from . import order as order_page
 from .redirect import see_other
 
-CHANGED = (
+CHANGED = _(
     "Your cart or a price has changed since you opened this page. Please check your order below "
     "and send it again. Nothing was ordered."
 )
-ORDERED_BEFORE = (
+ORDERED_BEFORE = _(
     "You have placed this order already, with other details. It stands as it was placed; nothing "
     "was changed or ordered again."
 )
@@ -61,7 +63,7 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
         return _again(request, token.order, same=before == content)
     priced = price(cart)
     if cart.id is None or token != Token.offer(cart.id, priced):
-        return _show(request, cart, priced, form, CHANGED)
+        return _show(request, cart, priced, form, str(CHANGED))
     if not form.is_valid():
         return _show(request, cart, priced, form)
     message = _message(token, priced, form, request)
@@ -80,7 +82,7 @@ def _again(request: HttpRequest, order: UUID, *, same: bool) -> HttpResponse:
     if same:
         access.remember(request, order)
         return see_other(access.link(order))
-    return order_page.show(request, order, notice=ORDERED_BEFORE, status=HTTPStatus.CONFLICT)
+    return order_page.show(request, order, notice=str(ORDERED_BEFORE), status=HTTPStatus.CONFLICT)
 
 
 def _show(
@@ -101,7 +103,8 @@ def _show(
 def _message(token: Token, priced: Priced, form: CheckoutForm, request: HttpRequest) -> Message:
     address: Address = form.address()
     currency = priced.lines[0].product.currency
-    mail: Mail = placing.confirmation(token.order, address.name, token.total, currency)
+    language = get_language() or "en"
+    mail: Mail = placing.confirmation(token.order, address.name, token.total, currency, language)
     return Message(
         order=token.order,
         email=form.cleaned_data["email"],
@@ -112,6 +115,7 @@ def _message(token: Token, priced: Priced, form: CheckoutForm, request: HttpRequ
         lines=[line.as_line() for line in priced.lines],
         confirmation=mail,
         customer=request.user.pk,
+        language=language,
     )
 
 

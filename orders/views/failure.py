@@ -6,12 +6,13 @@ import sys
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+from django.utils.translation import gettext_lazy as _
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER = 30  # seconds
 
-NOTHING_ORDERED = "Nothing was ordered and nothing was charged."
-PERHAPS_ORDERED = (
+NOTHING_ORDERED = _("Nothing was ordered and nothing was charged.")
+PERHAPS_ORDERED = _(
     "We cannot tell at the moment whether your order reached us. Send it again: the same order is "
     "never placed twice."
 )

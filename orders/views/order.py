@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 from django.views.decorators.vary import vary_on_headers
@@ -25,7 +26,7 @@ from orders.tracking import CARD, Mend, track
 from .redirect import see_other
 
 GUESSES = Limit("find", most=30, seconds=600)
-NOT_FOUND = (
+NOT_FOUND = _(
     "We found no order with this number and e-mail address. Please compare both with the "
     "confirmation; a new order can take a few seconds to appear here."
 )

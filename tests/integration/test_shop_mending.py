@@ -11,11 +11,10 @@ from orchestration.leader import Leadership
 from orchestration.models import Alert, Event, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import sweep
-from orchestration.transitions import claim, record
 from orders.access import link
 from orders.models import Order
-from tests.engine import reply_to, staff
-from tests.shop import AGENTS, buy, finish_all, products
+from tests.engine import staff
+from tests.shop import answer, ask, buy, declined, finish_all, placed, posted, products, sold_out
 
 pytestmark = pytest.mark.django_db
 LEADER = Leadership(holder="supervisor-1", epoch=1)
@@ -28,53 +27,8 @@ def _shop():
     staff()
 
 
-def ask():
-    """Return what agents are asked now, by step."""
-    found = claim(AGENTS, "scheduler-1").requests.values()
-    return {one.name: one for group in found for one in group}
-
-
-def answer(requests, **refused):
-    """Answer requests: done, or refused with the code (and message) given for a step."""
-    replies = []
-    for name, request in requests.items():
-        code, _, message = refused.get(name, "").partition("|")
-        replies.append(
-            reply_to(request, "rejected", code=code, message=message)
-            if code
-            else reply_to(request, result={"id": f"{name}_1", "tracking": "TRK1"})
-        )
-    assert record(replies).accepted == len(replies)
-
-
-def placed(client, **quantities):
-    order = buy(client, **quantities)
-    submission.take(100)
-    return order
-
-
-def declined(client, **quantities):
-    order = placed(client, **quantities)
-    answer(ask(), authorize_payment="generic_decline|no")
-    status.deliver("shop", 100)
-    return order
-
-
-def sold_out(client, **quantities):
-    order = placed(client, **quantities or {"sku_0": 2, "sku_1": 1})
-    answer(ask(), reserve_stock="out_of_stock|sku-1: Only 0 of 'sku-1' are on hand")
-    status.deliver("shop", 100)
-    return order
-
-
 def page(client, order):
     return client.get(f"/orders/{order}/").content.decode()
-
-
-def posted(kind):
-    """Return the letters of a kind that are posted, and none that are sent."""
-    rows = Submission.objects.filter(workflow="tell_customer", reference__contains=f":{kind}")
-    return [row.data["mail"] for row in rows.order_by("id")]
 
 
 def supervise():

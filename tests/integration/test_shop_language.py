@@ -1,0 +1,109 @@
+"""The shop in the visitor's language and time; staff's pages in one."""
+
+import re
+from datetime import UTC
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import translation
+
+from orchestration import status, submission
+from orders.models import Order
+from orders.money import money
+from tests.shop import buy, declined, finish_all, posted, products, sold_out
+
+pytestmark = pytest.mark.django_db
+GERMAN = {"HTTP_ACCEPT_LANGUAGE": "de-CH, de;q=0.9, en;q=0.5"}
+PAGES = ("/", "/cart/", "/orders/find/", "/account/sign-in/", "/account/sign-up/", "/nowhere/")
+
+
+def text(response):
+    return response.content.decode()
+
+
+@pytest.fixture(autouse=True)
+def _shop():
+    products()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_in_the_language_that_the_browser_asks_for(path):
+    german, english = text(Client(**GERMAN).get(path)), text(Client().get(path))
+    assert '<html lang="de">' in german
+    assert '<html lang="en">' in english
+    title = re.compile("<title>(.*)</title>")
+    assert path == "/" or title.search(german)[1] != title.search(english)[1]
+
+
+def test_a_choice_outlives_what_the_browser_asks_for():
+    client = Client(**GERMAN)
+    response = client.post("/language/", {"language": "en", "next": "/cart/?x=1"})
+    assert (response.status_code, response["Location"]) == (302, "/cart/?x=1")
+    assert "Your cart is empty" in text(client.get("/cart/"))
+    evil = client.post("/language/", {"language": "de", "next": "https://evil.example/"})
+    assert evil["Location"] == "/"
+    assert "Ihr Warenkorb ist leer" in text(client.get("/cart/"))
+
+
+def test_an_unknown_language_is_english():
+    assert '<html lang="en">' in text(Client(HTTP_ACCEPT_LANGUAGE="tlh, *").get("/"))
+
+
+def test_staff_have_one_language():
+    User.objects.create_superuser("root", password="x")
+    client = Client(**GERMAN)
+    assert '<html lang="en">' in text(client.get("/login/"))
+    client.force_login(User.objects.get(), backend="django.contrib.auth.backends.ModelBackend")
+    assert "Settings and records" in text(client.get("/admin/"))
+    assert '<html lang="en">' in text(client.get("/ops/"))
+
+
+def test_amounts_are_written_as_each_language_does():
+    assert money(123450) == "€1,234.50"
+    with translation.override("de"):
+        assert money(123450) == "1.234,50\u202f€"
+        assert money(-5, "CHF") == "-0,05\u202fCHF"
+
+
+def test_an_order_and_its_letters_are_in_its_customers_language():
+    client = Client(**GERMAN)
+    order = declined(client)
+    assert Order.objects.get(id=order).language == "de"
+    seen = text(client.get(f"/orders/{order}/"))
+    assert "Ihre Karte wurde abgelehnt. Es wurde nichts abgebucht." in seen
+    assert "Mit einer anderen Karte zahlen" in seen
+    (letter,) = posted("action-needed")  # written by a process that has no browser
+    assert letter["subject"].endswith("braucht Sie")
+    assert "Wir halten Ihre Bestellung bis" in letter["text"]
+    client.post(f"/orders/{order}/cancel/")
+    finish_all()
+    status.deliver("shop", 100)
+    (letter,) = posted("cancelled")
+    assert "Ihre Bestellung wurde storniert. Es wurde nichts abgebucht." in letter["html"]
+
+
+def test_what_can_be_done_is_offered_in_german():
+    client = Client(**GERMAN)
+    order = sold_out(client)
+    assert "Product 1 ist ausverkauft" in text(client.get(f"/orders/{order}/"))
+    again = client.post(f"/orders/{order}/wait/", {"attempt": 7})
+    assert "Das ist schon geschehen" in text(again)
+
+
+def test_times_are_the_visitors():
+    client = Client()
+    order = buy(client)
+    submission.take(100)
+    placed = Order.objects.get(id=order).created_at.astimezone(UTC)
+    moment = re.compile(r"<time[^>]*>([^<]+)<")
+
+    def shown(zone):
+        client.cookies["zone"] = zone
+        return moment.search(text(client.get(f"/orders/{order}/")))[1]
+
+    for zone in ("Asia/Tokyo", "Europe/Berlin"):
+        assert f"{placed.astimezone(ZoneInfo(zone)):%H:%M:%S}" in shown(zone)
+    for nonsense in ("../../etc/passwd", "Europe", "x" * 500, ""):
+        assert f"{placed:%H:%M:%S}" in shown(nonsense)
