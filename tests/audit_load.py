@@ -48,12 +48,9 @@ def main() -> None:
 def _fill(count: int, journal: Path) -> None:
     from django.db import connection
 
-    from orchestration.models import Alert
-    from tests.audit_rows import orders
+    from tests.audit_rows import no_route, orders
 
-    alert = Alert.objects.create(
-        fingerprint="step/process_order/create_shipment/no_route", severity="critical", title="t"
-    )
+    alert = no_route()
     partners = {"notification": "mail"}
     with journal.open("w") as file:
         file.write('["sandbox",1]\n')

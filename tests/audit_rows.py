@@ -1,13 +1,15 @@
 """Orders by the thousand, at every stage, as the engine would have left them: for the audit."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
+from django.db.models import F
 from django.utils import timezone
 
 from orchestration.ledger import LedgerEntry
-from orchestration.models import Alert, Attempt, Event, Step, Task
+from orchestration.models import Alert, Attempt, Event, Incident, IncidentHit, Step, Task
 from orchestration.models.fields import time_ordered_id
 from orchestration.workflow import step_key
 from orders.message import fingerprint, order_number
@@ -24,6 +26,7 @@ STEPS = [  # name, agent, action, after, undo, kind in the ledger, kind of its u
 STAGES = ["retried", "declined_once", "undone", "error", "waiting", *["processed"] * 15]
 TOLD = {"error": (2, "failed"), "waiting": (1, "received"), "undone": (3, "undone")}
 TOTAL = 2500
+CAUSE = "v1-no-route"
 
 
 @dataclass
@@ -46,8 +49,21 @@ class Rows:
         self.ledger.setdefault(agent, []).append(entry)
 
     def write(self):
-        for model in (Placement, Order, OrderLine, Alert, Task, Step, Attempt, Event):
+        hits = self.rows.get(IncidentHit, [])
+        for model in (Placement, Order, OrderLine, Alert, Task, Step, Attempt, Event, IncidentHit):
             model.objects.bulk_create(self.rows.pop(model, []), batch_size=2000)
+        for cause, count in Counter(hit.incident_id for hit in hits).items():
+            Incident.objects.filter(id=cause).update(
+                failures=F("failures") + count, tasks=F("tasks") + count,
+                suffering=F("suffering") + count,
+            )  # fmt: skip
+
+
+def no_route() -> Alert:
+    """Return the alert and the incident that all failed orders share."""
+    cause = Incident.objects.create(fingerprint=CAUSE, version=1, title="t", state="new")
+    name = f"step/process_order/create_shipment/no_route/{CAUSE}"
+    return Alert.objects.create(fingerprint=name, severity="critical", title="t", incident=cause)
 
 
 def orders(count, alert=None) -> Rows:
@@ -151,6 +167,8 @@ def _done(made, task, step, place, at, stage) -> None:
 def _failed(made, task, step, at, alert) -> None:
     _attempt(made, step, 1, at + timedelta(seconds=10), "rejected")
     step.process_state, step.alert, step.error_code = "error", alert, "no_route"
+    step.incident = alert.incident
+    made.add(IncidentHit(incident=alert.incident, step=step))
     made.did("shipping", task.reference, step_key(task.id, step.name, "do", 1), "none")
     made.add(Event(task=task, step=step, kind="error", actor="agent", attempt=1))
 

@@ -15,6 +15,7 @@ from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from . import books
 from .bulk import BULK
+from .causes import CAUSES
 from .history import COUNTED, FENCED, ONCE, ORDER
 from .keys import KEYS
 from .lives import LEFT_BEHIND, LOSS, TWINS
@@ -28,7 +29,8 @@ KEPT = 1_000  # violations that a run's row keeps
 LOCK = 0x5A5A_0001  # of whoever begins an hourly run
 
 CHECKS = (
-    *LOSS, *TWINS, *ONCE, *ORDER, *UNDO, *FENCED, *COUNTED, *KEYS, *TOLD, *LEFT_BEHIND, *BULK
+    *LOSS, *TWINS, *ONCE, *ORDER, *UNDO, *FENCED, *COUNTED, *KEYS, *TOLD, *LEFT_BEHIND, *BULK,
+    *CAUSES,
 )  # fmt: skip
 
 

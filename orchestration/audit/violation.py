@@ -20,6 +20,7 @@ INVARIANTS = {
     11: "told the truth",
     12: "nothing left behind",
     13: "bulk acts told the truth",
+    14: "every failure has its cause",
 }
 MOST = 1_000  # violations that one check names: beyond that, there is one cause to look for
 

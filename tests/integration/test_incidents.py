@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestration import incidents
+from orchestration import audit, incidents
 from orchestration.incidents.standing import QUIET
 from orchestration.models import (
     Alert,
@@ -120,6 +120,27 @@ class TestFiveHundredFailuresOfTwoKinds:
         assert last_event(returned).reason == "100 tasks failed again"
         (alert,) = Alert.objects.filter(closed_at=None)
         assert alert.incident == returned
+
+
+def test_the_counts_are_what_a_recount_gives():
+    tasks = failing(4, code="x") + failing(2, code="y")
+    Task.objects.filter(id=tasks[0].id).update(value=7, currency="EUR")
+    assert violations() == [(14, Incident.objects.get(code="x").fingerprint)]  # changed behind it
+    Task.objects.update(value=0)
+    again(tasks[:2])
+    reject(claimed(), code="y")
+    assert violations() == []  # the tallies belong to the counts
+    fold()
+    again(tasks[4:])
+    assert undo(tasks[3].id, actor="ann", reason="not wanted") is None
+    run_to_end(tasks[4])
+    sweep(LEADER)
+    assert violations() == []
+
+
+def violations():
+    audit.fill(audit.prepare())
+    return [(one.invariant, one.reference) for one in audit.find() if one.invariant == 14]
 
 
 def test_a_batch_costs_the_same_however_many_fail():
