@@ -9,13 +9,15 @@ from django.core.checks import CheckMessage, Error, register
 from . import registry
 from .workflow import UNDECLARED, Step, Workflow
 
+TAG = "orchestration"  # workers and supervisors run these alone: pages are not theirs to load
+
 HINTS = {
     "orchestration.E005": "undo= names an action of the same agent, and undo_request= what it is "
     "sent; or irreversible= says why it cannot be undone; or undo=None: there is nothing to undo.",
 }
 
 
-@register()
+@register(TAG)
 def check_workflows(**_: Any) -> list[CheckMessage]:
     """Check each workflow's steps, order, agents, actions and requests."""
     return [
@@ -25,7 +27,7 @@ def check_workflows(**_: Any) -> list[CheckMessage]:
     ]
 
 
-@register()
+@register(TAG)
 def check_queues(**_: Any) -> list[CheckMessage]:
     """Check that each agent and each receiver has a queue, so that a worker can serve it."""
     needed = [*registry.agents, *(f"status.{name}" for name in registry.receivers)]

@@ -12,6 +12,7 @@ from orchestration.api import (
     result,
 )
 
+from . import scopes  # noqa: F401 - registers what tokens are good for
 from .agents.inventory import Inventory
 from .agents.notification import Notification
 from .agents.payment import Payment

@@ -5,16 +5,11 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponse
 from ninja.security import HttpBearer
 
-from orchestration.api import READ_STATUS, Caller, authenticate, register_scope
+from orchestration.api import Caller, authenticate
 from orders.throttle import Counted, Limit
 
 from . import problems
 from .problems import Problem
-
-WRITE_ORDERS, READ_ORDERS = "orders:write", "orders:read"
-register_scope(WRITE_ORDERS, "Place orders, and cancel its own")
-register_scope(READ_ORDERS, "Read its own orders")
-__all__ = ["READ_ORDERS", "READ_STATUS", "WRITE_ORDERS", "Token", "caller", "tell_rate"]
 
 MINUTE = 60
 STRANGERS = Limit("api-stranger", most=60, seconds=MINUTE)  # wrong tokens from one address

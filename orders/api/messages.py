@@ -10,9 +10,10 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from orchestration import api
+from orders.scopes import READ_STATUS
 
 from . import shapes
-from .access import READ_STATUS, Token, caller
+from .access import Token, caller
 from .problems import conflict, only
 
 router = Router(tags=["Status messages"])

@@ -19,10 +19,11 @@ from orders.cart import Priced, PricedLine
 from orders.forms import CheckoutForm
 from orders.message import WORKFLOW, Message, fingerprint, order_number
 from orders.models import Order, Placement, Product
+from orders.scopes import READ_ORDERS, WRITE_ORDERS
 from orders.tracking import parcel
 
 from . import shapes
-from .access import READ_ORDERS, WRITE_ORDERS, Token, caller
+from .access import Token, caller
 from .problems import Problem, Wrong, conflict, invalid, not_found, only
 
 router = Router(tags=["Orders"])

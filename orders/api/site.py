@@ -7,16 +7,18 @@ from typing import Any, cast
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import URLPattern, path
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
-from orchestration.api import READ_STATUS
+from orders.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 
 from . import messages, orders, problems, shapes
-from .access import READ_ORDERS, WRITE_ORDERS, Token, tell_rate
+from .access import Token, tell_rate
 from .problems import MEDIA_TYPE, Problem
+from .reference import Reference
 
 View = Callable[..., HttpResponseBase]
 
@@ -84,6 +86,7 @@ api = Site(
     version="1",
     description=DESCRIPTION,
     urls_namespace="api",
+    docs=Reference(),
     openapi_extra={"servers": [{"url": "/", "description": "This installation"}]},
 )
 api.add_router("/orders", orders.router)
@@ -138,6 +141,13 @@ def _unreadable(request: HttpRequest) -> Problem | None:
     return None
 
 
+def _try(request: HttpRequest) -> HttpResponse:
+    """Show the console that django-ninja brings; without JavaScript there is the reference."""
+    document = reverse("api:openapi-json")
+    shown = {"layout": "BaseLayout", "deepLinking": True, "url": document}
+    return render(request, "api/console.html", {"settings": shown})
+
+
 @csrf_exempt
 def _nothing(_request: HttpRequest, rest: str = "") -> HttpResponse:  # noqa: ARG001 - its address
     return problems.not_found().answer()
@@ -148,6 +158,7 @@ def _urls() -> tuple[list[URLPattern], str, str]:
     own = [one for one in patterns if isinstance(one, URLPattern) and one.name != "api-root"]
     for pattern in own:
         pattern.callback = _guarded(cast("View", pattern.callback))
+    own.append(path("docs/try", _try, name="try"))
     nothing = [path("", _nothing, name="api-root"), path("<path:rest>", _nothing, name="nothing")]
     return [*own, *nothing], application, namespace
 

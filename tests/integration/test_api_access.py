@@ -103,3 +103,14 @@ def test_reading_is_not_writing(order):
     assert reader.post(f"orders/{made}/cancel").status_code == 403
     assert reader.place("other").status_code == 403
     assert reader.get("status-messages").status_code == 403
+
+
+def test_the_reference_shows_every_operation_and_needs_no_script():
+    page = Client().get("/api/docs")
+    assert page.status_code == 200
+    for operation in TABLE:
+        assert f'id="{operation}"' in page.text
+    assert "<script" not in page.text
+    assert "Idempotency-Key" in page.text
+    assert "lines[].sku" in page.text
+    assert "cdn" not in Client().get("/api/docs/try").text

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, close_old_connections, connection
 
-from orchestration import conf, instance
+from orchestration import checks, conf, instance
 from orchestration.presence import Presence
 from orchestration.supervisor import Watch
 
@@ -19,6 +19,7 @@ logger = logging.getLogger("orchestration.supervisor")
 class Command(BaseCommand):
     """Sweeps the state store while it leads; waits to take over while it does not."""
 
+    requires_system_checks = [checks.TAG]
     help = "Find failed and expired steps and have them tried again. Run two or more: one leads."
 
     def handle(self, *_: Any, **__: Any) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import registry, workers
+from orchestration import checks, registry, workers
 
 
 class Command(BaseCommand):
     """Serves one queue until it is told to stop."""
 
+    requires_system_checks = [checks.TAG]
     help = "Serve one queue: submission, scheduler, an agent's, or status.<application>."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -12,10 +12,10 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils.text import slugify
 
-from orchestration.api import READ_STATUS, ensure_application, give
-from orders.api.access import READ_ORDERS, WRITE_ORDERS
+from orchestration.api import ensure_application, give
 from orders.catalogue import CATALOGUE, GONE
 from orders.models import Availability, Product
+from orders.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 from sasweb.stack import embedded
 
 STOCK = 100_000  # pieces of each product, at the sandbox

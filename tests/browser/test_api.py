@@ -1,0 +1,115 @@
+"""The API on the whole system: a client made of the document alone, our example client, the reference."""
+
+import json
+import urllib.request
+from uuid import uuid4
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from docs.shop_client import Shop, ShopError
+from drill.waiting import wait_for
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+
+@pytest.fixture
+def token(stack):
+    return f"sas_{(stack.folder / 'secrets' / 'example_token').read_text()}"
+
+
+class FromDocument:
+    """A client that knows nothing but the OpenAPI document at an address."""
+
+    def __init__(self, address, token):
+        self.address, self.token = address, token
+        self.document = self.exchange("GET", "/api/openapi.json")
+        self.operations = {
+            one["operationId"]: (method.upper(), path, one)
+            for path, methods in self.document["paths"].items()
+            for method, one in methods.items()
+        }
+        (scheme,) = self.document["components"]["securitySchemes"].values()
+        assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+
+    def exchange(self, method, path, body=None, headers=()):
+        request = urllib.request.Request(  # noqa: S310 - the stack's own address
+            self.address + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", **dict(headers)},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            return json.load(answer)
+
+    def example(self, operation):
+        """Return the example of an operation's body."""
+        content = self.operations[operation][2]["requestBody"]["content"]
+        name = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        return self.document["components"]["schemas"][name]["examples"][0]
+
+    def call(self, operation, body=None, **given):
+        method, path, declared = self.operations[operation]
+        headers, query = {"Authorization": f"Bearer {self.token}"}, []
+        for parameter in declared["parameters"]:
+            value = given.pop(parameter["name"].replace("-", "_"), None)
+            assert value is not None or not parameter["required"]
+            if value is None:
+                continue
+            if parameter["in"] == "path":
+                path = path.replace(f"{{{parameter['name']}}}", str(value))
+            elif parameter["in"] == "header":
+                headers[parameter["name"]] = str(value)
+            else:
+                query.append(f"{parameter['name']}={value}")
+        assert not given
+        return self.exchange(method, f"{path}?{'&'.join(query)}", body, headers.items())
+
+
+def test_a_client_made_of_the_document_alone_places_and_follows_an_order(stack, token):
+    client = FromDocument(f"http://localhost:{stack.port}", token)
+    body = client.example("placeOrder")
+    placed = client.call("placeOrder", body, Idempotency_Key=uuid4())
+    read = {"order_id": placed["id"]}
+    wait_for(lambda: client.call("readOrder", **read)["status"] == "completed", "it ends", 30)
+    assert client.call("readOrder", **read)["tracking"]
+    assert placed["id"] in {one["id"] for one in client.call("listOrders", limit=5)["orders"]}
+    told = client.call("fetchStatusMessages", wait=20)["messages"]
+    ours = [one for one in told if one["reference"] == placed["id"]]
+    assert [one["kind"] for one in ours] == ["received", "completed"]
+    done = client.call("acknowledgeStatusMessages", {"ids": [one["id"] for one in ours]})
+    assert done == {"acknowledged": 2}
+
+
+def test_the_example_client_waits_for_the_end_and_finds_that_it_is_too_late_to_cancel(stack, token):
+    shop = Shop(f"http://localhost:{stack.port}", token)
+    order = {
+        "email": "ada@example.org",
+        "address": {"name": "Ada", "street": "Rue de Lyon 12", "postcode": "1203",
+                    "city": "Genève", "country": "CH"},
+        "payment_method": "pm_card_visa",
+        "lines": [{"sku": "tea-mint", "quantity": 1}],
+    }  # fmt: skip
+    key = str(uuid4())
+    placed = shop.place(key=key, order=order)
+    assert shop.place(key=key, order=order) == placed
+    seen = []
+    while "completed" not in seen:
+        messages = shop.messages(wait=20)
+        seen += [one.kind for one in messages if one.reference == placed["id"]]
+        assert shop.acknowledge([one.id for one in messages]) == len(messages)
+    assert seen == ["received", "completed"]
+    with pytest.raises(ShopError) as refused:
+        shop.cancel(placed["id"])
+    assert (refused.value.status, refused.value.code) == (409, "cannot_be_cancelled")
+    assert placed["id"] in {one["id"] for one in shop.orders(page=1)}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_reference_is_for_everybody(visit, scheme):
+    page = visit("/api/docs", color_scheme=scheme, viewport={"width": 360, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert Axe().run(page).response["violations"] == []
+    page.goto("/api/docs/try")
+    page.wait_for_selector(".opblock")
+    assert page.problems == []
