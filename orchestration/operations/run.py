@@ -80,9 +80,10 @@ def _send(operation_id: int, sending: _Sending) -> int:
     """Send what the rate allows, a batch at a time, as long as there is time; return how many."""
     done = 0
     most = conf.BATCH
+    first = True  # what the rate allows meanwhile is for the next sweep, in one batch
     while time.monotonic() < sending.until:
         try:
-            sent = _turn(operation_id, sending, most)
+            sent = _turn(operation_id, sending, most, accrue=first)
         except Busy:
             break  # somebody has the task: its turn comes again with the next sweep
         except sql.DATABASE_AWAY:
@@ -96,26 +97,32 @@ def _send(operation_id: int, sending: _Sending) -> int:
         if not sent:
             break
         done += sent
+        first = False
     return done
 
 
 @transaction.atomic
-def _turn(operation_id: int, sending: _Sending, most: int) -> int:
-    """Send one batch; return how many items had their turn."""
+def _turn(operation_id: int, sending: _Sending, most: int, *, accrue: bool) -> int:
+    """Send one batch; return how many items had their turn.
+
+    With `accrue`, the time since the last turn counts.
+    """
     operation = _locked(operation_id)
     if operation is None or operation.state != OperationState.RUNNING:
         return 0
     if not leader.holds(sending.leadership):
         return 0
     now = database_now()
-    since = now - operation.paced_at.timestamp() if operation.paced_at else 0.0
-    tokens = allowance(operation.tokens, since, operation.rate, sending.reach)
+    tokens = operation.tokens
+    if accrue:
+        since = now - operation.paced_at.timestamp() if operation.paced_at else 0.0
+        tokens = allowance(tokens, since, operation.rate, sending.reach)
+        operation.paced_at = datetime.fromtimestamp(now, UTC)
     most = min(most, int(tokens), 1 if operation.act in ONE_BY_ONE else most)
     items = _next(operation, most)
     answers = perform(operation, items, _mark) if items else {}
     crashpoints.reached("operation.before_commit", answers)
     operation.tokens = tokens - len(answers)
-    operation.paced_at = datetime.fromtimestamp(now, UTC)
     operation.save(update_fields=["tokens", "paced_at"])
     return len(answers)
 
