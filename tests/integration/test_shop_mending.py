@@ -168,6 +168,18 @@ def test_who_waits_is_not_asked_again_until_the_goods_are_back(client):
     assert "confirmed" in page(client, order)
 
 
+def test_who_waits_for_goods_is_asked_about_the_card_all_the_same(client):
+    order = placed(client, sku_0=2, sku_1=1)
+    asked = ask()
+    card = {"authorize_payment": asked.pop("authorize_payment")}
+    answer(asked, reserve_stock="out_of_stock|sku-1: Only 0 of 'sku-1' are on hand")
+    client.post(f"/orders/{order}/wait/", {"attempt": 1})
+    answer(card, authorize_payment="generic_decline|no")
+    status.deliver("shop", 100)
+    (letter,) = posted("action-needed")
+    assert "Your card was declined" in letter["text"]
+
+
 def test_patience_has_an_end(client):
     order = sold_out(client)
     client.post(f"/orders/{order}/wait/", {"attempt": 1})
