@@ -33,9 +33,12 @@ def server_error(request: HttpRequest) -> HttpResponse:
     error = sys.exc_info()[1]
     away = isinstance(error, OperationalError | InterfaceError)
     perhaps = request.META.get("shop.may_be_ordered", False)
+    ours = "" if request.resolver_match is None else request.resolver_match.app_name
+    folder = "ops/" if ours == "ops" else ""
     text = render_to_string(
-        "503.html" if away else "500.html",
+        f"{folder}{503 if away else 500}.html",
         {
+            "safe": request.method in {"GET", "HEAD"},
             "ordered": PERHAPS_ORDERED if perhaps else NOTHING_ORDERED,
             "path": request.path,
             "fields": _fields(request),
