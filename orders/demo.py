@@ -4,9 +4,6 @@ import random
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
-from django.db import transaction
-
-from . import letters
 from .cards import Card
 from .catalogue import GONE
 from .message import Address, Line, Message, fingerprint
@@ -86,9 +83,7 @@ class Shoppers:
             confirmation=confirmation(order, name, total, currency, language),
             language=language,
         )
-        with transaction.atomic():
-            place(message, fingerprint(message.as_json()))
-            letters.received(message)
+        place(message, fingerprint(message.as_json()))
         return order
 
     def _lines(self, also: Product | None) -> list[Line]:

@@ -24,7 +24,12 @@ def see(reference: str, personal: bool) -> Sight | None:
     order = _order(reference)
     if order is None:
         return None
-    seen = track(progress(WORKFLOW, reference), placed_at=order.created_at, now=timezone.now())
+    seen = track(
+        progress(WORKFLOW, reference),
+        placed_at=order.created_at,
+        now=timezone.now(),
+        waits=order.waits_until is not None,
+    )
     stub = "" if order.customer_id is not None else reverse("shop:order", args=[order.id])
     return Sight(
         who="the customer",
