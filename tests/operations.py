@@ -6,7 +6,7 @@ from uuid import uuid4
 from django.db import transaction
 from django.db.models import QuerySet
 
-from orchestration import leader, operations
+from orchestration import leader, operations, sql
 from orchestration.models import (
     Operation,
     OperationItem,
@@ -16,7 +16,7 @@ from orchestration.models import (
     Task,
 )
 from orchestration.models.fields import DatabaseNow
-from orchestration.operations import Chosen
+from orchestration.operations import Chosen, run
 from orchestration.transitions import NewTask, create, record
 from tests.engine import claimed, reply_to
 
@@ -29,7 +29,7 @@ def lead(name="supervisor-1"):
 
 
 def failed(count, code="no_route", *, message="it was rejected") -> list[Task]:
-    """Make tasks whose first step is in error, each for the same cause."""
+    """Make tasks whose first step is in error, each for the same cause; `{n}` is its number."""
     Policy.objects.filter(agent="greeter").update(window=10_000, breaker_failures=20)
     with transaction.atomic():
         made = create(
@@ -38,7 +38,11 @@ def failed(count, code="no_route", *, message="it was rejected") -> list[Task]:
                 for _ in range(count)
             ]
         )
-    answer(lambda request: reply_to(request, "rejected", code=code, message=message))
+    answer(
+        lambda request: reply_to(
+            request, "rejected", code=code, message=message.format(n=request.step)
+        )
+    )
     return list(Task.objects.filter(id__in=made).order_by("id"))
 
 
@@ -95,6 +99,7 @@ def pass_time(operation, seconds) -> None:
 
 def advance(operation, by=None, *, seconds=1.0) -> Operation:
     """Let a supervisor take it on, `seconds` after the last time."""
+    sql.run(run.BEGIN, {})
     pass_time(operation, seconds)
     operations.advance(by or lead(), reach=3600.0)
     operation.refresh_from_db()

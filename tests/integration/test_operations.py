@@ -9,6 +9,7 @@ from orchestration import operations, queries
 from orchestration.models import (
     Event,
     Hold,
+    Incident,
     Lease,
     Operation,
     OperationItem,
@@ -47,24 +48,31 @@ def ended(operation):
 
 class TestTheStory:
     def test_two_causes_one_of_them_mended(self):
-        mended, broken = failed(40, "no_route"), failed(10, "bad_address")
-        operation = running([*mended, *broken])
-        advance(operation)
-        assert advance(operation).sent == 50
-        codes = {str(task.id): "done" for task in mended}
+        failed(400, "no_route", message="no route to depot {n} for order {n}")
+        failed(100, "bad_address", message="address {n} is nowhere")
+        assert sorted(Incident.objects.values_list("code", flat=True)) == [
+            "bad_address", "no_route",
+        ]  # fmt: skip
+        operation = running(Task.objects.all())
+        assert advance(operation).sent == 500
+        broken = set(Step.objects.filter(error_code="bad_address").values_list("id", flat=True))
 
         def how(request):
-            if request.task in codes:
+            if request.step not in broken:
                 return reply_to(request)
-            return reply_to(request, "rejected", code="bad_address")
+            message = f"address {request.step} is nowhere"
+            return reply_to(request, "rejected", code="bad_address", message=message)
 
         answer(how)
         advance(operation)
         assert ended(operation) == (
-            "ended", "50 resubmitted: 40 fixed, 10 failed again (same cause)",
+            "ended", "500 resubmitted: 400 fixed, 100 failed again (same cause)",
         )  # fmt: skip
         assert operation.ended_at
+        # nothing ran twice: each step was sent once more, and each is accounted for once
         assert set(Step.objects.filter(name="hello").values_list("attempt", flat=True)) == {2}
+        assert states(operation) == {"fixed": 400, "again": 100}
+        assert Incident.objects.count() == 2
 
     def test_it_counts_what_is_processed_and_not_what_is_queued(self):
         operation = running(failed(3))
@@ -123,7 +131,7 @@ class TestTheRate:
 
     def test_an_absence_is_not_made_up_for(self):
         operation = running(failed(30), rate=5)
-        advance(operation)
+        advance(operation, seconds=0)
         pass_time(operation, 3600)
         operations.advance(lead(), reach=2.0)
         operation.refresh_from_db()
@@ -142,7 +150,6 @@ class TestTheRate:
 
     def test_more_than_a_batch_goes_in_one_sweep(self):
         operation = running(failed(450))
-        advance(operation)
         assert advance(operation).sent == 450
 
 
@@ -167,7 +174,7 @@ class TestFirstSeconds:
 class TestAbort:
     def test_the_rest_is_skipped_and_what_was_sent_is_followed(self):
         operation = running(failed(5), rate=1)
-        advance(operation)
+        advance(operation, seconds=0)
         advance(operation, seconds=1)
         assert operations.abort(operation.id, actor="bob") is None
         operation.refresh_from_db()
