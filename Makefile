@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check bench pages drill simulate format messages browser clean
+.PHONY: run test check bench pages polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -30,6 +30,9 @@ check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks,
 
 bench: $(VENV)/.run  ## this engine beside its peers, in one run
 	$(BIN)/python -m bench $(ARGS)
+
+polls: $(VENV)/.run  ## customers watch their orders live while others are placed
+	$(BIN)/python -m bench.polls $(ARGS)
 
 pages: $(VENV)/.dev  ## every page of the dashboard at a million tasks, to its first byte
 	$(BIN)/python -m bench.pages $(ARGS)

@@ -96,7 +96,7 @@ async def _post(session: aiohttp.ClientSession, webhook: Webhook, timestamp: int
         "webhook-signature": signatures(webhook, timestamp),
     }
     if not webhook.secrets:
-        return "The channel has no secret to sign with."
+        return "There is no secret to sign with."
     try:
         allowed(webhook.url)
         async with session.post(
