@@ -122,7 +122,7 @@ MISCOUNTED = [
     "UPDATE orchestration_incident SET suffering = 0",
     """UPDATE orchestration_incident SET at_risk = '{"EUR": 100}'""",
     "UPDATE orchestration_incidenthit SET failures = 0",
-    "INSERT INTO orchestration_incidenttally (incident_id, tasks) SELECT id, 1 FROM orchestration_incident",  # noqa: E501
+    "INSERT INTO orchestration_incidenttally (incident_id, tasks) SELECT id, 1 FROM orchestration_incident",
     "UPDATE orchestration_task SET value = 300, currency = 'CHF' WHERE state = 'error'",
 ]
 
