@@ -12,7 +12,7 @@ from ..states import FINAL_TASK_STATES, StepState
 from ..workflow import step_key
 from .agents import agents, database_now
 from .holds import holds_on
-from .outlook import AgentView, Outlook, done_names, of_step, of_task, telling_step
+from .outlook import AgentView, Outlook, done_names, of_step, of_task, standing_names, telling_step
 
 MOST_ATTEMPTS = 200
 MOST_EVENTS = 200
@@ -152,6 +152,7 @@ def _outlook(task: Task, details: Sequence[StepDetail]) -> Outlook:
         telling.step.name if telling else "",
         telling.outlook if telling else None,
         max(0, under_way - 1),
+        standing_names([detail.step for detail in details]),
     )
 
 

@@ -11,7 +11,7 @@ from ..redaction import Veil
 from .agents import agents, database_now
 from .holds import HoldsOnTasks, holds_on
 from .narrowing import count, matching
-from .outlook import AgentView, Outlook, done_names, of_step, of_task, telling_step
+from .outlook import AgentView, Outlook, done_names, of_step, of_task, standing_names, telling_step
 from .search import Filters
 
 PAGE = 50
@@ -139,7 +139,7 @@ def _row(
     return TaskRow(
         task=task,
         step=step,
-        outlook=outlook or of_task(task.state, "", None, 0),
+        outlook=outlook or of_task(task.state, "", None, 0, standing_names(steps)),
         gone=gone,
         veil=None if filters.personal else Veil(task.workflow, task.data),
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..models import Hold, Step
-from ..states import DONE_STEP_STATES, Direction, StepState, TaskState
+from ..states import DONE_STEP_STATES, FINAL_TASK_STATES, Direction, StepState, TaskState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,15 +132,16 @@ def telling_step(steps: Sequence[Step]) -> int | None:
     return None
 
 
-def of_task(state: str, step: str, outlook: Outlook | None, others: int) -> Outlook:
+def of_task(
+    state: str, step: str, outlook: Outlook | None, others: int, standing: Sequence[str] = ()
+) -> Outlook:
     """Return what happens next to a task, from its most telling step's name and outlook.
 
-    `others` is how many more of its steps are in error, at work or about to be.
+    `others` is how many more of its steps are in error, at work or about to be; `standing` are
+    those that were done and cannot be undone.
     """
-    if state == TaskState.PROCESSED:
-        return Outlook(text="Nothing more: every step is done")
-    if state == TaskState.UNDONE:
-        return Outlook(text="Nothing more: every effect was undone")
+    if state in FINAL_TASK_STATES:
+        return Outlook(text=f"Nothing more: {_ended(state, standing)}")
     if outlook is None:
         return Outlook(text="Its state is about to change")
     plural = "step is" if others == 1 else "steps are"
@@ -150,6 +151,22 @@ def of_task(state: str, step: str, outlook: Outlook | None, others: int) -> Outl
     if state == TaskState.ERROR:
         return Outlook(text=f"An operator must decide: the step “{step}” failed{more}")
     return Outlook(text=f"“{step}” {outlook.text}", at=outlook.at, after=outlook.after + more)
+
+
+def _ended(state: str, standing: Sequence[str]) -> str:
+    if state == TaskState.PROCESSED:
+        return "every step is done"
+    if not standing:
+        return "every effect was undone"
+    verb = "stands" if len(standing) == 1 else "stand"
+    return f"all was undone but {_listed(standing)}, which {verb}"
+
+
+def standing_names(steps: Collection[Step]) -> list[str]:
+    """Return the names of the steps that were done and can never be undone."""
+    return [
+        step.name for step in steps if step.irreversible and step.process_state in DONE_STEP_STATES
+    ]
 
 
 def done_names(steps: Collection[Step]) -> set[str]:

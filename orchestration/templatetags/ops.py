@@ -154,6 +154,12 @@ def money(amount: int, currency: str) -> str:
 
 
 @register.filter
+def spelled(value: float) -> str:
+    """Write a length of time in a word or two: 3600 → "60 min"."""
+    return spell(value)
+
+
+@register.filter
 def seconds(value: float | None) -> str:
     """Write a short length of time: 0.25 → "250 ms"."""
     if value is None:

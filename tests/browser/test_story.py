@@ -153,7 +153,24 @@ def test_no_page_has_a_barrier(visit, stack, scheme, width):
     look(page, paths)
     log_in(page, stack, "operator")
     task = stack.sql("SELECT id FROM orchestration_task LIMIT 1")[0][0]
-    look(page, ["/ops/", "/ops/tasks/", f"/ops/tasks/{task}/"])
+    look(page, ["/ops/", "/ops/tasks/", f"/ops/tasks/{task}/", f"/ops/tasks/{task}/undo/"])
+    step, task = failed(stack, page)
+    look(page, [f"/ops/tasks/{task}/", f"/ops/steps/{step}/change/", f"/ops/steps/{step}/by-hand/"])
+    page.get_by_role("button", name="It was done").click()
+    expect(page.get_by_role("alert")).to_contain_text("Say why")
+    assert Axe().run(page).violations_count == 0
+    look(
+        page, ["/ops/agents/", "/ops/system/", "/ops/workflows/", "/ops/holds/new/?agent=shipping"]
+    )
+
+
+def failed(stack, page):
+    """Return a step in error and its task; a declined card makes one where there is none."""
+    statement = "SELECT id, task_id FROM orchestration_step WHERE process_state = 'error' LIMIT 1"
+    if not stack.sql(statement):
+        order(page, "pm_card_visa_chargeDeclined")
+        wait_for(lambda: stack.sql(statement), "the card is declined")
+    return stack.sql(statement)[0]
 
 
 def look(page, paths):

@@ -155,3 +155,9 @@ def test_a_task_says_until_when_it_can_be_mended():
     assert said_of_task == (
         "“s” waits to be mended; its task is undone …; 1 more step is under way"
     )
+
+
+def test_what_stands_after_an_undo_is_named():
+    assert said(of_task("undone", "", None, 0, ["letter", "call"])) == (
+        "Nothing more: all was undone but “letter” and “call”, which stand"
+    )
