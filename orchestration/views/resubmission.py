@@ -124,12 +124,9 @@ def by_hand(request: HttpRequest, step_id: int) -> HttpResponse:
         return _refused(request, step, step.attempt, Refusal.NOT_IN_ERROR)
     typed = request.POST if request.method == "POST" else None
     form = ByHand(typed, initial={"attempt": step.attempt})
-    values = SchemaForm(
-        typed,
-        schema=schemas.returned(step.agent, step.action),
-        was={},
-        whole="whole" in request.GET,
-    )
+    whole = "whole" in request.GET
+    schema = schemas.returned(step.agent, step.action)
+    values = SchemaForm(typed, schema=schema, was={}, whole=whole)
     if typed is not None and form.is_valid() & values.is_valid():
         wanted = form.cleaned_data
         with transaction.atomic():
@@ -150,6 +147,7 @@ def by_hand(request: HttpRequest, step_id: int) -> HttpResponse:
         "task": step.task,
         "form": form,
         "values": values,
+        "whole": whole,
         "veil": veil_for(request, step.task.workflow, step.task.data),
         "section": "tasks",
     }

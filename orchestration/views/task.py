@@ -61,6 +61,7 @@ def task_page(
         "task": detail.task,
         "chart": waterfall(detail),
         "sight": _sight(detail.task, personal=user_of(request).has_perm(SEE_PERSONAL)),
+        "declared": _declared(detail.task.workflow),
         "may": {name: user_of(request).has_perm(needed) for name, needed in MAY.items()},
         "veil": veil_for(request, detail.task.workflow, detail.task.data),
         "failed": failed,
@@ -87,3 +88,9 @@ def _sight(task: Task, *, personal: bool) -> Sight | None:
     except Exception:  # whatever an application's code raises, operators need this page
         logger.exception("what is seen of %s %s cannot be told", task.workflow, task.reference)
         return Sight(who="others", sentence="This cannot be told at the moment.", mood="warning")
+
+
+def _declared(workflow: str) -> set[str]:
+    """Return the steps that a workflow has by now: only these can be held in every task."""
+    known = registry.workflows.get(workflow)
+    return {step.name for step in known.steps} if known else set()

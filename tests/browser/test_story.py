@@ -159,6 +159,7 @@ def test_no_page_has_a_barrier(visit, stack, scheme, width):
     page.get_by_role("button", name="It was done").click()
     expect(page.get_by_role("alert")).to_contain_text("Say why")
     assert Axe().run(page).violations_count == 0
+    page.problems.clear()  # of the refusal itself, which the browser reports
     look(
         page, ["/ops/agents/", "/ops/system/", "/ops/workflows/", "/ops/holds/new/?agent=shipping"]
     )
