@@ -157,7 +157,7 @@ def incident_detail(
     now = database_now()
     events = list(Event.objects.filter(incident=incident).order_by("-id")[: MOST_EVENTS + 1])
     beside = (Deed.NOTE, Deed.RETRIED)
-    operations = Operation.objects.filter(selection__incident=incident.id)
+    operations = Operation.objects.filter(incident=incident)
     return IncidentDetail(
         now=now,
         incident=incident,

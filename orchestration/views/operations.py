@@ -119,6 +119,7 @@ def _progress(request: HttpRequest, found: Operation) -> HttpResponse:
         "items": [(item, _veil(request, item)) for item in detail.items],
         "tabs": [("", "all", found.items), *_tabs(found)],
         "state": state,
+        "left": round(found.waiting / found.rate),
         "word": Word(),
         "may": may(request, found),
         "can_go_on": found.sample is not None and found.ended_at is not None,
