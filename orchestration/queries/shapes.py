@@ -10,10 +10,13 @@ from ..models import Hold, Policy
 from ..models.hold import Scope
 from ..states import StepState
 from ..workflow import Step, Workflow
-from .agents import CAP, database_now
+from .agents import database_now
 
-# Steps that wait for others are not counted: a task stands where something happens, or should. Each
-# state's rows are read along a partial index, the newest first, as far as the cap.
+MOST = 2_000  # steps of each state that are counted one by one
+
+# Steps that wait for others are not counted: a task stands where something happens, or should. What
+# is in error is known from its incidents, with what the leader has not added up yet; the rest is read
+# along partial indexes.
 COUNTS = """
 SELECT t.workflow, s.name, s.direction, s.process_state, count(*) FROM (
     (SELECT task_id, name, direction, process_state FROM orchestration_step
@@ -21,11 +24,15 @@ SELECT t.workflow, s.name, s.direction, s.process_state, count(*) FROM (
     UNION ALL
     (SELECT task_id, name, direction, process_state FROM orchestration_step
         WHERE process_state = 'processing' LIMIT %(limit)s)
-    UNION ALL
-    (SELECT task_id, name, direction, process_state FROM orchestration_step
-        WHERE process_state = 'error' ORDER BY ended_at DESC LIMIT %(limit)s)
 ) AS s JOIN orchestration_task t ON t.id = s.task_id
 GROUP BY t.workflow, s.name, s.direction, s.process_state
+UNION ALL
+SELECT i.workflow, i.step, i.direction, 'error', sum(i.suffering + coalesce(t.suffering, 0))
+FROM orchestration_incident i LEFT JOIN (
+    SELECT incident_id, sum(suffering) AS suffering FROM orchestration_incidenttally
+    GROUP BY incident_id) AS t ON t.incident_id = i.id
+WHERE i.suffering + coalesce(t.suffering, 0) > 0
+GROUP BY i.workflow, i.step, i.direction
 """
 
 
@@ -59,11 +66,12 @@ class WorkflowShape:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowsPage:
-    """Every registered workflow; `cut` says that some state has more steps than were counted."""
+    """Every registered workflow; `cut` says that more steps wait or are at work than `MOST`."""
 
     now: datetime
     workflows: Sequence[WorkflowShape]
     cut: bool
+    most: int = MOST
 
 
 def workflows_page() -> WorkflowsPage:
@@ -97,9 +105,9 @@ def workflows_page() -> WorkflowsPage:
 def _counts() -> tuple[Mapping[tuple[str, str], Standing], bool]:
     found: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     totals: dict[str, int] = defaultdict(int)
-    for workflow, name, direction, state, count in sql.run(COUNTS, {"limit": CAP + 1}):
-        totals[state] += count
+    for workflow, name, direction, state, count in sql.run(COUNTS, {"limit": MOST + 1}):
+        totals[state] += 0 if state == StepState.ERROR else count
         kind = "undoing" if direction == "undo" and state != StepState.ERROR else state
-        found[workflow, name][kind] += count
-    cut = any(total > CAP for total in totals.values())
+        found[workflow, name][kind] += int(count)
+    cut = any(total > MOST for total in totals.values())
     return {key: Standing(**counts) for key, counts in found.items()}, cut
