@@ -3,8 +3,11 @@ const OFF = "ops-keys-off";
 const on = () => !localStorage.getItem(OFF);
 const help = () => document.getElementById("keys");
 
-const links = () => [...document.querySelectorAll("#live [data-open]")];
-const row = () => document.activeElement?.closest?.("#live tr, #live [data-row]");
+/* What a row leads to: what its template says, or else its first link. */
+const rows = () => [...document.querySelectorAll("#live :is(tbody tr, [data-row])")];
+const opens = (row) => row?.querySelector("[data-open]") ?? row?.querySelector("a");
+const links = () => rows().map(opens).filter(Boolean);
+const row = () => document.activeElement?.closest?.("#live :is(tbody tr, [data-row])");
 const step = (by) => {
   const all = links();
   if (!all.length) return;
@@ -17,7 +20,7 @@ const choose = () => row()?.querySelector("input[type=checkbox]")?.click();
 const resubmit = () => {
   const button = document.querySelector("#chosen button[value=resubmit]:not(:disabled)");
   if (button && document.body.dataset.chosen) return button.click();
-  const link = row()?.querySelector("[data-open]");
+  const link = opens(row());
   if (link) return link.click(); // where the form is
   const field = document.querySelector("[data-resubmit] :is(input:not([type=hidden]), textarea, button)")
     ?? document.querySelector(".ops-resubmit :is(input:not([type=hidden]), textarea, button)");

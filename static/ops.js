@@ -70,9 +70,10 @@ const busy = () => {
   if (document.querySelector("dialog[open]")) return "while a dialog is open";
   if (document.body.dataset.chosen) return "while rows are chosen";
   const active = document.activeElement;
-  if (active?.closest("#live :is(table, summary)")) return "while you read the table";
+  if (active?.closest("#live :is(.scroll, table, summary)")) return "while you read the table";
   if (active?.closest("#content :is(input, select, textarea)")) return "while you type";
-  const typed = part()?.querySelectorAll("form :is(input:not([type=hidden]), textarea)") ?? [];
+  const typed = part()?.querySelectorAll(
+    "form :is(input:not([type=hidden], [type=checkbox], [type=radio]), textarea)") ?? [];
   if ([...typed].some((field) => field.value !== field.defaultValue)) return "while you type";
   return "";
 };

@@ -1,20 +1,23 @@
 """Operators at work in a real browser: what they read stays put, whatever happens meanwhile.
 
-Named so that it runs after the story, which counts what it finds.
+Most of it needs no worker, and so no stack: a web server in this process, and the engine's verbs.
 """
 
 import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import Group, User
 from playwright.sync_api import expect
 
-from tests.browser.people import log_in, order
-from tests.servers import wait_for
+from orchestration.models import Event, Step
+from orchestration.transitions import record
+from tests.browser.people import log_in
+from tests.engine import claimed, in_error, new_task, reply_to
+from tests.operators import person
 
-pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
-DECLINED = "pm_card_visa_chargeDeclined"
 WHERE = """() => ({
   scroll: window.scrollY,
   focus: document.activeElement.id,
@@ -25,117 +28,143 @@ WHERE = """() => ({
 PILL = "[data-live-state]"
 
 
-def fail_one(visit, stack):
-    """Place an order whose payment is refused for good; return the ids of its task and its step."""
-    placed = order(visit(), DECLINED)
-    failed = (
-        "SELECT t.id::text, s.id FROM orchestration_task t JOIN orchestration_step s"
-        " ON s.task_id = t.id AND s.process_state = 'error' WHERE t.reference = %s"
-    )
-    return wait_for(lambda: stack.sql(failed, placed), "the order fails", 20)[0]
+@pytest.fixture(scope="module", autouse=True)
+def _beside_a_loop():
+    """The browser's driver keeps an event loop in this thread, which Django takes for its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        yield
 
 
 @pytest.fixture
-def operator(visit, stack):
-    page = visit(viewport={"width": 1280, "height": 500})
-    log_in(page, stack, "operator")
-    return page
+def here(chromium, transactional_db, live_server):
+    """Return a function that opens a page as somebody in a role, on a server in this process."""
+    contexts = []
+
+    def open_page(role="operator", **options):
+        user = User.objects.filter(username=role).first() or person(role)
+        user.groups.add(Group.objects.get(name=role))
+        contexts.append(chromium.new_context(base_url=live_server.url, **options))
+        page = contexts[-1].new_page()
+        page.problems = []
+        page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.goto("/login/?next=/ops/")
+        page.fill("[name=username]", role)
+        page.fill("[name=password]", "correct horse")
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url("**/ops/")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
 
 
-def test_a_selection_survives_five_refreshes_and_so_does_the_place(operator, visit, stack):
-    stack.place(5, DECLINED)
-    stack.quiet()
-    operator.goto("/ops/tasks/?q=state:error")
-    boxes = operator.locator("input[name=task]")
+def test_a_selection_survives_five_refreshes_and_so_does_the_place(here):
+    for number in range(8):
+        in_error(new_task(f"bad-{number}"))
+    page = here(viewport={"width": 1280, "height": 500})
+    page.goto("/ops/tasks/?q=state:error")
+    boxes = page.locator("input[name=task]")
     wanted = [boxes.nth(at).get_attribute("value") for at in (0, 2, 3)]
     for box in wanted:
-        operator.check(f"#pick-{box}")
-    expect(operator.locator(PILL)).to_contain_text("Paused while rows are chosen")
-    operator.evaluate("window.scrollTo(0, 140)")
-    before = operator.evaluate(WHERE)
+        page.check(f"#pick-{box}")
+    expect(page.locator(PILL)).to_contain_text("Paused while rows are chosen")
+    page.evaluate("window.scrollTo(0, 140)")
+    before = page.evaluate(WHERE)
     assert (before["chosen"], before["focus"]) == (wanted, f"pick-{wanted[-1]}")
-    fail_one(visit, stack)  # one more that belongs to this list
+    assert before["scroll"] == 140
     for number in range(5):
-        said = f"look {number}"
-        stack.sql("UPDATE orchestration_step SET error_message = %s WHERE error_code <> ''", said)
-        operator.keyboard.press("u")
-        expect(operator.locator("#live tbody")).to_contain_text(said)
-        now = operator.evaluate(WHERE)
-        assert now == before
-    expect(operator.locator("#fresh")).to_contain_text("1 new")
-    operator.click("#fresh")
-    expect(operator.locator("input[name=task]:checked")).to_have_count(
-        3
-    )  # it is still the same search
-    operator.click("[data-choose-none]")
-    expect(operator.locator(PILL)).to_have_text("Live")
-    assert operator.problems == []
+        in_error(new_task(f"new-{number}"))  # one more that belongs to this list
+        Step.objects.exclude(error_code="").update(error_message=f"look {number}")
+        page.keyboard.press("u")
+        expect(page.locator("#live tbody")).to_contain_text(f"look {number}")
+        assert page.evaluate(WHERE) == before
+    expect(page.locator("#fresh")).to_contain_text("5 new")
+    page.click("#fresh")
+    expect(page.locator("input[name=task]:checked")).to_have_count(3)  # it is the same search
+    page.click("[data-choose-none]")
+    page.locator("h1").click()
+    expect(page.locator(PILL)).to_have_text("Live")
+    assert page.title().startswith("(13) Tasks")
+    assert page.problems == []
 
 
-def test_a_failed_task_is_resubmitted_in_two_clicks_or_by_keys_alone(operator, visit, stack):
-    task, step = fail_one(visit, stack)
-    attempts = "SELECT attempt FROM orchestration_step WHERE id = %s"
-
-    def tried(times):
-        return lambda: stack.sql(attempts, step)[0][0] >= times
-
-    operator.goto("/ops/")
-    operator.locator(f"a[href^='/ops/tasks/{task}/']").first.click()
-    operator.locator(f"#step-{step} [name=reason]").fill("the bank was called")
-    operator.locator(f"#step-{step} button[type=submit]").first.click()
-    wait_for(tried(2), "it is tried again after two clicks", 20)
-    stack.quiet()
-
-    operator.goto("/ops/")
-    for key in ("g", "t"):
-        operator.keyboard.press(key)
-    operator.wait_for_url("**/ops/tasks/")
-    operator.keyboard.press("/")
-    operator.keyboard.type(f"{task}\n")
-    operator.wait_for_url(re.compile("q="))
-    operator.keyboard.press("j")
-    expect(operator.locator(f"#open-{task}")).to_be_focused()
-    operator.keyboard.press("Enter")
-    operator.wait_for_url(re.compile(f"/ops/tasks/{task}/"))
-    operator.keyboard.press("r")
-    operator.keyboard.type("they say it is well now\n")
-    wait_for(tried(3), "it is tried again by keys alone", 20)
-    told = "SELECT reason FROM orchestration_event WHERE step_id = %s AND kind = 'resubmitted' ORDER BY id"
-    assert stack.sql(told, step) == [("the bank was called",), ("they say it is well now",)]
-
-    operator.goto("/ops/audit/?actor=operator")
-    expect(operator.locator("#live")).to_contain_text("they say it is well now")
-    operator.keyboard.press("?")
-    operator.locator("#keys-on").uncheck()
-    operator.keyboard.press("Escape")
-    operator.keyboard.press("/")
-    expect(operator.locator("#q")).not_to_be_focused()
-    assert operator.problems == []
+def fail_again(task):
+    (request,) = [request for request in claimed() if request.task == str(task.id)]
+    record([reply_to(request, "rejected")])
 
 
-def test_no_page_of_it_has_a_barrier_whatever_is_open(operator):
+def test_a_failed_task_is_resubmitted_in_two_clicks_or_by_keys_alone(here):
+    task = new_task("t-1")
+    step = in_error(task)
+    page = here()
+    page.locator(f"main a[href^='/ops/tasks/{task.id}/']").first.click()
+    form = page.locator(f"#step-{step.id} form", has=page.locator("[name=reason]")).first
+    form.locator("[name=reason]").fill("the bank was called")
+    form.locator("button[type=submit]").first.click()
+    expect(page.locator("#messages")).to_contain_text("resubmitted")
+    fail_again(task)
+
+    page.goto("/ops/")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    page.wait_for_url("**/ops/tasks/")
+    page.keyboard.press("/")
+    page.keyboard.type("t-1 state:error\n")
+    page.wait_for_url(re.compile("q="))
+    page.keyboard.press("j")
+    expect(page.locator(f"#open-{task.id}")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(f"/ops/tasks/{task.id}/"))
+    page.keyboard.press("r")
+    page.keyboard.type("they say it is well now\n")
+    expect(page.locator("#messages")).to_contain_text("resubmitted")
+    told = Event.objects.filter(step=step, kind="resubmitted").order_by("id")
+    assert list(told.values_list("reason", flat=True)) == [
+        "the bank was called",
+        "they say it is well now",
+    ]
+
+    page.goto("/ops/audit/?actor=operator")
+    expect(page.locator("#live")).to_contain_text("they say it is well now")
+    page.keyboard.press("?")
+    page.locator("#keys-on").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    expect(page.locator("#q")).not_to_be_focused()
+    assert page.problems == []
+
+
+def test_no_page_of_it_has_a_barrier_whatever_is_open(here):
+    in_error(new_task("t-1"))
+    page = here()
     for scheme in ("light", "dark"):
         for width in (1280, 360):
-            operator.emulate_media(color_scheme=scheme)
-            operator.set_viewport_size({"width": width, "height": 800})
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 800})
             for path, press in (
                 ("/ops/tasks/", "s-narrow"),
                 ("/ops/tasks/?q=state:error", "s-save"),
                 ("/ops/tasks/?q=stp:x&state=nonsense", ""),
                 ("/ops/audit/", "keys"),
             ):
-                operator.goto(path)
+                page.goto(path)
                 if press == "keys":
-                    operator.locator("[data-keys]").click()
+                    page.locator("[data-keys]").click()
                 elif press:
-                    operator.click(f"#{press}")
-                found = Axe().run(operator)
+                    page.click(f"#{press}")
+                found = Axe().run(page)
                 assert found.violations_count == 0, f"{path}: {found.generate_report()}"
                 wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-                assert operator.evaluate(wide) <= 0, (path, width)
+                assert page.evaluate(wide) <= 0, (path, width)
 
 
-def test_what_fails_is_said_and_the_page_comes_back_by_itself(operator, stack):
+@pytest.mark.stack
+def test_what_fails_is_said_and_the_page_comes_back_by_itself(visit, stack):
+    operator = visit()
+    log_in(operator, stack, "operator")
     operator.goto("/ops/tasks/")
     strip, pill = operator.locator("#health"), operator.locator(PILL)
     stack.manage("stopProcess", "redis")
