@@ -40,7 +40,7 @@ SELECT i.id,
         AND s.process_state IN ('pending', 'processing')),
     EXISTS (SELECT 1 FROM orchestration_operation o WHERE o.ended_at IS NULL
         AND o.state IN ('waiting', 'running', 'paused', 'aborted') AND o.act = 'resubmit'
-        AND o.selection->>'incident' = i.id::text)
+        AND o.incident_id = i.id)
     OR ((i.state = 'retrying' OR sums.retried > 0) AND EXISTS (
         SELECT 1 FROM orchestration_incidenthit h JOIN orchestration_step s ON s.id = h.step_id
         WHERE h.incident_id = i.id AND h.retried_at IS NOT NULL AND s.incident_id = i.id

@@ -6,8 +6,9 @@ from django.views.decorators.http import require_safe
 
 from .. import queries
 from ..queries.trends import RANGES
-from .access import OPERATE, requires
+from .access import OPERATE, requires, veil_for
 from .live import live
+from .sparkline import sparkline
 from .trend_charts import charts, latency, step_rows
 
 
@@ -19,6 +20,8 @@ def overview(request: HttpRequest) -> HttpResponse:
     context = {
         "now": seen.now,
         "seen": seen,
+        "incident_rows": [(row, sparkline(row.trend, seen.now)) for row in seen.incidents],
+        "veiled": veil_for(request, "", None) is not None,
         "charts": charts(seen.trends),
         "steps": step_rows(seen.trends),
         "latency": latency(seen.trends),

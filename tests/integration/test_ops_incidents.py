@@ -10,11 +10,14 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestration import incidents, queries, registry
 from orchestration.api import field
-from orchestration.models import Event, Incident, Policy, Task
+from orchestration.models import Event, Incident, Operation, Policy, Task
+from orchestration.models.fields import DatabaseNow
 from orchestration.roles import LEAD, OPERATOR, VIEWER
+from orchestration.supervisor import sweep
 from orchestration.transitions import record, resubmit
 from tests.engine import claimed, new_task, reply_to, staff, step_of
-from tests.operators import browser, person, words
+from tests.operations import advance
+from tests.operators import LEADER, browser, person, words
 
 pytestmark = pytest.mark.django_db
 PAGES = import_module("orchestration.queries.incidents")
@@ -211,6 +214,63 @@ class TestAnIncident:
         viewer = who("vic", VIEWER)
         for page in (viewer.get(address(incident)), viewer.get("/ops/incidents/")):
             assert re.findall("[^\n]*Lovelace[^\n]*", page.text) == []
+
+
+class TestMending:
+    """The way from the overview to whether it worked, page by page, as links and forms lead."""
+
+    def follow(self, client, page, words):
+        return client.get(re.search(rf'href="([^"]+)">{words}', page.text)[1])
+
+    def send(self, client, page, words, **fields):
+        """Send the form whose button says `words`, as it stands, with `fields` filled in."""
+        form = re.search(
+            rf'<form[^>]*action="([^"]+)"[^>]*>((?:(?!</form>).)*>\s*{words}.*?)</form>',
+            page.text,
+            re.DOTALL,
+        )
+        hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form[2]))
+        hidden.pop("csrfmiddlewaretoken", None)
+        return client.post(form[1], {**hidden, **fields}, follow=True)
+
+    @pytest.mark.parametrize("first", [True, False])
+    def test_in_four_presses_and_then_it_says_what_came_of_it(self, lead, first):
+        _, incident = failing(5)
+        page = self.follow(lead, lead.get("/ops/"), "greet: hello failed")
+        page = self.send(lead, page, "Resubmit one" if first else "Resubmit all")
+        assert page.status_code == 200
+        asked = {"reason": "mended", "rate": 1000, "first": "sample" if first else "all"}
+        operation = Operation.objects.get()
+        assert (operation.incident, operation.sample) == (incident, 1 if first else None)
+        page = lead.post(f"/ops/operations/{operation.id}/confirm/", asked, follow=True)
+        assert page.status_code == 200
+        operation.refresh_from_db()
+        assert operation.items == (1 if first else 5)
+        Operation.objects.update(starts_at=DatabaseNow())
+        advance(operation)
+        sweep(LEADER)
+        assert "What was resubmitted is under way" in words(lead.get(address(incident)))
+        good, *bad = claimed()
+        record(
+            [
+                reply_to(good),
+                *(
+                    reply_to(one, "rejected", code="no_route", message="no route for A-1")
+                    for one in bad
+                ),
+            ]
+        )
+        advance(operation)
+        sweep(LEADER)
+        incident.refresh_from_db()
+        page = words(lead.get(address(incident)))
+        if first:
+            assert "Of 1 task resubmitted: 1 fixed, 0 failed again" in page
+            assert incident.state == "new"
+        else:
+            assert "Of 5 tasks resubmitted: 1 fixed, 4 failed again" in page
+            assert "5 resubmitted: 1 fixed, 4 failed again (same cause)" in page
+            assert incident.state == "returned"
 
 
 class TestActs:

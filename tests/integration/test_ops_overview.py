@@ -43,9 +43,7 @@ def test_what_fails_is_told_by_its_cause(client):
     in_error(new_task("bad-2"))
     sweep(LEADER)
     page = words(client.get("/ops/"))
-    assert re.search(
-        r"New greet: hello failed \(rejected_code\) it was rejected 2 2 \d+ s ago", page
-    )
+    assert re.search(r"New greet: hello failed \(rejected_code\) 2 . 2 2 .*? \d+ s ago", page)
 
 
 def test_a_shut_gate_is_told_with_the_reason(client):
