@@ -8,28 +8,16 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from .. import applications, registry, status, webhooks
+from .. import applications, registry, status
 from ..models import Application, ApplicationToken
 from ..models.application import Delivery
 from ..models.fields import DatabaseNow
-from .notices import SHORTEST_SECRET
+from .notices import SigningForm
 from .records import RowsAdmin
 
 
-class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the type checker only
-    """An application; its secrets can be set here, and never read."""
-
-    new_secret = forms.CharField(
-        required=False,
-        strip=True,
-        max_length=200,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="What webhooks are signed with, such as the output of `openssl rand -base64 32`. "
-        "Empty: as before. While both are kept, webhooks are signed with the new and the old one.",
-    )
-    forget_old_secret = forms.BooleanField(
-        required=False, help_text="The receiver knows the new secret: sign with that alone."
-    )
+class ApplicationForm(SigningForm):
+    """An application: what it may, and how it is told."""
 
     class Meta:
         model = Application
@@ -44,27 +32,8 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg] # generic for 
             known = ", ".join(sorted(registry.receivers)) or "none"
             self.add_error("delivery", f"These have a consumer in our own processes: {known}.")
         if delivery == Delivery.PUSH:
-            self._check_push(cleaned.get("url", ""), cleaned.get("new_secret", ""))
+            self.check_receiver("url", cleaned.get("url", ""))
         return cleaned
-
-    def _check_push(self, url: str, secret: str) -> None:
-        try:
-            webhooks.allowed(url)
-        except webhooks.Refused as error:
-            self.add_error("url", str(error))
-        if not secret and not self.instance.secret:
-            self.add_error("new_secret", "Messages that are sent need a secret to be signed with.")
-        elif secret and len(secret) < SHORTEST_SECRET:
-            self.add_error("new_secret", f"A secret has at least {SHORTEST_SECRET} characters.")
-
-    def _post_clean(self) -> None:
-        """Take over the secrets before the row is checked as a whole."""
-        application = self.instance
-        if secret := self.cleaned_data.get("new_secret"):
-            application.old_secret, application.secret = application.secret, secret
-        if self.cleaned_data.get("forget_old_secret"):
-            application.old_secret = ""
-        super()._post_clean()  # type: ignore[misc] # Django's own hook, which its stubs leave out
 
 
 @admin.register(Application)
@@ -116,7 +85,7 @@ class ApplicationAdmin(RowsAdmin):
         self.message_user(request, f"{count} messages will be delivered again.")
 
 
-class TokenForm(forms.ModelForm):  # type: ignore[type-arg] # as above
+class TokenForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the type checker only
     """What a new token is for."""
 
     scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)

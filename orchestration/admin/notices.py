@@ -15,8 +15,8 @@ from .records import ReadOnlyAdmin, RowsAdmin
 SHORTEST_SECRET = 24  # characters
 
 
-class ChannelForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the type checker only
-    """A channel; its secrets can be set here, and never read."""
+class SigningForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the type checker only
+    """A receiver of webhooks; its secrets can be set here, and never read."""
 
     new_secret = forms.CharField(
         required=False,
@@ -29,6 +29,31 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the 
     forget_old_secret = forms.BooleanField(
         required=False, help_text="The receiver knows the new secret: sign with that alone."
     )
+
+    def check_receiver(self, field: str, address: str) -> None:
+        """Say what is wrong with where webhooks would go, and whether they can be signed."""
+        try:
+            webhooks.allowed(address)
+        except webhooks.Refused as error:
+            self.add_error(field, str(error))
+        secret = self.cleaned_data.get("new_secret", "")
+        if not secret and not self.instance.secret:
+            self.add_error("new_secret", "A webhook needs a secret to be signed with.")
+        elif secret and len(secret) < SHORTEST_SECRET:
+            self.add_error("new_secret", f"A secret has at least {SHORTEST_SECRET} characters.")
+
+    def _post_clean(self) -> None:
+        """Take the secrets over, before the row is checked as a whole; the present one gets old."""
+        receiver = self.instance
+        if secret := self.cleaned_data.get("new_secret"):
+            receiver.old_secret, receiver.secret = receiver.secret, secret
+        if self.cleaned_data.get("forget_old_secret"):
+            receiver.old_secret = ""
+        super()._post_clean()  # type: ignore[misc] # Django's own hook, which its stubs leave out
+
+
+class ChannelForm(SigningForm):
+    """A channel by which people are told of alerts."""
 
     class Meta:
         model = NoticeChannel
@@ -44,27 +69,8 @@ class ChannelForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the 
             except ValidationError as error:
                 self.add_error("address", error)
         elif address and kind == ChannelKind.WEBHOOK:
-            try:
-                webhooks.allowed(address)
-            except webhooks.Refused as error:
-                self.add_error("address", str(error))
-            self._check_secret(cleaned.get("new_secret", ""))
+            self.check_receiver("address", address)
         return cleaned
-
-    def _check_secret(self, secret: str) -> None:
-        if not secret and not self.instance.secret:
-            self.add_error("new_secret", "A webhook needs a secret to be signed with.")
-        elif secret and len(secret) < SHORTEST_SECRET:
-            self.add_error("new_secret", f"A secret has at least {SHORTEST_SECRET} characters.")
-
-    def save(self, commit: bool = True) -> Any:
-        """Save; a new secret makes the present one the old one."""
-        channel = self.instance
-        if secret := self.cleaned_data.get("new_secret"):
-            channel.old_secret, channel.secret = channel.secret, secret
-        if self.cleaned_data.get("forget_old_secret"):
-            channel.old_secret = ""
-        return super().save(commit)
 
 
 @admin.register(NoticeChannel)
