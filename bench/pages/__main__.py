@@ -35,7 +35,7 @@ def main() -> int:
         with web() as port:
             timings = []
             for page in pages():
-                if options.only in page.name:
+                if options.only in page.name and not (options.skip and options.skip in page.name):
                     timings.append(measure(port, made, page, options.rounds))
                     one = timings[-1]
                     say(f"{one.p95 * 1000:7.0f} ms  {'' if one.good else '!! '}{page.name}")
@@ -52,6 +52,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--failures", type=int, default=200_000, help="how many of them in error")
     parser.add_argument("--rounds", type=int, default=20, help="requests of each page")
     parser.add_argument("--only", default="", help="only pages whose name contains this")
+    parser.add_argument("--skip", default="", help="not those whose name contains this")
     parser.add_argument("--fresh", action="store_true", help="forget the database and fill it anew")
     return parser.parse_args()
 

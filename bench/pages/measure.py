@@ -105,7 +105,9 @@ def _searches() -> Sequence[str]:
         "state:error step:capture_payment error:code_1", "state:error agent:shipping after:5d",
         "state:processed value:>450", "state:processed value:>499 before:20d",
         "state:pending agent:payment", "state:error attempts:>2 before:25d", f"{contact} state:error",
-        "state:undone after:1d", "state:processed error:timeout",
+        "state:undone after:1d", "state:processed error:timeout", "agent:payment value:>499",
+        "step:create_shipment value:>400", "error:code_1 is:overdue", "workflow:process_order agent:shipping",
+        f"incident:{Incident.objects.order_by('-suffering').values_list('id', flat=True)[0]}",
     ]  # fmt: skip
 
 

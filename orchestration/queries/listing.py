@@ -10,7 +10,7 @@ from ..models import Step, Task
 from ..redaction import Veil
 from .agents import agents, database_now
 from .holds import HoldsOnTasks, holds_on
-from .narrowing import count, matching
+from .narrowing import count, matching, page
 from .outlook import AgentView, Outlook, done_names, of_step, of_task, standing_names, telling_step
 from .search import Filters
 
@@ -90,18 +90,13 @@ def tasks(filters: Filters, place: Place | None = None) -> TaskPage:
 
 def _page(filters: Filters, place: Place) -> tuple[list[UUID], bool, bool]:
     """Return the ids of a page, and whether there are newer and older ones."""
-    found = matching(filters)
     if place.newer or place.last:
         # read from the far end, so that the last page costs what the first does
-        if place.newer:
-            found = found.filter(id__gt=place.newer)
-        ids = list(found.order_by("id").values_list("id", flat=True)[: PAGE + 1])
+        ids = page(filters, PAGE + 1, newer=place.newer, oldest_first=True)
         if place.last or len(ids) >= PAGE:
             return ids[:PAGE][::-1], len(ids) > PAGE, place.newer is not None
         return _page(filters, Place())  # nearly at the beginning: give the whole first page
-    if place.older:
-        found = found.filter(id__lt=place.older)
-    ids = list(found.order_by("-id").values_list("id", flat=True)[: PAGE + 1])
+    ids = page(filters, PAGE + 1, older=place.older)
     return ids[:PAGE], place.older is not None, len(ids) > PAGE
 
 

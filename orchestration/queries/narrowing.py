@@ -1,9 +1,11 @@
 """Which tasks a search means, as a query whose every arm has an index."""
 
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from ..models import Step, Task
 from ..states import LIVE_TASK_STATES, StepState, TaskState
@@ -14,35 +16,104 @@ LOOKUPS = {"=": "", ">": "__gt", ">=": "__gte", "<": "__lt", "<=": "__lte"}
 
 
 def matching(filters: Filters) -> QuerySet[Task]:
-    """Return the tasks that a search means, in no order."""
-    found = Task.objects.all()
-    for word in filters.words:
-        found = found.filter(_called(word, filters))
-    exact = ("state", "workflow", "contact")
-    found = found.filter(**{name: asked for name in exact if (asked := getattr(filters, name))})
-    if filters.reference:
-        found = found.filter(reference__startswith=filters.reference)
-    if filters.value:
-        found = found.filter(_compared("value", filters.value))
-    if filters.trouble:
-        found = found.filter(_in_trouble(filters.trouble))
+    """Return the tasks that a search means, in no order; for a page of them use `page`."""
+    found = Task.objects.filter(_of_task(filters))
     if filters.standing:
         found = found.filter(id__in=standing(filters).values("task_id"))
-    return _received(found, filters)
-
-
-def _received(found: QuerySet[Task], filters: Filters) -> QuerySet[Task]:
-    # ids are made in the order of time, so the primary key serves
-    if filters.since:
-        found = found.filter(id__gte=_first_id(filters.since))
-    if filters.until:
-        found = found.filter(id__lt=_first_id(filters.until))
     return found
+
+
+def page(
+    filters: Filters,
+    limit: int,
+    *,
+    older: UUID | None = None,
+    newer: UUID | None = None,
+    oldest_first: bool = False,
+) -> list[UUID]:
+    """Return the ids of the first `limit` tasks of a search in that order, past `older` or `newer`."""
+    order = "" if oldest_first else "-"
+    bounds = Q()
+    if older:
+        bounds &= Q(id__lt=older)
+    if newer:
+        bounds &= Q(id__gt=newer)
+    if not filters.standing:
+        found = Task.objects.filter(_of_task(filters), bounds).order_by(f"{order}id")
+        return list(found.values_list("id", flat=True)[:limit])
+    return list(_standing_tasks(filters, bounds, order, limit)[:limit])
 
 
 def count(filters: Filters) -> int:
     """Return how many tasks a search means; not counted further than one past `CAP`."""
-    return matching(filters).order_by()[: CAP + 1].count()
+    if not filters.standing:
+        return matching(filters).order_by()[: CAP + 1].count()
+    # the steps are cut before they are told apart by task: else all of them would be read
+    arms = [arm.values_list("task_id")[: CAP + 1] for arm in _standing_steps(filters)]
+    match arms:
+        case []:
+            return 0
+        case [only]:
+            return int(only.aggregate(tasks=Count("task_id", distinct=True))["tasks"])
+    return min(CAP + 1, arms[0].union(*arms[1:]).count())
+
+
+def _standing_tasks(filters: Filters, bounds: Q, order: str, limit: int) -> "QuerySet[Step, UUID]":
+    """Return tasks by the steps they stand at, `limit` of each arm: read in order, where it can be.
+
+    What failed, which may be much, goes along step_failed, from the index alone; what is at work is
+    as much as the windows hold; what waits goes along step_oldest. What failed comes first.
+    """
+    arms = [arm.values_list("task_id", flat=True) for arm in _standing_steps(filters, bounds)]
+    if not arms:
+        return Step.objects.none().values_list("task_id", flat=True)
+    failed = arms[0].order_by(f"{order}task_id").distinct()
+    if not arms[1:]:
+        return failed
+    # of the others there are few: asked for in order, they would be looked for in all there is
+    return failed[:limit].union(*arms[1:]).order_by(f"{order}task_id")
+
+
+def _standing_steps(filters: Filters, bounds: Q | None = None) -> list[QuerySet[Step]]:
+    # that a task is in error follows from its step
+    implied = replace(filters, state="") if filters.state == TaskState.ERROR else filters
+    of_task = _through_steps(_of_task(implied) & (bounds or Q()))
+    return [_narrowed(Step.objects.filter(arm, of_task), filters) for arm in _arms(filters)]
+
+
+def _through_steps(condition: Q) -> Q:
+    """Return a condition on tasks as one on their steps; ids are the steps' own column."""
+    children: list[Any] = []
+    for child in condition.children:
+        if isinstance(child, Q):
+            children.append(_through_steps(child))
+        elif isinstance(child, tuple):
+            name, value = child
+            own = name == "id" or name.startswith("id__")
+            children.append((f"task_{name}" if own else f"task__{name}", value))
+    return Q.create(children, condition.connector, condition.negated)
+
+
+def _of_task(filters: Filters) -> Q:
+    """Return what a search asks of the task itself."""
+    found = Q()
+    for word in filters.words:
+        found &= _called(word, filters)
+    for name in ("state", "workflow", "contact"):
+        if asked := getattr(filters, name):
+            found &= Q(**{name: asked})
+    if filters.reference:
+        found &= Q(reference__startswith=filters.reference)
+    if filters.value:
+        found &= _compared("value", filters.value)
+    if filters.trouble:
+        found &= _in_trouble(filters.trouble)
+    # ids are made in the order of time, so the primary key serves
+    if filters.since:
+        found &= Q(id__gte=_first_id(filters.since))
+    if filters.until:
+        found &= Q(id__lt=_first_id(filters.until))
+    return found
 
 
 def _called(word: str, filters: Filters) -> Q:
@@ -83,7 +154,13 @@ def _in_trouble(trouble: str) -> Q:
 
 def standing(filters: Filters) -> QuerySet[Step]:
     """Return the steps that tasks stand at, so far as they are asked for."""
-    steps = Step.objects.filter(_of(filters))
+    arms = Q(pk__in=[])
+    for arm in _arms(filters):
+        arms |= arm
+    return _narrowed(Step.objects.filter(arms), filters)
+
+
+def _narrowed(steps: QuerySet[Step], filters: Filters) -> QuerySet[Step]:
     if filters.step:
         steps = steps.filter(name=filters.step)
     if filters.agent:
@@ -95,18 +172,20 @@ def standing(filters: Filters) -> QuerySet[Step]:
     return steps
 
 
-def _of(filters: Filters) -> Q:
-    """Return which steps a task can stand at: each arm of the choice has a partial index."""
+def _arms(filters: Filters) -> list[Q]:
+    """Return which steps a task can stand at: each has a partial index."""
     failed = Q(process_state=StepState.ERROR)
     if filters.alert:
-        return Q(alert=filters.alert)
+        return [Q(alert=filters.alert)]
     if filters.incident:
-        return failed & Q(incident=filters.incident)
-    if filters.state == TaskState.ERROR:
-        return failed  # of a task in error it is a step in error that says where it stands
-    return (
-        failed
-        | Q(process_state=StepState.PROCESSING)
-        | Q(process_state=StepState.PENDING, run_after__isnull=True)
-        | Q(process_state=StepState.PENDING, run_after__isnull=False)
-    )
+        return [failed & Q(incident=filters.incident)]
+    # of a task in error it is a step in error that says where it stands, and of no other task
+    at_work = [Q(process_state=StepState.PROCESSING), Q(process_state=StepState.PENDING)]
+    match filters.state:
+        case TaskState.ERROR:
+            return [failed]
+        case TaskState.PROCESSED | TaskState.UNDONE:
+            return []
+        case "":
+            return [failed, *at_work]
+    return [at_work[0] | at_work[1]]
