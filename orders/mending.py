@@ -14,7 +14,7 @@ from orchestration import api
 
 from .letters import Recipient, confirmation
 from .message import WORKFLOW, Line, fingerprint
-from .models import Order, OrderLine, OrderStatus
+from .models import Order, OrderLine, OrderStatus, Placement
 from .tracking import CARD, STOCK, mends
 
 ACTOR = "customer"
@@ -75,10 +75,17 @@ def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
     return refusal
 
 
+def may_wait(order_id: UUID) -> bool:
+    """Return whether an order can wait for its goods: not one of which an application hears, not us."""
+    return not Placement.objects.filter(order=order_id).exclude(application="").exists()
+
+
 @transaction.atomic
 def wait_for_stock(order_id: UUID, attempt: int) -> api.Refusal | None:
     """Keep the order until its goods are back, for two weeks at most; return why not, or None."""
     order = _lock(order_id)
+    if not may_wait(order_id):
+        return api.Refusal.INVALID
     later = api.Amendment(wait=EVERY)
     refusal = _resubmit(order, STOCK, attempt, "waits until it is back", later)
     if refusal is None:

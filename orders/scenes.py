@@ -112,7 +112,7 @@ SCENES = (
                 "action": "refund",
                 "fault": "status",
                 "status": 503,
-                "times": 30,
+                "times": 6,
             },
         ],
         ready=paid,

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from orchestration import api
-from orders import access
+from orders import access, mending
 from orders.forms import FindForm, OtherCardForm
 from orders.message import WORKFLOW, order_number
 from orders.models import Order, Placement
@@ -131,4 +131,5 @@ def _mend(mend: Mend, order: Order) -> dict[str, Any]:
         return {"mend": mend, "cards": OtherCardForm(attempt=mend.attempt)}
     lines = list(order.lines.all())
     gone = next((line for line in lines if line.sku == mend.sku), None)
-    return {"mend": mend, "gone": gone, "others": len(lines) > 1}
+    waits = mending.may_wait(order.id)
+    return {"mend": mend, "gone": gone, "others": len(lines) > 1, "waits": waits}

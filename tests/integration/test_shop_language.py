@@ -42,6 +42,7 @@ def test_a_choice_outlives_what_the_browser_asks_for():
     response = client.post("/language/", {"language": "en", "next": "/cart/?x=1"})
     assert (response.status_code, response["Location"]) == (302, "/cart/?x=1")
     assert "Your cart is empty" in text(client.get("/cart/"))
+    assert "Deutsch</button>" in text(client.get("/cart/"))  # each language by its own name
     evil = client.post("/language/", {"language": "de", "next": "https://evil.example/"})
     assert evil["Location"] == "/"
     assert "Ihr Warenkorb ist leer" in text(client.get("/cart/"))

@@ -12,7 +12,7 @@ from orchestration.models import Alert, Event, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import sweep
 from orders.access import link
-from orders.models import Order
+from orders.models import Order, Placement
 from tests.engine import staff
 from tests.shop import answer, ask, buy, declined, finish_all, placed, posted, products, sold_out
 
@@ -166,6 +166,13 @@ def test_who_waits_is_not_asked_again_until_the_goods_are_back(client):
     answer(ask())
     finish_all()
     assert "confirmed" in page(client, order)
+
+
+def test_an_order_of_an_application_cannot_wait(client):
+    order = sold_out(client)
+    Placement.objects.filter(order=order).update(application="till")
+    assert f"/orders/{order}/wait/" not in page(client, order)
+    assert client.post(f"/orders/{order}/wait/", {"attempt": 1}).status_code == 409
 
 
 def test_who_waits_for_goods_is_asked_about_the_card_all_the_same(client):
