@@ -1,12 +1,15 @@
 """Applications and their tokens: set up by admins; a token is shown once, when it is made."""
 
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.widgets import AdminDateWidget
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils import timezone
 
 from .. import applications, registry, status
 from ..models import Application, ApplicationToken
@@ -41,7 +44,7 @@ class ApplicationAdmin(RowsAdmin):
     """Somebody who submits tasks and is told what becomes of them."""
 
     form = ApplicationForm
-    list_display = ("name", "delivery", "active", "wants_steps", "rate", "good_tokens", "receiver")
+    list_display = ("name", "how", "active", "wants_steps", "rate", "good_tokens", "receiver")
     list_filter = ("delivery", "active")
     search_fields = ("name", "description")
     ordering = ("name",)
@@ -63,6 +66,11 @@ class ApplicationAdmin(RowsAdmin):
     ) -> bool:
         """Refuse: its tasks name it. It can be switched off."""
         return False
+
+    @admin.display(description="delivery", ordering="delivery")
+    def how(self, application: Application) -> str:
+        """Return how it is told, in a word."""
+        return application.delivery
 
     @admin.display(description="tokens")
     def good_tokens(self, application: Application) -> int:
@@ -89,10 +97,13 @@ class TokenForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the ty
     """What a new token is for."""
 
     scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
+    last_day = forms.DateField(
+        required=False, widget=AdminDateWidget, help_text="Empty: it does not expire."
+    )
 
     class Meta:
         model = ApplicationToken
-        fields = ("application", "label", "scopes", "expires_at")
+        fields = ("application", "label", "scopes")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -157,7 +168,7 @@ class ApplicationTokenAdmin(RowsAdmin):
             label=obj.label,
             scopes=form.cleaned_data["scopes"],
             by=request.user.get_username(),
-            expires_at=obj.expires_at,
+            expires_at=_end_of(form.cleaned_data["last_day"]),
         )
         obj.pk, obj.start = made.pk, made.start
         request.META["orchestration.token"] = secret
@@ -181,6 +192,10 @@ class ApplicationTokenAdmin(RowsAdmin):
         ids = list(chosen.values_list("id", flat=True))
         done = applications.revoke(ids, by=request.user.get_username())
         self.message_user(request, f"Revoked: {done} of {len(ids)}.")
+
+
+def _end_of(day: date | None) -> datetime | None:
+    return timezone.make_aware(datetime.combine(day + timedelta(days=1), time.min)) if day else None
 
 
 def _good(tokens: QuerySet[ApplicationToken]) -> QuerySet[ApplicationToken]:

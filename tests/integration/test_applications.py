@@ -143,12 +143,14 @@ def test_the_keeper_of_a_workflow_is_told_too_but_of_no_steps(till, monkeypatch)
 def test_the_admin_shows_a_token_once(admin, till):
     address = reverse("admin:orchestration_applicationtoken_add")
     data = {"application": till.id, "label": "nightly", "scopes": ["status:read"]}
+    data["last_day"] = "2999-12-31"
     made = admin.post(address, data)
     (token,) = re.findall(r"sas_[\w-]{43}", made.text)
     assert "no-store" in made["Cache-Control"]
     assert applications.authenticate(token).name == "till"
     listed = admin.get(reverse("admin:orchestration_applicationtoken_changelist"))
     assert token not in listed.text
+    assert ApplicationToken.objects.get().expires_at.year == 3000
     assert token[:10] in listed.text
 
 
