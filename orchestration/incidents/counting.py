@@ -61,8 +61,9 @@ WITH over AS (
     UPDATE orchestration_incidenthit h SET retried_at = clock_timestamp() FROM over
     WHERE %(retried)s AND h.incident_id = over.incident_id AND h.step_id = over.id
 )
-INSERT INTO orchestration_incidenttally (incident_id, suffering, retried, currency, value)
-SELECT incident_id, -count(*), CASE WHEN %(retried)s THEN count(*) ELSE 0 END, currency, -sum(value)
+INSERT INTO orchestration_incidenttally (incident_id, suffering, retried, actor, currency, value)
+SELECT incident_id, -count(*), CASE WHEN %(retried)s THEN count(*) ELSE 0 END, %(by)s, currency,
+    -sum(value)
 FROM over GROUP BY incident_id, currency
 """
 
@@ -95,13 +96,14 @@ def suffer(steps: Collection[int]) -> None:
         sql.run(SUFFER, {"steps": list(steps)})
 
 
-def relieve(steps: Collection[int], *, retried: bool = False) -> None:
+def relieve(steps: Collection[int], *, retried_by: str = "") -> None:
     """Note that those of `steps` that are in error will no longer be: before that is written.
 
-    `retried` says that somebody has them tried again.
+    `retried_by` is who has them tried again, if somebody has.
     """
     if steps:
-        sql.run(RELIEVE, {"steps": list(steps), "retried": retried})
+        row = {"steps": list(steps), "retried": bool(retried_by), "by": retried_by}
+        sql.run(RELIEVE, row)
 
 
 def _identify(causes: dict[str, Failure], by: str) -> dict[str, int]:

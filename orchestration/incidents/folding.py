@@ -23,12 +23,12 @@ FOLD = """
 WITH gone AS (
     DELETE FROM orchestration_incidenttally RETURNING *
 ), sums AS (
-    SELECT incident_id, date_trunc('hour', at) AS hour, currency, sum(failures) AS failures,
+    SELECT incident_id, date_trunc('hour', at) AS hour, currency, actor, sum(failures) AS failures,
         sum(tasks) AS tasks, sum(suffering) AS suffering, sum(again) AS again,
         sum(retried) AS retried, sum(value) AS value,
         sum(suffering) FILTER (WHERE suffering > 0) AS hurt,
         max(at) FILTER (WHERE failures > 0) AS last_at, max(at) FILTER (WHERE retried > 0) AS tried_at
-    FROM gone GROUP BY 1, 2, 3
+    FROM gone GROUP BY 1, 2, 3, 4
 ), due AS (
     SELECT id FROM orchestration_incident WHERE state NOT IN ('resolved', 'muted')
     UNION SELECT id FROM orchestration_incident
@@ -47,7 +47,7 @@ SELECT i.id,
             AND s.process_state IN ('pending', 'processing'))),
     CASE WHEN sums.hurt > 0 THEN EXISTS (SELECT 1 FROM orchestration_step s
         WHERE s.incident_id = i.id AND s.process_state = 'error' AND s.mend_by IS NULL) END,
-    clock_timestamp(), sums.hour, sums.currency, sums.failures, sums.tasks, sums.suffering,
+    clock_timestamp(), sums.hour, sums.currency, sums.actor, sums.failures, sums.tasks, sums.suffering,
     sums.again, sums.retried, sums.value, sums.hurt, sums.last_at, sums.tried_at
 FROM orchestration_incident i JOIN due ON due.id = i.id
 LEFT JOIN sums ON sums.incident_id = i.id
@@ -83,7 +83,7 @@ class _Sum:
     tasks: int = 0
     suffering: int = 0
     again: int = 0
-    retried: int = 0
+    retried: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # by whom
     hurt: int = 0
     grave: bool = False  # nothing goes on with one of its tasks unless somebody acts
     last_at: datetime | None = None
@@ -116,7 +116,9 @@ def fold(by: str) -> int:
 
 def _sums() -> dict[int, _Sum]:
     found: dict[int, _Sum] = {}
-    for known, struggling, retrying, grave, now, hour, currency, *counts in sql.run(FOLD, {}):
+    for known, struggling, retrying, grave, now, hour, currency, actor, *counts in sql.run(
+        FOLD, {}
+    ):
         one = found.setdefault(known, _Sum(struggling=struggling, retrying=bool(retrying), now=now))
         one.retrying = one.retrying or bool(retrying)
         one.grave = one.grave or bool(grave)
@@ -127,7 +129,8 @@ def _sums() -> dict[int, _Sum]:
         one.tasks += tasks
         one.suffering += suffering
         one.again += again
-        one.retried += retried
+        if retried:
+            one.retried[actor] += retried
         one.hurt += hurt or 0
         one.last_at = max(filter(None, (one.last_at, last_at)), default=None)
         one.tried_at = max(filter(None, (one.tried_at, tried_at)), default=None)
@@ -160,13 +163,14 @@ def _add(incident: Incident, sums: _Sum) -> None:
 
 def _stand(incident: Incident, sums: _Sum, by: str) -> Sequence[Event]:
     """Say where an incident stands now; return what that adds to its history."""
-    events = []
+    events: list[Event] = []
 
     def happened(deed: Deed, text: str = "") -> None:
         events.append(told(incident, deed, by, text))
 
-    if sums.retried:
-        happened(Deed.RETRIED, _tasks(sums.retried))
+    events += [
+        told(incident, Deed.RETRIED, actor, _tasks(count)) for actor, count in sums.retried.items()
+    ]
     muted = incident.state == IncidentState.MUTED
     if muted and incident.muted_until and incident.muted_until <= sums.now:
         unmuted(incident)

@@ -143,6 +143,9 @@ class IncidentTally(models.Model):
         default=0, db_default=0, help_text="Steps in error again after they were resubmitted."
     )
     retried = models.PositiveIntegerField(default=0, db_default=0, help_text="Steps resubmitted.")
+    actor = models.CharField(
+        max_length=150, blank=True, db_default="", help_text="Who resubmitted them."
+    )
     currency = models.CharField(max_length=LONGEST_CURRENCY, blank=True, db_default="")
     value = models.BigIntegerField(default=0, db_default=0, help_text="Of the suffering tasks.")
     at = models.DateTimeField(db_default=DatabaseNow())

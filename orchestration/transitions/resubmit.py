@@ -150,7 +150,7 @@ def _write(
     """
     if not steps:
         return
-    incidents.relieve([again.step.id for again in steps], retried=True)
+    incidents.relieve([again.step.id for again in steps], retried_by=actor)
     sql.run(
         AGAIN,
         {

@@ -18,6 +18,12 @@ from .live import live
 from .outcome import conflict, done
 from .sparkline import hours, sparkline
 
+# addresses of the list that people want every day, and their words
+VIEWS = (
+    ("", "Need attention"), ("mine=on", "Mine"), ("state=returned", "Returned"),
+    ("state=muted", "Muted"), ("state=resolved&sort=last", "Resolved"), ("state=all", "All"),
+)  # fmt: skip
+
 
 @require_safe
 @requires(OPERATE)
@@ -29,9 +35,12 @@ def incident_list(request: HttpRequest) -> HttpResponse:
     narrowing = request.GET.copy()
     for name in ("seen", "after"):
         narrowing.pop(name, None)
+    views = [(query, words, query == narrowing.urlencode()) for query, words in VIEWS]
     context = {
         "now": page.now if page else None,
         "form": form,
+        "views": views,
+        "narrowed": bool(narrowing) and not any(current for *_, current in views),
         "page": page,
         "rows": [(row, sparkline(row.trend, page.now)) for row in page.rows] if page else [],
         "later": bool(filters and filters.after),

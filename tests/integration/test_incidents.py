@@ -118,6 +118,8 @@ class TestFiveHundredFailuresOfTwoKinds:
         assert kinds(mended) == ["opened", "retried", "resolved"]
         assert kinds(returned) == ["opened", "retried", "returned"]
         assert last_event(returned).reason == "100 tasks failed again"
+        retried = mended.events.get(detail__what="retried")
+        assert (retried.actor, retried.reason) == ("ann", "400 tasks")
         (alert,) = Alert.objects.filter(closed_at=None)
         assert alert.incident == returned
 
