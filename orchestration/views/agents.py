@@ -10,7 +10,7 @@ from ..act_forms import Reason
 from ..transitions import probe_now
 from .access import HOLD, OPERATE, requires, user_of
 from .live import live
-from .outcome import conflict, done, ring_when_committed
+from .outcome import COMMAND, conflict, done, ring_when_committed
 
 
 @require_safe
@@ -55,6 +55,13 @@ def probe(request: HttpRequest, agent: str) -> HttpResponse:
             back=(reverse("ops:agents"), "Back to the agents"),
             section="agents",
         )
-    context = {"gate": gate, "waiting": waiting, "form": form, "now": now, "section": "agents"}
+    context = {
+        "gate": gate,
+        "waiting": waiting,
+        "form": form,
+        "command": f'{COMMAND} probe {agent} --reason "…"',
+        "now": now,
+        "section": "agents",
+    }
     status = 422 if request.method == "POST" else 200
     return render(request, "ops/probe.html", context, status=status)

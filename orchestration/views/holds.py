@@ -16,7 +16,7 @@ from ..progression import Refusal
 from ..transitions import hold as hold_target
 from ..transitions import release as release_hold
 from .access import HOLD, OPERATE, requires, user_of
-from .outcome import conflict, done, ring_when_committed
+from .outcome import COMMAND, conflict, done, ring_when_committed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,15 @@ class Target:
         if self.step:
             return f"step {self.step} of every {self.workflow}"
         return "everything"
+
+    @property
+    def option(self) -> str:
+        """Return how a command names it."""
+        if self.task is not None:
+            return f"--task {self.task.id}"
+        if self.agent:
+            return f"--agent {self.agent}"
+        return f"--step {self.workflow}/{self.step}" if self.step else "--everything"
 
     @property
     def back(self) -> tuple[str, str]:
@@ -70,7 +79,13 @@ def hold(request: HttpRequest) -> HttpResponse:
         if isinstance(made, Hold):
             return done(request, f"{target.words.capitalize()} is held.", target.back[0])
         return _held_already(request, target)
-    context = {"target": target, "form": form, "back": target.back, "section": target.section}
+    context = {
+        "target": target,
+        "form": form,
+        "back": target.back,
+        "command": f'{COMMAND} hold {target.option} --reason "…"',
+        "section": target.section,
+    }
     status = 422 if request.method == "POST" else 200
     return render(request, "ops/hold.html", context, status=status)
 
@@ -99,6 +114,7 @@ def release(request: HttpRequest, hold_id: int) -> HttpResponse:
         "held": held,
         "form": form,
         "back": target.back,
+        "command": f'{COMMAND} release {held.id} --reason "…"',
         "section": target.section,
         "now": queries.database_now(),
     }

@@ -10,6 +10,8 @@ from django.shortcuts import render
 from .. import queries, queues
 from .access import user_of
 
+COMMAND = "manage.py tasks"
+
 
 def done(request: HttpRequest, sentence: str, to: str) -> HttpResponse:
     """Say what was done on the page at `to`."""

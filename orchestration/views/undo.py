@@ -14,7 +14,7 @@ from ..models import Task
 from ..progression import Refusal
 from ..transitions import undo as undo_task
 from .access import FORCE_UNDO, OPERATE, UNDO, requires, user_of
-from .outcome import conflict, done, ring_when_committed
+from .outcome import COMMAND, conflict, done, ring_when_committed
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -44,6 +44,8 @@ def undo(request: HttpRequest, task_id: UUID) -> HttpResponse:
         "preview": preview,
         "form": form,
         "allowed": allowed,
+        "doubt": any(call["settled_first"] for call in preview["calls"]),
+        "command": f'{COMMAND} undo {task.id} --reason "…"' + (" --force" if standing else ""),
         "section": "tasks",
     }
     return render(request, "ops/undo.html", context, status=200 if typed is None else 422)

@@ -321,7 +321,9 @@ def test_every_level_can_be_held_and_released(target):
     client = able("hold")
     new_task()
     address = f"{reverse('ops:hold')}?{target}"
-    assert client.get(address).status_code == 200
+    assert (
+        f"hold --{target.replace('=1', '').replace('=', ' ')} --reason" in client.get(address).text
+    )
     assert client.post(address, {"reason": "they move"}).status_code == 303
     assert claimed() == []
     held = Hold.objects.get(until=None)

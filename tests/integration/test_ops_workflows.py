@@ -32,7 +32,7 @@ def test_each_workflow_is_drawn_and_listed_with_who_stands_where(client):
     )
     assert "1 in error, 1 at work …" in page
     greet = page.partition("hello greeter.greet ↩")[2]
-    assert "again hello greeter.greet greeter.take_back" in greet
+    assert "again hello greeter.greet undone by greeter.take_back" in greet
     assert "10 s an attempt of 2 calls. 5 failed: error. Refused: error." in greet
     shop = page.partition("process_order")[2]
     assert "irreversible the letter is in the customer" in shop

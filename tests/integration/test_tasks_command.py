@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestration.models import Event, Step, Task
+from orchestration.models import Event, Gate, Step, Task
 from orchestration.transitions import let_go, record
 from tests.engine import claimed, in_error, new_task, reply_to, step_of
 
@@ -83,3 +83,16 @@ def test_holding_and_releasing_at_each_level(target):
     tasks("release", made["hold"], "--reason", "go")
     let_go()
     assert len(claimed()) == 1
+
+
+def test_a_shut_gate_is_probed_and_a_name_that_nobody_has_is_refused():
+    Gate.objects.filter(agent="greeter").update(state="shut", probe_at="2099-01-01T00:00:00Z")
+    tasks("probe", "greeter", "--reason", "it is back", "--actor", "olga")
+    new_task()
+    assert len(claimed()) == 1
+    assert Event.objects.get(kind="probe").actor == "olga"
+    with pytest.raises(CommandError, match="not shut"):
+        tasks("probe", "greeter", "--reason", "again")
+    for act in (["probe", "greter"], ["hold", "--agent", "greter"]):
+        with pytest.raises(CommandError, match="did you mean 'greeter'"):
+            tasks(*act, "--reason", "why")

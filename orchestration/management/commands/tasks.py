@@ -8,11 +8,11 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import queries, queues, schemas
+from orchestration import queries, queues, registry, schemas
 from orchestration.models import Hold, Step, Task
 from orchestration.progression import Refusal
 from orchestration.states import StepState, TaskState
-from orchestration.transitions import done_by_hand, hold, release, resubmit, undo
+from orchestration.transitions import done_by_hand, hold, probe_now, release, resubmit, undo
 
 EXAMPLES = """
 examples:
@@ -26,6 +26,7 @@ examples:
   manage.py tasks done 4711 --reason "refunded by phone" --result '{"id": "re_1"}'
   manage.py tasks hold --agent hotels --reason "they move house"
   manage.py tasks release 12 --reason "they have moved"
+  manage.py tasks probe hotels --reason "they say it is back"
 """
 
 
@@ -61,7 +62,9 @@ class Command(BaseCommand):
         acts.add_parser("holds", help="what is held")
         let_go = acts.add_parser("release", help="end a hold")
         let_go.add_argument("hold", type=int)
-        for act in (undoing, again, done, held, let_go):
+        probed = acts.add_parser("probe", help="have a shut gate send its next probe at once")
+        probed.add_argument("agent")
+        for act in (undoing, again, done, held, let_go, probed):
             act.add_argument("--reason", required=True, help="kept in the history")
             act.add_argument("--actor", default=getpass.getuser(), help="who you are")
 
@@ -122,6 +125,8 @@ class Command(BaseCommand):
         workflow, _slash, name = step.partition("/")
         if sum(map(bool, (task is not None, agent, name, everything))) != 1:
             raise CommandError("say what: --task, --agent, --step workflow/step or --everything")
+        if agent:
+            self._agent(agent)
         made = hold(
             actor=actor, reason=reason, task=task, agent=agent, workflow=workflow, step=name
         )
@@ -137,6 +142,18 @@ class Command(BaseCommand):
 
     def _release(self, *, actor: str, reason: str, **options: Any) -> Any:
         return release(options["hold"], actor=actor, reason=reason) or {"done": "released"}
+
+    def _probe(self, agent: str, *, actor: str, reason: str, **_: Any) -> Any:
+        self._agent(agent)
+        return self._rung(
+            probe_now(agent, actor=actor, reason=reason), "the next probe goes at once"
+        )
+
+    def _agent(self, name: str) -> None:
+        try:
+            registry.get(registry.agents, "agent", name)
+        except registry.NotRegistered as error:
+            raise CommandError(str(error)) from error
 
     def _rung(self, refusal: Refusal | None, done: str) -> Any:
         queues.try_to_ring(queues.SCHEDULER)
