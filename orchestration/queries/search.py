@@ -77,7 +77,10 @@ class Filters:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """A query as it was understood: `given` by qualifier, `text` in one line, and what is wrong."""
+    """A query as it was understood: `given` by qualifier, `text` in one line, and what is wrong.
+
+    As long as something is wrong, `text` is what was typed.
+    """
 
     filters: Filters
     given: Mapping[str, str]
@@ -109,7 +112,7 @@ def read(asked: Mapping[str, str], *, personal: bool) -> Search:
     return Search(
         filters=Filters(words=tuple(words), personal=personal, **({} if problems else known)),
         given=given,
-        text=wording(words, given),
+        text=query if problems else wording(words, given),  # what was typed is there to mend
         problems=tuple(problems),
     )
 

@@ -4,7 +4,9 @@ import re
 
 import pytest
 from django.db import transaction
+from django.http import QueryDict
 from django.urls import reverse
+from django.utils.html import escape
 
 from orchestration.models import Policy, Task
 from orchestration.queries.listing import PAGE
@@ -97,6 +99,9 @@ def test_an_address_that_makes_no_sense_is_said_so(client, query, said):
     response = client.get(f"/ops/tasks/?{query}")
     assert response.status_code == 400
     assert said in response.text
+    typed = QueryDict(query).get("q", "")
+    if len(typed) > 1 and "\0" not in typed:
+        assert f'value="{escape(typed)}"' in response.text  # to be mended, not typed again
     assert 'class="errors"' in response.text
 
 

@@ -1,0 +1,73 @@
+"""Users in the admin: who manages accounts hands out roles, and no more power than that."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group, User
+from django.db.models import ManyToManyField, QuerySet
+from django.http import HttpRequest
+
+from orchestration.roles import ROLES
+
+if TYPE_CHECKING:  # generic for the type checker only
+    Users = UserAdmin[User]
+else:
+    Users = UserAdmin
+
+POWERS = {"is_superuser", "user_permissions"}  # that only a superuser may give
+
+
+admin.site.unregister(User)
+
+
+@admin.register(User)
+class RoleAdmin(Users):
+    """Accounts and their roles; superusers are made and changed by superusers alone."""
+
+    list_display = ("username", "email", "roles", "is_staff", "is_superuser", "last_login")
+    list_filter = ("groups", "is_staff", "is_superuser", "is_active")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Read the roles of a list at once."""
+        return super().get_queryset(request).prefetch_related("groups")
+
+    @admin.display(description="roles")
+    def roles(self, user: User) -> str:
+        """Return the groups that a user is in."""
+        return ", ".join(sorted(group.name for group in user.groups.all()))
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Leave out what the one who asks may not give."""
+        found = super().get_fieldsets(request, obj)
+        if _of(request).is_superuser:
+            return found
+        return [
+            (title, {**options, "fields": [f for f in options["fields"] if f not in POWERS]})
+            for title, options in found
+        ]
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Keep superusers, and their passwords, out of the reach of others."""
+        return super().has_change_permission(request, obj) and _may_touch(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Keep superusers out of the reach of others."""
+        return super().has_delete_permission(request, obj) and _may_touch(request, obj)
+
+    def formfield_for_manytomany(
+        self, db_field: "ManyToManyField[Any, Any]", request: HttpRequest, **kwargs: Any
+    ) -> Any:
+        """Offer the roles; other groups may hold any power."""
+        if db_field.name == "groups" and not _of(request).is_superuser:
+            kwargs["queryset"] = Group.objects.filter(name__in=ROLES)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+
+def _of(request: HttpRequest) -> User:
+    user: Any = request.user
+    return user  # type: ignore[no-any-return]
+
+
+def _may_touch(request: HttpRequest, user: User | None) -> bool:
+    return user is None or _of(request).is_superuser or not user.is_superuser

@@ -1,0 +1,57 @@
+"""Who manages accounts gives roles, and cannot give more than that, to anybody or to themselves."""
+
+import pytest
+from django.contrib.auth.models import Group, User
+
+from tests.operators import browser, person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ada():
+    user = person("ada", is_staff=True)
+    user.groups.add(Group.objects.get(name="admin"))
+    return user
+
+
+def form_of(user, **changes):
+    return {"username": user.username, "date_joined_0": "2026-01-01", "date_joined_1": "12:00:00",
+            "is_active": "on", **changes}  # fmt: skip
+
+
+def test_an_admin_gives_a_role(ada):
+    bob = person("bob")
+    page = browser(ada).get(f"/admin/auth/user/{bob.id}/change/").text
+    assert "is_superuser" not in page
+    assert "user_permissions" not in page
+    role = Group.objects.get(name="lead")
+    sent = form_of(bob, groups=[role.id], is_superuser="on")
+    assert browser(ada).post(f"/admin/auth/user/{bob.id}/change/", sent).status_code == 302
+    bob.refresh_from_db()
+    assert [group.name for group in bob.groups.all()] == ["lead"]
+    assert bob.is_superuser is False
+    assert "lead" in browser(ada).get("/admin/auth/user/").text
+
+
+def test_an_admin_cannot_rise(ada):
+    power = Group.objects.create(name="everything")
+    sent = form_of(ada, groups=[power.id], is_staff="on", is_superuser="on")
+    answer = browser(ada).post(f"/admin/auth/user/{ada.id}/change/", sent)
+    assert "is not one of the available choices" in answer.text
+    assert not User.objects.get(id=ada.id).is_superuser
+
+
+@pytest.mark.parametrize("path", ["change/", "password/", "delete/"])
+def test_a_superuser_is_out_of_an_admins_reach(ada, path):
+    root = person("root", is_staff=True, is_superuser=True)
+    sent = form_of(root, password1="a new one 17", password2="a new one 17", post="yes")
+    answer = browser(ada).post(f"/admin/auth/user/{root.id}/{path}", sent)
+    assert answer.status_code == 403
+    assert User.objects.get(id=root.id).check_password("correct horse")
+
+
+def test_a_superuser_may_do_all_of_it():
+    root = person("root", is_staff=True, is_superuser=True)
+    page = browser(root).get(f"/admin/auth/user/{root.id}/change/").text
+    assert "is_superuser" in page
