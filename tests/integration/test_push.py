@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
+from docs.shop_client import verify
 from orchestration import conf, jobs, push, queues, status, vigil
 from orchestration.models import Alert, Application, StatusMessage, SupervisorPolicy
 from orchestration.models.fields import DatabaseNow
@@ -67,6 +68,12 @@ def test_messages_arrive_signed_in_order_and_are_gone(receiver):
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
     digest = base64.b64encode(hmac.digest(SECRET.encode(), signed, hashlib.sha256)).decode()
     assert headers["webhook-signature"] == f"v1,{digest}"
+    assert verify(headers, body, SECRET).number == 1
+    for wrong in ((headers, body + b" ", SECRET), (headers, body, "another")):
+        with pytest.raises(ValueError, match="signature"):
+            verify(*wrong)
+    with pytest.raises(ValueError, match="too old"):
+        verify({**headers, "webhook-timestamp": "1"}, body, SECRET)
     assert not StatusMessage.objects.exists()
 
 
