@@ -2,13 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
 
 from .. import sql
-from ..models import Event, Operation
-from ..models.history import ACTS, EventKind
-from ..models.incident import Deed
+from ..models import Operation
 from ..models.operation import OperationState
 
 SHOWN = 6  # of each list: the rest is a link away
@@ -36,28 +32,6 @@ SELECT
 """
 
 
-DID = {
-    EventKind.RESUBMITTED: "resubmitted",
-    EventKind.BY_HAND: "did by hand",
-    EventKind.UNDO: "asked to undo",
-    EventKind.UNDO_REFUSED: "could not undo",
-    EventKind.HELD: "held",
-    EventKind.RELEASED: "released",
-    EventKind.PROBE: "asked for a probe of",
-    EventKind.ACKNOWLEDGED: "acknowledged an alert",
-}
-
-
-DEEDS = {
-    Deed.ACKNOWLEDGED: "acknowledged",
-    Deed.ASSIGNED: "assigned",
-    Deed.NOTE: "wrote a note on",
-    Deed.MUTED: "muted",
-    Deed.UNMUTED: "unmuted",
-    Deed.RESOLVED: "resolved",
-}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Counts:
     """How many tasks or steps are in trouble, each no further than the cap."""
@@ -67,18 +41,6 @@ class Counts:
     overdue: int
     undoing: int
     under_way: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Act:
-    """What somebody did, to what, and when."""
-
-    at: datetime
-    actor: str
-    words: str
-    reason: str
-    task: UUID | None
-    label: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,34 +66,3 @@ def operations() -> Sequence[Running]:
         Running(operation=one, settled=one.items - one.waiting - one.sent)
         for one in found.order_by("-id")[:SHOWN]
     ]
-
-
-def acts() -> Sequence[Act]:
-    """Return what people did last, along event_acts."""
-    found = Event.objects.filter(kind__in=ACTS).select_related("task", "step")
-    found = found.defer("task__data", "step__request", "step__result")
-    return [
-        Act(
-            at=event.at,
-            actor=event.actor,
-            words=_words(event),
-            reason=event.reason,
-            task=event.task_id,
-            label=(event.task.label or event.task.reference) if event.task else "",
-        )
-        for event in found.order_by("-at")[:SHOWN]
-    ]
-
-
-def _words(event: Event) -> str:
-    if event.kind == EventKind.BULK:
-        said = event.detail
-        return f"{said.get('what', '')} operation {event.operation_id} ({said.get('act', '')})"
-    if event.kind == EventKind.INCIDENT:
-        return f"{DEEDS[Deed(event.detail['what'])]} {event.detail['title']}"
-    what = DID[EventKind(event.kind)]
-    if event.step:
-        return f"{what} {event.step.name} of"
-    if event.task_id:
-        return what
-    return f"{what} {event.detail.get('target') or event.detail.get('agent', '')}".strip()

@@ -11,9 +11,10 @@ from ..models import Lease, Step, Submission
 from ..states import StepState
 from . import attention
 from .agents import CAP, agents, database_now
-from .attention import Act, Counts, Running
+from .attention import Counts, Running
 from .incidents import IncidentRow, top
 from .outlook import AgentView
+from .trail import Line, latest
 from .trends import Trends, trends
 
 SHOWN = 5  # rows of each list; the rest is a link away
@@ -83,7 +84,7 @@ class Overview:
     alerts: Sequence[AlertView]
     errors: Sequence[Step]
     operations: Sequence[Running]
-    acts: Sequence[Act]
+    acts: Sequence[Line]
     retrying: Sequence[tuple[Step, AgentView | None]]
     shut: dict[str, AgentView]
     trends: Trends
@@ -97,8 +98,11 @@ class Overview:
         return not (self.counts.errors or self.incidents or self.alerts)
 
 
-def overview(range_key: str = "") -> Overview:
-    """Read the overview: some twenty small queries, whatever the number of tasks."""
+def overview(range_key: str = "", *, personal: bool = False) -> Overview:
+    """Read the overview: some twenty small queries, whatever the number of tasks.
+
+    `personal`: whether who asks may see what people wrote about tasks as it is.
+    """
     now = database_now()
     known = agents()
     led = leading(now)
@@ -109,7 +113,7 @@ def overview(range_key: str = "") -> Overview:
         alerts=_alerts(),
         errors=list(_steps().filter(process_state=StepState.ERROR).order_by("-ended_at")[:SHOWN]),
         operations=attention.operations(),
-        acts=attention.acts(),
+        acts=latest(SHOWN, personal=personal),
         retrying=[(step, known.get(step.agent)) for step in _retrying()],
         shut={name: agent for name, agent in known.items() if not agent.open},
         trends=trends(range_key, now),

@@ -127,10 +127,19 @@ def kinds() -> list[tuple[str, str]]:
     return [kind for source in SOURCES for kind in source.kinds()]
 
 
+def latest(count: int, *, personal: bool) -> Sequence[Line]:
+    """Return the last acts of all."""
+    return _lines(Wanted(personal=personal), limit=count)
+
+
 def _lines(
-    wanted: Wanted, *, older: Cursor | None = None, newer: Cursor | None = None
+    wanted: Wanted,
+    *,
+    older: Cursor | None = None,
+    newer: Cursor | None = None,
+    limit: int = PAGE + 1,
 ) -> list[Line]:
-    """Return up to one more than a page, newest first, merged from all sources."""
+    """Return the first lines, up to one more than a page, newest first, merged from all sources."""
     found: list[tuple[Cursor, Source, Any]] = []
     for number, source in enumerate(SOURCES):
         if wanted.kind and wanted.kind not in dict(source.kinds()):
@@ -142,11 +151,11 @@ def _lines(
             rows = rows.filter(_beyond(source, number, newer, "gt"))
         sign = "" if newer else "-"
         ordered = rows.order_by(f"{sign}{source.at}", f"{sign}{source.number}")
-        for row in ordered[: PAGE + 1]:
+        for row in ordered[:limit]:
             place = Cursor(getattr(row, source.at), number, getattr(row, source.number))
             found.append((place, source, row))
     found.sort(key=lambda entry: entry[0], reverse=True)
-    found = found[-(PAGE + 1) :] if newer else found[: PAGE + 1]
+    found = found[-limit:] if newer else found[:limit]
     for source in SOURCES:
         source.prepare([row for _, of, row in found if of is source])
     return [source.line(row, place, wanted) for place, source, row in found]

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 from .. import queries
 from ..queries.trends import RANGES
 from .access import OPERATE, requires, veil_for
+from .drawing import drawing, rows
 from .live import live
 from .sparkline import sparkline
 from .trend_charts import charts, latency, step_rows
@@ -16,13 +17,14 @@ from .trend_charts import charts, latency, step_rows
 @requires(OPERATE)
 def overview(request: HttpRequest) -> HttpResponse:
     """Show what needs attention, what waits, and who is at work."""
-    seen = queries.overview(request.GET.get("range", ""))
+    veiled = veil_for(request, "", None) is not None
+    seen = queries.overview(request.GET.get("range", ""), personal=not veiled)
     context = {
         "now": seen.now,
         "seen": seen,
         "incident_rows": [(row, sparkline(row.trend, seen.now)) for row in seen.incidents],
-        "veiled": veil_for(request, "", None) is not None,
-        "charts": charts(seen.trends),
+        "veiled": veiled,
+        "charts": [(one, drawing(one), rows(one)) for one in charts(seen.trends)],
         "steps": step_rows(seen.trends),
         "latency": latency(seen.trends),
         "ranges": RANGES.values(),

@@ -17,7 +17,7 @@ from orchestration.queries.trends import RANGES
 from orchestration.supervisor import Watch, sweep
 from orchestration.transitions import hold, record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
-from tests.operators import LEADER, fail, operator, press, staffed, words
+from tests.operators import LEADER, browser, fail, operator, person, press, staffed, words
 
 pytestmark = pytest.mark.django_db
 
@@ -34,8 +34,15 @@ def test_the_overview_counts_and_names_what_needs_attention(client):
     assert "1 task cannot go on without you." in page
     assert "1 need attention" in page
     assert "greet: hello failed (rejected_code)" in page
-    assert "bad-1 greet hello greeter rejected_code it was rejected" in page
+    assert "bad-1 greet hello greeter rejected_code" in page
     assert reverse("ops:task", args=[step.task_id]) in client.get("/ops/").text
+
+
+def test_what_services_said_is_for_those_who_may_see_personal_data(client):
+    in_error(new_task("bad-1"))
+    assert "it was rejected" not in words(client.get("/ops/"))
+    trusted = browser(person("bea", "operate", "see_personal"))
+    assert "rejected_code it was rejected" in words(trusted.get("/ops/"))
 
 
 def test_what_fails_is_told_by_its_cause(client):
@@ -158,7 +165,7 @@ def test_charts_say_what_happened_in_words_too(client, key):
 def test_what_people_did_is_told(client):
     step = in_error(new_task("bad-1"))
     press(client, step)
-    assert "ann resubmitted hello of bad-1 : it is repaired" in words(client.get("/ops/"))
+    assert "ann : Resubmitted, hello of bad-1 “it is repaired”" in words(client.get("/ops/"))
 
 
 def test_the_leaders_last_sweep_is_told(client):
