@@ -17,6 +17,7 @@ TOLD = 200  # characters that are kept: agents cut long answers off, and where d
 
 # An id may happen to have no letter in it: so ids and numbers have one sign.
 VALUE, ADDRESS, URL, ID, TIME = "<value>", "<address>", "<url>", "<#>", "<time>"
+VARIOUS = "<various>"  # the message of a cause whose service says something else each time
 
 # Read from top to bottom: the more telling a form, the earlier it goes. A sign of our own is kept
 # by all that come later: it has neither digits nor quotes.
@@ -63,13 +64,17 @@ class Cause:
     @property
     def fingerprint(self) -> str:
         """Return the cause in a short word."""
-        parts = (
-            self.workflow, self.step, self.direction, self.agent, self.outcome, self.code,
-            self.message,
-        )  # fmt: skip
+        parts = (*self.kind, self.message)
         # each part with its length, so that no two causes read alike
         text = "".join(f"{len(part)}:{part}" for part in parts)
         return f"v{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """Return all of it but the message."""
+        return (
+            self.workflow, self.step, self.direction, self.agent, self.outcome, self.code
+        )  # fmt: skip
 
     @property
     def title(self) -> str:

@@ -70,7 +70,8 @@ def pages() -> Iterator[Page]:
     for name, path in (
         ("incidents", "incidents/"),
         *((f"incidents, {state}", f"incidents/?state={state}") for state in ("new", "resolved")),
-        ("incidents, by last", "incidents/?order=last"),
+        ("incidents, by last", "incidents/?sort=last"),
+        ("the largest incident, all that it hit", f"incidents/{incident}/?who=ever"),
         ("the largest incident", f"incidents/{incident}/"),
         ("operations", "operations/"),
         ("agents", "agents/"),

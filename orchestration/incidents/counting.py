@@ -1,11 +1,15 @@
 """What a transaction adds to incidents: always the same few statements, however many failures."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.db.models import Count
 
 from .. import sql
-from ..fingerprint import VERSION, Cause
+from ..fingerprint import VARIOUS, VERSION, Cause
 from ..models import Incident
+
+MOST = 100  # messages of one step and code that are told apart, or few more
 
 # In the order of fingerprints, so that two who meet the same new causes do not wait in a circle.
 OPEN = """
@@ -106,27 +110,58 @@ def relieve(steps: Collection[int], *, retried_by: str = "") -> None:
         sql.run(RELIEVE, row)
 
 
-def _identify(causes: dict[str, Failure], by: str) -> dict[str, int]:
-    """Return the incidents of causes by their fingerprints, and open those that are not there."""
+def _identify(causes: Mapping[str, Failure], by: str) -> dict[str, int]:
+    """Return the incidents of causes by their fingerprints, and open those that are not there.
+
+    A service that says something else each time would open one with each failure: past a number of
+    them, what it says new is one cause.
+    """
     known = _known(causes)
-    if missing := [causes[one] for one in causes if one not in known]:
-        names = ("fingerprint", "workflow", "step", "direction", "agent", "outcome", "message")
-        columns = {name: [getattr(one.cause, name) for one in missing] for name in names}
-        sql.run(
-            OPEN,
-            {
-                **columns,
-                "code": [one.cause.code[:100] for one in missing],
-                "sample": [one.message for one in missing],
-                "title": [one.cause.title for one in missing],
-                "version": VERSION,
-                "by": by,
-            },
-        )
-        known = _known(causes)  # somebody else may have been first: a new statement sees theirs
+    missing = {name: failure for name, failure in causes.items() if name not in known}
+    if missing:
+        crowded = _crowded([failure.cause for failure in missing.values()])
+        meant = {
+            name: replace(failure.cause, message=VARIOUS)
+            if failure.cause.kind in crowded
+            else failure.cause
+            for name, failure in missing.items()
+        }
+        _open({meant[name].fingerprint: (meant[name], missing[name]) for name in missing}, by)
+        # somebody else may have been first: a new statement sees theirs
+        opened = _known([cause.fingerprint for cause in meant.values()])
+        known |= {name: opened[cause.fingerprint] for name, cause in meant.items()}
     return known
 
 
 def _known(causes: Collection[str]) -> dict[str, int]:
     rows = Incident.objects.filter(fingerprint__in=list(causes))
     return dict(rows.values_list("fingerprint", "id"))
+
+
+def _crowded(causes: Sequence[Cause]) -> set[tuple[str, ...]]:
+    """Return the kinds of causes of which there are so many that no more are told apart."""
+    rows = Incident.objects.filter(
+        workflow__in={cause.workflow for cause in causes}, code__in={cause.code for cause in causes}
+    )
+    kinds = rows.values_list("workflow", "step", "direction", "agent", "outcome", "code")
+    return {
+        kind for *kind_of, count in kinds.annotate(count=Count("id"))
+        if count >= MOST and (kind := tuple(kind_of))
+    }  # fmt: skip
+
+
+def _open(causes: Mapping[str, tuple[Cause, Failure]], by: str) -> None:
+    names = (
+        *("fingerprint", "workflow", "step", "direction", "agent", "outcome", "code"),
+        *("message", "title"),
+    )
+    columns = {name: [getattr(cause, name) for cause, _ in causes.values()] for name in names}
+    sql.run(
+        OPEN,
+        {
+            **columns,
+            "sample": [failure.message for _, failure in causes.values()],
+            "version": VERSION,
+            "by": by,
+        },
+    )

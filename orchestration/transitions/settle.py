@@ -131,7 +131,7 @@ def cause_of(step: StepView, workflow: str, outcome: str, code: str, message: st
         direction=step.direction,
         agent=step.agent,
         outcome=outcome,
-        code=code,
+        code=code[:100],
         message=normalise(message),
     )
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from importlib import import_module
 from uuid import uuid4
 
 import pytest
@@ -259,6 +260,21 @@ def test_what_suffers_cannot_be_resolved():
     incident = only()
     with pytest.raises(incidents.Conflict, match="Tasks are in error by it"):
         incidents.resolve(incident.id, seen=last_event(incident).id, by="ann")
+
+
+def test_a_service_that_never_says_the_same_twice_is_one_cause_in_the_end(monkeypatch):
+    monkeypatch.setattr(import_module("orchestration.incidents.counting"), "MOST", 3)
+    words = ["ant", "bee", "cat", "dog", "elk", "fox"]
+    for word in words:
+        failing(1, message=f"the {word} says no")
+    failing(2, message="the ant says no")  # what is known is still told apart
+    failing(1, code="other", message="the bee says no")
+    fold()
+    found = Incident.objects.filter(code="declined").order_by("id")
+    assert list(found.values_list("message", "failures")) == [
+        ("the ant says no", 3), ("the bee says no", 1), ("the cat says no", 1), ("<various>", 3),
+    ]  # fmt: skip
+    assert Incident.objects.get(code="other").message == "the bee says no"
 
 
 def test_the_trend_is_kept_by_the_hour():
