@@ -30,10 +30,12 @@ def see(reference: str, personal: bool) -> Sight | None:
         now=timezone.now(),
         waits=order.waits_until is not None,
     )
+    if not personal:
+        seen = seen.redacted()
     stub = "" if order.customer_id is not None else reverse("shop:order", args=[order.id])
     return Sight(
         who="the customer",
-        sentence=seen.sentence if personal else seen.redacted().sentence,
+        sentence=seen.sentence,
         url=look_link(order.id) if personal else stub,
         mood=MOODS[seen.mood],
     )

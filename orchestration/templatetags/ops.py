@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from .. import queries
 from ..queries.trail import Line
 from ..redaction import Veil
+from ..workflow import KEYS, MARK
 
 register = template.Library()
 
@@ -192,6 +193,23 @@ def _plain(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@register.filter
+def template_words(value: Any) -> Any:
+    """Return a request that is a template still, with words for what will be put in."""
+    if isinstance(value, Mapping):
+        if value.keys() != {MARK}:
+            return {name: template_words(part) for name, part in value.items()}
+        origin, *path = value[MARK]
+        if origin == KEYS:
+            return f"‹the key of {path[0]}›"
+        return (
+            f"‹{'.'.join(path) or 'all'} of {f'the result of {origin}' if origin else 'the input'}›"
+        )
+    if isinstance(value, list):
+        return [template_words(part) for part in value]
+    return value
 
 
 @register.filter

@@ -413,6 +413,14 @@ def test_a_race_between_two_decisions_has_one_winner():
     assert release(999, actor="bob", reason="none") is not None
 
 
+def test_a_request_to_come_says_what_will_be_put_in():
+    task = new_task()
+    claimed()
+    page = able().get(of("task", task)).text
+    assert "‹id of the result of hello›" in page
+    assert "‹name of the input›" in page
+
+
 def queries_of(client, address) -> int:
     with CaptureQueriesContext(connection) as captured:
         assert client.get(address).status_code == 200
