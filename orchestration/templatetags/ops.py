@@ -203,9 +203,9 @@ def template_words(value: Any) -> Any:
             return {name: template_words(part) for name, part in value.items()}
         origin, *path = value[MARK]
         if origin == KEYS:
-            return f"‹the key of {path[0]}›"
+            return f"«the key of {path[0]}»"
         return (
-            f"‹{'.'.join(path) or 'all'} of {f'the result of {origin}' if origin else 'the input'}›"
+            f"«{'.'.join(path) or 'all'} of {f'the result of {origin}' if origin else 'the input'}»"
         )
     if isinstance(value, list):
         return [template_words(part) for part in value]

@@ -417,8 +417,8 @@ def test_a_request_to_come_says_what_will_be_put_in():
     task = new_task()
     claimed()
     page = able().get(of("task", task)).text
-    assert "‹id of the result of hello›" in page
-    assert "‹name of the input›" in page
+    assert "«id of the result of hello»" in page
+    assert "«name of the input»" in page
 
 
 def queries_of(client, address) -> int:
