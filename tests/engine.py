@@ -64,11 +64,11 @@ def run_to_end(task) -> None:
     task.refresh_from_db()
 
 
-def in_error(task=None, outcome="rejected") -> Step:
+def in_error(task=None, outcome="rejected", **said) -> Step:
     """Return the first step of a task, in error."""
     task = task or new_task()
     (request,) = [request for request in claimed() if request.task == str(task.id)]
-    record([reply_to(request, outcome)])
+    record([reply_to(request, outcome, **said)])
     return step_of(task)
 
 
