@@ -4,13 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import connection, connections
 from django.test import Client
 
 from orchestration import submission
 from orchestration.models import StatusMessage, Submission, Task
 from orchestration.transitions import claim, record
-from orders import placing
 from orders.message import WORKFLOW
 from orders.models import Order, Placement, Product
 from tests.applications import Caller, application, new_order
@@ -109,22 +108,22 @@ def test_fifty_parallel_posts_with_one_key_are_one_order(till):
     assert (Placement.objects.count(), posted.count()) == (1, 1)
 
 
-def test_a_post_that_lost_the_race_gets_the_winners_answer_or_is_refused(till, monkeypatch):
-    real = placing.place
+@pytest.mark.django_db(transaction=True)
+def test_of_parallel_posts_with_other_contents_one_stands_and_the_others_are_refused(till):
+    def post(quantity):
+        try:
+            return till.place(order=new_order(quantity=quantity))
+        finally:
+            connections.close_all()
 
-    def race(message, content, **more):
-        real(message, content, **more)
-        return real(message, content, **more)
-
-    def lose(message, content, **more):
-        real(message, "other", **more)
-        return real(message, content, **more)
-
-    with monkeypatch.context() as racing:
-        racing.setattr(placing, "place", race)
-        placed(till)
-        racing.setattr(placing, "place", lose)
-        assert problem(till.place("key-2")) == (422, "key_used")
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(post, [1, 2] * 12))
+    totals = {answer.json()["total"] for answer in answers if answer.status_code == 202}
+    assert len(totals) == 1
+    assert {problem(answer) for answer in answers if answer.status_code != 202} == {
+        (422, "key_used")
+    }
+    assert Placement.objects.get().offer["total"] in totals
 
 
 def test_prices_are_ours_and_change_under_nobodys_hands(till):
@@ -265,18 +264,20 @@ def test_a_declined_card_is_told_with_its_code(till):
     assert (last.kind, last.detail["steps"][0]["code"]) == ("action_needed", "card_declined")
 
 
+@pytest.mark.django_db(transaction=True)
 def test_with_the_database_away_one_is_told_to_send_it_again(till, monkeypatch):
-    def away(*_, **__):
-        raise OperationalError("gone")
-
-    monkeypatch.setattr(placing, "place", away)
-    response = till.place()
+    connection.close()
+    with monkeypatch.context() as nowhere:
+        nowhere.setitem(connection.settings_dict, "HOST", "/nowhere")
+        response = till.place()
     assert problem(response) == (503, "database_away")
     assert response["Retry-After"] == "30"
+    assert till.place().status_code == 202
 
 
-def test_a_mistake_of_ours_is_a_problem_too(till, monkeypatch):
-    monkeypatch.setattr(placing, "place", lambda *_, **__: 1 / 0)
+def test_a_mistake_of_ours_is_a_problem_too(till):
+    placed(till)
+    Placement.objects.update(offer={"total": "much"})
     assert problem(till.place()) == (500, "failed")
 
 
