@@ -1,0 +1,84 @@
+"""Two operators act at the same moment: one act is done, the other is told by whom, and when."""
+
+import re
+import threading
+
+import pytest
+from django.db import connection
+from django.urls import reverse
+
+from orchestration.models import Alert, Event, Hold, Step
+from orchestration.queries import undo_preview
+from tests.engine import in_error, new_task, run_to_end
+from tests.operators import browser, person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+RIGHTS = ("operate", "see_personal", "resubmit", "correct", "undo", "hold", "acknowledge")
+
+
+def address(route, *ids):
+    return reverse(f"ops:{route}", args=ids)
+
+
+def change(step):
+    return address("change", step.id), {"value.to": "Grace"}
+
+
+def by_hand(step):
+    return address("by_hand", step.id), {"value": '{"id": "g9"}'}
+
+
+def resubmit(step):
+    return address("resubmit", step.id), {}
+
+
+def undo(step):
+    return address("undo", step.task_id), {"seen": undo_preview(step.task_id)["seen"]}
+
+
+def hold(step):
+    return f"{address('hold')}?task={step.task_id}", {}
+
+
+def acknowledge(step):
+    return address("acknowledge", step.alert_id), {}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(change, by_hand), (resubmit, change), (undo, undo), (hold, hold), (acknowledge, acknowledge)],
+)
+def test_one_of_two_is_done_and_the_other_learns_of_it(first, second):
+    run_to_end(new_task())
+    step = in_error()
+    asked = {"ann": first(step), "bob": second(step)}
+    clients = {name: browser(person(name, *RIGHTS)) for name in asked}
+    together = threading.Barrier(2)
+    answers = {}
+
+    def act(name):
+        url, data = asked[name]
+        together.wait()
+        try:
+            answers[name] = clients[name].post(
+                url, {"attempt": 1, "reason": f"{name} says so", **data}
+            )
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=act, args=[name]) for name in asked]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status_code for answer in answers.values()) == [303, 409]
+    winner, loser = sorted(answers, key=lambda name: answers[name].status_code)
+    told = " ".join(answers[loser].text.split())
+    assert f"<strong>{winner}</strong>" in told
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", told)
+    decided = Event.objects.filter(actor__in=asked).values_list("actor", flat=True)
+    assert set(decided) == {winner}
+    assert len(decided) == 1
+    assert Hold.objects.count() <= 1
+    assert Alert.objects.filter(acknowledged_at__isnull=False).count() <= 1
+    assert Step.objects.get(id=step.id).generation <= 2
