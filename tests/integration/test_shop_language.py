@@ -49,7 +49,7 @@ def test_a_choice_outlives_what_the_browser_asks_for():
 
 
 def test_an_unknown_language_is_english():
-    assert '<html lang="en">' in text(Client(HTTP_ACCEPT_LANGUAGE="tlh, *").get("/"))
+    assert '<html lang="en">' in text(Client(headers={"accept-language": "tlh, *"}).get("/"))
 
 
 def test_staff_have_one_language():
