@@ -24,7 +24,7 @@ from .models.inbox import StatusKind
 logger = logging.getLogger(__name__)
 
 
-# A keeper is told what the application is, under the same numbers, but of no single steps.
+# A keeper is told all that the application is, under the same numbers: a gap would be a loss.
 WRITE = """
 WITH news AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(details)s::jsonb[])
@@ -45,7 +45,7 @@ INSERT INTO orchestration_statusmessage (reply_to, task_id, number, kind, detail
 SELECT r.reply_to, n.id, n.number, n.kind, n.detail, clock_timestamp(), ''
 FROM numbered n CROSS JOIN LATERAL (
     SELECT n.reply_to WHERE n.reply_to <> ''
-    UNION SELECT name FROM keeper WHERE workflow = n.workflow AND n.kind <> 'step'
+    UNION SELECT name FROM keeper WHERE workflow = n.workflow
 ) AS r
 ORDER BY n.id, n.number
 RETURNING reply_to
