@@ -1,0 +1,88 @@
+"""What every page says when the machinery is unwell, and that it says nothing when it is not."""
+
+import re
+
+import pytest
+
+from orchestration import leader
+from orchestration.models import Lease, Worker
+from orchestration.models.fields import DatabaseNow
+from orchestration.queries import health
+from tests.engine import in_error, new_task
+from tests.operators import browser, operator, person, staffed, words
+
+POLL = {"HX-Request": "true"}
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def client():
+    return operator()
+
+
+def strip(response) -> str:
+    """Return what the strip says."""
+    found = re.search(r'<div id="health"[^>]*>(.*?)</div>', response.text, re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", found[1]).split()) if found else "no strip"
+
+
+def poll_of(response) -> str:
+    return re.findall(r'hx-get="([^"]+)"', response.text)[0].replace("&amp;", "&")
+
+
+@pytest.mark.parametrize(
+    "path", ["/ops/", "/ops/tasks/", "/ops/agents/", "/ops/system/", "/ops/audit/"]
+)
+def test_no_page_says_anything_while_all_is_well(client, path):
+    staffed()
+    assert strip(client.get(path)) == ""
+
+
+def test_trouble_comes_and_goes_with_the_polls(client):
+    staffed()
+    calm = client.get("/ops/audit/")
+    Worker.objects.filter(queue="greeter").delete()
+    told = client.get(poll_of(calm), headers=POLL)
+    assert 'hx-swap-oob="true"' in told.text
+    assert "No worker serves “greeter”: start one." in strip(told)
+    assert client.get(poll_of(told), headers=POLL).status_code == 204
+    Worker.objects.create(instance="greeter-2", queue="greeter", host="h", pid=2)
+    assert strip(client.get(poll_of(told), headers=POLL)) == ""
+
+
+def test_that_no_worker_is_there_at_all_is_one_sentence(client):
+    leader.acquire("supervisor-1")
+    said = strip(client.get("/ops/tasks/"))
+    assert said.startswith("No worker is there: whatever was accepted is safe")
+    assert "serves" not in said
+
+
+def test_that_nobody_leads_is_said(client):
+    staffed()
+    Lease.objects.update(expires_at=DatabaseNow())
+    assert strip(client.get("/ops/tasks/")).startswith("No supervisor leads: what works goes on")
+
+
+def test_a_slow_database_is_said(client, monkeypatch):
+    staffed()
+    monkeypatch.setattr(health, "SLOW", 0.0)
+    assert strip(client.get("/ops/tasks/")).startswith("The database answers slowly")
+
+
+def test_the_navigation_counts_what_waits_for_people(client):
+    page = client.get("/ops/system/")
+    assert 'data-attention=""' in page.text
+    in_error(new_task())
+    in_error(new_task())
+    told = client.get(poll_of(page), headers=POLL)
+    assert 'data-attention="2"' in told.text
+    assert "Tasks 2" in words(told)
+
+
+def test_who_may_not_come_in_learns_nothing_of_it():
+    in_error(new_task())
+    refused = browser(person("pat")).get("/ops/")
+    assert refused.status_code == 403
+    assert strip(refused) == ""
+    assert "Tasks 1" not in words(refused)
