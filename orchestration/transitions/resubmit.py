@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from .. import alerts, incidents, schemas, sql
-from ..models import Event, Step, Task
+from ..models import Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import Refusal, StepView, build
@@ -240,7 +240,7 @@ def _let_be(
 
 
 def _lock_in_error(step_id: int, attempt: int) -> tuple[Change, StepView, Step] | Refusal:
-    task = Task.objects.filter(steps=step_id).values_list("id", flat=True).first()
+    task = Step.objects.filter(id=step_id).values_list("task_id", flat=True).first()
     change = lock([task]).get(task) if task else None
     if change is None:
         return Refusal.NO_SUCH_STEP
