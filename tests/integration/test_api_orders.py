@@ -1,7 +1,7 @@
 """The API's orders: placed once per key, the caller's own, and told in problems what is wrong."""
 
 from concurrent.futures import ThreadPoolExecutor
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection, connections
@@ -218,7 +218,7 @@ def test_a_list_takes_the_same_few_queries_for_many_orders(till, django_assert_n
             till.get("orders")
 
 
-@pytest.mark.parametrize("cursor", ["x", "1-2", "é", f"1-{uuid4()}", "0" * 99])
+@pytest.mark.parametrize("cursor", ["x", "1-2", "é", f"1-{UUID(int=1)}", "0" * 99])
 def test_a_cursor_that_is_not_ours_is_refused(till, cursor):
     assert problem(till.get("orders", cursor=cursor)) == (422, "invalid")
 
