@@ -8,9 +8,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from bench.measure import cpu_seconds
 from sasweb.stack import embedded
 
 FOLDER = embedded.data_dir() / "pages"
@@ -30,15 +31,17 @@ def main() -> int:
 
     with servers():
         made = _prepare(options.tasks, options.failures)
-        from bench.pages.measure import measure, pages, table
+        from bench.pages.measure import Server, measure, pages, table
 
-        with web() as port:
+        with web() as (port, cpu):
+            server = Server(port=port, cookie=made, cpu=cpu)
             timings = []
             for page in pages():
                 if options.only in page.name and not (options.skip and options.skip in page.name):
-                    timings.append(measure(port, made, page, options.rounds))
+                    timings.append(measure(server, page, options.rounds))
                     one = timings[-1]
-                    say(f"{one.p95 * 1000:7.0f} ms  {'' if one.good else '!! '}{page.name}")
+                    mark = "" if one.good else "!! "
+                    say(f"{one.p95 * 1000:6.0f} ms {one.cpu * 1000:5.0f} CPU  {mark}{page.name}")
     sys.stdout.write(table(timings) + "\n")
     slow = [one.page.name for one in timings if not one.good]
     say(f"{len(timings)} pages, {len(slow)} not as they should be" + ": ".join(["", *slow[:1]]))
@@ -97,7 +100,7 @@ def _make_database() -> None:
 
 
 @contextmanager
-def web() -> Iterator[int]:
+def web() -> Iterator[tuple[int, Callable[[], float]]]:
     """Run the web server as `make run` does, on a port of its own."""
     from drill.stack import free_port
     from drill.waiting import wait_for
@@ -109,10 +112,22 @@ def web() -> Iterator[int]:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=embedded.PROJECT)
     try:
         wait_for(lambda: _answers(port), "the web server answers", 60)
-        yield port
+        yield port, lambda: cpu_seconds(process.pid) + _database_cpu()
     finally:
         process.terminate()
         process.wait(20)
+
+
+def _database_cpu() -> float:
+    """Return what the database's processes for the web server have used; 0 where they are elsewhere."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+            " AND application_name = 'sas' AND pid <> pg_backend_pid()"
+        )
+        return sum(cpu_seconds(pid) for (pid,) in cursor.fetchall())
 
 
 def _answers(port: int) -> bool:
