@@ -7,14 +7,12 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from django.contrib.auth.models import Group, User
 from playwright.sync_api import expect
 
 from orchestration.models import Event, Step
 from orchestration.transitions import record
 from tests.browser.people import log_in
 from tests.engine import claimed, in_error, new_task, reply_to
-from tests.operators import person
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -26,39 +24,6 @@ WHERE = """() => ({
   chosen: [...document.querySelectorAll("input[name=task]:checked")].map((box) => box.value),
 })"""
 PILL = "[data-live-state]"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _beside_a_loop():
-    """The browser's driver keeps an event loop in this thread, which Django takes for its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        yield
-
-
-@pytest.fixture
-def here(chromium, transactional_db, live_server):
-    """Return a function that opens a page as somebody in a role, on a server in this process."""
-    contexts = []
-
-    def open_page(role="operator", **options):
-        user = User.objects.filter(username=role).first() or person(role)
-        user.groups.add(Group.objects.get(name=role))
-        contexts.append(chromium.new_context(base_url=live_server.url, **options))
-        page = contexts[-1].new_page()
-        page.problems = []
-        page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
-        page.goto("/login/?next=/ops/")
-        page.fill("[name=username]", role)
-        page.fill("[name=password]", "correct horse")
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url("**/ops/")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
 
 
 def test_a_selection_survives_five_refreshes_and_so_does_the_place(here):
