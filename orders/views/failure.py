@@ -40,7 +40,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         {
             "safe": request.method in {"GET", "HEAD"},
             "ordered": PERHAPS_ORDERED if perhaps else NOTHING_ORDERED,
-            "path": request.path,
+            "path": request.get_full_path(),
             "fields": _fields(request),
         },
     )

@@ -112,8 +112,10 @@ def test_a_rejection_alerts_at_once_and_one_of_two_operators_resubmits(visit, st
     stack.quiet()
     check(stack, [placed])
     expect(customer.locator("#verdict.good")).to_contain_text("confirmed", timeout=40_000)
-    resubmitted = "SELECT actor, reason FROM orchestration_event WHERE kind = 'resubmitted'"
-    assert stack.sql(resubmitted) == [(winner, f"{winner} called the bank")]
+    resubmitted = (
+        "SELECT actor, reason FROM orchestration_event WHERE kind = 'resubmitted' AND task_id = %s"
+    )
+    assert stack.sql(resubmitted, task) == [(winner, f"{winner} called the bank")]
     assert stack.sql(NEEDLESS) == []
 
 
