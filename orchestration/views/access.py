@@ -4,12 +4,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, cast
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from ..redaction import Veil
+from ..roles import ROLES
 
 OPERATE = "orchestration.operate"
 RESUBMIT = "orchestration.resubmit"
@@ -37,12 +38,26 @@ def requires(*permissions: str) -> Callable[[View[P]], View[P]]:
             if not request.user.is_authenticated:
                 return _to_login(request)
             if not request.user.has_perms(permissions):
-                return render(request, "ops/forbidden.html", status=403)
+                return forbidden(request, *permissions)
             return view(request, *args, **kwargs)
 
         return guarded
 
     return decorate
+
+
+def forbidden(request: HttpRequest, *permissions: str) -> HttpResponse:
+    """Refuse, and say what is missing and which roles have it."""
+    lacked = [name for name in permissions if not user_of(request).has_perm(name)]
+    names = Permission.objects.filter(
+        content_type__app_label="orchestration",
+        codename__in=[name.partition(".")[2] for name in lacked],
+    )
+    context = {
+        "lacked": list(names.order_by("name").values_list("name", flat=True)),
+        "roles": [role for role, held in ROLES.items() if set(permissions) <= set(held)],
+    }
+    return render(request, "ops/forbidden.html", context, status=403)
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:

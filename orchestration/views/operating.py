@@ -5,7 +5,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -15,7 +14,7 @@ from ..models import Incident, Operation
 from ..models.operation import Act, OperationState
 from ..operation_forms import Choosing, Confirmation, Word
 from ..progression import Refusal
-from .access import APPROVE, BULK, OPERATE, SEE_PERSONAL, requires, user_of
+from .access import APPROVE, BULK, OPERATE, SEE_PERSONAL, forbidden, requires, user_of
 from .operations import NEEDED, dry_run
 from .outcome import conflict, done
 
@@ -33,7 +32,7 @@ def operation_new(request: HttpRequest) -> HttpResponse:
         return _back_to_tasks(request, problems)
     act, selection = Act(form.cleaned_data["act"]), form.cleaned_data["selection"]
     if not user_of(request).has_perm(NEEDED[act]):
-        return render(request, "ops/forbidden.html", status=403)
+        return forbidden(request, NEEDED[act])
     incident = _incident(selection)
     sample = form.cleaned_data["sample"]
     if incident and act == Act.RESUBMIT and "whole" not in request.POST:
@@ -79,7 +78,7 @@ def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Freeze what a dry run showed, and have it begin."""
     found = _found(operation_id)
     if not user_of(request).has_perm(NEEDED[Act(found.act)]):
-        return render(request, "ops/forbidden.html", status=403)
+        return forbidden(request, NEEDED[Act(found.act)])
     if found.state != OperationState.DRAFT:
         return _too_late(request, found)
     form = Confirmation(request.POST, act=found.act)

@@ -13,7 +13,7 @@ from ..act_forms import Undoing
 from ..models import Task
 from ..progression import Refusal
 from ..transitions import undo as undo_task
-from .access import FORCE_UNDO, OPERATE, UNDO, requires, user_of
+from .access import FORCE_UNDO, OPERATE, UNDO, forbidden, requires, user_of
 from .outcome import COMMAND, conflict, done, ring_when_committed
 
 
@@ -38,7 +38,7 @@ def undo(request: HttpRequest, task_id: UUID) -> HttpResponse:
             return done(request, "The undo has begun.", _back(task)[0])
         return _refused(request, task, refusal)
     if typed is not None and not allowed:
-        return render(request, "ops/forbidden.html", status=403)
+        return forbidden(request, FORCE_UNDO)
     context = {
         "task": task,
         "preview": preview,

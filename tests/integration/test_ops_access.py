@@ -16,7 +16,7 @@ from orchestration.roles import ROLES
 from orchestration.transitions import hold
 from tests.engine import claimed, in_error, new_task
 from tests.operations import standing
-from tests.operators import browser, fail, person
+from tests.operators import browser, fail, person, words
 
 pytestmark = pytest.mark.django_db
 
@@ -246,6 +246,27 @@ def test_nothing_is_offered_that_would_be_refused(who):
             client.get(reverse(f"ops:{name}", args=row.args(world)) + row.query).text
         ):
             assert may(who, TABLE[route].post), f"{name} offers {route}"
+
+
+@pytest.mark.parametrize(
+    ("who", "route", "said"),
+    [
+        ("viewer", "resubmit", "“Can resubmit failed steps”. Nothing was done. The roles operator"),
+        (
+            "stranger",
+            "overview",
+            "“Can see the operators&#x27; dashboard”. Nothing was done. The roles viewer",
+        ),
+    ],
+)
+def test_who_is_refused_is_told_what_is_missing_and_who_has_it(who, route, said):
+    user = user_of(who)
+    world = World(who=user, step=in_error(new_task("t-1")))
+    address = reverse(f"ops:{route}", args=TABLE[route].args(world))
+    client = browser(user)
+    refused = client.post(address) if TABLE[route].post else client.get(address)
+    assert refused.status_code == NO
+    assert said in words(refused).replace(" .", ".").replace(" ,", ",")
 
 
 @pytest.fixture
