@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from bench.measure import cpu_seconds
 from sasweb.stack import embedded
@@ -119,15 +120,18 @@ def web() -> Iterator[tuple[int, Callable[[], float]]]:
 
 
 def _database_cpu() -> float:
-    """Return what the database's processes for the web server have used; 0 where they are elsewhere."""
+    """Return what the database server has used, all its processes; 0 where it is elsewhere."""
     from django.db import connection
 
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-            " AND application_name = 'sas' AND pid <> pg_backend_pid()"
-        )
-        return sum(cpu_seconds(pid) for (pid,) in cursor.fetchall())
+        cursor.execute("SELECT pg_backend_pid()")
+        backend = cursor.fetchone()[0]
+    try:
+        status = Path(f"/proc/{backend}/stat").read_text()
+    except OSError:
+        return 0.0
+    # workers of parallel queries end with these, and are then the postmaster's to account for
+    return cpu_seconds(int(status.rpartition(")")[2].split()[1]))
 
 
 def _answers(port: int) -> bool:
