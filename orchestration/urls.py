@@ -37,6 +37,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(
         "operations/<int:operation_id>/confirm/", views.operation_confirm, name="operation_confirm"
     ),
+    path(
+        "operations/<int:operation_id>/likewise/",
+        views.operation_likewise,
+        name="operation_likewise",
+    ),
     path("operations/<int:operation_id>/look/", views.operation_look, name="operation_look"),
     path(
         "operations/<int:operation_id>/approve/", views.operation_approve, name="operation_approve"

@@ -31,13 +31,27 @@ def operation_new(request: HttpRequest) -> HttpResponse:
         problems = [str(error) for errors in form.errors.values() for error in errors]
         return _back_to_tasks(request, problems)
     act, selection = Act(form.cleaned_data["act"]), form.cleaned_data["selection"]
+    sample = form.cleaned_data["sample"]
+    incident = _incident(selection)
+    if incident and act == Act.RESUBMIT and not sample and not queries.ever_tried(incident):
+        sample = 1  # what was never tried is tried with one first, unless somebody says otherwise
+    return _draft(request, act, selection, sample=sample)
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_likewise(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Make a dry run of what another operation did, on all of its selection as that is by now."""
+    found = _found(operation_id)
+    return _draft(request, Act(found.act), found.selection, sample=None)
+
+
+def _draft(
+    request: HttpRequest, act: Act, selection: dict[str, Any], *, sample: int | None
+) -> HttpResponse:
     if not user_of(request).has_perm(NEEDED[act]):
         return forbidden(request, NEEDED[act])
     incident = _incident(selection)
-    sample = form.cleaned_data["sample"]
-    if incident and act == Act.RESUBMIT and "whole" not in request.POST:
-        # what was never tried is tried with one first, unless somebody says otherwise
-        sample = sample or (None if queries.ever_tried(incident) else 1)
     try:
         chosen = _meant(request, selection)
     except bulk.Meaningless as problem:
@@ -84,6 +98,22 @@ def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
     form = Confirmation(request.POST, act=found.act)
     if not form.is_valid():
         return dry_run(request, found, form=form)
+    try:
+        refusal = _confirm(request, found, form)
+        problem = f"{refusal.value.capitalize()}." if refusal else ""
+    except bulk.Meaningless as nonsense:
+        refusal, problem = None, str(nonsense)
+    if refusal is Refusal.CHANGED:
+        return _too_late(request, found)
+    if problem:
+        # what was typed stays, to be sent again
+        kept = Confirmation(act=found.act, initial=form.cleaned_data)
+        return dry_run(request, found, form=kept, problem=problem)
+    return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
+
+
+def _confirm(request: HttpRequest, found: Operation, form: Confirmation) -> Refusal | None:
+    """Confirm a dry run as the form says; look at it again if it is not what was shown."""
     chosen = _meant(request, found.selection)
     refusal = bulk.confirm(
         found.id,
@@ -94,16 +124,10 @@ def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
         sample=(found.sample or 1) if form.cleaned_data["first"] == "sample" else None,
         result=form.cleaned_data.get("result"),
     )
-    if refusal is Refusal.CHANGED:
-        return _too_late(request, found)
     if refusal in AGAIN:
         bulk.preview(found, chosen)
         found.refresh_from_db()
-    if refusal:
-        # what was typed stays, to be sent again
-        kept = Confirmation(act=found.act, initial=form.cleaned_data)
-        return dry_run(request, found, form=kept, problem=f"{refusal.value.capitalize()}.")
-    return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
+    return refusal
 
 
 @require_POST
@@ -113,7 +137,10 @@ def operation_look(request: HttpRequest, operation_id: int) -> HttpResponse:
     found = _found(operation_id)
     if found.state != OperationState.DRAFT:
         return _too_late(request, found)
-    bulk.preview(found, _meant(request, found.selection))
+    try:
+        bulk.preview(found, _meant(request, found.selection))
+    except bulk.Meaningless as problem:
+        return dry_run(request, found, problem=str(problem))
     return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
 
 

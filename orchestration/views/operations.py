@@ -92,7 +92,7 @@ def dry_run(
         "problem": problem,
         "seconds": max(1, round(eligible / DEFAULT_RATE)),
         "approval": bulk.too_big(eligible, preview["money"]),
-        "selection": selection(found),
+        "selection": _selection(request, found),
         "may": may(request, found),
         "now": queries.database_now(),
         "section": "operations",
@@ -115,7 +115,7 @@ def _progress(request: HttpRequest, found: Operation) -> HttpResponse:
         "detail": detail,
         "said": told(found),
         "bar": bar(found),
-        "selection": selection(found),
+        "selection": _selection(request, found),
         "items": [(item, _veil(request, item)) for item in detail.items],
         "tabs": [("", "all", found.items), *_tabs(found)],
         "state": state,
@@ -160,8 +160,10 @@ def bar(found: Operation) -> list[tuple[str, float, float]]:
     return parts
 
 
-def selection(found: Operation) -> tuple[str, str]:
+def _selection(request: HttpRequest, found: Operation) -> tuple[str, str]:
     """Return what was selected, in words, and the address that shows it, if one does."""
+    if "query" in found.selection and not user_of(request).has_perm(SEE_PERSONAL):
+        return "all tasks that a search found", ""  # it may name whom they are for
     if "query" in found.selection:
         asked = QueryDict(found.selection["query"]).dict()
         words = " ".join(str(value) for value in asked.values() if value)

@@ -158,6 +158,7 @@ TABLE = {
         args=operation("draft"),
         data=lambda _: {**WHY, "rate": 1, "first": "all"},
     ),
+    "operation_likewise": Route(post="operator", args=operation("waiting")),
     "operation_look": Route(post="operator", args=operation("draft")),
     "operation_approve": Route(post="lead", args=operation("approval")),
     "operation_pause": Route(post="operator", args=operation("running")),

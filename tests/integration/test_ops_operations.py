@@ -90,7 +90,9 @@ class TestFromChoiceToEnd:
         answer(reply_to)
         advance(operation)
         assert "it worked" in words(page(ann, operation))
-        again = choose(ann, tasks, whole="1")
+        assert do(ann, "likewise", operation).status_code == 303
+        again = Operation.objects.last()
+        assert (again.state, again.sample, again.selection) == ("draft", None, operation.selection)
         assert again.preview["eligible"] == 2
         assert again.preview["skipped"] == {"nothing of it is in error": 1}
 
@@ -117,7 +119,7 @@ class TestFromChoiceToEnd:
     def test_what_grew_is_shown_again(self, ann):
         failed(2)
         incident = Incident.objects.get()
-        operation = choose(ann, incident=incident.id, whole="1")
+        operation = choose(ann, incident=incident.id)
         failed(1)
         response = confirm(ann, operation)
         assert response.status_code == 409
@@ -252,6 +254,20 @@ class TestLooking:
         assert 'method="post"' not in shown.text.split('id="live"')[1]
         for what in ("pause", "resume", "abort", "approve", "look", "confirm"):
             assert do(viewer, what, operation).status_code == 403
+
+    def test_a_search_by_personal_data_is_not_told_to_who_may_not_see_it(self, ann):
+        failed(1)
+        operation = choose(ann, query="q=ada@example.org state:error")
+        viewer = browser(person("vic", "operate"))
+        assert "ada@example.org" in page(ann, operation).text
+        assert "ada" not in page(viewer, operation).text.split('id="content"')[1]
+
+    def test_whoever_may_not_search_by_it_may_not_act_by_it(self, ann):
+        failed(1)
+        operation = choose(ann, query="q=contact:ada@example.org")
+        blind = browser(person("vic", "operate", "bulk", "resubmit"))
+        assert do(blind, "look", operation).status_code == 409
+        assert confirm(blind, operation).status_code == 409
 
     def test_items_by_state_and_page_by_page(self, ann):
         operation = running(failed(60), rate=1000)
