@@ -9,6 +9,9 @@ Two rules keep any number of writers apart:
   Those who hold the lock of a task that may still be started never wait for a pending step; an undo
   locks the pending steps first, as a claim does. So nobody waits in a circle.
 - Gates come after tasks: whoever has both locked the tasks first.
+- What is counted of failures is only ever added (`incidents`): nobody waits for it. Alerts come in the
+  order of their causes; a scheduler, which locks gates after them, raises them for rejections, and a
+  supervisor, which locks gates before them, for all else: never for the same cause.
 
 Under the lock each write still names the state and the attempt it expects, and a write that does
 not land is a normal outcome with a name (`Refusal`), never an exception.

@@ -5,13 +5,13 @@ import sys
 import django
 
 
-def main(count: int) -> None:
+def main(count: int, what: str = "") -> None:
     django.setup()
     from orchestration.api import submit
 
     for number in range(count):
-        submit("greet", reference=str(number), data={"name": f"guest {number}"})
+        submit("greet", reference=f"{what}{number}", data={"name": f"guest {number}"})
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), *sys.argv[2:])

@@ -1,21 +1,80 @@
 """A workflow that has nothing to do with orders, on the same running engine."""
 
+import sys
+
 import pytest
 
 from drill.stack import Stack
 from drill.waiting import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
 DONE = "SELECT count(*) FROM orchestration_task WHERE workflow = 'greet' AND state = 'processed'"
 MANY = 50
+CLOSED, LIMIT = 400, 100
 
 
-def test_greetings_are_processed():
-    stack = Stack("greeting", DJANGO_SETTINGS_MODULE="tests.settings").start()
-    try:
-        stack.python("tests.stack.greet", str(MANY))
-        wait_for(lambda: stack.count(DONE) == MANY, "every greeting is processed", 30)
-        effects = stack.sandbox("/ledger?partner=bench&limit=1000")["entries"]
-        assert len([effect for effect in effects if effect["effect"] == "call"]) == 2 * MANY
-    finally:
-        stack.stop()
+@pytest.fixture(scope="module")
+def stack():
+    running = Stack("greeting", DJANGO_SETTINGS_MODULE="tests.settings").start()
+    yield running
+    running.stop()
+
+
+def calls(stack):
+    effects = stack.sandbox("/ledger?partner=bench&limit=5000")["entries"]
+    return [effect["key"] for effect in effects if effect["effect"] == "call"]
+
+
+def test_greetings_are_processed(stack):
+    stack.python("tests.stack.greet", str(MANY))
+    wait_for(lambda: stack.count(DONE) == MANY, "every greeting is processed", 30)
+    assert len(calls(stack)) == 2 * MANY
+
+
+def refuse(code, message, **options):
+    return {"partner": "bench", "action": "call", "fault": "reject", "code": code,
+            "message": message, **options}  # fmt: skip
+
+
+def incidents(stack):
+    """Return each cause: its failures, tasks hit, tasks in error and state."""
+    rows = stack.sql("SELECT code, failures, tasks, suffering, state FROM orchestration_incident")
+    return {code: tuple(rest) for code, *rest in rows}
+
+
+def test_500_failures_of_two_kinds_are_two_causes_and_one_mended_leaves_the_other(stack):
+    """Refused with other ids in each text; both resubmitted, when only one cause is gone."""
+    before = len(calls(stack))
+    stack.policy(window=200, on_rejection="error")
+    stack.sql("UPDATE orchestration_supervisorpolicy SET approve_items = 100000")
+    faults = [
+        *(refuse("closed", f"account pi_{n}x is closed", times=40) for n in range(10)),
+        *(refuse("limit", f"limit of {n}00.00 exceeded by card {n}", times=20) for n in range(5)),
+    ]
+    stack.sandbox("/faults", {"faults": faults}, "PUT")
+    stack.python("tests.stack.greet", str(CLOSED + LIMIT), "refused-")
+    both = {"closed": (400, 400, 400, "new"), "limit": (100, 100, 100, "new")}
+    wait_for(lambda: incidents(stack) == both, "all of them failed, by two causes", 60)
+
+    limited = stack.sql("SELECT task_id FROM orchestration_step WHERE error_code = 'limit'")
+    still = [
+        refuse("limit", f"limit of 1.00 exceeded by card {t}", key=f"{t}:*") for (t,) in limited
+    ]
+    stack.sandbox("/faults", {"faults": still}, "PUT")
+    for (known,) in stack.sql("SELECT id FROM orchestration_incident ORDER BY id"):
+        start = ["operations", "start", "resubmit", "--incident", str(known), "--rate", "1000"]
+        stack.run([sys.executable, "manage.py", *start, "--reason", "it is mended"])
+    stack.sql("UPDATE orchestration_operation SET starts_at = clock_timestamp()")  # at once
+    ended = "SELECT count(*) FROM orchestration_operation WHERE state = 'ended'"
+    wait_for(lambda: stack.count(ended) == 2, "both operations have their true end", 60)
+
+    counts = stack.sql(
+        "SELECT fixed, again, other, skipped FROM orchestration_operation ORDER BY items"
+    )
+    assert counts == [(0, 100, 0, 0), (400, 0, 0, 0)]
+    after = {"closed": (400, 400, 0, "resolved"), "limit": (200, 100, 100, "returned")}
+    wait_for(lambda: incidents(stack) == after, "one is resolved, the other returned", 10)
+    wait_for(lambda: stack.count(DONE) == MANY + CLOSED, "what was mended goes on to its end", 30)
+    keys = calls(stack)
+    assert len(keys) - before == 2 * CLOSED
+    assert len(set(keys)) == len(keys)
