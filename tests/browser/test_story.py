@@ -187,3 +187,36 @@ def look(page, paths):
         )
         assert sideways <= 0, path
     assert page.problems == []
+
+
+def test_what_fails_is_said_and_the_page_comes_back_by_itself(visit, stack):
+    operator = visit()
+    log_in(operator, stack, "operator")
+    operator.goto("/ops/tasks/")
+    strip, pill = operator.locator("#health"), operator.locator("[data-live-state]")
+    stack.manage("stopProcess", "redis")
+    try:
+        expect(strip).to_contain_text("Redis is down: whatever was accepted is safe")
+    finally:
+        stack.manage("startProcess", "redis")
+    expect(strip).to_be_empty()
+    stack.manage("stopProcess", "postgres")
+    try:
+        expect(pill).to_contain_text("Offline")
+        other = operator.context.new_page()
+        other.goto("/ops/tasks/")
+        expect(other.locator("h1")).to_have_text("The database is away")
+    finally:
+        stack.manage("startProcess", "postgres")
+    expect(pill).to_have_text("Live", timeout=30_000)
+    expect(other.locator("h1")).to_have_text("Tasks", timeout=30_000)
+
+    operator.bring_to_front()
+    operator.context.clear_cookies()
+    expect(operator.locator("#signed-out")).to_be_visible()
+    expect(pill).to_contain_text("Offline")
+    log_in(other, stack, "operator")
+    operator.bring_to_front()
+    operator.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(pill).to_have_text("Live")
+    expect(operator.locator("#signed-out")).to_be_hidden()
