@@ -49,6 +49,14 @@ class Choosing(forms.Form):
             raise forms.ValidationError("That is no task.") from error
 
 
+class Result(forms.JSONField):
+    """JSON that is typed in; an empty field stays empty."""
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return what the field shows."""
+        return "" if value is None else super().prepare_value(value)
+
+
 class Confirmation(Reason):
     """The word that a dry run shall be done: why, at which rate, and whether to one first."""
 
@@ -65,7 +73,7 @@ class Confirmation(Reason):
         widget=forms.RadioSelect,
         error_messages={"required": "Say whether to try one first."},
     )
-    result = forms.JSONField(
+    result = Result(
         label="What it gave",
         help_text="What the service would have answered, as JSON; the same for each.",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
