@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from orchestration.workflow import (
     Unresolved,
     Workflow,
     field,
+    key,
     require_fields,
     resolve,
     result,
@@ -100,3 +103,39 @@ json = st.recursive(
 @given(json)
 def test_a_template_without_placeholders_is_itself(value):
     assert resolve(value, {}, {}) == value
+
+
+KNOWN = Workflow(
+    name="post",
+    steps=[Step(name="send", agent="a", action="b", irreversible="it is sent")],
+    label=lambda data: data["id"].upper(),
+    contact=field("to"),
+    value={"amount": field("cents"), "currency": field("money")},
+    personal=[field("home")],
+)
+
+
+def test_a_task_is_known_by_what_its_workflow_says():
+    card = KNOWN.card({"id": "a1" * 60, "to": "Ada@Bath.example", "cents": 120, "money": "EUR"})
+    assert card.label == ("A1" * 60)[:100]
+    assert (card.contact, card.amount, card.currency) == ("ada@bath.example", 120, "EUR")
+    assert KNOWN.problems() == []
+
+
+def test_a_workflow_that_says_nothing_leaves_it_open():
+    card = replace(KNOWN, label=lambda _: "", contact=None, value=None).card({})
+    assert (card.label, card.contact, card.amount, card.currency) == ("", "", 0, "")
+
+
+@pytest.mark.parametrize(
+    "data", [{"id": "a", "to": "b"}, {"id": "a", "to": "b", "cents": "12", "money": "EUR"}]
+)
+def test_an_input_that_lacks_it_is_refused(data):
+    with pytest.raises(Unresolved):
+        KNOWN.card(data)
+
+
+@pytest.mark.parametrize("known", [{"contact": result("send", "to")}, {"personal": [key("send")]}])
+def test_operators_know_a_task_by_its_input_alone(known):
+    (problem,) = replace(KNOWN, **known).problems()
+    assert "takes something else than fields of the input" in problem
