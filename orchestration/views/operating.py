@@ -33,7 +33,8 @@ def operation_new(request: HttpRequest) -> HttpResponse:
     act, selection = Act(form.cleaned_data["act"]), form.cleaned_data["selection"]
     sample = form.cleaned_data["sample"]
     incident = _incident(selection)
-    if incident and act == Act.RESUBMIT and not sample and not queries.ever_tried(incident):
+    untried = incident and act == Act.RESUBMIT and not queries.ever_tried(incident)
+    if untried and not sample and "whole" not in request.POST:
         sample = 1  # what was never tried is tried with one first, unless somebody says otherwise
     return _draft(request, act, selection, sample=sample)
 
