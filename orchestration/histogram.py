@@ -34,7 +34,12 @@ def dense(counts: Iterable[tuple[int, int]]) -> list[int]:
 
 def merged(parts: Iterable[Buckets]) -> list[int]:
     """Return the sum of counts that were taken apart."""
-    return dense((place, count) for part in parts for place, count in enumerate(part) if count)
+    found = [0] * SIZE
+    for part in parts:
+        for place, count in enumerate(part):
+            if count:
+                found[place] += count
+    return found
 
 
 def percentile(counts: Buckets, share: float) -> float | None:

@@ -3,10 +3,9 @@
 Words come from names of agents and series, and are escaped; all else are numbers of our own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from html import escape
 
-from django.utils.formats import date_format
-from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from .charts import TOP, Chart, Column
@@ -22,7 +21,7 @@ def rows(chart: Chart) -> SafeString:
     """Return the rows of the table that says the same."""
     return mark_safe(  # noqa: S308 - see above
         "".join(
-            f'<tr><th scope="row">{escape(date_format(moment, "d M H:i"))}</th>'
+            f'<tr><th scope="row">{moment:%d %b %H:%M}</th>'
             + "".join(f'<td class="num">{escape(value)}</td>' for value in values)
             + "</tr>"
             for moment, values in chart.rows
@@ -36,12 +35,18 @@ def _columns(chart: Chart, hit: str) -> Iterator[str]:
             f'<g class="column"><title>{escape(column.title)}</title>'
             f'<rect class="hit" x="{column.x}" width="{column.width}" {hit}></rect>'
         )
-        yield from blocks(column)
+        yield from _blocks(column)
         yield "</g>"
 
 
-def blocks(column: Column) -> Iterator[str]:
-    """Return the blocks of one column."""
+def sparks(columns: Sequence[Column]) -> SafeString:
+    """Return the small columns of a table's cell."""
+    return mark_safe(  # noqa: S308 - see above
+        "".join(block for column in columns for block in _blocks(column))
+    )
+
+
+def _blocks(column: Column) -> Iterator[str]:
     for block in column.blocks:
         yield (
             f'<rect class="{block.kind}" x="{column.x}" y="{block.y}" width="{column.width}"'

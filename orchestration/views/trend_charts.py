@@ -1,12 +1,13 @@
 """Which charts the overview shows: what happened, as series of values."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
 from ..queries.trends import StepTrend, Trends
-from .charts import COUNTS, LENGTHS, SHARES, Chart, Column, Series, chart, spark, write_seconds
+from .charts import COUNTS, LENGTHS, SHARES, Chart, Series, chart, spark, write_seconds
+from .drawing import sparks
 
 SHADES = 6  # agents that have a colour of their own; more of them share
 
@@ -18,7 +19,7 @@ class StepRow:
     trend: StepTrend
     p50: str
     p95: str
-    failures: Sequence[Column]
+    failures: SafeString
 
 
 def charts(seen: Trends) -> list[Chart]:
@@ -89,7 +90,9 @@ def step_rows(seen: Trends) -> list[StepRow]:
     """Return the steps' lines, those that fail most first."""
     worst_first = sorted(seen.steps, key=lambda one: (-one.share, one.workflow))
     return [
-        StepRow(trend=one, p50=_said(one.p50), p95=_said(one.p95), failures=spark(one.failures))
+        StepRow(
+            trend=one, p50=_said(one.p50), p95=_said(one.p95), failures=sparks(spark(one.failures))
+        )
         for one in worst_first
     ]
 
