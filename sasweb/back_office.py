@@ -29,7 +29,6 @@ GROUPS = {
     "Records: trouble and what was done about it": (
         "orchestration.Alert",
         "orchestration.Incident",
-        "orchestration.IncidentEvent",
         "orchestration.IncidentHit",
         "orchestration.IncidentHour",
         "orchestration.IncidentTally",

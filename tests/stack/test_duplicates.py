@@ -43,7 +43,12 @@ def test_every_message_three_times(redis_socket):
             assert 2 * spoil.struck > 300
             refused = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
             assert stack.count(refused) > 300  # they arrived, and were told apart
-            twice = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'done'"
-            assert stack.count(twice) == 5 * len(orders)
+            twice = (
+                "SELECT count(*) FROM orchestration_attempt a"
+                " JOIN orchestration_step s ON s.id = a.step_id"
+                " JOIN orchestration_task t ON t.id = s.task_id"
+                " WHERE a.outcome = 'done' AND t.reference = ANY(%s)"
+            )
+            assert stack.count(twice, orders) == 5 * len(orders)
         finally:
             stack.stop()

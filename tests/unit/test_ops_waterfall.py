@@ -33,6 +33,8 @@ def drawing(*steps):
             steps=details,
             events=[],
             cut=False,
+            hold=None,
+            agents={},
         )
     )
 
