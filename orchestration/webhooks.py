@@ -18,6 +18,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
+from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 from django.conf import settings
 
@@ -48,6 +49,9 @@ def allowed(url: str) -> SplitResult:
     except ValueError as error:
         raise Refused(f"It is no URL: {error}.") from None
     host = (parts.hostname or "").rstrip(".")
+    if not host.isascii():
+        # whoever connects reads it as other characters: wide digits as 127.0.0.1, say
+        raise Refused("Its host is not written in ASCII: write it as xn--….")
     if parts.scheme != "https" and not (parts.scheme == "http" and _private_allowed()):
         raise Refused("Webhooks go to https:// addresses only.")
     if not host:
@@ -77,7 +81,9 @@ async def post(webhooks: Sequence[Webhook], timestamp: int) -> list[str]:
 
     Answers are not read beyond their status, and redirects are not followed.
     """
-    connector = aiohttp.TCPConnector(resolver=_CheckedResolver(), limit=len(webhooks) or 1)
+    connector = aiohttp.TCPConnector(
+        resolver=_CheckedResolver(), socket_factory=_checked_socket, limit=len(webhooks) or 1
+    )
     async with aiohttp.ClientSession(
         connector=connector,
         timeout=aiohttp.ClientTimeout(total=TIMEOUT),
@@ -137,6 +143,15 @@ class _CheckedResolver(AbstractResolver):
 
     async def close(self) -> None:
         pass
+
+
+def _checked_socket(info: AddrInfoType) -> socket.socket:
+    """Make a socket for an address; however it came about, it has to be a public one."""
+    kind, sort, protocol, _, address = info
+    _check(ip_address(str(address[0]).partition("%")[0]))
+    made = socket.socket(kind, sort, protocol)
+    made.setblocking(False)
+    return made
 
 
 def _check(address: IPv4Address | IPv6Address) -> None:

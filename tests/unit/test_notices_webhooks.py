@@ -72,6 +72,9 @@ def expected(secret, signed):
         "https://[2002:7f00:1::]/",
         "https://[64:ff9b::7f00:1]/",
         "https://[::127.0.0.1]/",
+        "https://\uff11\uff12\uff17.\uff10.\uff10.\uff11/",
+        "https://127\u30020\u30020\u30021/",
+        "https://\u246027.0.0.1/",
     ],
 )
 def test_nothing_goes_to_a_private_place_or_in_the_clear(url):
@@ -108,6 +111,13 @@ def test_a_name_that_stands_for_a_private_address_is_refused_when_it_is_used(rec
 def test_a_name_with_a_private_address_says_so(receiver):
     (problem,) = post(hook(f"https://localhost:{receiver.port}/hook"))
     assert "is not an address of the public Internet" in problem
+
+
+def test_a_private_address_is_refused_even_where_the_url_was_read_otherwise(receiver, monkeypatch):
+    monkeypatch.setattr(webhooks, "allowed", lambda _url: None)
+    (problem,) = post(hook(f"https://127\u30020\u30020\u30021:{receiver.port}/hook"))
+    assert "is not an address of the public Internet" in problem
+    assert receiver.got == []
 
 
 @pytest.mark.usefixtures("_development")
