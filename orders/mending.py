@@ -30,6 +30,8 @@ class AllGone(Exception):
 def other_card(order_id: UUID, attempt: int, card: str) -> api.Refusal | None:
     """Have the payment tried with another card; return why not, or None when it will be."""
     order = _lock(order_id)
+    if not _offered(order, CARD, attempt):
+        return api.Refusal.CHANGED
     refusal = _resubmit(
         order,
         CARD,
@@ -51,6 +53,8 @@ def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
     only the new total is taken.
     """
     order = _lock(order_id)
+    if not _offered(order, STOCK, attempt):
+        return api.Refusal.CHANGED
     lines = [
         Line(sku=line.sku, name=line.name, unit_price=line.unit_price, quantity=line.quantity)
         for line in order.lines.exclude(sku=sku).order_by("id")
@@ -84,6 +88,8 @@ def may_wait(order_id: UUID) -> bool:
 def wait_for_stock(order_id: UUID, attempt: int) -> api.Refusal | None:
     """Keep the order until its goods are back, for two weeks at most; return why not, or None."""
     order = _lock(order_id)
+    if not _offered(order, STOCK, attempt):
+        return api.Refusal.CHANGED
     if not may_wait(order_id):
         return api.Refusal.INVALID
     later = api.Amendment(wait=EVERY)
@@ -122,6 +128,12 @@ def keep_waiting(orders: list[UUID]) -> None:
 
 def _lock(order_id: UUID) -> Order:
     return Order.objects.select_for_update(no_key=True).get(id=order_id)
+
+
+def _offered(order: Order, step: str, attempt: int) -> bool:
+    """Return whether it is for the customer to mend a step: all else that fails is for our staff."""
+    offers = mends(api.progress(WORKFLOW, str(order.id)))
+    return any((offer.step, offer.attempt) == (step, attempt) for offer in offers)
 
 
 def _resubmit(

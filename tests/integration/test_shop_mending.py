@@ -83,6 +83,24 @@ def test_no_card_changes_nothing(client, sent, told):
     assert Step.objects.get(name="authorize_payment").process_state == "error"
 
 
+@pytest.mark.parametrize(
+    ("step", "act", "sent"),
+    [
+        ("authorize_payment", "card", VISA),
+        ("reserve_stock", "wait", {"attempt": 1}),
+        ("reserve_stock", "leave-out", {"attempt": 1, "sku": "sku-1"}),
+    ],
+)
+def test_what_failed_for_another_cause_is_not_for_its_customer_to_resubmit(client, step, act, sent):
+    order = placed(client, sku_0=2, sku_1=1)
+    answer(ask(), **{step: "not_allowed|the account is closed"})
+    status.deliver("shop", 100)
+    assert client.post(f"/orders/{order}/{act}/", sent).status_code == 409
+    assert Step.objects.get(name=step).process_state == "error"
+    assert not Event.objects.filter(kind="resubmitted").exists()
+    assert "closed" not in page(client, order)
+
+
 def test_the_link_in_the_letter_is_enough(client):
     order = declined(client)
     (letter,) = posted("action-needed")
