@@ -30,10 +30,7 @@ Submit a task anywhere, inside your own transaction if you like, and look at it:
     progress("greet", "42").state
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -52,14 +49,14 @@ from .models import Step as StepRow
 from .models import Submission, Task
 from .models.application import Delivery
 from .models.inbox import StatusKind
-from .progression import Refusal, StepView
+from .progression import Refusal
 from .roles import give
 from .schemas import Invalid
 from .sight import Sight
+from .standing import Progress, StepProgress, progress, set_aside, states, version
 from .states import Direction, StepState, TaskState
 from .status import Status
 from .transitions import NOTHING, Amendment
-from .undoing import plan
 from .workflow import Refused, Step, Submitted, Workflow, field, key, result
 
 __all__ = [
@@ -110,6 +107,7 @@ __all__ = [
     "status_messages",
     "submit",
     "undo",
+    "version",
 ]
 
 
@@ -197,70 +195,6 @@ def submit(
     transaction.on_commit(partial(queues.try_to_ring, queues.SUBMISSION))
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepProgress:
-    """Where one step of a task stands; an undo step has the name of the step that it undoes."""
-
-    name: str
-    direction: Direction
-    state: StepState
-    attempt: int
-    failure_count: int
-    ended_at: datetime | None
-    error_code: str
-    error_message: str
-    mend_by: datetime | None
-    request: dict[str, Any]
-    result: dict[str, Any] | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Where a task stands: its steps in the order in which they are declared, then undo steps.
-
-    `undoable`: an undo would be begun if it were asked for now. `data` is the task's input.
-    """
-
-    state: TaskState
-    created_at: datetime
-    ended_at: datetime | None
-    overdue: bool
-    undoable: bool
-    steps: tuple[StepProgress, ...]
-    data: dict[str, Any] = dataclass_field(default_factory=dict)
-
-
-def progress(workflow: str, reference: str) -> Progress | None:
-    """Return where a task stands, or None while no submission process has taken it (two queries)."""
-    # asked for with every look at a live page: rows, as making model instances takes twice as long
-    columns = ("id", "state", "created_at", "ended_at", "overdue", "undo_at", "data")
-    for task in Task.objects.filter(workflow=workflow, reference=reference).values(*columns):
-        steps = list(StepRow.objects.filter(task=task["id"]).order_by("id").values(*STEP_COLUMNS))
-        undo = plan([_view(step) for step in steps])
-        return Progress(
-            state=TaskState(task["state"]),
-            created_at=task["created_at"],
-            ended_at=task["ended_at"],
-            overdue=task["overdue"],
-            undoable=task["undo_at"] is None and not undo.standing,
-            steps=tuple(_step_progress(step) for step in steps),
-            data=task["data"],
-        )
-    return None
-
-
-def set_aside(workflow: str, reference: str) -> bool:
-    """Return whether what was posted can never be a task: an operator knows why."""
-    refused = Submission.objects.filter(refused_at__isnull=False)
-    return refused.filter(workflow=workflow, reference=reference).exists()
-
-
-def states(workflow: str, references: Sequence[str]) -> dict[str, TaskState]:
-    """Return the states of those of the tasks that a submission process has taken (one query)."""
-    rows = Task.objects.filter(workflow=workflow, reference__in=references)
-    return {name: TaskState(state) for name, state in rows.values_list("reference", "state")}
-
-
 def resubmit(
     workflow: str,
     reference: str,
@@ -304,24 +238,3 @@ def undo(workflow: str, reference: str, *, actor: str, reason: str) -> Refusal |
     refusal = transitions.undo(task.id, actor=actor, reason=reason)
     transaction.on_commit(partial(queues.try_to_ring, queues.SCHEDULER))
     return refusal
-
-
-RENAMED = {"state": "process_state", "task": "task_id"}
-VIEWED = {name: RENAMED.get(name, name) for name in StepView.__dataclass_fields__}
-PROGRESSED = {name: RENAMED.get(name, name) for name in StepProgress.__dataclass_fields__}
-STEP_COLUMNS = sorted({*VIEWED.values(), *PROGRESSED.values()})
-
-
-def _view(step: Mapping[str, Any]) -> StepView:
-    return StepView(**{name: step[column] for name, column in VIEWED.items()})
-
-
-def _step_progress(step: Mapping[str, Any]) -> StepProgress:
-    known = {name: step[column] for name, column in PROGRESSED.items()}
-    return StepProgress(
-        **{
-            **known,
-            "direction": Direction(known["direction"]),
-            "state": StepState(known["state"]),
-        }
-    )

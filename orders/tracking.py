@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
@@ -68,7 +68,8 @@ class Mend:
 class Tracking:
     """Where an order stands. `mood`: good, busy, slow or bad; `interval` in seconds.
 
-    `thanks`: it goes the way it should. `cancellable`: the customer may still cancel it.
+    `thanks`: it goes the way it should. `cancellable`: the customer may still cancel it. `until`:
+    when time alone changes it, if it does.
     """
 
     sentence: str
@@ -78,6 +79,7 @@ class Tracking:
     final: bool
     interval: float
     parcel: str
+    until: datetime | None = None
     mends: tuple[Mend, ...] = ()
     cancellable: bool = False
 
@@ -103,12 +105,7 @@ class Tracking:
     @property
     def said(self) -> str:
         """A short text that changes when what is said does."""
-        return _digest(self.spoken)
-
-    @property
-    def version(self) -> str:
-        """A short text that changes when anything the page shows does."""
-        return _digest(repr(self))
+        return hashlib.sha256(self.spoken.encode()).hexdigest()[:16]
 
 
 def track(
@@ -130,6 +127,9 @@ def track(
         progress.state in {TaskState.UNDOING, TaskState.UNDONE} or undos(progress)
     )
     pace = next((every for younger, every in PACE if age < younger), SLOWEST)
+    turns: list[float] = [] if found else [younger for younger, _ in PACE if age < younger]
+    if progress is None and age <= LATE:
+        turns.append(LATE)
     return Tracking(
         sentence=str(sentence),
         mood=mood,
@@ -138,6 +138,7 @@ def track(
         final=progress is not None and progress.state in {TaskState.PROCESSED, TaskState.UNDONE},
         interval=CALM if found else pace,
         parcel=parcel(progress),
+        until=placed_at + timedelta(seconds=min(turns)) if turns else None,
         mends=tuple(found),
         cancellable=progress is not None and not undoing and progress.undoable,
     )
@@ -235,7 +236,3 @@ def parcel(progress: Progress | None) -> str:
     if cancelled and cancelled.state in DONE:
         return ""
     return str(booked.result.get("tracking", ""))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,7 +1,11 @@
 """An order's own page, live until it has ended; and the way to it for those who lost the link."""
 
-from dataclasses import replace
+import hashlib
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
 from http import HTTPStatus
+from math import ceil
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -9,7 +13,7 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
@@ -19,12 +23,14 @@ from orchestration import api
 from orders import access, mending
 from orders.forms import FindForm, OtherCardForm
 from orders.message import WORKFLOW, order_number
-from orders.models import Order, Placement
+from orders.models import Order
 from orders.throttle import Limit
 from orders.tracking import CARD, Mend, track
+from orders.watching import Watched, watched
 
 from .redirect import see_other
 
+NEVER = 9_999_999_999  # seconds since 1970
 GUESSES = Limit("find", most=30, seconds=600)
 NOT_FOUND = _(
     "We found no order with this number and e-mail address. Please compare both with the "
@@ -44,9 +50,10 @@ def order(request: HttpRequest, order_id: UUID) -> HttpResponse:
 @vary_on_headers("HX-Request")
 def status(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Return the live part of an order's page, or 204 while it is as the browser has it."""
-    context = _context(request, order_id)
-    if request.GET.get("v") == context["version"]:
+    visit = _visit(request, order_id)
+    if _seen(request, visit.version):
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
+    context = _context(request, visit)
     context["say"] = request.GET.get("s", context["tracking"].said) != context["tracking"].said
     return render(request, "shop/_status.html", context)
 
@@ -58,7 +65,7 @@ def show(
 
     Whoever gets a notice has shown that they know of the order, or may see all of it.
     """
-    context = {**_context(request, order_id, known=bool(notice)), "notice": notice}
+    context = {**_context(request, _visit(request, order_id, known=bool(notice))), "notice": notice}
     return render(request, "shop/order.html", context, status=status)
 
 
@@ -83,42 +90,68 @@ def find(request: HttpRequest) -> HttpResponse:
     return render(request, "shop/find.html", {"form": form}, status=status)
 
 
-def _context(request: HttpRequest, order_id: UUID, *, known: bool = False) -> dict[str, Any]:
-    """Return what the page shows; without the right to see the order, nothing personal is in it.
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """Somebody at an order's page: what they may see, and do (`own`)."""
+
+    order: Watched
+    own: bool
+    full: bool
+
+    @cached_property
+    def version(self) -> str:
+        """A short text that changes when what they see does, but by time alone."""
+        engine = api.version(WORKFLOW, str(self.order.id))
+        shown = repr((self, engine, translation.get_language()))
+        return hashlib.sha256(shown.encode()).hexdigest()[:16]
+
+
+def _visit(request: HttpRequest, order_id: UUID, *, known: bool = False) -> Visit:
+    """Return what this request may see of an order; without the right to, nothing personal.
 
     `known`: the request proves that it knows of the order, so that a stub betrays nothing.
     """
-    taken = Order.objects.filter(id=order_id).first()
-    placed = taken or Placement.objects.filter(order=order_id).first()
-    if placed is None:
+    order = watched(order_id)
+    if order is None:
         raise Http404
+    own = access.may_see(request, order_id, order.customer)
+    full = own or access.may_look(request, order_id)
+    if not full and order.customer is not None and not known:
+        raise Http404
+    return Visit(order=order, own=own, full=full)
+
+
+def _seen(request: HttpRequest, version: str) -> bool:
+    """Say whether the browser has this version, and time has not changed it since."""
+    has, _, until = request.GET.get("v", "").partition("-")
+    return has == version and f"{time.time():010.0f}" < until
+
+
+def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
+    """Return what the page shows. The version is read first: what happens meanwhile is news."""
+    version, order_id = visit.version, visit.order.id
+    taken = Order.objects.filter(id=order_id).first() if visit.order.taken and visit.full else None
     progress = api.progress(WORKFLOW, str(order_id))
     tracking = track(
         progress,
-        placed_at=placed.created_at,
+        placed_at=visit.order.placed_at,
         now=timezone.now(),
         set_aside=progress is None and api.set_aside(WORKFLOW, str(order_id)),
-        waits=taken is not None and taken.waits_until is not None,
+        waits=visit.order.waits,
     )
-    own = access.may_see(request, order_id, placed.customer_id)
-    full = own or access.may_look(request, order_id)
-    if not own:
+    if not visit.own:
         tracking = replace(tracking, mends=(), cancellable=False)  # not in anybody's name
-    if not full:
-        if placed.customer_id is not None and not known:
-            raise Http404
+    if not visit.full:
         tracking = tracking.redacted()
-    # what the browser has: where the order stands, whether we have it, and how much it may see
-    version = f"{tracking.version}-{'taken' if taken else 'posted'}-{'full' if full else 'stub'}"
+    until = ceil(tracking.until.timestamp()) if tracking.until else NEVER
     link = {name: request.GET[name] for name in ("t", "look") if name in request.GET}
-    query = {"v": version, "s": tracking.said, **link}
+    query = {"v": f"{version}-{until:010}", "s": tracking.said, **link}
     return {
         "id": order_id,
         "number": order_number(order_id),
-        "order": taken if full else None,
-        "full": full,
+        "order": taken,
+        "full": visit.full,
         "tracking": tracking,
-        "version": version,
         "link": f"?{urlencode(link)}" if link else "",
         "mends": [_mend(mend, taken) for mend in tracking.mends] if taken else [],
         "poll": f"{reverse('shop:order_status', args=[order_id])}?{urlencode(query)}",

@@ -1,12 +1,15 @@
 """An order's page: live, in the customer's words, and personal only for its customer."""
 
 import re
+import time
 from uuid import uuid4
 
 import pytest
 from django.test import Client
 
 from orchestration import submission
+from orchestration.models import Step, Task
+from orchestration.models.fields import DatabaseNow
 from orchestration.transitions import record
 from orders.access import link, look_link, signature
 from orders.message import order_number
@@ -145,11 +148,74 @@ def test_a_wrong_address_and_an_unknown_number_get_one_answer(client, order):
 
 
 def test_an_order_page_takes_few_queries(order, django_assert_max_num_queries):
-    with django_assert_max_num_queries(4):  # order, task, its steps, lines
+    # what is known before anything is built, twice; order, task, its steps, lines
+    with django_assert_max_num_queries(6):
         page(Client(), link(order))
-    address = poll_address(page(Client(), link(order)))
-    with django_assert_max_num_queries(3):
-        assert Client().get(address).status_code == 204
+
+
+def test_a_look_without_news_takes_two_queries_and_an_empty_answer(
+    client, order, django_assert_num_queries
+):
+    for visitor, queries in ((Client(), 2), (client, 2)):
+        address = poll_address(page(visitor, link(order)))
+        with django_assert_num_queries(queries):
+            answer = visitor.get(address)
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert "Set-Cookie" not in answer.headers
+
+
+def test_what_changes_is_news_and_what_only_the_engine_sees_is_none(client, order):
+    shown = {}
+
+    def look():
+        """Keep what is shown under its version, which must not stand for anything else."""
+        text = page(client, f"/orders/{order}/status/?t={signature(order)}")
+        version = re.search(r"v=(\w+)", text)
+        plain = re.sub(r'hx-get="[^"]+"|name="csrfmiddlewaretoken" value="\w+"', "", text)
+        assert shown.setdefault(version and version[1], plain) == plain
+
+    look()
+    (request,) = claimed(agent="payment")
+    look()
+    assert len(shown) == 1
+    record([reply_to(request, "transient")])
+    look()
+    assert len(shown) == 1
+    Step.objects.filter(name="authorize_payment").update(failure_count=1)
+    look()
+    record([reply_to(claimed(agent="inventory")[0], "done", result={"reservation_id": "r"})])
+    look()
+    assert len(shown) == 3
+    Order.objects.update(waits_until=DatabaseNow())
+    look()
+    Task.objects.update(overdue=True)
+    look()
+    client.post(f"/orders/{order}/cancel/?t={signature(order)}")
+    look()
+    assert len(shown) == 6
+
+
+def test_in_another_language_it_is_news(client, order):
+    address = poll_address(page(client, link(order)))
+    assert client.get(address, headers={"Accept-Language": "de"}).status_code == 200
+
+
+def test_time_alone_is_news_when_it_changes_what_is_shown(client, order):
+    address = poll_address(page(client, link(order)))
+    past = re.sub(r"(v=\w+)-\d+", rf"\1-{int(time.time()):010}", address)
+    assert client.get(past).status_code == 200
+    for odd in ("", "-", "-x", "-1"):
+        assert client.get(re.sub(r"(v=\w+)-\d+", rf"\1{odd}", address)).status_code in {200, 204}
+
+
+def test_a_link_that_ended_shows_nothing_by_a_version_it_once_had(order):
+    address = poll_address(page(Client(), look_link(order)))
+    assert Client().get(address).status_code == 204
+    stub = Client().get(re.sub(r"look=[^&]+", "look=older", address))
+    assert stub.status_code == 200
+    assert not [word for word in PERSONAL if word in stub.text]
+    Order.objects.filter(id=order).update(customer=7)
+    assert Client().get(re.sub(r"look=[^&]+", "look=older", address)).status_code == 404
 
 
 def test_two_orders_with_one_number_are_told_apart(order):

@@ -1,5 +1,6 @@
 """What customers are told, by where their order stands."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -198,11 +199,23 @@ def test_it_is_looked_at_ever_more_rarely(age, interval):
     assert look(None, age).interval == interval
 
 
-def test_the_version_changes_with_what_is_shown():
-    told = [look(progress) for progress, _, _ in CASES.values()]
-    assert len({one.version for one in told}) == len(set(told)) > 10
-    assert look(None, 1).version == look(None, 2).version
-    assert look(None, 1).version != look(None, 5).version
+@pytest.mark.parametrize(
+    ("case", "age", "until"),
+    [
+        ("not taken yet", 1, 4),
+        ("not taken yet", 29, 30),  # then we admit that it takes long
+        ("begun", 29, 60),
+        ("begun", 7200, None),
+        ("declined", 1, None),  # a choice half made is left alone
+    ],
+)
+def test_when_time_alone_changes_it_is_known(case, age, until):
+    progress = CASES[case][0]
+    told = look(progress, age)
+    assert told.until == (until and NOW + timedelta(seconds=until))
+    if until:
+        assert replace(look(progress, until - 0.1), until=None) == replace(told, until=None)
+        assert look(progress, until + 0.1) != told
 
 
 def test_a_long_wait_is_admitted():

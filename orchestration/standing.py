@@ -1,0 +1,141 @@
+"""Where a task stands: what its application asks for, again and again while people watch."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from datetime import datetime
+from typing import Any
+
+from . import sql
+from .models import Step as StepRow
+from .models import Submission, Task
+from .progression import StepView
+from .states import Direction, StepState, TaskState
+from .undoing import plan
+
+# While a step may run, it is no news that an agent has it, nor which attempt that is; but from its
+# dispatch on, one that cannot be undone stops an undo. Texts and results change with an attempt.
+VERSION = """
+SELECT coalesce(
+    (
+        SELECT md5(ROW(replace(t.state, 'processing', 'pending'), t.overdue, t.undo_at, (
+            SELECT string_agg(
+                CASE
+                    WHEN s.process_state IN ('pending', 'processing') THEN ROW(
+                        s.failure_count > 0,
+                        s.irreversible <> '' AND (s.in_doubt OR s.locked_by IS NOT NULL)
+                    )
+                    ELSE ROW(s.process_state, s.attempt, s.ended_at, s.mend_by, s.in_doubt)
+                END::text,
+                ';' ORDER BY s.id
+            )
+            FROM orchestration_step s
+            WHERE s.task_id = t.id
+        ))::text)
+        FROM orchestration_task t
+        WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
+    ),
+    (
+        SELECT 'set aside'
+        FROM orchestration_submission
+        WHERE workflow = %(workflow)s AND reference = %(reference)s AND refused_at IS NOT NULL
+        LIMIT 1
+    ),
+    ''
+)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepProgress:
+    """Where one step of a task stands; an undo step has the name of the step that it undoes."""
+
+    name: str
+    direction: Direction
+    state: StepState
+    attempt: int
+    failure_count: int
+    ended_at: datetime | None
+    error_code: str
+    error_message: str
+    mend_by: datetime | None
+    request: dict[str, Any]
+    result: dict[str, Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where a task stands: its steps in the order in which they are declared, then undo steps.
+
+    `undoable`: an undo would be begun if it were asked for now. `data` is the task's input.
+    """
+
+    state: TaskState
+    created_at: datetime
+    ended_at: datetime | None
+    overdue: bool
+    undoable: bool
+    steps: tuple[StepProgress, ...]
+    data: dict[str, Any] = dataclass_field(default_factory=dict)
+
+
+def version(workflow: str, reference: str) -> str:
+    """Return a short text that differs when `progress` or `set_aside` have news (one statement).
+
+    For pages that many people look at again and again: nothing is built for it. That what was
+    pending is at work, or pending again, is no news; that it failed for the first time is.
+    """
+    ((found,),) = sql.run(VERSION, {"workflow": workflow, "reference": reference})
+    return str(found)
+
+
+def progress(workflow: str, reference: str) -> Progress | None:
+    """Return where a task stands, or None while no submission process has taken it (two queries)."""
+    # asked for with every look at a live page: rows, as making model instances takes twice as long
+    columns = ("id", "state", "created_at", "ended_at", "overdue", "undo_at", "data")
+    for task in Task.objects.filter(workflow=workflow, reference=reference).values(*columns):
+        steps = list(StepRow.objects.filter(task=task["id"]).order_by("id").values(*STEP_COLUMNS))
+        undo = plan([_view(step) for step in steps])
+        return Progress(
+            state=TaskState(task["state"]),
+            created_at=task["created_at"],
+            ended_at=task["ended_at"],
+            overdue=task["overdue"],
+            undoable=task["undo_at"] is None and not undo.standing,
+            steps=tuple(_step_progress(step) for step in steps),
+            data=task["data"],
+        )
+    return None
+
+
+def set_aside(workflow: str, reference: str) -> bool:
+    """Return whether what was posted can never be a task: an operator knows why."""
+    refused = Submission.objects.filter(refused_at__isnull=False)
+    return refused.filter(workflow=workflow, reference=reference).exists()
+
+
+def states(workflow: str, references: Sequence[str]) -> dict[str, TaskState]:
+    """Return the states of those of the tasks that a submission process has taken (one query)."""
+    rows = Task.objects.filter(workflow=workflow, reference__in=references)
+    return {name: TaskState(state) for name, state in rows.values_list("reference", "state")}
+
+
+RENAMED = {"state": "process_state", "task": "task_id"}
+VIEWED = {name: RENAMED.get(name, name) for name in StepView.__dataclass_fields__}
+PROGRESSED = {name: RENAMED.get(name, name) for name in StepProgress.__dataclass_fields__}
+STEP_COLUMNS = sorted({*VIEWED.values(), *PROGRESSED.values()})
+
+
+def _view(step: Mapping[str, Any]) -> StepView:
+    return StepView(**{name: step[column] for name, column in VIEWED.items()})
+
+
+def _step_progress(step: Mapping[str, Any]) -> StepProgress:
+    known = {name: step[column] for name, column in PROGRESSED.items()}
+    return StepProgress(
+        **{
+            **known,
+            "direction": Direction(known["direction"]),
+            "state": StepState(known["state"]),
+        }
+    )
