@@ -1,10 +1,12 @@
 """What operators fill in for bulk operations: what to do to which, why, and how fast."""
 
+import json
 from typing import Any
 from uuid import UUID
 
 from django import forms
 
+from . import schemas
 from .act_forms import Reason
 from .forms import LONGEST_REASON
 from .models.operation import Act
@@ -49,12 +51,22 @@ class Choosing(forms.Form):
             raise forms.ValidationError("That is no task.") from error
 
 
-class Result(forms.JSONField):
+class Result(forms.CharField):
     """JSON that is typed in; an empty field stays empty."""
 
+    def to_python(self, value: Any) -> Any:
+        """Return the value that the text stands for."""
+        text = super().to_python(value)
+        try:
+            return schemas.parse(text) if text else None
+        except schemas.Invalid as error:
+            raise forms.ValidationError(f"This is not JSON: {error}.") from None
+
     def prepare_value(self, value: Any) -> Any:
-        """Return what the field shows."""
-        return "" if value is None else super().prepare_value(value)
+        """Return what the field shows: what was typed, as it was, or a value of ours."""
+        if value is None or isinstance(value, str):
+            return value or ""
+        return json.dumps(value, ensure_ascii=False)
 
 
 class Confirmation(Reason):

@@ -92,10 +92,10 @@ class Leaf:
         if self.kind == "boolean":
             return text == "true"
         try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
+            return schemas.parse(text)
+        except schemas.Invalid as error:
             what = "JSON" if self.kind == "json" else f"a JSON {self.kind}"
-            raise ValueError(f"This is not {what}: {error.msg}.") from None
+            raise ValueError(f"This is not {what}: {error}.") from None
 
 
 class SchemaForm(forms.Form):

@@ -1,5 +1,6 @@
 """What an action takes and gives, as JSON Schemas: for input changed, and results typed in, by hand."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,9 +8,35 @@ from jsonschema import Draft202012Validator
 
 from . import registry
 
+DEEPEST = 50  # lists and objects inside one another
+
 
 class Invalid(ValueError):
     """A changed input, or a result given by hand, that is not what the action takes or gives."""
+
+
+def parse(text: str) -> Any:
+    """Return the JSON value that somebody typed; raise `Invalid` if it is none that can be kept.
+
+    Python reads more than JSON is (NaN), and more than the database keeps (NUL, half a character).
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+        kept = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        kept.encode()
+    except json.JSONDecodeError as error:
+        raise Invalid(error.msg) from None
+    except RecursionError:
+        raise Invalid("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise Invalid("it has half a character (a lone surrogate)") from None
+    except ValueError:  # also of a number of thousands of digits
+        raise Invalid("it has a number that JSON has not, or that is too large") from None
+    if "\\u0000" in kept:
+        raise Invalid("it has a character of the code 0, which cannot be kept")
+    if _depth(value) > DEEPEST:
+        raise Invalid("it is nested too deeply")
+    return value
 
 
 def check(agent: str, action: str, request: Mapping[str, Any], *, like: Mapping[str, Any]) -> None:
@@ -58,6 +85,19 @@ def shape(value: Any) -> dict[str, Any]:  # noqa: PLR0911 - one for each JSON ty
         case str():
             return {"type": "string"}
     return {}
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _depth(value: Any) -> int:
+    """Return how many lists and objects are inside one another; no deeper than Python reads."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, list | dict)]:
+        depth += 1
+        level = [part for one in level for part in (one if isinstance(one, list) else one.values())]
+    return depth
 
 
 def _schema(agent: str, action: str, name: str) -> dict[str, Any] | None:

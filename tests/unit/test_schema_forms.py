@@ -173,3 +173,16 @@ def test_what_is_hidden_is_neither_shown_nor_changed():
     again = form_of(typed, veil=veil)
     assert again.is_valid()
     assert again.value == {**WAS, "amount": 1000}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        '[{"a": NaN}]', '[{"a": -Infinity}]', '[{"a": 1e999}]', '[{"a": "\\u0000"}]',
+        '[{"\\u0000": 1}]', '[{"a": "\\ud800"}]', '[{"a": ' + "9" * 5000 + "}]",
+        "[" * 50_000, "[" * 60 + "]" * 60, '[{"a": 1}',
+    ],
+)  # fmt: skip
+def test_what_looks_like_json_and_cannot_be_kept_is_refused(typed):
+    (error,) = errors_of(lines=typed)["value.lines"]
+    assert error.startswith("This is not JSON: ")

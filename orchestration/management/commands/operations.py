@@ -12,7 +12,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import operations, queries
+from orchestration import operations, queries, schemas
 from orchestration.models import Operation
 from orchestration.models.operation import Act
 
@@ -50,7 +50,7 @@ class Command(BaseCommand):
         which.add_argument("--task", action="append", help="a task's id; any number of times")
         start.add_argument("--sample", type=int, help="only so many of them")
         start.add_argument("--rate", type=float, default=20.0, help="a second (20)")
-        start.add_argument("--result", type=json.loads, help="of by_hand, as JSON")
+        start.add_argument("--result", type=schemas.parse, help="of by_hand, as JSON")
         start.add_argument(
             "--dry-run", action="store_true", help="say what it would do, and no more"
         )

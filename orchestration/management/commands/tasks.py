@@ -48,10 +48,10 @@ class Command(BaseCommand):
         undoing.add_argument("task", type=UUID)
         undoing.add_argument("--force", action="store_true", help="although something stands")
         again = acts.add_parser("resubmit", help="have a failed step tried again")
-        again.add_argument("--request", type=json.loads, help="the changed input, as JSON")
+        again.add_argument("--request", type=schemas.parse, help="the changed input, as JSON")
         again.add_argument("--nothing-done", action="store_true", help="found out by hand")
         done = acts.add_parser("done", help="say that a failed step was done by hand")
-        done.add_argument("--result", type=json.loads, required=True, help="as JSON")
+        done.add_argument("--result", type=schemas.parse, required=True, help="as JSON")
         for step in (again, done):
             step.add_argument("step", type=int, help="the step's number, as `show` gives it")
         held = acts.add_parser("hold", help="hold a task, a step, an agent, or everything")
