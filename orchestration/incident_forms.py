@@ -1,7 +1,7 @@
 """What operators may ask of incidents, and fill in to act on them."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from django import forms
@@ -119,12 +119,12 @@ def _any_or(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.lstrip("-").isdecimal() and len(text) < 12 else None
+    return int(text) if text.removeprefix("-").isdecimal() and len(text) < 12 else None
 
 
 def _moment(text: str) -> datetime | None:
     try:
         moment = parse_datetime(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment is not None and moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
         return None
-    return moment if moment is not None and moment.tzinfo is not None else None

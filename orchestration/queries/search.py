@@ -194,7 +194,7 @@ def _one_of(what: str, known: Callable[[], Iterable[str]]) -> Reader:
 
 
 def _number(value: str) -> int:
-    if not value.isdecimal() or int(value) not in range(1, 2**63):
+    if not value.isdecimal() or len(value) > 19 or int(value) not in range(1, 2**63):
         raise Nonsense("it is not a number, such as 7")
     return int(value)
 

@@ -7,7 +7,7 @@ the page is merged from the tops of these lists: it costs the same however long 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from django.contrib.admin.models import ADDITION, DELETION, LogEntry
@@ -39,7 +39,10 @@ class Cursor(NamedTuple):
         moment = datetime.fromisoformat(at)
         if moment.tzinfo is None:
             raise ValueError(f"{at} has no time zone")
-        return cls(moment, int(source), int(number))
+        try:
+            return cls(moment.astimezone(UTC), int(source), int(number))
+        except OverflowError:
+            raise ValueError(f"{at} is no time that is kept") from None
 
 
 @dataclass(frozen=True, kw_only=True)
