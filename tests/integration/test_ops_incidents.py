@@ -198,6 +198,20 @@ class TestAnIncident:
             costs.append(len(made))
         assert costs[0] == costs[1] <= 20
 
+    @pytest.mark.parametrize(
+        ("place", "sort"),
+        [
+            ("--5~7", ""),
+            ("5~x", ""),
+            ("~1", ""),
+            ("²~1", ""),
+            ("9999-12-31T23:59:59-23:59~1", "last"),
+        ],
+    )
+    def test_an_address_that_names_no_page_says_so(self, lead, place, sort):
+        page = lead.get("/ops/incidents/", {"after": place, "sort": sort})
+        assert page.status_code == 400
+
     def test_one_that_does_not_exist_is_not_found(self, lead):
         assert lead.get("/ops/incidents/4711/").status_code == 404
         assert lead.post("/ops/incidents/4711/acknowledge/", {"seen": 0}).status_code == 404
@@ -205,13 +219,17 @@ class TestAnIncident:
     def test_viewers_see_no_personal_data_in_it(self, monkeypatch):
         declared = replace(registry.workflows["greet"], personal=[field("name")])
         monkeypatch.setitem(registry.workflows, "greet", declared)
-        new_task(data={"name": "Ada Lovelace"})
+        task = new_task(data={"name": "Ada Lovelace 2nd"})
         (request,) = claimed()
-        record([reply_to(request, "rejected", message="Ada Lovelace is unknown")])
+        record([reply_to(request, "rejected", message="Ada Lovelace 2nd is unknown")])
         incidents.fold("supervisor-1")
         incident = Incident.objects.get()
         assert "Ada Lovelace" in who("ann", OPERATOR).get(address(incident)).text
         viewer = who("vic", VIEWER)
+        for page in (viewer.get(address(incident)), viewer.get("/ops/incidents/")):
+            assert re.findall("[^\n]*Lovelace[^\n]*", page.text) == []
+        assert resubmit(step_of(task).id, attempt=1, actor="ann", reason="known by now") is None
+        record([reply_to(request) for request in claimed()])
         for page in (viewer.get(address(incident)), viewer.get("/ops/incidents/")):
             assert re.findall("[^\n]*Lovelace[^\n]*", page.text) == []
 

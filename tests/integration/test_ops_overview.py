@@ -40,9 +40,15 @@ def test_the_overview_counts_and_names_what_needs_attention(client):
 
 def test_what_services_said_is_for_those_who_may_see_personal_data(client):
     in_error(new_task("bad-1"))
-    assert "it was rejected" not in words(client.get("/ops/"))
-    trusted = browser(person("bea", "operate", "see_personal"))
-    assert "rejected_code it was rejected" in words(trusted.get("/ops/"))
+    Submission.objects.create(
+        workflow="greet", reference="A-1", data={}, reason="no “Ada”", refused_at=DatabaseNow()
+    )
+    page = words(client.get("/ops/"))
+    assert "it was rejected" not in page
+    assert "A-1 greet – " in page
+    trusted = words(browser(person("bea", "operate", "see_personal")).get("/ops/"))
+    assert "rejected_code it was rejected" in trusted
+    assert "A-1 greet no “Ada”" in trusted
 
 
 def test_what_fails_is_told_by_its_cause(client):
