@@ -5,7 +5,9 @@ from typing import Any
 from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.admin.apps import AdminConfig
-from django.http import HttpRequest
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 
 # By the models' labels; what is named nowhere stays under its own application, at the end.
 GROUPS = {
@@ -55,6 +57,15 @@ class BackOffice(AdminSite):
 
     site_header = site_title = "Kettlewell · Order processing"
     index_title = "Settings and records"
+
+    def login(
+        self, request: HttpRequest, _extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Lead to the one login there is: a second one would be a second place to guess at."""
+        # its module has forms of users, which are not there yet when this one is loaded
+        from django.contrib.auth.views import redirect_to_login
+
+        return redirect_to_login(request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index"))
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """Return the models that the user may see, in groups instead of by application."""

@@ -15,6 +15,7 @@ from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 from orders.api import site as orders_api
 
 from . import health
+from .login import Login
 
 View = Callable[..., HttpResponseBase]
 
@@ -43,7 +44,7 @@ urlpatterns = [
     path("ops/", include("orchestration.urls")),
     path("admin/", admin.site.urls),
     path("django-rq/", include((queue_pages, "django_rq"), namespace="django_rq")),
-    path("login/", auth.LoginView.as_view(template_name="registration/login.html"), name="login"),
+    path("login/", Login.as_view(), name="login"),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("language/", set_language, name="set_language"),
     path("livez", health.alive, name="livez"),

@@ -16,6 +16,7 @@ from orchestration import queues
 from orchestration.models import Submission
 from orders import placing
 from orders.models import Product
+from orders.throttle import Limit
 from tests.shop import buy, fill_cart, open_checkout, products, send
 
 pytestmark = pytest.mark.django_db
@@ -247,6 +248,21 @@ def test_logging_in_and_out():
     assert right["Location"] == "/"
     assert client.post("/logout/")["Location"] == "/"
     assert client.get("/logout/").status_code == 405
+
+
+def test_passwords_are_not_to_be_guessed_at_by_many_names_or_another_door(monkeypatch):
+    get_user_model().objects.create_user("olga", password="secret")
+    monkeypatch.setattr("sasweb.login.LOG_INS", Limit("log-in", most=2, seconds=600))
+    client = Client()
+    for name in ("ada", "bea"):
+        assert client.post("/login/", {"username": name, "password": "x"}).status_code == 200
+    right = client.post("/login/", {"username": "olga", "password": "secret"})
+    assert (right.status_code, right["Retry-After"]) == (429, "600")
+    assert "tried too often" in right.content.decode()
+    other = client.post(
+        "/admin/login/?next=/admin/auth/", {"username": "olga", "password": "secret"}
+    )
+    assert (other.status_code, other["Location"]) == (302, "/login/?next=/admin/auth/")
 
 
 def seed():
