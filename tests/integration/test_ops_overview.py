@@ -40,15 +40,9 @@ def test_the_overview_counts_and_names_what_needs_attention(client):
 
 def test_what_services_said_is_for_those_who_may_see_personal_data(client):
     in_error(new_task("bad-1"))
-    Submission.objects.create(
-        workflow="greet", reference="A-1", data={}, reason="no “Ada”", refused_at=DatabaseNow()
-    )
-    page = words(client.get("/ops/"))
-    assert "it was rejected" not in page
-    assert "A-1 greet – " in page
+    assert "it was rejected" not in words(client.get("/ops/"))
     trusted = words(browser(person("bea", "operate", "see_personal")).get("/ops/"))
     assert "rejected_code it was rejected" in trusted
-    assert "A-1 greet no “Ada”" in trusted
 
 
 def test_what_fails_is_told_by_its_cause(client):
@@ -121,7 +115,10 @@ def test_submissions_set_aside_are_shown_with_their_reason(client):
         reason="the input has no name",
     )
     page = words(client.get("/ops/"))
-    assert "odd-1 greet the input has no name" in page
+    assert "odd-1 greet" in page
+    assert "the input" not in page  # it may tell what is in it
+    trusted = browser(person("bea", "operate", "see_personal"))
+    assert "odd-1 greet the input has no name" in words(trusted.get("/ops/"))
     assert "1 submission waits to become a task" in page
     assert "waiting-1" not in page
 
