@@ -57,7 +57,7 @@ def task_list(request: HttpRequest) -> HttpResponse:
         "page": page,
         "place": place,
         "query": _asking(search.text).removeprefix("?"),
-        "views": queries.saved_views(user, search.text),
+        "views": queries.saved_views(user, search.text, personal=search.filters.personal),
         "may": {"bulk": user.has_perm(BULK), "share": user.has_perm(SHARE)},
         "section": "tasks",
     }

@@ -159,6 +159,20 @@ def test_a_view_is_kept_replaced_shared_and_forgotten(client):
     assert "The view “bad” was deleted." in forgotten.text
 
 
+def test_shared_views_that_may_name_somebody_are_for_those_who_may_see_personal_data(client):
+    trusted = browser(person("eve", "operate", "share", "see_personal"))
+    for name, query in (
+        ("hers", "ada@example.org"),
+        ("his", "contact:bob@example.org"),
+        ("all", "is:held"),
+    ):
+        trusted.post("/ops/views/", {"name": name, "query": query, "shared": "on"})
+    seen = client.get("/ops/tasks/").text
+    assert "example.org" not in seen
+    assert "all by eve" in words(client.get("/ops/tasks/"))
+    assert "contact%3Abob%40example.org" in trusted.get("/ops/tasks/").text
+
+
 def test_only_those_who_may_share_share(client):
     client.post("/ops/views/", {"name": "bad", "query": "state:error", "shared": "on"})
     assert SavedView.objects.get().shared is False
