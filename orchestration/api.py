@@ -30,13 +30,14 @@ Submit a task anywhere, inside your own transaction if you like, and look at it:
     progress("greet", "42").state
 """
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from django.db import transaction
 
-from . import applications, crashpoints, queues, registry, status, transitions
+from . import applications, crashpoints, queues, registry, sql, status, transitions
 from .agents.actions import Call, action
 from .agents.base import Agent
 from .agents.faults import Rejected, Transient, Unknown
@@ -46,7 +47,7 @@ from .applications import ensure as ensure_application
 from .audit.violation import Check, Violation
 from .ledger import LedgerEntry
 from .models import Step as StepRow
-from .models import Submission, Task
+from .models import Task
 from .models.application import Delivery
 from .models.inbox import StatusKind
 from .progression import Refusal
@@ -109,6 +110,14 @@ __all__ = [
     "undo",
     "version",
 ]
+
+
+# a statement, not a model: making one of it takes most of the time, and this is done for each order
+POST = """
+INSERT INTO orchestration_submission (workflow, reference, data, reply_to, priority, reason)
+VALUES (%(workflow)s, %(reference)s, %(data)s::jsonb, %(reply_to)s, %(priority)s, '')
+ON CONFLICT DO NOTHING
+"""
 
 
 def register(thing: Workflow | type[Agent]) -> None:
@@ -179,17 +188,15 @@ def submit(
     """
     if reply_to and not (reply_to in registry.receivers or applications.is_known(reply_to)):
         registry.get(registry.receivers, "receiver of status messages", reply_to)
-    Submission.objects.bulk_create(
-        [
-            Submission(
-                workflow=workflow,
-                reference=reference,
-                data=data,
-                reply_to=reply_to,
-                priority=priority,
-            )
-        ],
-        ignore_conflicts=True,
+    sql.run(
+        POST,
+        {
+            "workflow": workflow,
+            "reference": reference,
+            "data": json.dumps(data),
+            "reply_to": reply_to,
+            "priority": priority,
+        },
     )
     transaction.on_commit(partial(crashpoints.reached, "web.after_commit_before_ring"))
     transaction.on_commit(partial(queues.try_to_ring, queues.SUBMISSION))

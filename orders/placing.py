@@ -17,6 +17,7 @@ from .workflow import APPLICATION
 CLAIM = """
 INSERT INTO orders_placement ("order", fingerprint, customer_id, application, offer)
 VALUES (%s, %s, %s, %s, %s::jsonb) ON CONFLICT DO NOTHING
+RETURNING created_at
 """
 
 
@@ -35,8 +36,8 @@ def place(
     *,
     application: str = "",
     offer: Mapping[str, Any] | None = None,
-) -> bool:
-    """Post an order and its first letter, reporting whether it is new.
+) -> Placement:
+    """Post an order and its first letter, once; return what is kept of it.
 
     `content` is the fingerprint of what was agreed.
 
@@ -46,13 +47,19 @@ def place(
     The same order again changes nothing; raises `OtherContent` if the id has other content. A
     second post waits for the first one's commit, so that of many parallel ones exactly one counts.
     """
+    new = Placement(
+        order=message.order,
+        fingerprint=content,
+        customer_id=message.customer,
+        application=application,
+        offer=offer,
+    )
     with transaction.atomic():
-        agreed = json.dumps(offer) if offer else None
-        row = (message.order, content, message.customer, application, agreed)
-        if not _claim(row):
-            if placed(message.order) != content:
+        if not _claim(new):
+            before = Placement.objects.get(order=message.order)
+            if before.fingerprint != content:
                 raise OtherContent(message.number)
-            return False
+            return before
         api.submit(
             WORKFLOW,
             reference=str(message.order),
@@ -60,14 +67,19 @@ def place(
             reply_to=application or APPLICATION,
         )
         letters.received(message)
-    return True
+    return new
 
 
-def _claim(row: tuple[UUID, str, int | None, str, str | None]) -> bool:
-    """Take an order's id for what is in the row, reporting whether it was free."""
+def _claim(new: Placement) -> bool:
+    """Take an order's id, reporting whether it was free; the database says when that was."""
+    offer = json.dumps(new.offer) if new.offer else None
     with connection.cursor() as cursor:
-        cursor.execute(CLAIM, row)
-        return bool(cursor.rowcount)
+        cursor.execute(CLAIM, [new.order, new.fingerprint, new.customer_id, new.application, offer])
+        claimed = cursor.fetchone()
+    if claimed is None:
+        return False
+    (new.created_at,) = claimed
+    return True
 
 
 def confirmation(order: UUID, name: str, total: int, currency: str, language: str = "en") -> Mail:

@@ -75,11 +75,10 @@ def place(request: HttpRequest, order: shapes.NewOrder, idempotency_key: Key) ->
     if before is None:
         message, offer = _agree(order, order_id)
         try:
-            placing.place(message, content, application=who.name, offer=offer)
+            before = placing.place(message, content, application=who.name, offer=offer)
         except placing.OtherContent:
             raise _key_used() from None
-        before = Placement.objects.get(order=order_id)
-    if before.fingerprint != content:
+    elif before.fingerprint != content:
         raise _key_used()
     return Status(202, _placed(request, before))
 

@@ -80,8 +80,13 @@ def test_the_fingerprint_is_that_of_the_message():
 
 def test_placing_is_idempotent_by_id_and_content():
     one = message()
-    assert placing.place(one, "a") is True
-    assert placing.place(one, "a") is False
+    first = placing.place(one, "a", offer={"total": 1})
+    again = placing.place(one, "a")
+    assert (first.order, first.created_at, first.offer) == (
+        one.order,
+        again.created_at,
+        again.offer,
+    )
     with pytest.raises(OtherContent):
         placing.place(one, "b")
     assert placing.placed(one.order) == "a"
