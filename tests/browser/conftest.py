@@ -17,7 +17,15 @@ def stack():
 
 
 @pytest.fixture(scope="package")
-def chromium():
+def _beside_a_loop():
+    """The browser's driver keeps an event loop in this thread, which Django takes for its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        yield
+
+
+@pytest.fixture(scope="package")
+def chromium(_beside_a_loop):
     program = shutil.which("chromium")
     assert program, "Chromium is needed: sudo apt-get install chromium"
     with sync_playwright() as playwright:
@@ -46,16 +54,8 @@ def visit(chromium, stack):
         context.close()
 
 
-@pytest.fixture(scope="module")
-def _beside_a_loop():
-    """The browser's driver keeps an event loop in this thread, which Django takes for its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        yield
-
-
 @pytest.fixture
-def here(chromium, _beside_a_loop, transactional_db, live_server):
+def here(chromium, transactional_db, live_server):
     """Return a function that opens a page as somebody in a role, on a server in this process."""
     contexts = []
 
