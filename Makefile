@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check bench pages polls drill simulate format messages browser clean
+.PHONY: run test check bench pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -36,6 +36,9 @@ polls: $(VENV)/.run  ## customers watch their orders live while others are place
 
 pages: $(VENV)/.dev  ## every page of the dashboard at a million tasks, to its first byte
 	$(BIN)/python -m bench.pages $(ARGS)
+
+pictures: $(VENV)/.dev browser  ## every page in both themes, wide and narrow: barriers, and docs/images
+	$(BIN)/python -m tests.pictures $(ARGS)
 
 drill: $(VENV)/.run browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
 	$(BIN)/python -m drill $(ARGS)

@@ -104,7 +104,7 @@ const say = () => {
     again = document.createElement("button");
     Object.assign(again, { id: "refresh", type: "button", className: "button quiet small", textContent: "Refresh" });
     again.addEventListener("click", refresh);
-    pill.after(again);
+    pill.before(again);
   }
   again.classList.toggle("ops-unseen", now === "live");
 };

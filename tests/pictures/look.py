@@ -1,0 +1,84 @@
+"""Looking at one page: in every variant, for barriers, for what is too wide, for what it complains of."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+
+WIDTHS = {1280: 800, 360: 740}
+SCHEMES = ("light", "dark")
+TALLEST = 1200  # of a picture for the documentation; what is below is cut off
+REFUSED = "Failed to load resource"  # what the browser says of a status that is an error
+SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+SETTLED = """async () => {
+  document.querySelectorAll("img").forEach((image) => { image.loading = "eager" });
+  await Promise.all([...document.images].map((image) => image.decode().catch(() => null)));
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}"""
+FOLDED = "details:not([open])"
+UNFOLD = f"""() => document.querySelectorAll("{FOLDED}").forEach((one) => {{ one.open = true }})"""
+
+
+@dataclass
+class Eye:
+    """Somebody's window; `problems` is what was wrong with what they saw."""
+
+    page: Page
+    folder: Path
+    problems: list[str] = field(default_factory=list)
+    seen: int = 0
+    _said: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, browser: Browser, base: str, folder: Path) -> "Eye":
+        """Open a window of its own."""
+        context = browser.new_context(base_url=base, reduced_motion="reduce")
+        context.set_default_timeout(30_000)
+        eye = cls(context.new_page(), folder)
+        eye.page.on("console", lambda told: told.type == "error" and eye._said.append(told.text))
+        eye.page.on("pageerror", lambda error: eye._said.append(str(error)))
+        return eye
+
+    def look(self, name: str, *, refused: bool = False, docs: str = "") -> Path | None:
+        """Look at the page as it is, then with all open that opens; return the documentation's picture."""
+        picture = self._all_variants(name, docs)
+        if self.page.locator(FOLDED).count():
+            self.page.evaluate(UNFOLD)
+            self._all_variants(f"{name}-open", "")
+        for said in self._said:
+            if not (refused and said.startswith(REFUSED)):
+                self.problems.append(f"{name}: the console says: {said}")
+        self._said.clear()
+        return picture
+
+    def _all_variants(self, name: str, docs: str) -> Path | None:
+        picture = None
+        for width, height in WIDTHS.items():
+            self.page.set_viewport_size({"width": width, "height": height})
+            for scheme in SCHEMES:
+                self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+                self.page.evaluate(SETTLED)
+                self._check(f"{name} ({width}, {scheme})")
+                whole = self.folder / f"{name}-{width}-{scheme}.png"
+                self.page.screenshot(path=whole, full_page=True)
+                if docs == f"{width}-{scheme}":
+                    picture = self._excerpt(name, width)
+        return picture
+
+    def _check(self, what: str) -> None:
+        self.seen += 1
+        for found in Axe().run(self.page).response["violations"]:
+            where = found["nodes"][0]["html"][:200]
+            self.problems.append(f"{what}: {found['id']}, {len(found['nodes'])} times: {where}")
+        wide = self.page.evaluate(SIDEWAYS)
+        if wide > 0:
+            self.problems.append(f"{what}: scrolls sideways by {wide} px")
+
+    def _excerpt(self, name: str, width: int) -> Path:
+        """Picture the upper part of the page."""
+        height = min(TALLEST, self.page.evaluate("document.documentElement.scrollHeight"))
+        path = self.folder / f"{name}.png"
+        area = {"x": 0, "y": 0, "width": width, "height": height}
+        self.page.screenshot(path=path, full_page=True, clip=area)
+        return path

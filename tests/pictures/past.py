@@ -1,0 +1,85 @@
+"""Gives a stack a past to look at, and says where it is. Run in the stack's own environment."""
+
+import json
+import sys
+
+import django
+
+from drill.waiting import wait_for
+
+ENDS = {  # the demo's scenes that are shown, and how their tasks end
+    "confirmed": ("confirmed", "processed"),
+    "declined": ("declined, the customer is asked", "error"),
+    "sold_out": ("sold out, the customer is asked", "error"),
+    "refunded": ("paid and cancelled", "undone"),
+    "refused": ("refused by the shipper", "error"),
+}
+LATE = 12  # orders that meet a partner who is down: as many as have its gate shut
+
+
+def scenes() -> dict[str, str]:
+    """Play the demo's scenes; return where their ends are to be seen."""
+    from orchestration.models import Incident, Step, Task
+    from orders import scenes
+    from orders.catalogue import GONE
+    from orders.models import Product
+
+    played: dict[str, str] = {}
+
+    def note(line: str) -> None:
+        order, _, name = line.partition("  ")
+        played.setdefault(name, order)
+
+    def ended(name: str, state: str) -> bool:
+        return Task.objects.filter(reference=played[name], state=state).exists()
+
+    scenes.play(note)
+    wait_for(
+        lambda: all(ended(*end) for end in ENDS.values()), "the orders have ended", 300, pause=0.5
+    )
+    wait_for(lambda: Incident.objects.count() >= 3, "incidents are counted", 60, pause=0.5)
+    shown = {story: played[name] for story, (name, _) in ENDS.items()}
+    failed = Step.objects.get(task__reference=shown["refused"], process_state="error")
+    others = Step.objects.filter(name=failed.name, process_state="error").exclude(id=failed.id)
+    return {
+        **places(shown),
+        "step": str(failed.id),
+        "other": str(others[0].task_id),
+        "incident": str(Incident.objects.order_by("-suffering", "id")[0].id),
+        "product": Product.objects.order_by("position")[0].get_absolute_url(),
+        "product_gone": Product.objects.get(sku=GONE).get_absolute_url(),
+    }
+
+
+def late() -> dict[str, str]:
+    """Have orders meet a partner who is down; return where that is to be seen."""
+    from orchestration.models import Gate, Step
+    from orchestration.states import GateState
+    from orders.demo import Shoppers
+
+    shoppers = Shoppers()
+    orders = [str(shoppers.buy(card="pm_card_visa")) for _ in range(LATE)]
+    shut = Gate.objects.exclude(state=GateState.OPEN)
+    wait_for(shut.exists, "the gate of what is down is shut", 120, pause=0.5)
+    tried = Step.objects.filter(task__reference__in=orders, attempt__gt=1)
+    wait_for(tried.exists, "an order is tried again", 60, pause=0.5)
+    return {**places({"late": tried[0].task.reference}), "gate": shut[0].agent}
+
+
+def places(orders: dict[str, str]) -> dict[str, str]:
+    """Return where orders are to be seen: by their customers, by others, and by operators."""
+    from orchestration.models import Task
+    from orders import access
+
+    found = {}
+    for story, order in orders.items():
+        link = access.link(order)
+        task = Task.objects.get(reference=order).id
+        found |= {f"order_{story}": link, f"stub_{story}": link.partition("?")[0]}
+        found[f"task_{story}"] = str(task)
+    return found
+
+
+if __name__ == "__main__":
+    django.setup()
+    json.dump({"scenes": scenes, "late": late}[sys.argv[1]](), sys.stdout)

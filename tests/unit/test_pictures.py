@@ -1,0 +1,26 @@
+"""No page is left out of those that `make pictures` looks at."""
+
+from django.urls import get_resolver
+
+from tests.pictures.pages import ACTS, PAGES, PARTS
+
+SHOWN = [shown for pages in PAGES.values() for shown in pages]
+
+
+def names(namespace):
+    """Return the names of all addresses in a namespace."""
+    (resolver,) = [
+        one for one in get_resolver().url_patterns if getattr(one, "namespace", "") == namespace
+    ]
+    return {f"{namespace}:{one.name}" for one in resolver.url_patterns}
+
+
+def test_every_address_of_shop_and_dashboard_is_looked_at_or_is_no_page():
+    looked_at = {shown.url for shown in SHOWN if ":" in shown.url}
+    assert looked_at & (ACTS | PARTS) == set()
+    assert looked_at | ACTS | PARTS == names("shop") | names("ops")
+
+
+def test_names_are_used_once():
+    called = [shown.name for shown in SHOWN]
+    assert len(called) == len(set(called))
