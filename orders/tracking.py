@@ -15,6 +15,7 @@ from .stages import DONE, Stage, does, stages, undos
 
 CARD, STOCK = "authorize_payment", "reserve_stock"  # the steps that a customer can mend
 OUT_OF_STOCK = "out_of_stock"
+MENDED = DECLINED | {OUT_OF_STOCK}
 # The bank's reason is between it and its customer: two of them help to do better
 REASONS = {
     "insufficient_funds": _("Your card was declined for insufficient funds."),
@@ -189,10 +190,19 @@ def _under_way(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
     stock = does(progress).get(STOCK)
     if waits and stock and stock.state is not StepState.PROCESSED:
         return WAITING, "slow"
-    troubled = progress.overdue or any(
-        step.failure_count and step.state is not StepState.PROCESSED for step in progress.steps
-    )
+    troubled = progress.overdue or any(_troubled(step) for step in progress.steps)
     return (TROUBLE, "slow") if troubled else (WORKING, "busy")
+
+
+def _troubled(step: StepProgress) -> bool:
+    """Say whether a step waits after a failure: also one that is not counted, as its service is down.
+
+    What the customer has just mended keeps its last failure until it is tried again.
+    """
+    if step.state is StepState.PROCESSED:
+        return False
+    failed = step.state is StepState.PENDING and step.error_code not in {"", *MENDED}
+    return step.failure_count > 0 or failed
 
 
 def _failure(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:

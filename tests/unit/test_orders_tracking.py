@@ -68,6 +68,16 @@ CASES = {
     "taken": (at(TaskState.PENDING, PENDING, PENDING, *[WAITING] * 3), tracking.WORKING, "busy"),
     "begun": (at(TaskState.PROCESSING, *BEGUN), tracking.WORKING, "busy"),
     "retrying": (at(TaskState.PROCESSING, *BEGUN, failures=1), tracking.TROUBLE, "slow"),
+    "waiting for a service that is down": (
+        at(TaskState.PROCESSING, DONE, PENDING, *[WAITING] * 3, code="connection_lost"),
+        tracking.TROUBLE,
+        "slow",
+    ),
+    "just mended": (
+        at(TaskState.PROCESSING, DONE, PENDING, *[WAITING] * 3, code="generic_decline"),
+        tracking.WORKING,
+        "busy",
+    ),
     "overdue": (at(TaskState.PROCESSING, *BEGUN, overdue=True), tracking.TROUBLE, "slow"),
     "done": (at(TaskState.PROCESSED, *ALL_DONE), tracking.CONFIRMED, "good"),
     "declined": (
