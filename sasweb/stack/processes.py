@@ -12,6 +12,7 @@ from xmlrpc.client import ServerProxy
 from django.conf import settings
 from supervisor.xmlrpc import SupervisorTransport
 
+from .. import env
 from . import embedded
 
 SERVERS, APPLICATION = "servers", "application"
@@ -54,8 +55,8 @@ def programs(*, port: int, sandbox_port: int) -> list[Program]:
     """Return every process of a stack: servers (unless they are elsewhere), web, workers, sandbox."""
     python = sys.executable
     manage = [python, str(embedded.PROJECT / "manage.py")]
-    web = [python, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"0.0.0.0:{port}", "--workers", "1"]
-    web += ["--threads", "8", "--log-level", "warning"]
+    web = [python, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"0.0.0.0:{port}"]
+    web += ["--workers", str(_web_processes()), "--threads", "8", "--log-level", "warning"]
     sandbox = [python, "-m", "sandbox", "--port", str(sandbox_port)]
     return [
         *_servers(),
@@ -70,6 +71,11 @@ def programs(*, port: int, sandbox_port: int) -> list[Program]:
             for number in (1, 2)
         ),
     ]
+
+
+def _web_processes() -> int:
+    """Return how many processes answer: a thread does not help another to compute, a process does."""
+    return env.number("WEB_CONCURRENCY", min(4, max(1, (os.cpu_count() or 1) // 2)))
 
 
 def _servers() -> list[Program]:
