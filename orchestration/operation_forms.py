@@ -70,7 +70,13 @@ class Result(forms.CharField):
 
 
 class Confirmation(Reason):
-    """The word that a dry run shall be done: why, at which rate, and whether to one first."""
+    """The word that a dry run shall be done: why, at which rate, and whether to one first.
+
+    `shown` is how many the page said there are: a second press of a page that was overtaken by a
+    new look must not confirm what nobody has seen.
+    """
+
+    shown = forms.IntegerField(min_value=0, max_value=2**31 - 1, required=False)
 
     rate = forms.FloatField(
         min_value=0.01,

@@ -71,14 +71,15 @@ def confirm(
             operation = _locked(operation_id)
             if operation is None or operation.state != OperationState.DRAFT:
                 return Refusal.CHANGED
-            shown = operation.preview["eligible"]
-            if shown + sum(operation.preview["skipped"].values()) > conf.LARGEST_OPERATION:
+            eligible = operation.preview["eligible"]
+            seen = eligible if chosen.most is None else min(chosen.most, eligible)
+            if eligible + sum(operation.preview["skipped"].values()) > conf.LARGEST_OPERATION:
                 return Refusal.TOO_MANY
             operation.sample, operation.result = sample, result
             freeze(operation, chosen)
             recount(operation)
             _require(operation.waiting > 0, Refusal.NOTHING_TO_DO)
-            _require(operation.waiting <= shown, Refusal.GROWN)
+            _require(operation.waiting <= seen, Refusal.GROWN)
             operation.actor, operation.reason, operation.rate = actor, reason, rate
             operation.money = frozen_money(operation)
             operation.approval = too_big(operation.waiting, operation.money)

@@ -109,12 +109,14 @@ LOCK = "SELECT pg_advisory_xact_lock(1516895233)"
 class Chosen:
     """Which tasks are meant, by their ids; and which failed steps of these, if not all of them.
 
-    `explicit`: they were chosen one by one, so that each of them is accounted for.
+    `explicit`: they were chosen one by one, so that each of them is accounted for. `most` is how
+    many whoever confirms was shown, if that may not be what the dry run says by now.
     """
 
     tasks: QuerySet[Any, UUID]
     steps: QuerySet[Step, int] | None = None
     explicit: bool = False
+    most: int | None = None
 
 
 def figures(act: Act, chosen: Chosen) -> dict[str, Any]:

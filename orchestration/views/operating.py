@@ -1,6 +1,7 @@
 """What people do with bulk operations: make a dry run, confirm it, approve, pause, resume, abort."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -115,7 +116,7 @@ def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 def _confirm(request: HttpRequest, found: Operation, form: Confirmation) -> Refusal | None:
     """Confirm a dry run as the form says; look at it again if it is not what was shown."""
-    chosen = _meant(request, found.selection)
+    chosen = replace(_meant(request, found.selection), most=form.cleaned_data["shown"] or 0)
     refusal = bulk.confirm(
         found.id,
         chosen,

@@ -156,7 +156,7 @@ TABLE = {
     "operation_confirm": Route(
         post="operator",
         args=operation("draft"),
-        data=lambda _: {**WHY, "rate": 1, "first": "all"},
+        data=lambda _: {**WHY, "rate": 1, "first": "all", "shown": 1},
     ),
     "operation_likewise": Route(post="operator", args=operation("waiting")),
     "operation_look": Route(post="operator", args=operation("draft")),

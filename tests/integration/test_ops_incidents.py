@@ -260,7 +260,7 @@ class TestMending:
         asked = {"reason": "mended", "rate": 1000, "first": "sample" if first else "all"}
         operation = Operation.objects.get()
         assert (operation.incident, operation.sample) == (incident, 1 if first else None)
-        page = lead.post(f"/ops/operations/{operation.id}/confirm/", asked, follow=True)
+        page = self.send(lead, page, "Resubmit", **asked)
         assert page.status_code == 200
         operation.refresh_from_db()
         assert operation.items == (1 if first else 5)

@@ -34,7 +34,9 @@ def choose(client, tasks=(), act="resubmit", **more):
 
 
 def confirm(client, operation, **changes):
-    data = {"reason": "it is mended", "rate": "1000", "first": "all", **changes}
+    operation.refresh_from_db()
+    shown = operation.preview["eligible"]
+    data = {"reason": "it is mended", "rate": "1000", "first": "all", "shown": shown, **changes}
     return client.post(reverse("ops:operation_confirm", args=[operation.id]), data)
 
 
@@ -179,6 +181,19 @@ class TestChoosing:
         )
         assert choose(ann, [task]).preview["eligible"] == 2
         assert choose(ann, query="q=step:hello").preview["eligible"] == 1
+
+    def test_a_second_press_of_the_same_page_does_not_confirm_what_has_grown(self, ann):
+        failed(1)
+        operation = choose(ann, query="q=state:error")
+        assert operation.preview["eligible"] == 1
+        failed(2)
+        for _ in range(2):
+            assert confirm(ann, operation, shown=1).status_code == 409
+        operation.refresh_from_db()
+        assert (operation.state, operation.preview["eligible"]) == ("draft", 3)
+        assert 'name="shown" value="3"' in page(ann, operation).text
+        assert confirm(ann, operation, shown="").status_code == 409
+        assert confirm(ann, operation, shown=3).status_code == 303
 
     @pytest.mark.parametrize("query", ["q=nonsense:1", "q=attempts:many", 'q="'])
     def test_a_search_that_means_nothing(self, ann, query):
