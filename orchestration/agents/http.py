@@ -53,8 +53,7 @@ class HttpAgent(Agent):
         """Return what a 4xx answer means; services with conventions of their own override this."""
         error = answer.get("error")
         detail = error if isinstance(error, Mapping) else {}
-        code = str(detail.get("code") or f"http_{status}")
-        return Rejected(code, str(detail.get("message") or answer.get("message") or ""))
+        return Rejected(str(detail.get("code") or f"http_{status}"), _message(answer))
 
     async def post(
         self,
@@ -173,9 +172,9 @@ def _failure(answer: Answer) -> Fault | None:
     """Return the fault where nobody looked at the request, or nobody knows what came of it."""
     code = f"http_{answer.status}"
     if answer.status in NOTHING_DONE or answer.status in NOT_HEARD:
-        return Transient(code, _excerpt(answer.raw), retry_after=answer.retry_after)
+        return Transient(code, _said(answer.raw), retry_after=answer.retry_after)
     if answer.status >= 500 or answer.status in IN_DOUBT:
-        return Unknown(code, _excerpt(answer.raw))
+        return Unknown(code, _said(answer.raw))
     return None
 
 
@@ -219,6 +218,19 @@ def _as_object(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
+
+
+def _message(answer: Mapping[str, Any]) -> str:
+    """Return the words for people in an answer that says no, where it has some."""
+    error = answer.get("error")
+    found = error.get("message") if isinstance(error, Mapping) else None
+    found = found or answer.get("message")
+    return str(found) if found else ""
+
+
+def _said(raw: bytes) -> str:
+    """Return what a service says of its trouble: its message, or the beginning of whatever came."""
+    return _message(_as_object(raw) or {}) or _excerpt(raw)
 
 
 def _excerpt(raw: bytes) -> str:

@@ -123,6 +123,16 @@ def test_each_fault_has_its_meaning(tmp_path, fault, outcome, code, effect):
     run(tmp_path=tmp_path)
 
 
+@pytest.mark.parametrize("status", [500, 503])
+@served
+async def test_the_trouble_of_a_service_is_told_in_its_own_words(client, status):
+    fault = {"partner": "bench", "action": "*", "fault": "status", "status": status}
+    reply, _ = await answered(client, fault)
+    assert reply.code == f"http_{status}"
+    assert reply.message
+    assert "{" not in reply.message
+
+
 @pytest.mark.parametrize(
     ("fault", "outcome", "code", "effect"),
     # a refusal, and a wish to be left alone, are not followed by a repeat
