@@ -49,6 +49,7 @@ GROUPS = {
         "orchestration.GateRollUp",
         "orchestration.RollUpMark",
     ),
+    "Records: sign-ins": ("axes.AccessAttempt", "axes.AccessFailureLog", "axes.AccessLog"),
 }
 
 

@@ -150,6 +150,9 @@ class IncidentTally(models.Model):
     value = models.BigIntegerField(default=0, db_default=0, help_text="Of the suffering tasks.")
     at = models.DateTimeField(db_default=DatabaseNow())
 
+    class Meta:
+        verbose_name_plural = "incident tallies"
+
     def __str__(self) -> str:
         return f"{self.failures} failures of incident {self.incident_id}"
 
