@@ -21,7 +21,7 @@ from sasweb import env
 
 from . import embedded
 
-PATIENCE = 60  # seconds for anything to become ready
+PATIENCE = 120  # seconds for anything to become ready: a busy machine takes its time
 
 READY = """
   Ready.
