@@ -81,7 +81,7 @@ class Confirmation(Reason):
     rate = forms.FloatField(
         min_value=0.01,
         max_value=1000,
-        label="A second, at most",
+        label="Rate per second",
         widget=forms.NumberInput(attrs={"step": "any", "class": "number"}),
         error_messages={"required": "Say how many a second, at most."},
     )

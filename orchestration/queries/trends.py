@@ -18,6 +18,7 @@ class Range:
 
     key: str
     label: str
+    past: str  # in words that follow "the last"
     span: Span
     count: int
 
@@ -30,9 +31,9 @@ class Range:
 RANGES = {
     chosen.key: chosen
     for chosen in (
-        Range(key="1h", label="1 hour", span=Span.MINUTE, count=60),
-        Range(key="24h", label="24 hours", span=Span.QUARTER, count=96),
-        Range(key="7d", label="7 days", span=Span.TWO_HOURS, count=84),
+        Range(key="1h", label="1 hour", past="hour", span=Span.MINUTE, count=60),
+        Range(key="24h", label="24 hours", past="24 hours", span=Span.QUARTER, count=96),
+        Range(key="7d", label="7 days", past="7 days", span=Span.TWO_HOURS, count=84),
     )
 }
 DEFAULT_RANGE = "1h"

@@ -31,7 +31,7 @@ def test_the_overview_counts_and_names_what_needs_attention(client):
     run_to_end(new_task())
     step = in_error(new_task("bad-1"))
     page = words(client.get("/ops/"))
-    assert "1 task cannot go on without you." in page
+    assert "1 task has stopped in error." in page
     assert "1 need attention" in page
     assert "greet: hello failed (rejected_code)" in page
     assert "bad-1 greet hello greeter rejected_code" in page
@@ -142,7 +142,7 @@ def test_all_is_calm_when_nothing_is_wrong(client):
     run_to_end(new_task())
     rolled_up()
     page = words(client.get("/ops/"))
-    assert "Nothing needs you. 1 task went through in the last 1 hour: half within" in page
+    assert "Nothing needs you. 1 task went through in the last hour: half within" in page
     for silent in ("Open alerts", "What fails, by cause", "Stopped last", "Operations under way"):
         assert silent not in page
 
@@ -155,7 +155,7 @@ def test_charts_say_what_happened_in_words_too(client, key):
     response = client.get("/ops/", {"range": key})
     page = words(response)
     chosen = RANGES.get(key, RANGES["1h"])
-    assert f"The last {chosen.label}" in page
+    assert f"The last {chosen.past}" in page
     # created 2, processed 1, undone 0, in error 1: the drawing's titles, and the table
     assert re.search(rf"Tasks per {chosen.per}.*: created 2, processed 1, in error 1 ", page)
     assert re.search(
