@@ -13,8 +13,9 @@ from .progression import StepView
 from .states import Direction, StepState, TaskState
 from .undoing import plan
 
-# While a step may run, it is no news that an agent has it, nor which attempt that is; but from its
-# dispatch on, one that cannot be undone stops an undo. Texts and results change with an attempt.
+# While a step may run, it is no news that an agent has it, nor which attempt that is; but it is that
+# it waits after a failure which was not counted, and from its dispatch on, one that cannot be undone
+# stops an undo. Texts and results change with an attempt.
 VERSION = """
 SELECT coalesce(
     (
@@ -23,6 +24,8 @@ SELECT coalesce(
                 CASE
                     WHEN s.process_state IN ('pending', 'processing') THEN ROW(
                         s.failure_count > 0,
+                        s.error_code,
+                        s.failure_count = 0 AND s.error_code <> '' AND s.process_state = 'pending',
                         s.irreversible <> '' AND (s.in_doubt OR s.locked_by IS NOT NULL)
                     )
                     ELSE ROW(s.process_state, s.attempt, s.ended_at, s.mend_by, s.in_doubt)
@@ -83,7 +86,8 @@ def version(workflow: str, reference: str) -> str:
     """Return a short text that differs when `progress` or `set_aside` have news (one statement).
 
     For pages that many people look at again and again: nothing is built for it. That what was
-    pending is at work, or pending again, is no news; that it failed for the first time is.
+    pending is at work, or pending again, is no news; that it fails for the first time, or otherwise
+    than before, is.
     """
     ((found,),) = sql.run(VERSION, {"workflow": workflow, "reference": reference})
     return str(found)

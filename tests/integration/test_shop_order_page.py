@@ -180,19 +180,30 @@ def test_what_changes_is_news_and_what_only_the_engine_sees_is_none(client, orde
     assert len(shown) == 1
     record([reply_to(request, "transient")])
     look()
-    assert len(shown) == 1
-    Step.objects.filter(name="authorize_payment").update(failure_count=1)
-    look()
-    record([reply_to(claimed(agent="inventory")[0], "done", result={"reservation_id": "r"})])
+    assert len(shown) == 2
+    payment = Step.objects.filter(name="authorize_payment")
+    again = {"process_state": "pending", "locked_by": None, "complete_by": None}
+    payment.update(**again)  # while its gate is shut, the failure is not counted
     look()
     assert len(shown) == 3
+    claimed(agent="payment")
+    look()
+    payment.update(failure_count=1, **again)
+    look()
+    assert len(shown) == 4
+    claimed(agent="payment")
+    look()
+    assert len(shown) == 4
+    record([reply_to(claimed(agent="inventory")[0], "done", result={"reservation_id": "r"})])
+    look()
+    assert len(shown) == 5
     Order.objects.update(waits_until=DatabaseNow())
     look()
     Task.objects.update(overdue=True)
     look()
     client.post(f"/orders/{order}/cancel/?t={signature(order)}")
     look()
-    assert len(shown) == 6
+    assert len(shown) == 8
 
 
 def test_in_another_language_it_is_news(client, order):
