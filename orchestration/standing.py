@@ -70,7 +70,8 @@ class StepProgress:
 class Progress:
     """Where a task stands: its steps in the order in which they are declared, then undo steps.
 
-    `undoable`: an undo would be begun if it were asked for now. `data` is the task's input.
+    `undoable`: an undo would be begun if it were asked for now. `data` is the task's input. What is
+    told here and changes while a task runs belongs into `VERSION` too.
     """
 
     state: TaskState
