@@ -7,8 +7,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from .. import conf, queries
 from ..act_forms import Reason
+from ..models import Hold
+from ..redaction import Veil
 from ..transitions import probe_now
-from .access import HOLD, OPERATE, requires, user_of
+from .access import HOLD, OPERATE, requires, user_of, veil_for
 from .live import live
 from .outcome import COMMAND, conflict, done, ring_when_committed
 
@@ -21,10 +23,17 @@ def agents(request: HttpRequest) -> HttpResponse:
     context = {
         "now": seen.now,
         "seen": seen,
+        "holds": [(hold, _veil(request, hold)) for hold in seen.holds],
+        "lately": [(hold, _veil(request, hold)) for hold in seen.lately],
         "may_hold": user_of(request).has_perm(HOLD),
         "section": "agents",
     }
     return live(request, "ops/agents.html", "ops/_agents.html", context)
+
+
+def _veil(request: HttpRequest, hold: Hold) -> Veil | None:
+    """Return what hides the task's words in what people wrote about holding it."""
+    return veil_for(request, hold.task.workflow, hold.task.data) if hold.task else None
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

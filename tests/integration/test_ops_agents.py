@@ -1,6 +1,7 @@
 """The agents' page: gates, load and times; a probe at once."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,10 +9,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from orchestration import registry
+from orchestration.api import field
 from orchestration.histogram import buckets
-from orchestration.models import Event, Gate, Policy, Step, StepRollUp
+from orchestration.models import Event, Gate, Policy, Step, StepRollUp, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.transitions import hold, probe_now
+from orchestration.transitions import hold, probe_now, release
 from tests.engine import claimed, new_task, run_to_end
 from tests.operators import browser, person, staffed, words
 
@@ -127,6 +130,22 @@ def queries_of(client) -> int:
     ) as captured:
         assert client.get(ADDRESS).status_code == 200
     return len(captured)
+
+
+def test_why_a_task_was_held_is_told_without_what_is_personal(monkeypatch):
+    declared = replace(registry.workflows["greet"], personal=[field("name")])
+    monkeypatch.setitem(registry.workflows, "greet", declared)
+    for _ in range(2):
+        task = new_task(data={"name": "Ada Lovelace"})
+        held = hold(task=task.id, actor="olga", reason="Ada Lovelace asked for it")
+    release(held.id, actor="olga", reason="Ada Lovelace is back")
+    viewer = browser(person("vic", "operate"))
+    assert "[hidden] asked for it" in viewer.get("/ops/agents/").text
+    first = Task.objects.earliest("id")
+    for address in ("/ops/agents/", "/ops/tasks/", f"/ops/tasks/{first.id}/"):
+        assert "Lovelace" not in viewer.get(address).text
+    trusted = browser(person("tom", "operate", "see_personal")).get("/ops/agents/")
+    assert "Ada Lovelace is back" in trusted.text
 
 
 def test_many_agents_and_holds_cost_no_more_queries_than_few():
