@@ -27,10 +27,12 @@ def main() -> int:
     """Look at every page; return 1 if something is wrong with one."""
     parser = argparse.ArgumentParser(prog="make pictures", description=__doc__)
     parser.add_argument("--only", default="", help="only pages whose name contains this")
+    parser.add_argument("--docs", action="store_true", help="only pages of the documentation")
     parser.add_argument("--again", action="store_true", help="the past of the run before")
     options = parser.parse_args()
     stack = Stack("pictures")
     facts_of_last = stack.folder / "facts.json"
+    stack.log.unlink(missing_ok=True)  # it says "Ready." of the run before
     stack.start(fresh=not options.again)
     try:
         with windows(stack) as eyes:
@@ -41,7 +43,10 @@ def main() -> int:
                 facts = make_past(stack, eyes)
                 facts_of_last.write_text(json.dumps(facts))
             people.enter(eyes, stack)
-            walk(stack, eyes, {**facts, "partners": partners(stack)}, options.only)
+            facts["partners"] = f"http://localhost:{stack.sandbox_port}"
+            look_at_documented(eyes, facts) if options.docs else walk(
+                stack, eyes, facts, options.only
+            )
             return tell(list(eyes.values()))
     finally:
         stack.stop()
@@ -71,9 +76,12 @@ def make_past(stack: Stack, eyes: dict[str, Eye]) -> dict[str, str]:
     return facts | json.loads(stack.python("tests.pictures.past", "late"))
 
 
-def partners(stack: Stack) -> str:
-    """Return where the partners' pages are."""
-    return f"http://localhost:{stack.sandbox_port}"
+def look_at_documented(eyes: dict[str, Eye], facts: dict[str, str]) -> None:
+    """Look at the pages whose pictures the documentation has."""
+    for who, pages in PAGES.items():
+        for shown in pages:
+            if shown.docs:
+                visit(eyes[who], shown, facts)
 
 
 def walk(stack: Stack, eyes: dict[str, Eye], facts: dict[str, str], only: str) -> None:

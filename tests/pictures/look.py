@@ -9,6 +9,9 @@ from playwright.sync_api import Browser, Page
 WIDTHS = {1280: 800, 360: 740}
 SCHEMES = ("light", "dark")
 TALLEST = 1200  # of a picture for the documentation; what is below is cut off
+OURS = (
+    "Applying inline style"  # what the browser says of the styles that axe and pictures try to add
+)
 REFUSED = "Failed to load resource"  # what the browser says of a status that is an error
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 SETTLED = """async () => {
@@ -42,13 +45,18 @@ class Eye:
 
     def look(self, name: str, *, refused: bool = False, docs: str = "") -> Path | None:
         """Look at the page as it is, then with all open that opens; return the documentation's picture."""
+        said = list(self._said)
+        self._said.clear()
         picture = self._all_variants(name, docs)
         if self.page.locator(FOLDED).count():
             self.page.evaluate(UNFOLD)
             self._all_variants(f"{name}-open", "")
-        for said in self._said:
-            if not (refused and said.startswith(REFUSED)):
-                self.problems.append(f"{name}: the console says: {said}")
+        said += [later for later in self._said if not later.startswith(OURS)]
+        self.problems += [
+            f"{name}: the console says: {words}"
+            for words in said
+            if not (refused and words.startswith(REFUSED))
+        ]
         self._said.clear()
         return picture
 

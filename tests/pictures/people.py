@@ -49,7 +49,7 @@ def operate(page: Page, stack: Stack, facts: dict[str, str]) -> None:
     page.select_option("#scope", index=1)
     facts["draft"] = _dry_run(page)
     page.goto("/ops/holds/new/?agent=shipping")
-    page.fill("[name=reason]", "The depot is closed until four.")
+    page.fill("[name=reason]", "the depot is closed until four")
     page.get_by_role("button", name="Hold").click()
     page.goto("/ops/agents/")
     release = page.locator("a[href*='/release/']").first.get_attribute("href") or ""

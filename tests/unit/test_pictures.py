@@ -1,7 +1,10 @@
-"""No page is left out of those that `make pictures` looks at."""
+"""No page is left out of those that `make pictures` looks at, and no picture out of the documentation."""
+
+import re
 
 from django.urls import get_resolver
 
+from sasweb.stack.embedded import PROJECT
 from tests.pictures.pages import ACTS, PAGES, PARTS
 
 SHOWN = [shown for pages in PAGES.values() for shown in pages]
@@ -24,3 +27,12 @@ def test_every_address_of_shop_and_dashboard_is_looked_at_or_is_no_page():
 def test_names_are_used_once():
     called = [shown.name for shown in SHOWN]
     assert len(called) == len(set(called))
+
+
+def test_the_documentation_shows_exactly_its_pictures():
+    pictures = {f"{shown.name}.png" for shown in SHOWN if shown.docs}
+    images = PROJECT / "docs" / "images"
+    assert {path.name for path in images.iterdir()} == pictures
+    linked = re.findall(r"images/([\w-]+\.png)", (PROJECT / "docs" / "pictures.md").read_text())
+    assert sorted(linked) == sorted(pictures)
+    assert sum(path.stat().st_size for path in images.iterdir()) < 2_500_000
