@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 from django.db import IntegrityError, transaction
 
-from orchestration import operations, queries
+from orchestration import conf, operations, queries
 from orchestration.models import (
     Event,
     Hold,
@@ -39,6 +39,12 @@ from tests.operations import (
 )  # fmt: skip
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _time_enough(monkeypatch):
+    """However slow the machine is, one sweep sends what the rate allows."""
+    monkeypatch.setattr(conf, "OPERATING", 60.0)
 
 
 def ended(operation):
