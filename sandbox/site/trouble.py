@@ -61,14 +61,18 @@ WORKS = State("Works", "good", None)
 
 
 def state_of(partner: str, faults: Iterable[Fault]) -> State:
-    """Return the state that the first fault in force gives a partner."""
-    for fault in faults:
-        if fault.partner in ("*", partner) and not fault.used_up:
-            word = WORDS[fault.kind][0]
-            partly = fault.action != "*" or fault.key or fault.order or fault.probability < 1
-            tone = "mild" if partly or fault.kind in MILD else "bad"
-            return State(word + " at times" if partly else word, tone, fault)
-    return WORKS
+    """Return the state that a partner is in: by the first fault for all, or else by the first."""
+    found = [fault for fault in faults if fault.partner in ("*", partner) and not fault.used_up]
+    if not found:
+        return WORKS
+    fault = min(found, key=_partly)
+    word = WORDS[fault.kind][0]
+    tone = "mild" if _partly(fault) or fault.kind in MILD else "bad"
+    return State(word + " at times" if _partly(fault) else word, tone, fault)
+
+
+def _partly(fault: Fault) -> bool:
+    return bool(fault.action != "*" or fault.key or fault.order or fault.probability < 1)
 
 
 def what_it_does(fault: Fault) -> str:

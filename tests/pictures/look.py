@@ -51,6 +51,7 @@ class Eye:
         if self.page.locator(FOLDED).count():
             self.page.evaluate(UNFOLD)
             self._all_variants(f"{name}-open", "")
+        self.page.evaluate(SETTLED)  # whatever was said meanwhile has come by then
         said += [later for later in self._said if not later.startswith(OURS)]
         self.problems += [
             f"{name}: the console says: {words}"

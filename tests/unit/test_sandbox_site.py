@@ -257,6 +257,12 @@ def test_the_scope_of_a_fault_in_words(fault: dict[str, Any], words: str, state:
     assert trouble.state_of("payment", [parsed]) == trouble.WORKS
 
 
+def test_a_fault_for_all_says_more_than_one_for_some() -> None:
+    some = parse_fault({"partner": "mail", "fault": "status", "order": "o-1"}, "fault", 1)
+    everyone = parse_fault({"partner": "mail", "fault": "down"}, "fault", 2)
+    assert trouble.state_of("mail", [some, everyone]).word == "Down"
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [(-1, "0 s"), (59.9, "59 s"), (130, "2 min 10 s"), (3661, "1 h 1 min"), (172_900, "2 days")],
