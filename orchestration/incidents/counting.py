@@ -1,7 +1,9 @@
 """What a transaction adds to incidents: always the same few statements, however many failures."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from django.db.models import Count
 
@@ -71,6 +73,14 @@ SELECT incident_id, -count(*), CASE WHEN %(retried)s THEN count(*) ELSE 0 END, %
 FROM over GROUP BY incident_id, currency
 """
 
+WEIGH = """
+INSERT INTO orchestration_incidenttally (incident_id, currency, value)
+SELECT s.incident_id, t.currency, %(sign)s * sum(t.value)
+FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.id = %(task)s AND s.process_state = 'error' AND s.incident_id IS NOT NULL
+GROUP BY s.incident_id, t.currency
+"""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
@@ -92,6 +102,14 @@ def count(failures: Sequence[Failure], *, by: str) -> list[int]:
     found = [known[failure.cause.fingerprint] for failure in failures]
     sql.run(HIT, {"incidents": found, "steps": [failure.step for failure in failures]})
     return found
+
+
+@contextmanager
+def revalued(task: UUID) -> Iterator[None]:
+    """Note what is at risk by a locked task's steps in error anew, as its value changes within."""
+    sql.run(WEIGH, {"task": task, "sign": -1})
+    yield
+    sql.run(WEIGH, {"task": task, "sign": 1})
 
 
 def suffer(steps: Collection[int]) -> None:

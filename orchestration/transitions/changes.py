@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from .. import registry, sql
+from .. import incidents, registry, sql
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
@@ -128,7 +128,8 @@ def amend(change: Change, data: Mapping[str, Any]) -> None:
     declared = registry.workflows.get(change.workflow)
     known = asdict(declared.card(change.data)) if declared else {}
     card = {"value" if name == "amount" else name: value for name, value in known.items()}
-    Task.objects.filter(id=change.id).update(data=change.data, **card)
+    with incidents.revalued(change.id):
+        Task.objects.filter(id=change.id).update(data=change.data, **card)
     charges = (
         {step.name: step.charges for step in declared.steps if step.charges} if declared else {}
     )

@@ -4,7 +4,7 @@ import pytest
 
 from orchestration import api, registry
 from orchestration.leader import Leadership
-from orchestration.models import Alert, Event, Policy, Step, Task
+from orchestration.models import Alert, Event, Incident, Policy, Step, Task
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import sweep
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.django_db
 LEADER = Leadership(holder="supervisor-1", epoch=1)
 PARTY = Workflow(
     name="party",
+    value={"amount": field("price"), "currency": field("currency")},
     steps=[
         Declared(
             name="invite", agent="greeter", action="greet", request={"to": field("name")},
@@ -132,6 +133,26 @@ def test_an_application_may_change_the_input_for_the_steps_to_come():
     assert Step.objects.get(task=task, name="pay").charges == {"amount": 300, "currency": "EUR"}
     assert answer().payload == {"to": "Bob"}
     assert answer().payload == {"to": "Ada", "price": 300}
+
+
+@pytest.mark.parametrize("currency", ["EUR", "CHF"])
+def test_what_is_at_risk_follows_a_changed_value(currency):
+    new_task("7", workflow="party", data=DATA)
+    answer("rejected")
+    sweep(LEADER)
+    incident = Incident.objects.get()
+    assert incident.at_risk == {"EUR": 500}
+    api.resubmit(
+        "party", "7", "invite", attempt=1, actor="customer", reason="less",
+        amendment=api.Amendment(data={"price": 300, "currency": currency}),
+    )  # fmt: skip
+    sweep(LEADER)
+    incident.refresh_from_db()
+    assert incident.at_risk == {}
+    answer("rejected")
+    sweep(LEADER)
+    incident.refresh_from_db()
+    assert incident.at_risk == {currency: 300}
 
 
 def test_it_can_be_tried_again_later():
