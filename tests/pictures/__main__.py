@@ -120,6 +120,7 @@ def records(eye: Eye) -> Iterator[Shown]:
 def visit(eye: Eye, shown: Shown, facts: dict[str, str]) -> None:
     """Go to a page, do there what is to be done, and look."""
     say(shown.name)
+    before = len(eye.problems)
     eye.page.set_viewport_size({"width": 1280, "height": 800})
     try:
         eye.page.goto(shown.path.format(**facts))
@@ -132,14 +133,14 @@ def visit(eye: Eye, shown: Shown, facts: dict[str, str]) -> None:
     else:
         if picture:
             shutil.move(picture, DOCS / picture.name)
+    for problem in eye.problems[before:]:
+        say(f"!! {problem}")
 
 
 def tell(eyes: list[Eye]) -> int:
-    """Say what was wrong; return 1 if something was."""
-    problems = [problem for eye in eyes for problem in eye.problems]
-    for problem in problems:
-        say(f"!! {problem}")
-    say(f"{sum(eye.seen for eye in eyes)} looks, {len(problems)} problems; all: {eyes[0].folder}")
+    """Say how much was wrong; return 1 if something was."""
+    problems = sum(len(eye.problems) for eye in eyes)
+    say(f"{sum(eye.seen for eye in eyes)} looks, {problems} problems; all: {eyes[0].folder}")
     return 1 if problems else 0
 
 
