@@ -22,7 +22,7 @@ def sent(words: str, **fields: str) -> Callable[[Page], None]:
         for name, text in fields.items():
             page.locator(f"main [name={name}]").fill(text)
         press(words)(page)
-        expect(page.locator(".errors, .wrong, .strip.warning, .errornote").first).to_be_visible()
+        expect(page.locator(":is(.errors, .wrong):visible").first).to_be_visible()
 
     return send
 
