@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.forms import Field
 from django.http import HttpRequest
 
 from .models import Order, OrderLine, Product
@@ -45,6 +46,15 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at 
     ) -> tuple[str, ...]:
         """Keep the SKU of a product as it is: it is what the inventory knows it by."""
         return ("sku",) if product else ()
+
+    def formfield_for_dbfield(
+        self, db_field: Any, request: HttpRequest, **kwargs: Any
+    ) -> Field | None:
+        """Name the fields in the list's rows for those who do not see the column's head."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field and db_field.name in self.list_editable:
+            field.widget.attrs["aria-label"] = field.label
+        return field
 
     def has_delete_permission(self, _request: HttpRequest, _product: Product | None = None) -> bool:
         """Refuse: see the class."""

@@ -115,7 +115,8 @@ def _alternative(entry: Entry) -> str:
         f'<iframe title="{subject}, as HTML" src="/mail/html?id={ref}" loading="lazy" '
         'sandbox="allow-popups allow-popups-to-escape-sandbox"></iframe></details>'
         "<details><summary>HTML source</summary>"
-        f'<pre tabindex="0" role="region" aria-label="HTML source">{escape(text)}</pre></details>'
+        f'<pre tabindex="0" role="region" aria-label="{subject} ({ref}), HTML source">'
+        f"{escape(text)}</pre></details>"
     )
 
 
