@@ -8,7 +8,7 @@ from ..models.hold import Cause, Scope
 from ..states import GateState
 from .outlook import AgentView, held_because
 
-CAP = 10_000  # counts go no further: "10,000+" says enough, and costs the same at any size
+CAP = 1_000  # counts go no further: "1,000+" says enough, and costs the same at any size
 
 
 def database_now() -> datetime:

@@ -97,7 +97,7 @@ def test_lengths_of_time_are_spelled_in_a_word(seconds, expected):
 
 
 def test_other_figures_are_spelled():
-    assert [capped(n) for n in (0, 9_999, 10_000, 10_001)] == ["0", "9,999", "10,000", "10,000+"]
+    assert [capped(n) for n in (0, 999, 1_000, 1_001)] == ["0", "999", "1,000", "1,000+"]
     assert [offset(s) for s in (0.01, -0.4, 300.2, -3600)] == [
         "right",
         "right",
