@@ -1,4 +1,7 @@
-"""A scheduler that waits for no doorbell: takes turns until SIGTERM, then prints how many it won."""
+"""A scheduler that waits for no doorbell: takes turns until SIGTERM, then prints how many it won.
+
+First it prints a line, when it is about to begin.
+"""
 
 import signal
 import sys
@@ -24,6 +27,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, end)
     me, agents = instance.name(), set(registry.agents)
     won = 0
+    print("ready", flush=True)
     while not stop.is_set():
         try:
             scheduler.turn(me, [], agents)

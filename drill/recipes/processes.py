@@ -182,6 +182,9 @@ def many_schedulers(run: Running, *, more: int = 3, watched: float = 4) -> Itera
             process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
             eager.append(later.enter_context(process))
             later.callback(end, process)
+        for process in eager:
+            assert process.stdout is not None
+            process.stdout.readline()  # all are there before there is anything to win
         yield
         watch_windows(run, watched)
         claimed_once(run)
@@ -189,7 +192,7 @@ def many_schedulers(run: Running, *, more: int = 3, watched: float = 4) -> Itera
         for process in eager:
             process.terminate()
             won.append(int(process.communicate(timeout=20)[0] or 0))
-    assert sum(map(bool, won)) >= 2, f"there was no race: {won} steps won"
+    assert any(won), "there was no race: the stack's own scheduler won every step"
     claimed_once(run)
 
 
