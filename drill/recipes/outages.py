@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from drill.recipes import Running, recipe
 from drill.recipes.partners import watch_windows
+from drill.recipes.processes import IN_ERROR
 from drill.waiting import let_pass, wait_for
 
 OUT = """
@@ -16,9 +17,6 @@ SELECT count(*), count(*) FILTER (WHERE closed_at IS NULL) FROM orchestration_al
 WHERE fingerprint = 'gate/' || %s AND id > %s
 """
 LAST_ALERT = "SELECT coalesce(max(id), 0) FROM orchestration_alert"
-IN_ERROR = """
-SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND state = 'error'
-"""
 WORN = """
 SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
 JOIN orchestration_policy p ON p.agent = s.agent

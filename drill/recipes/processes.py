@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from drill.recipes import Running, recipe
@@ -56,6 +56,31 @@ def sole_leader(stack: Stack, **environment: str) -> "Iterator[subprocess.Popen[
         process = stack.beside(SUPERVISORS[0], **environment)
         later.callback(end, process)
         yield process
+
+
+@contextmanager
+def tireless(stack: Stack, role: str, name: str) -> Iterator[Callable[[], int]]:
+    """Have a process at work that waits for nobody's leave (see `drill.tireless`).
+
+    Gives a function that ends it, and returns how many steps it dealt with.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "drill.tireless", role],
+        env=stack.inside(PROCESS=name),
+        stdout=subprocess.PIPE,
+    )
+
+    def dismiss() -> int:
+        process.terminate()
+        return int(process.communicate(timeout=20)[0] or 0)
+
+    with process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()  # it is there before what it shall meet begins
+            yield dismiss
+        finally:
+            end(process)
 
 
 @recipe
@@ -151,18 +176,11 @@ def two_leaders(run: Running) -> Iterator[None]:
     """A supervisor that leads without a lease sweeps beside the one that has it, as fast as it can."""
     fault = {"partner": "*", "action": "*", "fault": "reset", "probability": 0.3}
     run.stack.sandbox("/faults", {"faults": [fault]}, "PUT")
-    usurper = subprocess.Popen(
-        [sys.executable, "-m", "drill.usurper"],
-        env=run.stack.inside(PROCESS="usurper"),
-        stdout=subprocess.PIPE,
-    )
     try:
-        yield
-        usurper.terminate()
-        said = usurper.communicate(timeout=20)[0]
-        assert int(said or 0) > 0, "the usurper found nothing to do"
+        with tireless(run.stack, "supervisor", "usurper") as dismiss:
+            yield
+            assert dismiss() > 0, "the usurper found nothing to do"
     finally:
-        end(usurper)
         run.stack.sandbox("/faults", method="DELETE")
 
 
@@ -173,25 +191,16 @@ def many_schedulers(run: Running, *, more: int = 3, watched: float = 4) -> Itera
     The doorbell brings one scheduler at a time: these wait for none, so that they do meet. As
     nothing else is wrong, whatever is tried twice was claimed twice.
     """
-    won = []
     with ExitStack() as later:
-        eager = []
-        for number in range(more):
-            environment = run.stack.inside(PROCESS=f"eager-{number}")
-            command = [sys.executable, "-m", "drill.eager"]
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
-            eager.append(later.enter_context(process))
-            later.callback(end, process)
-        for process in eager:
-            assert process.stdout is not None
-            process.stdout.readline()  # all are there before there is anything to win
+        eager = [
+            later.enter_context(tireless(run.stack, "scheduler", f"eager-{number}"))
+            for number in range(more)
+        ]
         yield
         watch_windows(run, watched)
         claimed_once(run)
         run.quiet()
-        for process in eager:
-            process.terminate()
-            won.append(int(process.communicate(timeout=20)[0] or 0))
+        won = [dismiss() for dismiss in eager]
     assert any(won), "there was no race: the stack's own scheduler won every step"
     claimed_once(run)
 
