@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from drill.stack import Stack
+from tests.browser.people import fill_login, visiting
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 expect.set_options(timeout=10_000)
@@ -37,47 +38,24 @@ def chromium(_beside_a_loop):
 @pytest.fixture
 def visit(chromium, stack):
     """Return a function that opens a page of its own, for one more person."""
-    contexts = []
-
-    def visit(path="/", **options):
-        base = f"http://localhost:{stack.port}"
-        contexts.append(chromium.new_context(base_url=base, **options))
-        page = contexts[-1].new_page()
-        page.problems = []
-        page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
-        page.goto(path)
-        return page
-
-    yield visit
-    for context in contexts:
-        context.close()
+    with visiting(chromium, f"http://localhost:{stack.port}") as visit:
+        yield visit
 
 
 @pytest.fixture
 def here(chromium, transactional_db, live_server):
     """Return a function that opens a page as somebody in a role, on a server in this process."""
-    contexts = []
+    with visiting(chromium, live_server.url) as visit:
 
-    def open_page(role="operator", **options):
-        from django.contrib.auth.models import Group, User
+        def open_page(role="operator", **options):
+            from django.contrib.auth.models import Group, User
 
-        from tests.operators import person
+            from tests.operators import person
 
-        user = User.objects.filter(username=role).first() or person(role)
-        user.groups.add(Group.objects.get(name=role))
-        contexts.append(chromium.new_context(base_url=live_server.url, **options))
-        page = contexts[-1].new_page()
-        page.problems = []
-        page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
-        page.goto("/login/?next=/ops/")
-        page.fill("[name=username]", role)
-        page.fill("[name=password]", "correct horse")
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url("**/ops/")
-        return page
+            user = User.objects.filter(username=role).first() or person(role)
+            user.groups.add(Group.objects.get(name=role))
+            page = visit("/login/?next=/ops/", **options)
+            fill_login(page, role, "correct horse")
+            return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+        yield open_page

@@ -1,8 +1,29 @@
 """What people do in a browser."""
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
+
+
+@contextmanager
+def visiting(chromium: Browser, base_url: str) -> Iterator[Callable[..., Page]]:
+    """Give a function that opens a page for one more person, and keeps what the browser complains of."""
+    contexts = []
+
+    def visit(path="/", **options):
+        contexts.append(chromium.new_context(base_url=base_url, **options))
+        page = contexts[-1].new_page()
+        page.problems = []
+        page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.goto(path)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
 
 
 def order(page: Page, card: str = "pm_card_visa") -> str:
@@ -30,6 +51,10 @@ def fill_checkout(page: Page, card: str = "pm_card_visa") -> None:
 def log_in(page: Page, stack, name: str) -> None:
     password = (stack.folder / "secrets" / f"{name}_password").read_text()
     page.goto("/login/?next=/ops/")
+    fill_login(page, name, password)
+
+
+def fill_login(page: Page, name: str, password: str) -> None:
     page.fill("[name=username]", name)
     page.fill("[name=password]", password)
     page.get_by_role("button", name="Log in").click()

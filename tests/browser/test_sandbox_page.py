@@ -7,6 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from tests.browser.people import visiting
 from tests.unit.test_sandbox_kit import MAIL, process, send
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
@@ -24,20 +25,8 @@ def port(tmp_path: Path):
 @pytest.fixture
 def visit(chromium, port):
     """Return a function that opens a page of the sandbox, in a context of its own."""
-    contexts = []
-
-    def visit(path="/", **options):
-        contexts.append(chromium.new_context(base_url=f"http://localhost:{port}", **options))
-        page = contexts[-1].new_page()
-        page.problems = []
-        page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
-        page.on("pageerror", lambda error: page.problems.append(str(error)))
-        page.goto(path)
-        return page
-
-    yield visit
-    for context in contexts:
-        context.close()
+    with visiting(chromium, f"http://localhost:{port}") as visit:
+        yield visit
 
 
 def reserve(port, key):

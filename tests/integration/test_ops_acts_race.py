@@ -1,16 +1,16 @@
 """Two operators act at the same moment: one act is done, the other is told by whom, and when."""
 
 import re
-import threading
+from functools import partial
 
 import pytest
-from django.db import connection
 from django.urls import reverse
 
 from orchestration.models import Alert, Event, Hold, Step
 from orchestration.queries import undo_preview
 from tests.engine import in_error, new_task, run_to_end
 from tests.operators import browser, person
+from tests.together import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RIGHTS = ("operate", "see_personal", "resubmit", "correct", "undo", "hold", "acknowledge")
@@ -53,24 +53,12 @@ def test_one_of_two_is_done_and_the_other_learns_of_it(first, second):
     step = in_error()
     asked = {"ann": first(step), "bob": second(step)}
     clients = {name: browser(person(name, *RIGHTS)) for name in asked}
-    together = threading.Barrier(2)
-    answers = {}
 
     def act(name):
         url, data = asked[name]
-        together.wait()
-        try:
-            answers[name] = clients[name].post(
-                url, {"attempt": 1, "reason": f"{name} says so", **data}
-            )
-        finally:
-            connection.close()
+        return clients[name].post(url, {"attempt": 1, "reason": f"{name} says so", **data})
 
-    threads = [threading.Thread(target=act, args=[name]) for name in asked]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = at_once({name: partial(act, name) for name in asked})
     assert sorted(answer.status_code for answer in answers.values()) == [303, 409]
     winner, loser = sorted(answers, key=lambda name: answers[name].status_code)
     told = " ".join(answers[loser].text.split())

@@ -1,9 +1,8 @@
 """An operator resubmits a failed step: once, by name, with a reason (P25)."""
 
-import threading
+from functools import partial
 
 import pytest
-from django.db import connection
 from django.urls import reverse
 
 from orchestration import queues
@@ -11,6 +10,7 @@ from orchestration.models import Alert, Event, Step
 from orchestration.transitions import record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, step_of
 from tests.operators import browser, gave_up, operator, person, press
+from tests.together import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -75,21 +75,7 @@ def test_whoever_presses_twice_is_told_so():
 def test_of_two_at_the_same_time_one_wins_and_the_other_learns_who():
     step = in_error()
     clients = {name: operator(name) for name in ("ann", "bob")}
-    together = threading.Barrier(2)
-    answers = {}
-
-    def act(name):
-        together.wait()
-        try:
-            answers[name] = press(clients[name], step)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=act, args=[name]) for name in clients]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = at_once({name: partial(press, clients[name], step) for name in clients})
     assert sorted(answer.status_code for answer in answers.values()) == [303, 409]
     winner, loser = sorted(answers, key=lambda name: answers[name].status_code)
     assert f"<strong>{winner}</strong>" in answers[loser].text

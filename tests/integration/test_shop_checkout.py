@@ -1,12 +1,11 @@
 """Placing an order: once per token, at the price that was seen, or not at all."""
 
-import threading
 from collections import Counter
+from functools import partial
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
@@ -15,6 +14,7 @@ from orchestration.models import Submission, Task
 from orders.checkout import Token
 from orders.models import Order, OrderLine, Placement, Product
 from tests.shop import buy, fill_cart, open_checkout, order_in, products, send
+from tests.together import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -206,23 +206,15 @@ def test_fifty_posts_at_once_with_one_token_are_one_order(client, different):
     fill_cart(client, sku_0=1)
     token = open_checkout(client)
     cookies = client.cookies
-    answers = Counter()
-    together = threading.Barrier(10)
 
     def post(number):
         own = Client()
         own.cookies = cookies.copy()
-        together.wait()
-        for turn in range(5):
-            name = f"Ada {number}-{turn}" if different else "Ada"
-            answers[send(own, token, name=name).status_code] += 1
-        connection.close()
+        names = [f"Ada {number}-{turn}" if different else "Ada" for turn in range(5)]
+        return [send(own, token, name=name).status_code for name in names]
 
-    threads = [threading.Thread(target=post, args=(number,)) for number in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    came = at_once({number: partial(post, number) for number in range(10)})
+    answers = Counter(status for statuses in came.values() for status in statuses)
     assert Placement.objects.count() == 1
     assert submission.take(100) <= 2  # with the letter that says so
     assert Order.objects.count() == 1
