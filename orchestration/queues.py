@@ -1,4 +1,4 @@
-"""Messages and doorbells on Redis. With `jobs` and `workers` the only module that knows RQ or Redis.
+"""Messages and doorbells on Redis. Only `jobs`, `workers` and `sounding` know RQ or Redis, too.
 
 Nothing here is the truth: a lost request or reply costs its step's deadline, a lost doorbell until
 the supervisor rings again.
@@ -14,7 +14,6 @@ the supervisor rings again.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from threading import Lock
 
@@ -182,35 +181,6 @@ def waiting(names: Sequence[str]) -> list[str]:
         return [name for name, count in zip(names, pipeline.execute(), strict=True) if count]
     except RedisError as error:
         raise Unreachable(str(error)) from error
-
-
-@dataclass(frozen=True, kw_only=True)
-class Depth:
-    """What lies on a queue: messages in its inbox, doorbells nobody has answered, and its flag.
-
-    `rings` says that a worker is called or attends: nobody need ring.
-    """
-
-    messages: int
-    doorbells: int
-    rings: bool
-
-
-def depths(names: Sequence[str]) -> dict[str, Depth]:
-    """Return what lies on each queue; raise `Unreachable`. Three reads a queue, in one exchange."""
-    try:
-        pipeline = connection().pipeline(transaction=False)
-        for name in names:
-            pipeline.llen(inbox(name))
-            pipeline.llen(f"{Queue.redis_queue_namespace_prefix}{name}")
-            pipeline.exists(flag(name))
-        told = iter(pipeline.execute())
-    except RedisError as error:
-        raise Unreachable(str(error)) from error
-    return {
-        name: Depth(messages=next(told), doorbells=next(told), rings=bool(next(told)))
-        for name in names
-    }
 
 
 def _as_messages(taken: object) -> list[bytes]:

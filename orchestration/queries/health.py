@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
-from .. import conf, leader, queues, registry, sql
+from .. import conf, leader, queues, registry, sounding, sql
 from ..models import Incident, Operation, Task
 from ..models.incident import IncidentState
 from ..models.operation import OperationState
@@ -20,7 +20,9 @@ SELECT
     EXISTS (SELECT 1 FROM orchestration_lease WHERE name = %(lease)s AND holder IS NOT NULL
         AND expires_at > clock_timestamp()),
     ARRAY(SELECT DISTINCT queue FROM orchestration_worker
-        WHERE seen_at > clock_timestamp() - %(alive)s * interval '1 second')
+        WHERE seen_at > clock_timestamp() - %(alive)s * interval '1 second'),
+    EXISTS (SELECT 1 FROM orchestration_worker WHERE queue = ANY(%(needed)s)
+        AND seen_at > clock_timestamp() - %(all_silent)s * interval '1 second')
 """
 
 
@@ -56,9 +58,16 @@ def shell() -> Shell:
             )
         ),
     }
-    led, served = sql.run(MACHINERY, {"lease": leader.NAME, "alive": conf.ALIVE})[0]
+    needed = _needed_queues()
+    told = {
+        "lease": leader.NAME,
+        "alive": conf.ALIVE,
+        "all_silent": conf.ALL_SILENT,
+        "needed": sorted(needed),
+    }
+    led, served, manned = sql.run(MACHINERY, told)[0]
     slow = time.monotonic() - begun > SLOW
-    found = _problems(led=led, served=set(served))
+    found = _problems(led=led, unserved=needed - set(served), deserted=bool(needed) and not manned)
     if slow:
         found.append(
             "The database answers slowly: work goes on, but it and these pages take longer."
@@ -70,10 +79,10 @@ def _counted(rows: "QuerySet[Task] | QuerySet[Incident] | QuerySet[Operation]") 
     return rows.order_by()[: CAP + 1].count()
 
 
-def _problems(*, led: bool, served: set[str]) -> list[str]:
+def _problems(*, led: bool, unserved: set[str], deserted: bool) -> list[str]:
     """Return what is wrong with the machinery, a sentence each: what it means, what goes on."""
     found = []
-    if not _redis_answers():
+    if not sounding.answers():
         found.append(
             "Redis is down: whatever was accepted is safe, and is accepted further; nothing is "
             "processed until Redis is back."
@@ -83,14 +92,13 @@ def _problems(*, led: bool, served: set[str]) -> list[str]:
             "No supervisor leads: what works goes on; what fails is neither retried nor reported. "
             "Start one."
         )
-    needed = _needed_queues()
-    if needed and not needed & served:
+    if deserted:
         found.append(
             "No worker is there: whatever was accepted is safe, and is accepted further; nothing "
             "is processed until workers are started."
         )
-    elif unserved := sorted(needed - served):
-        names = ", ".join(f"“{name}”" for name in unserved)
+    elif unserved:
+        names = ", ".join(f"“{name}”" for name in sorted(unserved))
         found.append(
             f"No worker serves {names}: start one. Until then its work waits, and what was sent to "
             "an agent fails and is tried again."
@@ -101,11 +109,3 @@ def _problems(*, led: bool, served: set[str]) -> list[str]:
 def _needed_queues() -> set[str]:
     statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
     return {*queues.ANSWERS, *registry.agents, *statuses}
-
-
-def _redis_answers() -> bool:
-    try:
-        queues.waiting([queues.SCHEDULER])
-    except queues.Unreachable:
-        return False
-    return True

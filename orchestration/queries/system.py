@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from .. import conf, queues, registry, sql
+from .. import conf, queues, registry, sounding, sql
 from ..models import AuditRun, SupervisorPolicy, Worker
 from .agents import CAP, database_now
 from .overview import Leader, leading
@@ -65,7 +65,7 @@ class QueueRow:
     name: str
     workers: int
     silent: int
-    depth: queues.Depth | None
+    depth: sounding.Depth | None
 
     @property
     def unserved(self) -> bool:
@@ -160,15 +160,15 @@ def _queues(processes: Sequence[Process]) -> list[str]:
     return [*needed, *sorted(served)]
 
 
-def _depths(names: Sequence[str]) -> Mapping[str, queues.Depth] | None:
+def _depths(names: Sequence[str]) -> Mapping[str, sounding.Depth] | None:
     try:
-        return queues.depths(names)
+        return sounding.depths(names)
     except queues.Unreachable:
         return None
 
 
 def _rows(
-    names: Sequence[str], processes: Sequence[Process], depths: Mapping[str, queues.Depth]
+    names: Sequence[str], processes: Sequence[Process], depths: Mapping[str, sounding.Depth]
 ) -> list[QueueRow]:
     alive = Counter(one.worker.queue for one in processes if one.alive)
     silent = Counter(one.worker.queue for one in processes if not one.alive)

@@ -1,12 +1,15 @@
 """The main story, in a real browser on a running stack."""
 
 import re
+import signal
 import time
+from contextlib import contextmanager
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from drill.stack import WORKERS
 from drill.verdict import check
 from tests.browser.people import fill_checkout, log_in, order
 from tests.servers import wait_for
@@ -189,6 +192,18 @@ def look(page, paths):
     assert page.problems == []
 
 
+@contextmanager
+def frozen(stack, names):
+    """Have processes say nothing for a while."""
+    for name in names:
+        stack.signal(name, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for name in names:
+            stack.signal(name, signal.SIGCONT)
+
+
 def test_what_fails_is_said_and_the_page_comes_back_by_itself(visit, stack):
     operator = visit()
     log_in(operator, stack, "operator")
@@ -199,6 +214,9 @@ def test_what_fails_is_said_and_the_page_comes_back_by_itself(visit, stack):
         expect(strip).to_contain_text("Redis is down: whatever was accepted is safe")
     finally:
         stack.manage("startProcess", "redis")
+    expect(strip).to_be_empty()
+    with frozen(stack, WORKERS):  # gone without a word, as by kill -9
+        expect(strip).to_contain_text("No worker is there: whatever was accepted is safe")
     expect(strip).to_be_empty()
     stack.manage("stopProcess", "postgres")
     try:

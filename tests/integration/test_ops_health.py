@@ -1,10 +1,11 @@
 """What every page says when the machinery is unwell, and that it says nothing when it is not."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
-from orchestration import leader
+from orchestration import conf, leader
 from orchestration.models import Lease, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import health
@@ -56,6 +57,31 @@ def test_that_no_worker_is_there_at_all_is_one_sentence(client):
     said = strip(client.get("/ops/tasks/"))
     assert said.startswith("No worker is there: whatever was accepted is safe")
     assert "serves" not in said
+
+
+def silent_for(seconds):
+    Worker.objects.update(seen_at=DatabaseNow() - timedelta(seconds=seconds))
+
+
+def test_that_all_workers_fell_silent_is_said_before_any_of_them_is_given_up(client):
+    staffed()
+    leader.acquire("supervisor-1")
+    silent_for(conf.ALL_SILENT - 2)
+    assert strip(client.get("/ops/tasks/")) == ""
+    silent_for(conf.ALL_SILENT + 0.1)
+    assert strip(client.get("/ops/tasks/")).startswith("No worker is there")
+    one = Worker.objects.filter(queue="greeter")
+    one.update(seen_at=DatabaseNow())  # one is enough: the others may only be slow
+    assert strip(client.get("/ops/tasks/")) == ""
+    silent_for(conf.ALIVE + 0.1)
+    one.update(seen_at=DatabaseNow())
+    assert strip(client.get("/ops/tasks/")).startswith("No worker serves “alerts”")
+
+
+def test_a_supervisor_is_no_worker(client):
+    leader.acquire("supervisor-1")
+    Worker.objects.create(instance="supervisor-1", queue="supervisor", host="h", pid=1)
+    assert strip(client.get("/ops/tasks/")).startswith("No worker is there")
 
 
 def test_that_nobody_leads_is_said(client):
