@@ -51,7 +51,8 @@ class Retry:
     """Make the step pending again, to be claimed after `wait` seconds.
 
     `counted` says whether the failure is the step's own; `new_key`, that nothing was done under the
-    old one and the service has forgotten it.
+    old one and the service has forgotten it; `alone`, that it goes only while no other such step of
+    its agent is in flight.
     """
 
     failure_count: int
@@ -60,6 +61,7 @@ class Retry:
     counted: bool = True
     extended: bool = False
     new_key: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +94,14 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
     The wait doubles with each failure up to the cap; `chance` in [0, 1) spreads it over the upper
     half of the interval ("equal jitter"), so that steps that failed together do not return
     together and none returns at once. A failure while the agent's gate is not open is not counted.
+
+    A request may kill whoever handles it, and all that is in flight there ends in silence with it.
+    So a step that stayed silent for half of its chances has the rest of them alone: then only the
+    one that kills uses them up.
     """
     backward = failure.undoing or failure.direction == Direction.UNDO
+    threshold = thresholds.undo_threshold if backward else thresholds.failure_threshold
+    silent = failure.outcome == Outcome.EXPIRED
     if failure.undoing and failure.direction == Direction.DO and not failure.in_doubt:
         return Cancel()
     if failure.outcome == Outcome.ABSENT:
@@ -106,12 +114,14 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
     if failure.excused_for is not None:
         wait = failure.excused_for + _backoff(thresholds, 1, chance)
         return Retry(
-            failure_count=failure.failure_count, rounds=failure.rounds, wait=wait, counted=False
-        )
+            failure_count=failure.failure_count, rounds=failure.rounds, wait=wait, counted=False,
+            alone=silent and 2 * failure.failure_count >= threshold,
+        )  # fmt: skip
     count = failure.failure_count + 1
-    if count < (thresholds.undo_threshold if backward else thresholds.failure_threshold):
+    if count < threshold:
         wait = _backoff(thresholds, count, chance)
-        return Retry(failure_count=count, rounds=failure.rounds, wait=wait)
+        alone = silent and 2 * count >= threshold
+        return Retry(failure_count=count, rounds=failure.rounds, wait=wait, alone=alone)
     if backward or thresholds.past_threshold == PastThreshold.ERROR:
         return GiveUp(failure_count=count)
     if thresholds.past_threshold == PastThreshold.UNDO:

@@ -13,7 +13,8 @@ from .policy import Gate, Policy, SupervisorPolicy
 from .process import Lease, Worker
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView
-from .task import Step, Task
+from .step import Step
+from .task import Task
 
 __all__ = [
     "Alert",

@@ -7,7 +7,8 @@ from ..states import Outcome
 from .fields import DatabaseNow, one_of, state_field
 from .incident import Incident
 from .operation import Operation
-from .task import Step, Task
+from .step import Step
+from .task import Task
 
 
 class Attempt(models.Model):

@@ -5,7 +5,8 @@ from django.db.models import F, Q
 
 from .fields import DatabaseNow, one_of, state_field
 from .incident import Incident
-from .task import Step, Task
+from .step import Step
+from .task import Task
 
 
 class Act(models.TextChoices):

@@ -84,6 +84,8 @@ def _of_pending(step: Step, agent: AgentView | None, now: datetime, hold: Hold |
         return Outlook(text="retries", at=step.run_after, after=_next_attempt(step, agent))
     if step.run_after:
         return Outlook(text="is about to be retried", after=_next_attempt(step, agent))
+    if step.alone:
+        return Outlook(text=f"waits until nothing else that fell silent is at {step.agent}")
     return Outlook(text=f"waits for a scheduler and a free place at {step.agent}")
 
 

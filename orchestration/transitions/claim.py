@@ -10,7 +10,7 @@ from .. import conf, sql
 from ..gate import Heard, again_at, room, sent
 from ..messages import Request
 from ..models import Step
-from ..states import StepState
+from ..states import GateState, StepState
 from ..workflow import step_key
 from .gates import LockedGate, hear_all, lock_gates, move
 from .holds import STOOD, Parking, parking
@@ -23,6 +23,10 @@ SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS in_flight,
     EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent
         AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL),
+    EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.alone
+        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.alone
+        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
     EXISTS (SELECT 1 FROM orchestration_hold h WHERE h.agent = p.agent AND h.until IS NULL
         AND h.cause <> 'breaker'),
     extract(epoch FROM clock_timestamp())::float8
@@ -58,7 +62,10 @@ MOST_ROUNDS = 5  # of parking held steps, in one turn; the rest has the next
 
 
 class Demand(NamedTuple):
-    """One agent: the limits of its requests (seconds, calls), its load, and what waits for it."""
+    """One agent: the limits of its requests (seconds, calls), its load, and what waits for it.
+
+    `lone` says that a step is due that goes alone, and that none such is in flight.
+    """
 
     agent: str
     time_allowed: float
@@ -67,6 +74,7 @@ class Demand(NamedTuple):
     key_memory: float | None
     in_flight: int
     wanted: bool
+    lone: bool
     held: bool
     now: float
 
@@ -121,7 +129,7 @@ def claim(
         if not demand.wanted or demand.held or held.everything:
             continue
         places = min(room(gate.view, gate.limits, demand.in_flight, demand.now), conf.BATCH)
-        if steps := _take(demand.agent, places, held):
+        if steps := _take_in_turn(demand, gate, places, held):
             claimed.requests[demand.agent] = _process(steps, demand, by, stood=held.lately)
             started.update(step.task for step in steps if step.attempt == 0)
             move(gate, sent(gate.view, gate.limits, len(steps), demand.now))
@@ -131,11 +139,25 @@ def claim(
     return claimed
 
 
-def _take(agent: str, places: int, held: Parking) -> list[Pending]:
+def _take_in_turn(demand: Demand, gate: LockedGate, places: int, held: Parking) -> list[Pending]:
+    """Lock up to `places` steps that may go, at most one of them of those that go alone.
+
+    That one is first, so that a full window does not pass it over for ever; but it is no good probe.
+    """
+    if not demand.lone:
+        return _take(demand.agent, places, held)
+    if gate.view.state != GateState.OPEN:
+        others = _take(demand.agent, places, held)
+        return others + _take(demand.agent, min(1, places - len(others)), held, alone=True)
+    one = _take(demand.agent, min(1, places), held, alone=True)
+    return one + _take(demand.agent, places - len(one), held)
+
+
+def _take(agent: str, places: int, held: Parking, *, alone: bool = False) -> list[Pending]:
     """Lock up to `places` steps that may go; park those that are held, out of the others' way."""
     taken: list[Pending] = []
     for _ in range(MOST_ROUNDS):
-        found = _lock_pending(agent, places - len(taken), [step.id for step in taken])
+        found = _lock_pending(agent, places - len(taken), [step.id for step in taken], alone)
         free = [step for step in found if held.hold_of(step.task, step.workflow, step.name) is None]
         taken += free
         if len(free) == len(found):
@@ -150,12 +172,12 @@ def _take(agent: str, places: int, held: Parking) -> list[Pending]:
     return taken
 
 
-def _lock_pending(agent: str, limit: int, besides: Sequence[int]) -> list[Pending]:
+def _lock_pending(agent: str, limit: int, besides: Sequence[int], alone: bool) -> list[Pending]:
     """Lock up to `limit` steps that are due, by priority, then age; skip those being claimed."""
     if limit <= 0:
         return []
     due = Step.objects.filter(
-        agent=agent, process_state=StepState.PENDING, run_after=None, held_by=None
+        agent=agent, alone=alone, process_state=StepState.PENDING, run_after=None, held_by=None
     )
     rows = (
         # no_key: inserting an attempt takes a key lock on its step, which must not wait for us.

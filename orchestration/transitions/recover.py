@@ -49,14 +49,15 @@ UPDATE orchestration_step s SET
     error_code = r.code, error_message = r.message, pending_since = clock_timestamp(),
     in_doubt = r.in_doubt AND NOT r.new_key, settling = s.settling OR r.settling,
     generation = s.generation + r.new_key::int,
-    keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END,
+    keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, alone = r.alone,
     run_after = clock_timestamp() + r.wait * interval '1 second',
     incident_id = coalesce(r.incident, s.incident_id)
 FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(counts)s::int[], %(rounds)s::int[],
     %(waits)s::float8[], %(outcomes)s::text[], %(codes)s::text[], %(messages)s::text[],
-    %(in_doubt)s::bool[], %(new_key)s::bool[], %(settling)s::bool[], %(incidents)s::bigint[])
+    %(in_doubt)s::bool[], %(new_key)s::bool[], %(settling)s::bool[], %(alone)s::bool[],
+    %(incidents)s::bigint[])
     AS r (id, attempt, failure_count, rounds, wait, outcome, code, message, in_doubt, new_key,
-        settling, incident)
+        settling, alone, incident)
 WHERE s.id = r.id AND s.attempt = r.attempt AND s.process_state = 'processing'
 """
 
@@ -211,6 +212,7 @@ def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
             "settling": [
                 step.failure.undoing and step.failure.direction == "do" for step, _ in steps
             ],
+            "alone": [again.alone for _, again in steps],
             "incidents": [step.incident for step, _ in steps],
         },
     )

@@ -19,7 +19,7 @@ from .settle import begin_undo
 
 SETTLE = """
 UPDATE orchestration_step SET settling = true, alert_id = NULL, run_after = NULL,
-    mend_by = NULL,
+    mend_by = NULL, alone = alone AND process_state <> 'error',
     failure_count = CASE process_state WHEN 'error' THEN 0 ELSE failure_count END,
     rounds = CASE process_state WHEN 'error' THEN 0 ELSE rounds END,
     ended_at = CASE process_state WHEN 'error' THEN NULL ELSE ended_at END,

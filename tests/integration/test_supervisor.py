@@ -17,11 +17,12 @@ from orchestration.models import (
     Step,
     Submission,
     Task,
+    Worker,
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import Watch, sweep
 from orchestration.transitions import record, resubmit
-from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff, step_of
+from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff, states, step_of
 
 pytestmark = pytest.mark.django_db
 LEADER = Leadership(holder="supervisor-1", epoch=3)
@@ -118,6 +119,31 @@ def test_the_wait_doubles_up_to_the_cap():
         due(task)
         sweep(LEADER)
     assert waits == pytest.approx([2, 4, 5, 5], abs=0.2)
+
+
+def test_a_request_that_kills_its_worker_takes_no_other_step_to_its_error():
+    """Whatever is in flight beside it ends in silence too, and more comes in with each round."""
+    tasks = [new_task() for _ in range(7)]
+    poison = tasks[3]
+    rounds = 0
+    while step_of(poison).process_state != "error":
+        rounds += 1
+        assert rounds < 30
+        requests = claimed()
+        if str(poison.id) in {request.task for request in requests}:
+            Worker.objects.update(started_at=DatabaseNow())  # the next one, in its place
+            Step.objects.filter(locked_by__isnull=False).update(complete_by=DatabaseNow())
+            tasks += [new_task(), new_task()]
+        else:
+            record([reply_to(request) for request in requests])
+        sweep(LEADER)
+        Step.objects.filter(run_after__isnull=False).update(run_after=DatabaseNow())
+        sweep(LEADER)
+    assert step_of(poison).failure_count == 5
+    innocent = [task for task in tasks if task != poison]
+    while requests := claimed():
+        record([reply_to(request) for request in requests])
+    assert {state for task in innocent for state in states(task).values()} == {"processed"}
 
 
 def test_many_failures_are_taken_in_batches(monkeypatch):

@@ -3,7 +3,8 @@
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from orchestration.models import Alert, Attempt, Event, Policy, Step, Task
+from orchestration.models import Alert, Attempt, Event, Gate, Policy, Step, Task
+from orchestration.models.fields import DatabaseNow
 from orchestration.progression import Refusal
 from orchestration.registry import NotRegistered
 from orchestration.states import STEP_MOVES, TASK_MOVES, illegal_moves
@@ -84,6 +85,51 @@ def test_the_window_bounds_what_is_in_flight():
 def test_higher_priority_goes_first_then_age():
     old, new, urgent = new_task(), new_task(), new_task(priority=5)
     assert [request.task for request in claimed()] == [str(t.id) for t in (urgent, old, new)]
+
+
+class TestStepsThatGoAlone:
+    """Those that have been silent for half of their chances: one of an agent's at once."""
+
+    def some(self, count):
+        tasks = [new_task() for _ in range(count)]
+        Step.objects.filter(task__in=tasks, name="hello").update(alone=True)
+        return tasks
+
+    def test_one_goes_at_once_beside_the_others_and_before_them(self):
+        Policy.objects.filter(agent="greeter").update(window=2)
+        other = new_task()
+        first, second = self.some(2)
+        one, beside = claimed()
+        assert [one.task, beside.task] == [str(first.id), str(other.id)]
+        record([reply_to(beside)])
+        (beside,) = claimed()
+        assert (beside.task, beside.name) == (str(other.id), "again")
+        record([reply_to(one)])
+        assert [request.task for request in claimed()] == [str(second.id)]
+
+    def test_they_wait_for_one_that_fell_silent_until_that_is_found_out(self):
+        first, second = self.some(2)
+        assert [request.task for request in claimed()] == [str(first.id)]
+        assert claimed() == []
+        Step.objects.filter(task=first, name="hello").update(locked_by=None)  # as a sweep does
+        assert [request.task for request in claimed()] == [str(second.id)]
+
+    def test_none_is_the_probe_while_there_is_another(self):
+        self.some(1)
+        other = new_task()
+        Gate.objects.filter(agent="greeter").update(state="shut", probe_at=DatabaseNow())
+        assert [request.task for request in claimed()] == [str(other.id)]
+
+    def test_one_that_is_held_does_not_keep_the_next_waiting(self):
+        first, second = self.some(2)
+        hold(task=first.id, actor="olga", reason="wait")
+        assert [request.task for request in claimed()] == [str(second.id)]
+
+    def test_a_resubmitted_one_has_all_its_chances_again(self):
+        step = in_error(self.some(1)[0])
+        assert resubmit(step.id, attempt=1, actor="olga", reason="mended") is None
+        step.refresh_from_db()
+        assert (step.failure_count, step.alone) == (0, False)
 
 
 def test_a_held_agent_gets_nothing_and_nothing_fails():

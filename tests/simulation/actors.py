@@ -193,20 +193,25 @@ class Schedulers:
 
     def _places(self, agent: str) -> int:
         limits = self.world.rules(agent).limits
-        in_flight = self.store.in_flight(agent)
+        in_flight = len(self.store.in_flight(agent))
         return gate.room(self.store.gates[agent], limits, in_flight, self.world.now)
 
     def _take(self, agent: str, places: int) -> None:
         """Claim up to so many steps, and send their requests unless it dies before that."""
         if not places:
             return
-        found = [row for row in self.store.rows.values() if self._claimable(row, agent)][:places]
+        found: list[Row] = []
+        alone = any(row.alone for row in self.store.in_flight(agent))
+        for row in self.store.rows.values():
+            if len(found) < places and self._claimable(row, agent) and not (alone and row.alone):
+                found.append(row)
+                alone = alone or row.alone
         requests = [self._claim(row) for row in found]
         old, limits = self.store.gates[agent], self.world.rules(agent).limits
         self.store.gates[agent] = gate.sent(old, limits, len(found), self.world.now)
         if found:
             in_flight = self.store.in_flight(agent)
-            require(in_flight <= limits.window, f"{agent}: {in_flight} in flight")
+            require(len(in_flight) <= limits.window, f"{agent}: {len(in_flight)} in flight")
         if requests and self.world.hit("claim_crash"):
             return
         for request in requests:
@@ -306,6 +311,7 @@ class Supervisor:
         match decision:
             case Retry():
                 row.failure_count, row.rounds = decision.failure_count, decision.rounds
+                row.alone = decision.alone
                 self.store.pend(row, new_key=decision.new_key)
                 row.run_after = self.world.now + decision.wait
             case Cancel():

@@ -113,7 +113,7 @@ class Run:
         world = self.world
         for agent, gate in world.store.gates.items():
             if gate.state == GateState.PROBING:
-                require(world.store.in_flight(agent) <= 1, f"{agent}: two probes at once")
+                require(len(world.store.in_flight(agent)) <= 1, f"{agent}: two probes at once")
         for task in world.store.touched:
             self._check_task(world.store.tasks[task])
         world.store.touched.clear()

@@ -38,6 +38,7 @@ class Row:
     action: str
     failure_count: int = 0
     rounds: int = 0
+    alone: bool = False
     run_after: float | None = None
     complete_by: float | None = None
     settling: bool = False
@@ -193,11 +194,10 @@ class Store:
             self.pend(row)
         row.run_after = None
 
-    def in_flight(self, agent: str) -> int:
-        """Return how many requests an agent has at work."""
-        return sum(
-            row.view.agent == agent and row.view.locked_by is not None for row in self.rows.values()
-        )
+    def in_flight(self, agent: str) -> list[Row]:
+        """Return the steps that an agent has at work."""
+        rows = self.rows.values()
+        return [row for row in rows if row.view.agent == agent and row.view.locked_by is not None]
 
     def live(self) -> bool:
         """Return whether anything goes on by itself."""

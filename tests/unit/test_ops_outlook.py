@@ -35,6 +35,11 @@ def said(outlook: Outlook) -> str:
         (step("waiting", after=["done"]), {}, "waits for its turn"),
         (step("pending"), {"greeter": OPEN}, "waits for a scheduler and a free place at greeter"),
         (
+            step("pending", alone=True),
+            {"greeter": OPEN},
+            "waits until nothing else that fell silent is at greeter",
+        ),
+        (
             step("pending"),
             {"greeter": SHUT},
             "waits: the gate of greeter is shut (moving house)",

@@ -42,6 +42,28 @@ LAST = Failure(failure_count=2)  # the next one reaches the threshold
             replace(LAST, excused_for=7.0),
             Retry(failure_count=2, wait=7.5, counted=False),
         ),
+        # who stayed silent for half of the chances has the rest of them alone
+        (LIMITS, Failure(failure_count=0, outcome="expired"), Retry(failure_count=1, wait=0.5)),
+        (
+            LIMITS,
+            Failure(failure_count=1, outcome="expired"),
+            Retry(failure_count=2, wait=1.0, alone=True),
+        ),
+        (
+            LIMITS,
+            Failure(failure_count=2, outcome="expired", excused_for=7.0),
+            Retry(failure_count=2, wait=7.5, counted=False, alone=True),
+        ),
+        (
+            UNDO,
+            Failure(failure_count=1, outcome="expired", direction="undo"),
+            Retry(failure_count=2, wait=1.0),
+        ),
+        (
+            UNDO,
+            Failure(failure_count=2, outcome="expired", direction="undo"),
+            Retry(failure_count=3, wait=2.0, alone=True),
+        ),
         # an undo step has its own, larger budget, and never ends but in error
         (UNDO, replace(LAST, direction="undo"), Retry(failure_count=3, wait=2.0)),
         (UNDO, Failure(failure_count=4, direction="undo"), GiveUp(failure_count=5)),

@@ -1,0 +1,214 @@
+"""The records in the state store: one for each step of a task (P20)."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+
+from ..states import Direction, Outcome, StepState
+from ..workflow import step_key
+from .alert import Alert
+from .fields import one_of, state_field
+from .hold import Hold
+from .incident import Incident
+from .task import Task
+
+
+class Step(models.Model):
+    """One record in the state store: one call to one agent.
+
+    While an agent has it, `locked_by`, `dispatched_at` and `complete_by` are set. A step whose
+    attempt failed stays `processing` without `locked_by`, its `complete_by` passed, until the
+    supervisor has counted it (P24, P26).
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    task = models.ForeignKey(Task, models.CASCADE, related_name="steps")
+    name = models.CharField(max_length=60)
+    direction = state_field(Direction, default=Direction.DO, max_length=4)
+    agent = models.CharField(max_length=60)
+    action = models.CharField(max_length=60)
+    after = ArrayField(
+        models.CharField(max_length=60),
+        default=list,
+        help_text="Steps of the same direction that it waits for.",
+    )
+    request = models.JSONField(help_text="A template while waiting; then what is sent.")
+
+    process_state = state_field(StepState, default=StepState.WAITING)
+    locked_by = models.CharField(max_length=80, null=True)  # noqa: DJ001 - the pattern's null
+    complete_by = models.DateTimeField(null=True)
+    failure_count = models.PositiveIntegerField(default=0)
+
+    attempt = models.PositiveIntegerField(default=0, help_text="Rises with each dispatch; fences.")
+    generation = models.PositiveIntegerField(
+        default=1, help_text="Part of the key; rises only after a definite rejection."
+    )
+    priority = models.SmallIntegerField(default=0, help_text="The task's.")
+    run_after = models.DateTimeField(null=True, help_text="Set while a retry waits its time.")
+    rounds = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="Extended waits taken since the last resubmit."
+    )
+    alone = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Half of its chances ended in silence: the rest it has while no other such step "
+        "of its agent is in flight.",
+    )
+    held_by = models.ForeignKey(
+        Hold, models.PROTECT, null=True, related_name="steps", help_text="Set while it is held."
+    )
+    pending_since = models.DateTimeField(null=True, help_text="When it last became pending.")
+    stood_still = models.FloatField(
+        default=0.0,
+        db_default=0.0,
+        help_text="Seconds that its task's deadline has yet to be put off, for waits at a shut "
+        "gate or in a hold; negative while more was granted than has been counted.",
+    )
+
+    in_doubt = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="An attempt under the present key may have had its effect, and none has said.",
+    )
+    settling = models.BooleanField(
+        default=False, db_default=False, help_text="It runs only to learn whether it was done."
+    )
+    keyed_at = models.DateTimeField(null=True, help_text="First dispatch under the present key.")
+    undo_action = models.CharField(max_length=60, blank=True, db_default="")
+    undo_request = models.JSONField(null=True, help_text="The template of its undo step.")
+    irreversible = models.CharField(
+        max_length=200, blank=True, db_default="", help_text="Why it can never be undone, if so."
+    )
+    charges = models.JSONField(null=True, help_text="The money it moves: {amount, currency}.")
+
+    dispatched_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    outcome = state_field(Outcome, blank=True, help_text="Of the last attempt.")
+    result = models.JSONField(null=True)
+    error_code = models.CharField(max_length=100, blank=True)
+    error_message = models.TextField(blank=True)
+    mend_by = models.DateTimeField(
+        null=True, help_text="In error: when its task is undone unless somebody mended it."
+    )
+    alert = models.ForeignKey(Alert, models.PROTECT, null=True, related_name="steps")
+    incident = models.ForeignKey(
+        Incident,
+        models.PROTECT,
+        null=True,
+        related_name="steps",
+        db_index=False,
+        help_text="The cause of its last failure.",
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "name", "direction"], name="step_once"),
+            one_of("process_state", StepState, "step_state_known"),
+            one_of("direction", Direction, "step_direction_known"),
+            models.CheckConstraint(
+                # a deadline runs exactly while an agent may be at work
+                condition=Q(process_state="processing", complete_by__isnull=False)
+                | (~Q(process_state="processing") & Q(complete_by__isnull=True)),
+                name="step_deadline_while_processing",
+            ),
+            models.CheckConstraint(
+                # only a step that is being processed is locked by somebody
+                condition=Q(process_state="processing") | Q(locked_by__isnull=True),
+                name="step_locked_while_processing",
+            ),
+            models.CheckConstraint(
+                # only a pending step waits for its time
+                condition=Q(process_state="pending") | Q(run_after__isnull=True),
+                name="step_waits_while_pending",
+            ),
+            models.CheckConstraint(
+                condition=Q(process_state="pending") | Q(held_by__isnull=True),
+                name="step_held_while_pending",
+            ),
+            models.CheckConstraint(
+                # every error is somebody's to see, and nothing else is
+                condition=Q(process_state="error", alert__isnull=False)
+                | (~Q(process_state="error") & Q(alert__isnull=True)),
+                name="step_error_has_alert",
+            ),
+            models.CheckConstraint(
+                condition=Q(process_state="error") | Q(mend_by__isnull=True),
+                name="step_mended_while_error",
+            ),
+            models.CheckConstraint(
+                condition=~Q(process_state="processed") | Q(result__isnull=False),
+                name="step_processed_has_result",
+            ),
+        ]
+        indexes = [
+            # the claim: pending, due now and not held, by agent, priority, age; read in order, no
+            # sort, and past those that wait to go alone
+            models.Index(
+                F("agent"),
+                F("alone"),
+                F("priority").desc(),
+                F("id"),
+                name="step_claimable",
+                condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
+            ),
+            # the oldest that waits, by agent: for the alert and the dashboard
+            models.Index(
+                fields=["agent", "pending_since"],
+                name="step_oldest",
+                condition=Q(process_state="pending"),
+            ),
+            # what a hold keeps, to let it go
+            models.Index(fields=["held_by"], name="step_held", condition=Q(held_by__isnull=False)),
+            # in flight per agent, for the gate's window: at most the window's size of rows
+            models.Index(
+                fields=["agent"],
+                name="step_in_flight",
+                condition=Q(process_state="processing", locked_by__isnull=False),
+            ),
+            # the supervisor's "expired or failed"
+            models.Index(
+                fields=["complete_by"],
+                name="step_expiry",
+                condition=Q(process_state="processing"),
+            ),
+            # the supervisor's "retries whose time has come"
+            models.Index(
+                fields=["run_after"],
+                name="step_retry",
+                condition=Q(process_state="pending", run_after__isnull=False),
+            ),
+            # the supervisor's "not mended in time"
+            models.Index(
+                fields=["mend_by"], name="step_unmended", condition=Q(mend_by__isnull=False)
+            ),
+            # the dashboard's search in what failed, in the order of its list, from the index alone
+            models.Index(
+                fields=["task"],
+                include=["name", "agent", "error_code", "attempt"],
+                name="step_failed",
+                condition=Q(process_state="error"),
+            ),
+            # the dashboard's errors, newest first
+            models.Index(
+                fields=["-ended_at"], name="step_errors", condition=Q(process_state="error")
+            ),
+            # who suffers from an incident, and who has yet to get over it
+            models.Index(
+                fields=["incident", "id"],
+                name="step_suffering",
+                condition=Q(process_state="error", incident__isnull=False),
+            ),
+            models.Index(
+                fields=["incident", "id"],
+                name="step_struggling",
+                condition=Q(process_state__in=["pending", "processing"], incident__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.task_id}"
+
+    @property
+    def key(self) -> str:
+        """The idempotency key: the same in every attempt of one generation."""
+        return step_key(self.task_id, self.name, self.direction, self.generation)
