@@ -22,9 +22,8 @@ const resubmit = () => {
   if (button && document.body.dataset.chosen) return button.click();
   const link = opens(row());
   if (link) return link.click(); // where the form is
-  const field = document.querySelector("[data-resubmit] :is(input:not([type=hidden]), textarea, button)")
-    ?? document.querySelector(".ops-resubmit :is(input:not([type=hidden]), textarea, button)");
-  field?.focus();
+  document.querySelector(
+    "[data-resubmit] :is(input:not([type=hidden], [type=radio]), textarea, button)")?.focus();
 };
 const KEYS = {
   "/": () => { const box = document.getElementById("q"); box?.focus(); box?.select(); },
