@@ -2,7 +2,8 @@
    ages that count on, local time, details that stay open, forms that are sent once. Without it the
    pages work, at rest. */
 const part = () => document.getElementById("live");
-const isPoll = (event) => event.detail.elt?.id === "live";
+/* By what it is to replace: once that has happened, what asked is gone. */
+const isPoll = (event) => event.detail.target?.id === "live";
 const EVERY = 3000, OLD = 10000, MOST = 60000; // milliseconds
 
 /* The database's time, as the page brought it: the browser's clock may be wrong. */

@@ -1,0 +1,143 @@
+"""How an operators' page says whether it is up to date, and what it does when nobody answers.
+
+The network fails at the browser's end, and time passes at its clock: nothing here waits for either.
+"""
+
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import expect
+
+from drill.waiting import wait_for
+from tests.engine import in_error, new_task
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+POLL = re.compile(r"/ops/tasks/\?.*seen=")
+# a back-off without chance; and when it asked, by the page's own clock, and how often it was done
+WATCH = """
+Math.random = () => 0.5;
+window.asked = [];
+window.done = 0;
+addEventListener("htmx:beforeSend", () => asked.push(Date.now() / 1000));
+addEventListener("htmx:afterRequest", () => { done += 1; });
+"""
+ROWS = """[...document.querySelectorAll("#live tbody tr")].map(
+  (row) => [row.id, Math.round(row.getBoundingClientRect().top)])"""
+
+
+@pytest.fixture
+def page(here):
+    """Return the list of tasks, on a clock that the test moves."""
+    for number in range(4):
+        in_error(new_task(f"bad-{number}"))
+    page = here(viewport={"width": 1280, "height": 800})
+    page.clock.install()
+    page.add_init_script(WATCH)
+    page.goto("/ops/tasks/?q=state:error")
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    expect(page.locator("[data-live-state]")).to_have_text("Live")
+    return page
+
+
+@pytest.fixture
+def pill(page):
+    return page.locator("[data-live-state]")
+
+
+def pass_time(page, seconds):
+    """Let time pass for the page, and each of its polls come to its end on the way."""
+    for _ in range(seconds):
+        page.clock.run_for(1000)
+        wait_for(lambda: page.evaluate("asked.length === done"), "the poll is over", 5)
+
+
+def test_a_poll_that_hangs_makes_it_stale(page, pill):
+    hanging = []
+    page.route(POLL, lambda route: hanging.append(route))  # noqa: PLW0108 - a method will not do
+    page.clock.run_for(9000)
+    expect(pill).to_have_text("Live")
+    page.clock.run_for(4000)
+    expect(pill).to_have_text(re.compile(r"^Stale: 1[0-9] s old$"))
+    expect(pill).to_have_class("pill stale")
+    expect(page.get_by_role("button", name="Refresh")).to_be_visible()
+    assert len(hanging) == 1  # no second one behind it
+    page.unroute(POLL)
+    pass_time(page, 4)
+    expect(pill).to_have_text("Live")
+
+
+def test_a_poll_that_is_never_answered_is_given_up_and_another_one_sent(page, pill):
+    page.route(POLL, lambda route: None)
+    live = page.locator("#live")
+    patience = json.loads(live.get_attribute("hx-request"))["timeout"]
+    assert 10_000 < patience <= 30_000
+    # the browser counts that by a clock of its own, which no test can move
+    live.evaluate("(live) => live.setAttribute('hx-request', JSON.stringify({ timeout: 200 }))")
+    pass_time(page, 4)
+    expect(pill).to_contain_text("Offline")
+    page.unroute(POLL)
+    pass_time(page, 7)
+    expect(pill).to_have_text("Live")
+
+
+def test_without_a_server_it_asks_ever_less_often_and_comes_back_by_itself(page, pill):
+    page.route(POLL, lambda route: route.abort("connectionrefused"))
+    gone = page.evaluate("Date.now() / 1000")
+    pass_time(page, 200)
+    expect(pill).to_have_text("Offline: 3 min old")
+    expect(pill).to_have_class("pill offline")
+    asked = [at for at in page.evaluate("asked") if at > gone]
+    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] <= 6
+    assert 58 <= pauses[-1] <= 66  # a minute, and the rest of a poll's beat
+    page.unroute(POLL)
+    pass_time(page, 66)
+    expect(pill).to_have_text("Live")
+    resumed = len(page.evaluate("asked"))
+    pass_time(page, 12)
+    assert len(page.evaluate("asked")) >= resumed + 3  # as often as before
+
+
+def test_an_error_of_the_server_counts_as_no_answer_and_the_end_of_a_session_offers_to_log_in(
+    page, pill
+):
+    page.route(POLL, lambda route: route.fulfill(status=502, body="<h1>Bad gateway</h1>"))
+    pass_time(page, 4)
+    expect(pill).to_contain_text("Offline")
+    expect(page.locator("h1")).to_have_text("Tasks")
+    expect(page.locator("#live tbody tr")).to_have_count(4)  # what was there stays
+    expect(page.locator("#signed-out")).to_be_hidden()
+    page.unroute(POLL)
+    pass_time(page, 7)
+    expect(pill).to_have_text("Live")
+    page.context.clear_cookies(name="sessionid")
+    pass_time(page, 4)
+    login = page.locator("#signed-out").get_by_role("link", name="Log in again")
+    expect(login).to_have_attribute("href", "/login/?next=/ops/tasks/%3Fq%3Dstate%3Aerror")
+    before = len(page.evaluate("asked"))
+    pass_time(page, 10)
+    assert len(page.evaluate("asked")) == before  # it would be refused again
+
+
+def test_it_pauses_for_a_dialog_and_new_rows_never_push_those_that_are_read(page, pill):
+    before = page.evaluate(ROWS)
+    in_error(new_task("new-1"))
+    pass_time(page, 4)
+    expect(page.locator("#fresh")).to_contain_text("1 new")
+    assert page.evaluate(ROWS) == before
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    expect(pill).to_have_text("Paused while a dialog is open")
+    asked = len(page.evaluate("asked"))
+    in_error(new_task("new-2"))
+    pass_time(page, 10)
+    assert len(page.evaluate("asked")) == asked
+    page.keyboard.press("Escape")
+    pass_time(page, 4)
+    expect(pill).to_have_text("Live")
+    expect(page.locator("#fresh")).to_contain_text("2 new")
+    assert page.evaluate(ROWS) == before
+    page.click("#fresh")
+    expect(page.locator("#live tbody tr")).to_have_count(6)
