@@ -169,7 +169,8 @@ class Ledger:
             partner=call.partner,
             action=call.action,
             key=call.key,
-            order=call.order,
+            # what it undoes may have been made while this call was on its way
+            order=call.order or self.order_of(call.partner, effect.ref, target),
             ref=effect.ref,
             parent=effect.parent,
             amount=effect.amount,

@@ -191,6 +191,20 @@ async def test_undo_overtakes_a_do_in_progress(client: Client) -> None:
 
 
 @served
+async def test_a_do_that_lands_during_its_undo_is_undone_and_booked_to_its_order(
+    client: Client,
+) -> None:
+    client.sandbox.script.latency["bench"] = 0.05
+    task = asyncio.create_task(client.post("/bench/undo", {"key": "k-1"}, "u-1"))
+    while (await client.call("GET", "/keys/u-1")).code != "key_in_use":
+        assert not task.done()
+    client.sandbox.script.latency["bench"] = 0
+    assert (await do(client, "bench")).status == 201
+    assert (await task).body["effect"] == "void"
+    assert [entry["effect"] for entry in await client.entries("order=o-1")] == ["call", "void"]
+
+
+@served
 async def test_undo_by_id_bars_the_do(client: Client) -> None:
     await client.stocked()
     reservation = await client.reserved("k-r")
