@@ -41,18 +41,23 @@ class ByHand(Resubmission):
     )
 
 
+def all_the_same() -> forms.BooleanField:
+    """Return the box to tick that something stands, and the rest is undone."""
+    return forms.BooleanField(
+        label="Undo the rest all the same",
+        error_messages={
+            "required": "Something cannot be undone: say that the rest shall be, all the same."
+        },
+    )
+
+
 class Undoing(Reason):
     """The wish to have a task undone; `seen` is the preview that was looked at."""
 
     seen = forms.CharField(max_length=64, widget=forms.HiddenInput)
-    force = forms.BooleanField(required=False, label="Undo the rest all the same")
+    force = all_the_same()
 
     def __init__(self, *args: Any, standing: bool, **options: Any) -> None:
         super().__init__(*args, **options)
-        if standing:
-            self.fields["force"].required = True
-            self.fields["force"].error_messages["required"] = (
-                "Something cannot be undone: say that the rest shall be, all the same."
-            )
-        else:
+        if not standing:
             del self.fields["force"]

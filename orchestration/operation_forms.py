@@ -7,7 +7,7 @@ from uuid import UUID
 from django import forms
 
 from . import schemas
-from .act_forms import Reason
+from .act_forms import Reason, all_the_same
 from .forms import LONGEST_REASON
 from .models.operation import Act
 
@@ -91,6 +91,7 @@ class Confirmation(Reason):
         widget=forms.RadioSelect,
         error_messages={"required": "Say whether to try one first."},
     )
+    force = all_the_same()
     result = Result(
         label="What it gave",
         help_text="What the service would have answered, as JSON; the same for each.",
@@ -98,10 +99,12 @@ class Confirmation(Reason):
         error_messages={"required": "Say what the service would have answered, as JSON."},
     )
 
-    def __init__(self, *args: Any, act: str, **options: Any) -> None:
+    def __init__(self, *args: Any, act: str, forced: bool, **options: Any) -> None:
         super().__init__(*args, **options)
         if act != Act.BY_HAND:
             del self.fields["result"]
+        if not forced:
+            del self.fields["force"]
 
     def clean_result(self) -> dict[str, Any]:
         """Take an object."""

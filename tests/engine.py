@@ -64,6 +64,13 @@ def run_to_end(task) -> None:
     task.refresh_from_db()
 
 
+def irreversible(task):
+    """Run a task to its end, of which the last step cannot be undone."""
+    run_to_end(task)
+    Step.objects.filter(task=task, name="again").update(irreversible="they heard it")
+    return task
+
+
 def in_error(task=None, outcome="rejected", **said) -> Step:
     """Return the first step of a task, in error."""
     task = task or new_task()

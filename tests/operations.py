@@ -63,17 +63,20 @@ def chosen(tasks, **only) -> Chosen:
     return Chosen(tasks=rows, explicit=True, **only)
 
 
-def drafted(tasks, act="resubmit", *, actor="ann", **options) -> Operation:
+def drafted(tasks, act="resubmit", *, actor="ann", forced=False, **options) -> Operation:
     selection = {"tasks": [str(task.id) for task in tasks]}
-    return operations.draft(act, selection, chosen(tasks), actor=actor, **options)
+    return operations.draft(act, selection, chosen(tasks, forced=forced), actor=actor, **options)
 
 
-def confirmed(tasks, act="resubmit", *, rate=1000.0, actor="ann", **options) -> Operation:
+def confirmed(
+    tasks, act="resubmit", *, rate=1000.0, actor="ann", forced=False, **options
+) -> Operation:
     """Make an operation and confirm it: its first seconds run, or it awaits approval."""
-    operation = drafted(tasks, act, actor=actor)
+    operation = drafted(tasks, act, actor=actor, forced=forced)
     refusal = operations.confirm(
-        operation.id, chosen(tasks), actor=actor, reason="it is mended", rate=rate, **options
-    )
+        operation.id, chosen(tasks, forced=forced), actor=actor, reason="it is mended", rate=rate,
+        **options,
+    )  # fmt: skip
     assert refusal is None
     operation.refresh_from_db()
     return operation

@@ -1,5 +1,6 @@
 """Bulk acts as durable rows: what was asked for, by whom, and what became of each item."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
@@ -110,6 +111,10 @@ class Operation(models.Model):
     sample = models.PositiveIntegerField(
         null=True, blank=True, help_text="Only so many of what was selected; empty: all."
     )
+    forced = models.BooleanField(
+        default=False, db_default=False,
+        help_text="Also tasks of which something cannot be undone: that stands, the rest is undone.",
+    )  # fmt: skip
     result = models.JSONField(null=True, blank=True, help_text="What steps done by hand gave.")
     reason = models.CharField(max_length=500, blank=True)
     rate = models.FloatField(default=20.0, help_text="Items sent per second.")
@@ -122,7 +127,7 @@ class Operation(models.Model):
     preview = models.JSONField(
         default=dict,
         db_default={},
-        help_text="The dry run: {eligible, skipped by reason, calls, money}.",
+        help_text="The dry run: {eligible, skipped by reason, calls, money, forced, standing}.",
     )
     approval = models.CharField(
         max_length=200, blank=True, help_text="Why a second person must agree, if so."
@@ -161,6 +166,9 @@ class Operation(models.Model):
                 # nothing is begun without a word why
                 condition=Q(state="draft") | ~Q(reason=""),
                 name="operation_with_reason",
+            ),
+            models.CheckConstraint(
+                condition=Q(forced=False) | Q(act="undo"), name="operation_forced_undo"
             ),
             models.CheckConstraint(
                 # a second person is another person
@@ -222,6 +230,10 @@ class OperationItem(models.Model):
     attempt = models.PositiveIntegerField(null=True, help_text="Of the step, as seen.")
     seen = models.CharField(max_length=10, help_text="The state of the step or task, as seen.")
     cause = models.CharField(max_length=300, blank=True, help_text="Why the step had failed.")
+    stands = ArrayField(
+        models.TextField(), default=list, db_default=[], blank=True,
+        help_text="Steps that cannot be undone, as seen: a forced undo lets these stand, no other.",
+    )  # fmt: skip
     state = state_field(ItemState, default=ItemState.WAITING)
     reason = models.CharField(max_length=500, blank=True)
     sent_at = models.DateTimeField(null=True)

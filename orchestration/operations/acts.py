@@ -95,7 +95,8 @@ def _undo(operation: Operation, items: Sequence[OperationItem]) -> Answers:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_WAIT}'")
     try:
         return {
-            item.id: undo(item.task_id, seen=ALIKE[item.seen], **_who(operation)) for item in items
+            item.id: undo(item.task_id, seen=ALIKE[item.seen], force=item.stands, **_who(operation))
+            for item in items
         }
     except OperationalError as error:
         if getattr(error.__cause__, "pgcode", None) in BUSY:

@@ -38,14 +38,18 @@ def draft(
     """
     return Operation.objects.create(
         act=act, selection=selection, sample=sample, actor=actor, incident_id=incident,
-        preview=figures(act, chosen),
+        forced=chosen.forced, preview=figures(act, chosen),
     )  # fmt: skip
 
 
 def preview(operation: Operation, chosen: Chosen) -> None:
     """Look at the selection of a dry run again: it may have changed since."""
     drafts = Operation.objects.filter(id=operation.id, state=OperationState.DRAFT)
-    drafts.update(preview=figures(Act(operation.act), chosen), created_at=DatabaseNow())
+    drafts.update(
+        preview=figures(Act(operation.act), chosen),
+        forced=chosen.forced,
+        created_at=DatabaseNow(),
+    )
 
 
 def confirm(
@@ -71,6 +75,8 @@ def confirm(
             operation = _locked(operation_id)
             if operation is None or operation.state != OperationState.DRAFT:
                 return Refusal.CHANGED
+            if operation.forced != chosen.forced:
+                return Refusal.CHANGED  # what was shown is not what would be done
             eligible = operation.preview["eligible"]
             seen = eligible if chosen.most is None else min(chosen.most, eligible)
             if eligible + sum(operation.preview["skipped"].values()) > conf.LARGEST_OPERATION:

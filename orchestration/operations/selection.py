@@ -30,7 +30,7 @@ MAY_BE_DONE = """(s.process_state IN ('processed', 'skipped') OR s.in_doubt
 # that which the act does not concern is left out.
 STEPS = f"""
 SELECT t.id AS task, s.id AS step, s.attempt, coalesce(s.process_state, t.state) AS seen,
-    coalesce(n.fingerprint, a.fingerprint, '') AS cause,
+    coalesce(n.fingerprint, a.fingerprint, '') AS cause, '{{}}'::text[] AS stands,
     CASE WHEN s.id IS NULL THEN %(nothing)s
         WHEN o.id IS NOT NULL THEN {IN_HAND}
         WHEN %(same_key)s AND s.in_doubt AND s.error_code = %(forgotten)s THEN %(no_key)s
@@ -46,12 +46,17 @@ WHERE t.id IN (CHOSEN) AND (s.id IS NOT NULL OR %(explicit)s)
 
 TASKS = """
 SELECT t.id AS task, NULL::bigint AS step, NULL::int AS attempt, t.state AS seen, '' AS cause,
+    {stands}::text[] AS stands,
     CASE WHEN o.id IS NOT NULL THEN {in_hand} {why} ELSE '' END AS why
 FROM orchestration_task t
 LEFT JOIN orchestration_operationitem o
     ON o.task_id = t.id AND o.step_id IS NULL AND o.state IN ('waiting', 'sent')
 WHERE t.id IN (CHOSEN) AND (%(explicit)s OR {concerned})
 """
+
+# What shows that it happened: a forced undo lets it stand.
+STANDING = f"""FROM orchestration_step s WHERE s.task_id = t.id
+    AND s.direction = 'do' AND s.irreversible <> '' AND {MAY_BE_DONE}"""
 
 HELD = """EXISTS (SELECT 1 FROM orchestration_hold h
     WHERE h.task_id = t.id AND h.scope = 'task' AND h.cause = 'hand' AND h.until IS NULL)"""
@@ -61,19 +66,23 @@ FOUND = {
     Act.BY_HAND: STEPS,
     Act.UNDO: TASKS.format(
         in_hand=IN_HAND,
+        stands=f"""CASE WHEN %(forced)s THEN ARRAY(SELECT s.name {STANDING} ORDER BY s.id)
+            ELSE '{{}}' END""",
         why=f"""WHEN t.undo_at IS NOT NULL THEN %(undone)s
-            WHEN EXISTS (SELECT 1 FROM orchestration_step s WHERE s.task_id = t.id
-                AND s.direction = 'do' AND s.irreversible <> '' AND {MAY_BE_DONE})
-            THEN %(irreversible)s""",  # noqa: S608 - constants of our own
+            WHEN NOT %(forced)s AND EXISTS (SELECT 1 {STANDING}) THEN %(irreversible)s""",
         concerned="t.undo_at IS NULL",
     ),
     Act.HOLD: TASKS.format(
         in_hand=IN_HAND,
+        stands="'{}'",
         why=f"WHEN t.state IN ('processed', 'undone') THEN %(ended)s WHEN {HELD} THEN %(held)s",
         concerned="t.state NOT IN ('processed', 'undone')",
     ),
     Act.RELEASE: TASKS.format(
-        in_hand=IN_HAND, why=f"WHEN NOT {HELD} THEN %(not_held)s", concerned=HELD
+        in_hand=IN_HAND,
+        stands="'{}'",
+        why=f"WHEN NOT {HELD} THEN %(not_held)s",
+        concerned=HELD,
     ),
 }
 
@@ -90,12 +99,23 @@ FROM {{items}} JOIN orchestration_step s ON s.task_id = i.task
 WHERE s.direction = 'do' AND s.undo_action <> '' AND {MAY_BE_DONE}
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """  # noqa: S608 - constants of our own
+# What stands where an undo is forced, or forbids it where it is not: the commonest.
+STAND = f"""
+SELECT s.name, s.irreversible, count(*) FROM ({{found}}) AS t
+JOIN orchestration_step s ON s.task_id = t.task
+WHERE t.why IN ('', %(irreversible)s) AND s.direction = 'do' AND s.irreversible <> '' AND {MAY_BE_DONE}
+GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 20
+"""  # noqa: S608 - constants of our own
 CALLS = {Act.RESUBMIT: CALLS_OF_STEPS, Act.BY_HAND: CALLS_OF_STEPS, Act.UNDO: CALLS_OF_UNDO}
+
+COUNT = """
+SELECT why, count(*), count(*) FILTER (WHERE stands <> '{{}}') FROM ({found}) AS f GROUP BY why
+"""
 
 FREEZE = """
 INSERT INTO orchestration_operationitem
-    (operation_id, task_id, step_id, attempt, seen, cause, state, reason, ended_at)
-SELECT %(operation)s, task, step, attempt, seen, cause,
+    (operation_id, task_id, step_id, attempt, seen, cause, stands, state, reason, ended_at)
+SELECT %(operation)s, task, step, attempt, seen, cause, stands,
     CASE why WHEN '' THEN 'waiting' ELSE 'skipped' END, why,
     CASE why WHEN '' THEN NULL ELSE clock_timestamp() END
 FROM ({found}) AS f {only} ORDER BY task, step {limit}
@@ -110,30 +130,42 @@ class Chosen:
     """Which tasks are meant, by their ids; and which failed steps of these, if not all of them.
 
     `explicit`: they were chosen one by one, so that each of them is accounted for. `most` is how
-    many whoever confirms was shown, if that may not be what the dry run says by now.
+    many whoever confirms was shown, if that may not be what the dry run says by now. `forced`: an
+    undo concerns also tasks of which something cannot be undone.
     """
 
     tasks: QuerySet[Any, UUID]
     steps: QuerySet[Step, int] | None = None
     explicit: bool = False
     most: int | None = None
+    forced: bool = False
 
 
 def figures(act: Act, chosen: Chosen) -> dict[str, Any]:
     """Return what an act on the chosen would do, as data; nothing is written.
 
     `eligible` counts items, `skipped` counts the others by reason; `calls` are {agent, action,
-    count}; `money` is the sum moved, by currency, in minor units.
+    count}; `money` is the sum moved, by currency, in minor units. Of an undo, `forced` counts the
+    items of which something stands, and `standing` says what: {step, why, count}; where it is not
+    forced, what forbids it.
     """
     found, parameters = _found(act, chosen)
-    counts = dict(sql.run(f"SELECT why, count(*) FROM ({found}) AS f GROUP BY why", parameters))  # noqa: S608
+    rows = sql.run(COUNT.format(found=found), parameters)
+    counts = {why: count for why, count, _ in rows}
     calls, money = _calls(act, f"(SELECT * FROM ({found}) AS f WHERE why = '') AS i", parameters)  # noqa: S608
     return {
         "eligible": counts.pop("", 0),
         "skipped": dict(sorted(counts.items(), key=lambda pair: -pair[1])),
         "calls": calls,
         "money": money,
+        "forced": sum(forced for why, _, forced in rows if not why),
+        "standing": _standing(found, parameters) if act == Act.UNDO else [],
     }
+
+
+def _standing(found: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rows = sql.run(STAND.format(found=found), parameters)
+    return [{"step": step, "why": why, "count": count} for step, why, count in rows]
 
 
 def freeze(operation: Operation, chosen: Chosen) -> None:
@@ -183,6 +215,7 @@ def _found(act: Act, chosen: Chosen) -> tuple[str, dict[str, Any]]:
     parameters = {
         "explicit": chosen.explicit,
         "every": chosen.steps is None,
+        "forced": chosen.forced,
         "same_key": act == Act.RESUBMIT,
         "forgotten": KEY_FORGOTTEN,
         "nothing": NOTHING_FAILED,

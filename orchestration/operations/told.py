@@ -10,6 +10,6 @@ def note(operation: Operation, what: str, actor: str, reason: str) -> None:
         operation=operation, kind=EventKind.BULK, actor=actor, reason=reason,
         detail={
             "what": what, "act": operation.act, "rate": operation.rate,
-            "money": operation.money, **operation.counts,
+            "money": operation.money, "forced": operation.forced, **operation.counts,
         },
     )  # fmt: skip

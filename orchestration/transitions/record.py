@@ -143,7 +143,7 @@ def _reject(accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[
         why = f"{reply.code}: {reply.message}".strip(": ")
         policy = policies.get(step.agent) or Policy()
         undo = policy.on_rejection == OnRejection.UNDO and not change.undoing
-        if undo and begin(change, actor=BY, reason=f"{step.name} was rejected ({why})") is None:
+        if undo and not begin(change, actor=BY, reason=f"{step.name} was rejected ({why})"):
             continue
         waits = policy.on_rejection == OnRejection.WAIT and not change.undoing
         change.troubles.append(

@@ -260,7 +260,7 @@ def undo_for(steps: Sequence[Failed], *, by: str) -> list[Failed]:
             continue
         count = step.failure.failure_count + 1
         why = f"{step.view.name} failed {count} times ({step.failure.code or step.failure.outcome})"
-        if begin(step.change, actor=by, reason=why) is not None:
+        if begin(step.change, actor=by, reason=why):
             refused.append(step)
     return refused
 

@@ -35,7 +35,7 @@ def undo(
     *,
     actor: str,
     reason: str,
-    force: bool = False,
+    force: bool | Collection[str] = False,
     seen: Collection[str] = tuple(TaskState),
     planned: str | None = None,
     operation: int | None = None,
@@ -43,8 +43,9 @@ def undo(
     """Have a whole task undone; return why not, or None when the undo has begun.
 
     Something irreversible that was done, or may have been, stops it before it starts, unless it is
-    forced: then that stands, and the task's history names it. `seen` are the states for which it is
-    meant: whoever looked a while ago did not mean what the task has become since.
+    forced: then that stands, and the task's history names it. `force` may also name the steps that
+    may stand: no other then. `seen` are the states for which it is meant: whoever looked a while ago
+    did not mean what the task has become since.
     `planned` is the signature of the very plan that somebody saw. `operation` is kept in the
     history.
     """
@@ -58,7 +59,9 @@ def undo(
         return Refusal.CHANGED
     if planned is not None and planned != signature(plan(change.steps.values())):
         return Refusal.CHANGED
-    if begin(change, actor=actor, reason=reason, force=force, operation=operation) is not None:
+    named: Collection[str] = () if isinstance(force, bool) else force
+    standing = None if force is True else named
+    if begin(change, actor=actor, reason=reason, standing=standing, operation=operation):
         return Refusal.IRREVERSIBLE
     finish([change], by=actor)
     return None
@@ -82,28 +85,38 @@ def undo_unmended(limit: int, *, by: str) -> int:
     }
     for task, (name, code) in unmended.items():
         why = f"nobody mended {name} in time ({code})"
-        if begin(changes[task], actor=by, reason=why) is not None:
+        if begin(changes[task], actor=by, reason=why):
             due.filter(task=task).update(mend_by=None)
     finish([changes[task] for task in unmended], by=by)
     return len(unmended)
 
 
 def begin(
-    change: Change, *, actor: str, reason: str, force: bool = False, operation: int | None = None
-) -> Sequence[StepView] | None:
-    """Turn a locked task around; return the steps that forbid it, or None when it was done.
+    change: Change,
+    *,
+    actor: str,
+    reason: str,
+    standing: Collection[str] | None = (),
+    operation: int | None = None,
+) -> Sequence[StepView]:
+    """Turn a locked task around; return the steps that forbid it, none when it was done.
 
-    The caller finishes the change.
+    `standing` are the names of steps that may stand although they cannot be undone, or None for
+    whatever cannot. The caller finishes the change.
     """
     # A claim may be at work on steps we saw pending; once it has committed, they are in flight.
     _lock_pending(change.id)
     read_steps({change.id: change})
     wanted = plan(change.steps.values())
     names = [step.name for step in wanted.standing]
-    if wanted.standing and not force:
-        why = f"{', '.join(names)} cannot be undone; asked for because: {reason}"
+    forbidding = [
+        step for step in wanted.standing if not (standing is None or step.name in standing)
+    ]
+    if forbidding:
+        named = ", ".join(step.name for step in forbidding)
+        why = f"{named} cannot be undone; asked for because: {reason}"
         note(change, None, EventKind.UNDO_REFUSED, by=actor, reason=why).save()
-        return wanted.standing
+        return forbidding
     Task.objects.filter(id=change.id).update(undo_at=DatabaseNow())
     begin_undo(change.id)
     change.state, change.undoing = TaskState.UNDOING, True
@@ -116,7 +129,7 @@ def begin(
     insert_steps([(change.id, priority, step) for step in wanted.undo])
     read_steps({change.id: change})
     change.troubles.clear()
-    return None
+    return ()
 
 
 def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> None:

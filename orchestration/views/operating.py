@@ -15,8 +15,8 @@ from ..models import Incident, Operation
 from ..models.operation import Act, OperationState
 from ..operation_forms import Choosing, Confirmation, Word
 from ..progression import Refusal
-from .access import APPROVE, BULK, OPERATE, SEE_PERSONAL, forbidden, requires, user_of
-from .operations import NEEDED, dry_run
+from .access import APPROVE, BULK, FORCE_UNDO, OPERATE, SEE_PERSONAL, forbidden, requires, user_of
+from .operations import dry_run, needed
 from .outcome import conflict, done
 
 Doing = Callable[..., Refusal | None]
@@ -45,17 +45,22 @@ def operation_new(request: HttpRequest) -> HttpResponse:
 def operation_likewise(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Make a dry run of what another operation did, on all of its selection as that is by now."""
     found = _found(operation_id)
-    return _draft(request, Act(found.act), found.selection, sample=None)
+    return _draft(request, Act(found.act), found.selection, sample=None, forced=found.forced)
 
 
 def _draft(
-    request: HttpRequest, act: Act, selection: dict[str, Any], *, sample: int | None
+    request: HttpRequest,
+    act: Act,
+    selection: dict[str, Any],
+    *,
+    sample: int | None,
+    forced: bool = False,
 ) -> HttpResponse:
-    if not user_of(request).has_perm(NEEDED[act]):
-        return forbidden(request, NEEDED[act])
+    if not user_of(request).has_perms(needed(act, forced=forced)):
+        return forbidden(request, *needed(act, forced=forced))
     incident = _incident(selection)
     try:
-        chosen = _meant(request, selection)
+        chosen = _meant(request, selection, forced=forced)
     except bulk.Meaningless as problem:
         return _back_to_tasks(request, [str(problem)])
     made = bulk.draft(
@@ -75,8 +80,9 @@ def _back_to_tasks(request: HttpRequest, problems: Iterable[str]) -> HttpRespons
     return HttpResponseRedirect(reverse("ops:tasks"), status=303)
 
 
-def _meant(request: HttpRequest, selection: dict[str, Any]) -> bulk.Chosen:
-    return bulk.meaning(selection, personal=user_of(request).has_perm(SEE_PERSONAL))
+def _meant(request: HttpRequest, selection: dict[str, Any], *, forced: bool = False) -> bulk.Chosen:
+    chosen = bulk.meaning(selection, personal=user_of(request).has_perm(SEE_PERSONAL))
+    return replace(chosen, forced=forced)
 
 
 def _incident(selection: dict[str, Any]) -> Incident | None:
@@ -93,11 +99,12 @@ def _incident(selection: dict[str, Any]) -> Incident | None:
 def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Freeze what a dry run showed, and have it begin."""
     found = _found(operation_id)
-    if not user_of(request).has_perm(NEEDED[Act(found.act)]):
-        return forbidden(request, NEEDED[Act(found.act)])
+    must = needed(Act(found.act), forced=found.forced)
+    if not user_of(request).has_perms(must):
+        return forbidden(request, *must)
     if found.state != OperationState.DRAFT:
         return _too_late(request, found)
-    form = Confirmation(request.POST, act=found.act)
+    form = Confirmation(request.POST, act=found.act, forced=found.forced)
     if not form.is_valid():
         return dry_run(request, found, form=form)
     try:
@@ -109,14 +116,15 @@ def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
         return _too_late(request, found)
     if problem:
         # what was typed stays, to be sent again
-        kept = Confirmation(act=found.act, initial=form.cleaned_data)
+        kept = Confirmation(act=found.act, forced=found.forced, initial=form.cleaned_data)
         return dry_run(request, found, form=kept, problem=problem)
     return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
 
 
 def _confirm(request: HttpRequest, found: Operation, form: Confirmation) -> Refusal | None:
     """Confirm a dry run as the form says; look at it again if it is not what was shown."""
-    chosen = replace(_meant(request, found.selection), most=form.cleaned_data["shown"] or 0)
+    meant = _meant(request, found.selection, forced="force" in request.POST)
+    chosen = replace(meant, most=form.cleaned_data["shown"] or 0)
     refusal = bulk.confirm(
         found.id,
         chosen,
@@ -135,12 +143,15 @@ def _confirm(request: HttpRequest, found: Operation, form: Confirmation) -> Refu
 @require_POST
 @requires(OPERATE, BULK)
 def operation_look(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Make a dry run anew: the selection may have changed."""
+    """Make a dry run anew: the selection may have changed; with `force`, of a forced undo."""
     found = _found(operation_id)
+    forced = found.act == Act.UNDO and "force" in request.POST
+    if forced and not user_of(request).has_perms(needed(Act.UNDO, forced=True)):
+        return forbidden(request, FORCE_UNDO)
     if found.state != OperationState.DRAFT:
         return _too_late(request, found)
     try:
-        bulk.preview(found, _meant(request, found.selection))
+        bulk.preview(found, _meant(request, found.selection, forced=forced))
     except bulk.Meaningless as problem:
         return dry_run(request, found, problem=str(problem))
     return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)

@@ -12,10 +12,12 @@ from .. import queries
 from ..models import Operation, OperationItem
 from ..models.operation import Act, ItemState, OperationState
 from ..operation_forms import Confirmation, Word
+from ..progression import Refusal
 from .access import (
     APPROVE,
     BULK,
     CORRECT,
+    FORCE_UNDO,
     HOLD,
     OPERATE,
     RESUBMIT,
@@ -35,6 +37,7 @@ NEEDED = {
     Act.RELEASE: HOLD,
     Act.BY_HAND: CORRECT,
 }
+FORCED = (UNDO, FORCE_UNDO)
 DEFAULT_RATE = 20
 STATES = [("", "any"), ("open", "not over"), *OperationState.choices[1:]]
 # the parts of the bar of an operation, in order
@@ -84,7 +87,9 @@ def dry_run(
     preview = found.preview
     eligible = preview["eligible"]
     first = "sample" if found.sample else "all"
-    form = form or Confirmation(act=found.act, initial={"rate": DEFAULT_RATE, "first": first})
+    form = form or Confirmation(
+        act=found.act, forced=found.forced, initial={"rate": DEFAULT_RATE, "first": first}
+    )
     context = {
         "operation": found,
         "preview": preview,
@@ -92,6 +97,7 @@ def dry_run(
         "problem": problem,
         "seconds": max(1, round(eligible / DEFAULT_RATE)),
         "approval": bulk.too_big(eligible, preview["money"]),
+        "stopped": preview["skipped"].get(Refusal.IRREVERSIBLE.value, 0),
         "selection": _selection(request, found),
         "may": may(request, found),
         "now": queries.database_now(),
@@ -133,7 +139,8 @@ def may(request: HttpRequest, found: Operation) -> dict[str, bool]:
     user = user_of(request)
     bulky = user.has_perm(BULK)
     return {
-        "begin": user.has_perms([BULK, NEEDED[Act(found.act)]]),
+        "begin": user.has_perms([BULK, *needed(Act(found.act), forced=found.forced)]),
+        "force": found.act == Act.UNDO and user.has_perms([BULK, *FORCED]),
         "pause": bulky and found.state == OperationState.RUNNING,
         "resume": bulky and found.state == OperationState.PAUSED,
         "abort": bulky and found.state in {OperationState.RUNNING, OperationState.PAUSED},
@@ -142,6 +149,11 @@ def may(request: HttpRequest, found: Operation) -> dict[str, bool]:
         and user.has_perm(APPROVE)
         and found.actor != user.get_username(),
     }
+
+
+def needed(act: Act, *, forced: bool = False) -> tuple[str, ...]:
+    """Return what somebody must be allowed to do to have `act` done to many."""
+    return FORCED if forced else (NEEDED[act],)
 
 
 def told(found: Operation) -> str:

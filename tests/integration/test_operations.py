@@ -23,7 +23,7 @@ from orchestration.operations import sentence
 from orchestration.progression import Refusal
 from orchestration.supervisor import sweep
 from orchestration.transitions import done_by_hand, hold, record, resubmit, undo
-from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff
+from tests.engine import claimed, in_error, irreversible, new_task, reply_to, run_to_end, staff
 from tests.operations import (
     advance,
     answer,
@@ -383,6 +383,53 @@ class TestOtherActs:
         advance(operation)
         assert ended(operation) == ("ended", "2 sent back: 2 undone")
         assert Event.objects.filter(kind="undo", operation=operation).count() == 2
+
+    def test_what_cannot_be_undone_stops_an_undo_unless_it_is_forced(self):
+        tasks = [irreversible(new_task()), new_task()]
+        shown = drafted(tasks, "undo").preview
+        assert (shown["eligible"], shown["forced"]) == (1, 0)
+        assert shown["skipped"] == {Refusal.IRREVERSIBLE.value: 1}
+        assert shown["standing"] == [{"step": "again", "why": "they heard it", "count": 1}]
+        forced = drafted(tasks, "undo", forced=True).preview
+        assert (forced["eligible"], forced["forced"], forced["skipped"]) == (2, 1, {})
+        assert forced["standing"] == shown["standing"]
+        assert sum(call["count"] for call in forced["calls"]) > sum(
+            call["count"] for call in shown["calls"]
+        )
+        operation = running(tasks, "undo", forced=True)
+        for _ in tasks:
+            advance(operation)
+        answer(reply_to)
+        advance(operation)
+        assert ended(operation) == ("ended", "2 sent back: 2 undone")
+        events = Event.objects.filter(kind="undo", operation=operation).order_by("task_id")
+        assert [(one.detail["forced"], one.detail["standing"]) for one in events] == [
+            (True, ["again"]),
+            (False, []),
+        ]
+
+    def test_a_forced_undo_lets_nothing_stand_but_what_was_seen(self):
+        task = irreversible(new_task())
+        operation = running([task], "undo", forced=True)
+        Step.objects.filter(task=task, name="hello").update(irreversible="it is in the post")
+        advance(operation)
+        assert ended(operation) == ("ended", "1 skipped")
+        assert operation.why == {Refusal.IRREVERSIBLE.value: 1}
+        task.refresh_from_db()
+        assert task.state == "processed"
+
+    def test_whoever_did_not_see_that_it_is_forced_does_not_confirm_it(self):
+        tasks = [irreversible(new_task())]
+        word = {"actor": "ann", "reason": "it is recalled", "rate": 20.0}
+        for forced in (True, False):
+            seen = drafted(tasks, "undo", forced=forced)
+            meant = chosen(tasks, forced=not forced)
+            assert operations.confirm(seen.id, meant, **word) is Refusal.CHANGED
+        assert not Event.objects.filter(kind="bulk").exists()
+
+    def test_only_an_undo_is_forced(self):
+        with pytest.raises(IntegrityError):
+            drafted([new_task()], "hold", forced=True)
 
     def test_an_undo_that_fails_is_no_success(self):
         task = new_task()

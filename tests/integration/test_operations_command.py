@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from orchestration.models import Operation, OperationItem, SupervisorPolicy
-from tests.engine import reply_to
+from tests.engine import irreversible, new_task, reply_to
 from tests.operations import advance, answer, begin, failed
 from tests.operators import person
 
@@ -54,6 +54,22 @@ def test_from_the_start_to_the_true_end():
     (told,) = operations("list")
     assert told["said"] == "2 resubmitted: 1 fixed, 1 failed (another cause)"
     assert operations("list", "--open") == []
+
+
+def test_an_undo_can_be_forced_and_nothing_else():
+    task = irreversible(new_task())
+    which = ("--task", str(task.id))
+    (told,) = operations("start", "undo", *which, "--dry-run")
+    assert (told["eligible"], told["standing"][0]["step"]) == (0, "again")
+    (told,) = operations("start", "undo", *which, "--force", "--dry-run")
+    assert (told["eligible"], told["forced"]) == (1, 1)
+    with pytest.raises(CommandError, match="say why"):
+        start("undo", *which, "--force")
+    start("undo", *which, "--force", "--reason", "recalled")
+    assert Operation.objects.get().forced
+    with pytest.raises(CommandError, match="only an undo") as misuse:
+        start("hold", *which, "--force", "--reason", "recalled")
+    assert misuse.value.returncode == 2
 
 
 def test_in_words():

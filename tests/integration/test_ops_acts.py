@@ -15,7 +15,16 @@ from orchestration.queries import undo_preview
 from orchestration.recovery import KEY_FORGOTTEN
 from orchestration.transitions import hold, record, release, undo
 from orchestration.transitions import resubmit as resubmit_step
-from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, states, step_of
+from tests.engine import (
+    claimed,
+    in_error,
+    irreversible,
+    new_task,
+    reply_to,
+    run_to_end,
+    states,
+    step_of,
+)  # fmt: skip
 from tests.operators import browser, gave_up, person, press, words
 
 pytestmark = pytest.mark.django_db
@@ -262,12 +271,6 @@ def test_whoever_decides_about_a_step_of_a_task_that_is_undone_learns_of_that():
     assert late.status_code == 409
     assert "<strong>ann</strong> asked for the task to be undone" in " ".join(late.text.split())
     assert "no longer wanted" in late.text
-
-
-def irreversible(task):
-    run_to_end(task)
-    Step.objects.filter(task=task, name="again").update(irreversible="they heard it")
-    return task
 
 
 def test_what_stands_forbids_the_undo_to_those_who_may_not_force():

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from orchestration.models import Incident, Operation, OperationItem, Step, SupervisorPolicy, Task
-from tests.engine import new_task, reply_to
+from tests.engine import irreversible, new_task, reply_to
 from tests.operations import advance, answer, begin, confirmed, failed, running
 from tests.operators import browser, person, words
 
@@ -211,6 +211,76 @@ class TestChoosing:
         operation = choose(bob(), Task.objects.all(), "undo")
         assert confirm(client, operation).status_code == 403
         assert "Leave it" not in page(client, operation).text
+
+
+class TestForcing:
+    def look(self, client, operation, **more):
+        return client.post(reverse("ops:operation_look", args=[operation.id]), more)
+
+    def test_who_may_sees_what_stands_and_decides_that_the_rest_is_undone(self):
+        lead = bob("force_undo")
+        operation = choose(lead, [irreversible(new_task()), new_task()], "undo")
+        shown = words(page(lead, operation))
+        assert "again they heard it 1" in shown
+        assert "1 task is passed over" in shown
+        assert "all the same" not in shown
+        assert self.look(lead, operation, force="on").status_code == 303
+        shown = words(page(lead, operation))
+        assert "2 tasks" in shown
+        assert "1 of these only in part" in shown
+        assert "What cannot be undone, and stands" in shown
+        hesitant = confirm(lead, operation)
+        assert hesitant.status_code == 422
+        assert "say that the rest shall be" in hesitant.text
+        assert confirm(lead, operation, reason="", force="on").status_code == 422
+        assert confirm(lead, operation, force="on").status_code == 303
+        shown = words(page(lead, operation))
+        assert "Forced what cannot be undone stands: again (1)" in shown
+        assert "again stands" in shown
+        assert Operation.objects.get().forced
+
+    def test_looking_again_keeps_it_and_it_can_be_left(self):
+        lead = bob("force_undo")
+        operation = choose(lead, [irreversible(new_task())], "undo")
+        self.look(lead, operation, force="on")
+        shown = page(lead, operation).text
+        assert shown.count('name="force" value="on"') == 1
+        self.look(lead, operation)
+        operation.refresh_from_db()
+        assert (operation.forced, operation.preview["eligible"]) == (False, 0)
+        # a page from before that still says it is forced
+        self.look(lead, operation, force="on")
+        shown_before = page(lead, operation)
+        assert shown_before.status_code == 200
+        self.look(lead, operation)
+        assert confirm(lead, operation, shown=1, force="on").status_code == 409
+
+    def test_who_may_not_force_one_may_not_force_many(self, ann):
+        operation = choose(ann, [irreversible(new_task()), new_task()], "undo")
+        shown = page(ann, operation)
+        assert "again they heard it 1" in words(shown)
+        assert 'name="force"' not in shown.text
+        assert self.look(ann, operation, force="on").status_code == 403
+        self.look(bob("force_undo"), operation, force="on")
+        assert ">Undo</button>" not in page(ann, operation).text
+        assert confirm(ann, operation, force="on").status_code == 403
+        assert Operation.objects.get().state == "draft"
+
+    def test_nothing_else_is_forced(self):
+        operation = choose(lead := bob("force_undo"), [new_task()], "hold")
+        assert self.look(lead, operation, force="on").status_code == 303
+        assert not Operation.objects.get().forced
+
+    def test_the_rules_for_a_second_person_are_those_of_all_operations(self):
+        SupervisorPolicy.objects.update_or_create(id=1, defaults={"approve_items": 1})
+        lead = bob("force_undo", "approve")
+        operation = choose(lead, [irreversible(new_task()), new_task()], "undo")
+        assert "has to approve it" not in words(page(lead, operation))
+        self.look(lead, operation, force="on")
+        assert "a second person has to approve it" in words(page(lead, operation))
+        confirm(lead, operation, force="on")
+        assert Operation.objects.get().state == "approval"
+        assert do(lead, "approve", operation).status_code == 409
 
 
 class TestTwoPeople:

@@ -5,6 +5,7 @@ import json
 import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -50,6 +51,9 @@ class Command(BaseCommand):
         which.add_argument("--task", action="append", help="a task's id; any number of times")
         start.add_argument("--sample", type=int, help="only so many of them")
         start.add_argument("--rate", type=float, default=20.0, help="a second (20)")
+        start.add_argument(
+            "--force", action="store_true", help="undo the rest of what cannot be undone whole"
+        )
         start.add_argument("--result", type=schemas.parse, help="of by_hand, as JSON")
         start.add_argument(
             "--dry-run", action="store_true", help="say what it would do, and no more"
@@ -85,6 +89,9 @@ class Command(BaseCommand):
             chosen = operations.meaning(selection)
         except operations.Meaningless as problem:
             raise CommandError(str(problem), returncode=2) from problem
+        if options["force"] and act != Act.UNDO:
+            raise CommandError("only an undo can be forced", returncode=2)
+        chosen = replace(chosen, forced=options["force"])
         if dry_run:
             self._say(operations.figures(Act(act), chosen), as_json=options["json"])
             return
