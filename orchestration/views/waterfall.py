@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ..queries import StepDetail, TaskDetail
+from .charts import second_ticks, write_seconds
 
 WIDTH = 1000.0  # units of the drawing; it is scaled to the page
 LABEL = 200.0  # of them, for the steps' names
 ROW = 30
+EDGE = 30.0  # so near to the end, a tick's label lies before it
 THINNEST = 3.0  # a bar stays visible however short it was
 
 
@@ -37,13 +39,22 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tick:
+    """A place on the time axis; `anchor` is how its label lies to it."""
+
+    x: str
+    label: str
+    anchor: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Waterfall:
-    """The drawing: `ticks` are (x, label) of the time axis."""
+    """The drawing, with the ticks of its time axis."""
 
     width: int
     height: int
     rows: Sequence[Row]
-    ticks: Sequence[tuple[str, str]]
+    ticks: Sequence[Tick]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +84,19 @@ def waterfall(detail: TaskDetail) -> Waterfall | None:
         width=int(WIDTH),
         height=(len(rows) + 1) * ROW,
         rows=rows,
-        ticks=[
-            (f"{LABEL + (WIDTH - LABEL) * part / 4:.1f}", f"{_length(seconds * part / 4)}")
-            for part in range(5)
-        ],
+        ticks=_ticks(seconds),
     )
+
+
+def _ticks(seconds: float) -> list[Tick]:
+    """Return the round lengths of time that lie inside the drawing."""
+    ticks = []
+    for second in second_ticks(seconds):
+        x = LABEL + (WIDTH - LABEL) * second / seconds
+        if x < WIDTH + 0.1:
+            anchor = "end" if x > WIDTH - EDGE else "middle"
+            ticks.append(Tick(x=f"{x:.1f}", label=write_seconds(second), anchor=anchor))
+    return ticks
 
 
 def _ends(detail: StepDetail) -> list[datetime]:
@@ -114,15 +133,5 @@ def _bar(scale: _Scale, y: int, start: datetime, end: datetime, kind: str, title
         width=f"{width:.1f}",
         y=y,
         kind=kind,
-        title=f"{title}, {_length((end - start) / timedelta(seconds=1))}",
+        title=f"{title}, {write_seconds((end - start) / timedelta(seconds=1))}",
     )
-
-
-def _length(seconds: float) -> str:
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

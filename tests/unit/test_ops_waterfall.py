@@ -53,7 +53,25 @@ def test_bars_follow_each_other_in_scale():
     chart = drawing(([attempt(0, 5)], {}), ([attempt(5, 10)], {}))
     half = (WIDTH - LABEL) / 2
     assert bars(chart) == [("done", LABEL, half, 30), ("done", LABEL + half, half, 60)]
-    assert [label for _, label in chart.ticks] == ["0 ms", "2.5 s", "5.0 s", "7.5 s", "10.0 s"]
+    assert [tick.label for tick in chart.ticks] == ["0", "5 s", "10 s"]
+    assert [float(tick.x) for tick in chart.ticks] == [LABEL, LABEL + half, WIDTH]
+    assert [tick.anchor for tick in chart.ticks] == ["middle", "middle", "end"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "labels"),
+    [
+        (0.083, ["0", "50 ms"]),
+        (1.37, ["0", "500 ms", "1 s"]),
+        (47.3, ["0", "15 s", "30 s", "45 s"]),
+        (3 * 3600 + 11, ["0", "60 min", "2 h", "3 h"]),
+    ],
+)
+def test_the_axis_of_time_shows_round_lengths(seconds, labels):
+    chart = drawing(([attempt(0, seconds)], {}))
+    assert [tick.label for tick in chart.ticks] == labels
+    for tick in chart.ticks:
+        assert LABEL <= float(tick.x) <= WIDTH + 0.1
 
 
 def test_an_attempt_in_flight_reaches_to_its_deadline():
@@ -67,7 +85,7 @@ def test_an_attempt_in_flight_reaches_to_its_deadline():
 def test_a_wait_for_a_retry_is_drawn():
     chart = drawing(([attempt(0, 1, "expired")], {"run_after": at(4)}))
     assert [kind for kind, *_ in bars(chart)] == ["expired", "wait"]
-    assert chart.rows[0].bars[1].title == "waits for its retry, 3.0 s"
+    assert chart.rows[0].bars[1].title == "waits for its retry, 3 s"
 
 
 @pytest.mark.parametrize(
