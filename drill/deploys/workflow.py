@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 
-from orchestration.api import Step, field, register
+from orchestration.api import Step, field, register, result
 from orchestration.registry import workflows
 from orders.message import WORKFLOW
 
@@ -19,9 +19,10 @@ if os.environ.get("DRILL_DEPLOY") == "added":
         request={
             "order": field("order"),
             "to": field("email"),
-            "subject": field("confirmation", "subject"),
-            "text": field("confirmation", "text"),
+            "mail": field("confirmation"),
+            "parcel": result("create_shipment", "tracking"),
         },
+        irreversible="it is in the customer's inbox",
     )
 elif os.environ.get("DRILL_DEPLOY") == "removed":
     del steps["send_confirmation"]

@@ -2,11 +2,15 @@
 
 import ast
 import inspect
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from drill.recipes import recipes
+from drill.recipes.deploys import SETTINGS
 from drill.report import PAGE
 from drill.table import SHORT, BadTable, load
 from sasweb.stack import embedded
@@ -36,6 +40,19 @@ def test_each_mode_is_shown(mode):
 def test_each_recipe_exists_and_takes_what_it_is_given(mode):
     assert mode.recipe in recipes
     inspect.signature(recipes[mode.recipe]).bind(None, **mode.given)
+
+
+@pytest.mark.parametrize(
+    "change", sorted({mode.given["change"] for mode in TABLE if mode.recipe == "deploy"})
+)
+def test_what_is_deployed_would_start(change):
+    new = {"DJANGO_SETTINGS_MODULE": SETTINGS, "DRILL_DEPLOY": change}
+    check = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=embedded.PROJECT, env=os.environ | new, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert check.returncode == 0, check.stderr
 
 
 def test_each_mode_is_in_the_documentation():
