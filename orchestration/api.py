@@ -30,14 +30,13 @@ Submit a task anywhere, inside your own transaction if you like, and look at it:
     progress("greet", "42").state
 """
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from django.db import transaction
 
-from . import applications, crashpoints, queues, registry, sql, status, transitions
+from . import queues, registry, status, transitions
 from .agents.actions import Call, action
 from .agents.base import Agent
 from .agents.faults import Rejected, Transient, Unknown
@@ -50,6 +49,7 @@ from .models import Step as StepRow
 from .models import Task
 from .models.application import Delivery
 from .models.inbox import StatusKind
+from .posting import Posting, post
 from .progression import Refusal
 from .roles import give
 from .schemas import Invalid
@@ -72,6 +72,7 @@ __all__ = [
     "HttpAgent",
     "Invalid",
     "LedgerEntry",
+    "Posting",
     "Progress",
     "Refusal",
     "Refused",
@@ -95,6 +96,7 @@ __all__ = [
     "field",
     "give",
     "key",
+    "post",
     "progress",
     "receive_status",
     "register",
@@ -110,14 +112,6 @@ __all__ = [
     "undo",
     "version",
 ]
-
-
-# a statement, not a model: making one of it takes most of the time, and this is done for each order
-POST = """
-INSERT INTO orchestration_submission (workflow, reference, data, reply_to, priority, reason)
-VALUES (%(workflow)s, %(reference)s, %(data)s::jsonb, %(reply_to)s, %(priority)s, '')
-ON CONFLICT DO NOTHING
-"""
 
 
 def register(thing: Workflow | type[Agent]) -> None:
@@ -186,20 +180,10 @@ def submit(
     however often it is posted. Inside a transaction the task is posted when that commits. Redis
     need not be there: a supervisor rings again. Raises `LookupError` if nobody receives `reply_to`.
     """
-    if reply_to and not (reply_to in registry.receivers or applications.is_known(reply_to)):
-        registry.get(registry.receivers, "receiver of status messages", reply_to)
-    sql.run(
-        POST,
-        {
-            "workflow": workflow,
-            "reference": reference,
-            "data": json.dumps(data),
-            "reply_to": reply_to,
-            "priority": priority,
-        },
+    task = Posting(
+        workflow=workflow, reference=reference, data=data, reply_to=reply_to, priority=priority
     )
-    transaction.on_commit(partial(crashpoints.reached, "web.after_commit_before_ring"))
-    transaction.on_commit(partial(queues.try_to_ring, queues.SUBMISSION))
+    post([task])
 
 
 def resubmit(

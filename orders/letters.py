@@ -69,8 +69,8 @@ def confirmation(to: Recipient, total: int, currency: str) -> Mail:
         )
 
 
-def received(message: Message) -> None:
-    """Post the letter that says that an order is here."""
+def received(message: Message) -> api.Posting:
+    """Return the letter that says that an order is here, to be posted with the order."""
     to = Recipient(order=message.order, name=message.address.name, language=message.language)
     with translation.override(to.language):
         values = {"number": to.number, "total": money(message.total, message.currency)}
@@ -82,7 +82,7 @@ def received(message: Message) -> None:
             ],
             act=_("Follow your order"),
         )
-        _post("received", to, message.email, letter)
+        return _posting("received", to, message.email, letter)
 
 
 def tell(orders: Mapping[UUID, int]) -> None:
@@ -136,11 +136,15 @@ def _cancelled(to: Recipient, found: tracking.Tracking) -> Letter:
 
 
 def _post(kind: str, to: Recipient, email: str, letter: Letter, number: int = 0) -> None:
-    """Post a letter; the same kind about the same news of an order is posted once."""
+    api.post([_posting(kind, to, email, letter, number)])
+
+
+def _posting(kind: str, to: Recipient, email: str, letter: Letter, number: int = 0) -> api.Posting:
+    """Return a letter to be posted; the same kind about the same news of an order is posted once."""
     reference = f"{to.order}:{kind}" + (f":{number}" if number else "")
     data: dict[str, Any] = {"number": to.number, "email": email}
     data["mail"] = _mail(to, letter).as_json()
-    api.submit(LETTER, reference=reference, data=data, priority=PRIORITY)
+    return api.Posting(workflow=LETTER, reference=reference, data=data, priority=PRIORITY)
 
 
 def _mail(to: Recipient, letter: Letter) -> Mail:

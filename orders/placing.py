@@ -60,13 +60,13 @@ def place(
             if before.fingerprint != content:
                 raise OtherContent(message.number)
             return before
-        api.submit(
-            WORKFLOW,
+        task = api.Posting(
+            workflow=WORKFLOW,
             reference=str(message.order),
             data=message.as_json(),
             reply_to=application or APPLICATION,
         )
-        letters.received(message)
+        api.post([task, letters.received(message)])
     return new
 
 
