@@ -207,11 +207,6 @@ class Order(models.Model):
         """Return the address of its page; without a signed link it shows no personal data."""
         return reverse("shop:order", args=[self.id])
 
-    @property
-    def country_name(self) -> str:
-        """The country it goes to, in words."""
-        return str(COUNTRIES.get(self.country, self.country))
-
 
 class OrderLine(models.Model):
     """So many of one product, at the price and under the name of that day."""

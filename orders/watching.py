@@ -1,10 +1,14 @@
-"""What has to be known of an order before its page is built: asked for with every look at it."""
+"""What an order's page is built from, and what has to be known before: asked for with every look."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
+
+from .cards import Card
+from .countries import COUNTRIES
+from .message import Address, Line
 
 # rows, not models: most looks end here, and making an order of it takes longer than the statement
 WATCHED = """
@@ -17,6 +21,14 @@ LEFT JOIN orders_order o ON o.id = one.id
 LEFT JOIN orders_placement p ON p."order" = one.id
 WHERE o.id IS NOT NULL OR p."order" IS NOT NULL
 """
+TAKEN = """
+SELECT o.name, o.street, o.postcode, o.city, o.country, o.email, o.payment_method, o.total, o.currency,
+    l.sku, l.name, l.unit_price, l.quantity
+FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
+WHERE o.id = %s
+ORDER BY l.id
+"""
+CARDS = dict(Card.choices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,3 +51,46 @@ def watched(order: UUID) -> Watched | None:
         return None
     taken, customer, placed_at, waits = row
     return Watched(id=order, taken=taken, customer=customer, placed_at=placed_at, waits=waits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """An order in our books, as its page shows it; `total` in minor units."""
+
+    address: Address
+    email: str
+    payment_method: str
+    total: int
+    currency: str
+    lines: tuple[Line, ...]
+
+    @property
+    def country(self) -> str:
+        """The country it goes to, in words."""
+        return str(COUNTRIES.get(self.address.country, self.address.country))
+
+    @property
+    def card(self) -> str:
+        """How it is paid, in words."""
+        return str(CARDS.get(self.payment_method, self.payment_method))
+
+
+def taken(order: UUID) -> Taken | None:
+    """Return what the page of an order shows of our books (one statement), or None."""
+    with connection.cursor() as cursor:
+        cursor.execute(TAKEN, [order])
+        rows = cursor.fetchall()
+    if not rows:
+        return None
+    name, street, postcode, city, country, email, payment_method, total, currency, *_ = rows[0]
+    return Taken(
+        address=Address(name=name, street=street, postcode=postcode, city=city, country=country),
+        email=email,
+        payment_method=payment_method,
+        total=total,
+        currency=currency,
+        lines=tuple(
+            Line(sku=sku, name=product, unit_price=price, quantity=quantity)
+            for *_, sku, product, price, quantity in rows
+        ),
+    )

@@ -26,7 +26,7 @@ from orders.message import WORKFLOW, order_number
 from orders.models import Order
 from orders.throttle import Limit
 from orders.tracking import CARD, Mend, track
-from orders.watching import Watched, watched
+from orders.watching import Taken, Watched, taken, watched
 
 from .redirect import see_other
 
@@ -130,7 +130,7 @@ def _seen(request: HttpRequest, version: str) -> bool:
 def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
     """Return what the page shows. The version is read first: what happens meanwhile is news."""
     version, order_id = visit.version, visit.order.id
-    taken = Order.objects.filter(id=order_id).first() if visit.order.taken and visit.full else None
+    order = taken(order_id) if visit.order.taken and visit.full else None
     progress = api.progress(WORKFLOW, str(order_id))
     tracking = track(
         progress,
@@ -149,20 +149,19 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
     return {
         "id": order_id,
         "number": order_number(order_id),
-        "order": taken,
+        "order": order,
         "full": visit.full,
         "tracking": tracking,
         "link": f"?{urlencode(link)}" if link else "",
-        "mends": [_mend(mend, taken) for mend in tracking.mends] if taken else [],
+        "mends": [_mend(mend, order_id, order) for mend in tracking.mends] if order else [],
         "poll": f"{reverse('shop:order_status', args=[order_id])}?{urlencode(query)}",
     }
 
 
-def _mend(mend: Mend, order: Order) -> dict[str, Any]:
+def _mend(mend: Mend, order_id: UUID, order: Taken) -> dict[str, Any]:
     """Return what the customer is offered: a choice of cards, or what to do without a product."""
     if mend.step == CARD:
         return {"mend": mend, "cards": OtherCardForm(attempt=mend.attempt)}
-    lines = list(order.lines.all())
-    gone = next((line for line in lines if line.sku == mend.sku), None)
-    waits = mending.may_wait(order.id)
-    return {"mend": mend, "gone": gone, "others": len(lines) > 1, "waits": waits}
+    gone = next((line for line in order.lines if line.sku == mend.sku), None)
+    waits = mending.may_wait(order_id)
+    return {"mend": mend, "gone": gone, "others": len(order.lines) > 1, "waits": waits}
