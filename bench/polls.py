@@ -20,7 +20,8 @@ from uuid import uuid4
 import aiohttp
 
 from bench.measure import percentile
-from drill.stack import Stack
+from drill.stack import SUPERVISORS, WORKERS, Stack
+from drill.waiting import wait_for
 
 TARGET = 50.0  # ms at the 95th percentile, at the server
 POLL = re.compile(r'hx-get="([^"]+)" hx-trigger="every (\d+)ms"')
@@ -32,6 +33,7 @@ ORDER = {
     "payment_method": "pm_card_visa",
     "lines": [{"sku": "tea-mint", "quantity": 1}],
 }  # fmt: skip
+PRESENT = "SELECT count(*) FROM orchestration_worker"
 PROCESSED = (
     "SELECT count(*) FROM orchestration_task WHERE workflow = 'process_order'"
     " AND state = 'processed'"
@@ -147,6 +149,8 @@ def main() -> int:
     stack.environment["GUNICORN_CMD_ARGS"] = arguments
     try:
         stack.start()
+        everybody = len(WORKERS) + len(SUPERVISORS)
+        wait_for(lambda: stack.count(PRESENT) >= everybody, "all processes are at work", 60)
         stack.sql("UPDATE orchestration_application SET rate = 1000000")
         token = f"sas_{(stack.folder / 'secrets' / 'example_token').read_text()}"
         seen = asyncio.run(load(f"http://localhost:{stack.port}", token, options))

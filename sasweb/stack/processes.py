@@ -16,6 +16,7 @@ from .. import env
 from . import embedded
 
 SERVERS, APPLICATION = "servers", "application"
+NICENESS = 5  # of what works in the background: a third of the CPU that others get who want it, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,7 @@ class Program:
     command: list[str]
     group: str = APPLICATION
     stop_signal: str = "TERM"
+    background: bool = False  # nobody waits for its answer: those for whom somebody does go first
     user: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     log: str = "/dev/fd/1"  # the one merged log
@@ -33,8 +35,9 @@ class Program:
     def section(self) -> dict[str, object]:
         """Return the program's part of supervisord's configuration."""
         environment = {"PROCESS": self.name, **self.environment}
+        command = [*(["nice", "-n", str(NICENESS)] if self.background else []), *self.command]
         section: dict[str, object] = {
-            "command": " ".join(_quoted(part) for part in self.command),
+            "command": " ".join(_quoted(part) for part in command),
             "directory": embedded.PROJECT if self.user is None else "/",
             "environment": ",".join(f'{key}="{value}"' for key, value in environment.items()),
             "autostart": "true" if self.group == SERVERS else "false",
@@ -63,11 +66,11 @@ def programs(*, port: int, sandbox_port: int) -> list[Program]:
         Program(name="sandbox", command=[*sandbox, "--data", str(embedded.data_dir() / "sandbox")]),
         Program(name="web", command=web),
         *(
-            Program(name=f"work-{queue}", command=[*manage, "work", queue])
+            Program(name=f"work-{queue}", command=[*manage, "work", queue], background=True)
             for queue in settings.RQ_QUEUES
         ),
         *(
-            Program(name=f"supervisor-{number}", command=[*manage, "supervisor"])
+            Program(name=f"supervisor-{number}", command=[*manage, "supervisor"], background=True)
             for number in (1, 2)
         ),
     ]
@@ -75,7 +78,7 @@ def programs(*, port: int, sandbox_port: int) -> list[Program]:
 
 def _web_processes() -> int:
     """Return how many processes answer: a thread does not help another to compute, a process does."""
-    return env.number("WEB_CONCURRENCY", min(4, max(1, (os.cpu_count() or 1) // 2)))
+    return env.number("WEB_CONCURRENCY", min(4, max(2, (os.cpu_count() or 1) // 2)))
 
 
 def _servers() -> list[Program]:
