@@ -2,9 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django import forms
+from django.apps import apps
 from django.contrib import admin
-from django.contrib.auth.admin import UserAdmin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, Permission, User
 from django.db.models import ManyToManyField, QuerySet
 from django.http import HttpRequest
 
@@ -12,13 +14,47 @@ from orchestration.roles import ROLES
 
 if TYPE_CHECKING:  # generic for the type checker only
     Users = UserAdmin[User]
+    Choices = forms.ModelMultipleChoiceField[Permission]
 else:
-    Users = UserAdmin
+    Users, Choices = UserAdmin, forms.ModelMultipleChoiceField
 
 POWERS = {"is_superuser", "user_permissions"}  # that only a superuser may give
 
 
-admin.site.unregister(User)
+class Powers(Choices):
+    """Permissions to tick, each told in words, by the application that it is about."""
+
+    def label_from_instance(self, obj: Permission) -> str:
+        """Return the words beside the box."""
+        label = obj.content_type.app_label
+        known = apps.app_configs.get(label)
+        return f"{known.verbose_name if known else label}: {obj.name}"
+
+
+def ticked(field: "ManyToManyField[Any, Any]", **options: Any) -> dict[str, Any]:
+    """Return options for a field of boxes: Django's pair of lists has parts without a name."""
+    if field.related_model is Permission:
+        options["form_class"] = Powers
+    return {**options, "widget": forms.CheckboxSelectMultiple}
+
+
+admin.site.unregister([User, Group])
+
+
+@admin.register(Group)
+class PowersAdmin(GroupAdmin):
+    """Groups of permissions: the roles, which have at the least what they need, and others."""
+
+    filter_horizontal = ()
+
+    def formfield_for_manytomany(
+        self,
+        db_field: "ManyToManyField[Any, Any]",
+        request: HttpRequest | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Offer each permission as a box to tick."""
+        return super().formfield_for_manytomany(db_field, request, **ticked(db_field, **kwargs))
 
 
 @admin.register(User)
@@ -27,6 +63,8 @@ class RoleAdmin(Users):
 
     list_display = ("username", "email", "roles", "is_staff", "is_superuser", "last_login")
     list_filter = ("groups", "is_staff", "is_superuser", "is_active")
+    filter_horizontal = ()
+    readonly_fields = ("last_login", "date_joined")  # facts, and nobody's to change
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Read the roles of a list at once."""
@@ -58,10 +96,10 @@ class RoleAdmin(Users):
     def formfield_for_manytomany(
         self, db_field: "ManyToManyField[Any, Any]", request: HttpRequest, **kwargs: Any
     ) -> Any:
-        """Offer the roles; other groups may hold any power."""
+        """Offer the roles to tick; other groups may hold any power."""
         if db_field.name == "groups" and not _of(request).is_superuser:
             kwargs["queryset"] = Group.objects.filter(name__in=ROLES)
-        return super().formfield_for_manytomany(db_field, request, **kwargs)
+        return super().formfield_for_manytomany(db_field, request, **ticked(db_field, **kwargs))
 
 
 def _of(request: HttpRequest) -> User:

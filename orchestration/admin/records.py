@@ -119,7 +119,6 @@ class TaskAdmin(ReadOnlyAdmin):
     list_display = ("id", "workflow", "reference", "state", "overdue", "created_at", "ended_at")
     list_filter = ("state", WorkflowFilter)
     search_fields = ("reference__startswith",)
-    search_help_text = "The beginning of a reference."
     ordering = ("-id",)
 
 

@@ -55,3 +55,19 @@ def test_a_superuser_may_do_all_of_it():
     root = person("root", is_staff=True, is_superuser=True)
     page = browser(root).get(f"/admin/auth/user/{root.id}/change/").text
     assert "is_superuser" in page
+
+
+def test_powers_are_ticked_by_their_names_and_facts_are_nobodys_to_change():
+    root = browser(person("root", is_staff=True, is_superuser=True))
+    bob = person("bob")
+    group = Group.objects.get(name="lead")
+    page = root.get(f"/admin/auth/group/{group.id}/change/").text
+    assert "Can be the second person for a big act on many tasks</label>" in page
+    held = set(group.permissions.values_list("id", flat=True))
+    sent = {"name": "lead", "permissions": sorted(held)[1:]}
+    assert root.post(f"/admin/auth/group/{group.id}/change/", sent).status_code == 302
+    assert set(group.permissions.values_list("id", flat=True)) == set(sent["permissions"])
+    before = bob.date_joined
+    assert root.post(f"/admin/auth/user/{bob.id}/change/", form_of(bob)).status_code == 302
+    bob.refresh_from_db()
+    assert bob.date_joined == before
