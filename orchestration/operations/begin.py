@@ -9,6 +9,7 @@ from .. import conf
 from ..models import Operation, SupervisorPolicy
 from ..models.fields import DatabaseNow
 from ..models.operation import Act, OperationState
+from ..money import written
 from ..progression import Refusal
 from .count import recount
 from .selection import Chosen, figures, freeze, frozen_money
@@ -126,7 +127,8 @@ def too_big(items: int, money: dict[str, int]) -> str:
         return f"{items:,} items are more than {limits.approve_items:,}"
     for currency, amount in sorted(money.items()):
         if limits.approve_sum is not None and amount > limits.approve_sum:
-            return f"{amount / 100:,.2f} {currency} are more than {limits.approve_sum / 100:,.2f}"
+            most = written(limits.approve_sum, currency)
+            return f"{written(amount, currency)} are more than {most}"
     return ""
 
 

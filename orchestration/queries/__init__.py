@@ -46,14 +46,13 @@ from .outlook import AgentView, Outlook
 from .overview import Overview, overview
 from .preview import undo_preview
 from .saved import saved_views
-from .search import MINOR, TROUBLE, Filters, Search, read, wording
+from .search import TROUBLE, Filters, Search, read, wording
 from .shapes import StepShape, WorkflowShape, WorkflowsPage, workflows_page
 from .system import System, system
 from .trail import trail
 
 __all__ = [
     "CAP",
-    "MINOR",
     "TROUBLE",
     "Act",
     "Again",

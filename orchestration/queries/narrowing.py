@@ -131,7 +131,12 @@ def _called(word: str, filters: Filters) -> Q:
 
 
 def _compared(field: str, bound: Bound) -> Q:
-    return Q(**{f"{field}{LOOKUPS[bound.sign]}": bound.number})
+    found = Q(**{f"{field}{LOOKUPS[bound.sign]}": bound.number})
+    return (
+        found & Q(currency__in=(bound.currency, bound.currency.lower()))
+        if bound.currency
+        else found
+    )
 
 
 def _first_id(moment: datetime) -> UUID:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -16,14 +17,15 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from .. import registry
+from ..money import digits
 from ..states import TaskState
 
 LONGEST = 500  # characters of a query
 TOKEN = re.compile(r'(?:([A-Za-z_]+):)?(?:"([^"]*)"|(\S+))')
-COMPARISON = re.compile(r"(>=|<=|>|<|=|)(\d{1,12}(?:\.\d{1,2})?)$")
+COMPARISON = re.compile(r"(>=|<=|>|<|=|)(\d{1,12})$")
+AMOUNT = re.compile(r"(>=|<=|>|<|=|)(\d{1,12}(?:\.\d{1,3})?)([A-Za-z]{3})?$")
 SPAN = re.compile(r"(\d{1,4})(min|h|d|w)$")
 UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 604_800}  # seconds
-MINOR = 100  # minor units of money in what people write
 Reader = Callable[[str], Any]
 TROUBLE = ("overdue", "retrying", "held")
 
@@ -34,10 +36,11 @@ class Nonsense(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """A comparison with a number: `sign` is one of = > >= < <=."""
+    """A comparison with a number: `sign` is one of = > >= < <=; of a `currency`, if it is named."""
 
     sign: str
     number: int
+    currency: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +48,9 @@ class Filters:
     """What the list is narrowed to; empty means any.
 
     `step`, `agent`, `error` and `attempts` are of where a task is now: at a step in error, at work
-    or due. `value` is in minor units. `since` and `until` bound when it was received. `personal`:
-    whether who asks may see personal data, and so find tasks by it.
+    or due. `value` is in minor units; without a currency, in hundredths of any. `since` and `until`
+    bound when it was received. `personal`: whether who asks may see personal data, and so find
+    tasks by it.
     """
 
     personal: bool = False
@@ -199,14 +203,23 @@ def _number(value: str) -> int:
     return int(value)
 
 
-def _comparison(scale: int, example: str) -> Reader:
-    def read(value: str) -> Bound:
-        match = COMPARISON.match(value.replace(",", ""))
-        if match is None or (scale == 1 and "." in value):
-            raise Nonsense(f"a number or a comparison is wanted, such as {example}")
-        return Bound(sign=match[1] or "=", number=round(float(match[2]) * scale))
+def _comparison(value: str) -> Bound:
+    match = COMPARISON.match(value.replace(",", ""))
+    if match is None:
+        raise Nonsense("a number or a comparison is wanted, such as >2")
+    return Bound(sign=match[1] or "=", number=int(match[2]))
 
-    return read
+
+def _amount(value: str) -> Bound:
+    match = AMOUNT.match(value.replace(",", ""))
+    if match is None:
+        raise Nonsense("an amount or a comparison is wanted, such as >100 or >5000JPY")
+    currency = (match[3] or "").upper()
+    minor = Decimal(match[2]).scaleb(digits(currency))
+    if minor != int(minor):
+        most = digits(currency) or "no"
+        raise Nonsense(f"{currency or 'it'} has {most} digits after the point")
+    return Bound(sign=match[1] or "=", number=int(minor), currency=currency)
 
 
 def _moment(value: str) -> datetime:
@@ -238,8 +251,8 @@ QUALIFIERS: dict[str, tuple[str, Reader]] = {
     ),
     "agent": ("agent", _one_of("agent", lambda: registry.agents)),
     "error": ("error", _text),
-    "attempts": ("attempts", _comparison(1, ">2")),
-    "value": ("value", _comparison(MINOR, ">100")),
+    "attempts": ("attempts", _comparison),
+    "value": ("value", _amount),
     "after": ("since", _moment),
     "before": ("until", _moment),
     "reference": ("reference", _text),

@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from .. import queries
+from ..money import written
 from ..queries.trail import Line
 from ..redaction import Veil
 from ..workflow import KEYS, MARK
@@ -21,7 +22,6 @@ register = template.Library()
 
 SHELL = "ops.shell"  # where a request keeps what every page shows
 NOTHING = "\N{EN DASH}"
-MINOR_DIGITS = {"JPY": 0, "KRW": 0, "CLP": 0, "ISK": 0, "VND": 0, "KWD": 3, "BHD": 3, "TND": 3}
 
 
 def spell(seconds: float) -> str:
@@ -149,9 +149,8 @@ def as_json(value: Any) -> str:
 
 @register.filter
 def money(amount: int, currency: str) -> str:
-    """Write an amount in minor units: 123450 of EUR → "1,234.50 EUR" (ISO 4217)."""
-    digits = MINOR_DIGITS.get(currency.upper(), 2)
-    return f"{amount / 10**digits:,.{digits}f} {currency.upper()}"
+    """Write an amount in minor units: 123450 of EUR → "1,234.50 EUR"."""
+    return written(amount, currency)
 
 
 @register.filter

@@ -231,7 +231,7 @@ class TestSecondPerson:
         Step.objects.filter(name="hello").update(charges={"amount": 2000, "currency": "EUR"})
         operation = confirmed(tasks)
         assert operation.money == {"EUR": 6000}
-        assert operation.approval == "60.00 EUR are more than 50.00"
+        assert operation.approval == "60.00 EUR are more than 50.00 EUR"
 
     def test_refused_is_aborted(self):
         self.limit(approve_items=0)

@@ -126,6 +126,23 @@ def test_people_search_by_what_they_know(monkeypatch):
     for query in ("ADA-17", "ada-1", "ada@bath.EXAMPLE", f"{task.id}", "value:>1,000", "r-1",
                   "value:1234.56", "contact:ada@bath.example", "value:>=1234.56 after:1h"):  # fmt: skip
         assert re.findall(ROW, client.get("/ops/tasks/", {"q": query}).text) == ["ADA-17"], query
+    new_task("r-3", data={"name": "Jun", "cents": 5000, "money": "JPY"})
+    for query, found in (
+        ("value:>4999JPY", ["JUN-17"]),
+        ("value:5000jpy", ["JUN-17"]),
+        ("value:>5000JPY", []),
+        ("value:>1234.55EUR", ["ADA-17"]),
+        ("value:>1234.56EUR", []),
+        ("value:0.05EUR", ["BOB-17"]),
+    ):
+        assert re.findall(ROW, client.get("/ops/tasks/", {"q": query}).text) == found, query
+    for query, said in (
+        ("value:>1.5JPY", "JPY has no digits after the point"),
+        ("value:>1.555", "it has 2 digits after the point"),
+        ("value:>1YENS", "an amount or a comparison is wanted"),
+        ("attempts:>1.5", "a number or a comparison is wanted"),
+    ):
+        assert said in words(client.get("/ops/tasks/", {"q": query})), query
     page = words(client.get("/ops/tasks/?q=r-1"))
     assert "1,234.56 EUR" in page
     assert "ada@bath.example" in page
