@@ -31,8 +31,9 @@ WHERE t.digest = %(digest)s AND t.revoked_at IS NULL AND a.active
   AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
 """
 
-READ_STATUS = "status:read"
+READ_STATUS, READ_METRICS = "status:read", "metrics:read"
 registry.scopes[READ_STATUS] = "Fetch and acknowledge its status messages"
+registry.scopes[READ_METRICS] = "Read /metrics: how the machinery is"
 
 
 class UnknownScope(ValueError):

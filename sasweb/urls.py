@@ -12,6 +12,7 @@ from django.urls import include, path
 from django.views.i18n import set_language
 from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 
+from orchestration.views import metrics
 from orders.api import site as orders_api
 
 from . import health
@@ -49,4 +50,5 @@ urlpatterns = [
     path("language/", set_language, name="set_language"),
     path("livez", health.alive, name="livez"),
     path("readyz", health.ready, name="readyz"),
+    path("metrics", metrics, name="metrics"),
 ]

@@ -14,6 +14,7 @@ from .acts import (
     who_undid,
 )
 from .agents import CAP, agents, database_now
+from .attention import counts, open_alerts
 from .detail import Again, StepDetail, TaskDetail, again, step_by_id, task_by_id, task_detail
 from .gates import AgentRow, AgentsPage, agent_row, agents_page
 from .health import Shell, shell
@@ -50,6 +51,7 @@ from .search import TROUBLE, Filters, Search, read, wording
 from .shapes import StepShape, WorkflowShape, WorkflowsPage, workflows_page
 from .system import System, system
 from .trail import trail
+from .trends import trends
 
 __all__ = [
     "CAP",
@@ -86,6 +88,7 @@ __all__ = [
     "alert_by_id",
     "assignable",
     "count",
+    "counts",
     "database_now",
     "ever_tried",
     "hold_by_id",
@@ -94,6 +97,7 @@ __all__ = [
     "incident_detail",
     "incidents",
     "matching",
+    "open_alerts",
     "operation_by_id",
     "operation_detail",
     "operations",
@@ -109,6 +113,7 @@ __all__ = [
     "tasks",
     "top",
     "trail",
+    "trends",
     "undo_preview",
     "who_acknowledged",
     "who_decided",

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models import Count
+
 from .. import sql
-from ..models import Operation
+from ..models import Alert, Operation
 from ..models.operation import OperationState
 
 SHOWN = 6  # of each list: the rest is a link away
@@ -57,6 +59,12 @@ def counts(cap: int) -> Counts:
     return Counts(
         errors=errors, retrying=retrying, overdue=overdue, undoing=undoing, under_way=under_way
     )
+
+
+def open_alerts() -> dict[str, int]:
+    """Return how many alerts are open, by severity."""
+    found = Alert.objects.filter(closed_at=None).values_list("severity").annotate(Count("id"))
+    return dict(found.order_by())
 
 
 def operations() -> Sequence[Running]:

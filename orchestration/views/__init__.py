@@ -14,6 +14,7 @@ from .incidents import (
     unmute_incident,
 )
 from .listing import task_list
+from .metrics import metrics
 from .operating import (
     operation_abort,
     operation_approve,
@@ -46,6 +47,7 @@ __all__ = [
     "hold",
     "incident",
     "incident_list",
+    "metrics",
     "mute_incident",
     "note_incident",
     "operation",
