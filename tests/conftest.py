@@ -1,3 +1,5 @@
+import socket
+
 import pytest
 
 from tests.servers import servers
@@ -8,6 +10,18 @@ def django_db_modify_db_settings():
     """Before pytest-django makes the test database, there has to be a server."""
     with servers():
         yield
+
+
+@pytest.fixture
+def hanging_redis(settings, tmp_path):
+    """Have a Redis that accepts connections and says nothing."""
+    address = str(tmp_path / "redis.sock")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen(8)
+        settings.REDIS_URL = f"unix://{address}"
+        yield
+        del settings.REDIS_URL
 
 
 @pytest.fixture(autouse=True)

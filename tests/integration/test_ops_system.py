@@ -1,12 +1,13 @@
 """The system page: who is at work, what lies, what the audit found; with and without Redis."""
 
+import time
 from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestration import queues
+from orchestration import conf, queues
 from orchestration.models import AuditRun, StatusMessage, Submission, Worker
 from orchestration.models.fields import DatabaseNow
 from tests.engine import new_task
@@ -43,6 +44,21 @@ def test_without_redis_it_says_what_still_works(client, settings):
     assert "Submissions are accepted and nothing is lost" in page
     assert "greeter 1 0" in page
     assert "Messages" not in page
+
+
+@pytest.mark.usefixtures("hanging_redis")
+def test_a_redis_that_hangs_costs_one_wait_and_the_next_page_none(client):
+    staffed()
+    client.get("/ops/audit/")  # a page that is loaded for the first time takes longer
+    first, others = timed(client, ADDRESS), [timed(client, "/ops/") for _ in range(3)]
+    assert first < 2 * conf.REDIS_LOOK
+    assert min(others) < conf.REDIS_LOOK
+
+
+def timed(client, path):
+    begun = time.monotonic()
+    assert "Redis is down" in words(client.get(path))
+    return time.monotonic() - begun
 
 
 def test_what_is_wrong_stands_out(client):

@@ -1,6 +1,5 @@
 """A page that looks at a Redis that hangs waits once, and briefly."""
 
-import socket
 import time
 
 import pytest
@@ -8,20 +7,8 @@ import pytest
 from orchestration import queues, sounding
 
 
-@pytest.fixture
-def hanging(settings, tmp_path):
-    """Have Redis accept connections and say nothing."""
-    address = str(tmp_path / "redis.sock")
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(address)
-        server.listen(8)
-        settings.REDIS_URL = f"unix://{address}"
-        yield
-        del settings.REDIS_URL
-
-
-@pytest.mark.usefixtures("hanging")
-def test_of_many_looks_at_a_redis_that_hangs_only_the_first_waits(monkeypatch):
+@pytest.mark.usefixtures("hanging_redis")
+def test_of_many_looks_at_a_redis_that_hangs_only_the_first_waits():
     begun = time.monotonic()
     with pytest.raises(queues.Unreachable):
         sounding.depths(["scheduler"])
@@ -32,7 +19,7 @@ def test_of_many_looks_at_a_redis_that_hangs_only_the_first_waits(monkeypatch):
     assert time.monotonic() - begun < 0.5
 
 
-@pytest.mark.usefixtures("hanging")
+@pytest.mark.usefixtures("hanging_redis")
 def test_it_looks_again_after_a_while(monkeypatch):
     monkeypatch.setattr("orchestration.conf.REDIS_SILENCE", 0.0)
     assert not sounding.answers()
