@@ -13,7 +13,7 @@ from ..money import written
 from ..progression import Refusal
 from .count import recount
 from .selection import Chosen, figures, freeze, frozen_money
-from .told import note
+from .told import ask_for_second_person, ask_no_more, note
 
 
 class _Undone(Exception):
@@ -95,6 +95,8 @@ def confirm(
                 _let_begin(operation)
             operation.save()
             note(operation, "confirmed", actor, reason)
+            if operation.approval:
+                ask_for_second_person(operation)
     except _Undone as undone:
         return undone.why
     return None
@@ -117,6 +119,7 @@ def approve(operation_id: int, *, actor: str, reason: str = "") -> Refusal | Non
     _let_begin(operation)
     operation.save(update_fields=["approved_by", "approved_at", "state", "starts_at"])
     note(operation, "approved", actor, reason)
+    ask_no_more(operation)
     return None
 
 

@@ -10,7 +10,7 @@ from ..models.fields import DatabaseNow
 from ..models.operation import OperationState
 from ..progression import Refusal
 from .count import recount
-from .told import note
+from .told import ask_no_more, note
 
 SKIP_WAITING = """
 UPDATE orchestration_operationitem SET state = 'skipped', reason = %(why)s,
@@ -68,6 +68,7 @@ def abort(operation_id: int, *, actor: str, reason: str = "") -> Refusal | None:
     operation.save(update_fields=["state"])
     recount(operation)
     note(operation, what, actor, reason)
+    ask_no_more(operation)
     return None
 
 

@@ -1,6 +1,8 @@
-"""What people did to operations: lines of history, as all acts are."""
+"""What others learn of operations: lines of history, as of all acts, and that somebody is needed."""
 
+from .. import alerts
 from ..models import Event, Operation
+from ..models.alert import Severity
 from ..models.history import EventKind
 
 
@@ -13,3 +15,24 @@ def note(operation: Operation, what: str, actor: str, reason: str) -> None:
             "money": operation.money, "forced": operation.forced, **operation.counts,
         },
     )  # fmt: skip
+
+
+def ask_for_second_person(operation: Operation) -> None:
+    """Alert whoever may approve a big operation; call it in the transaction that confirms it."""
+    alerts.raise_alert(
+        _asking(operation),
+        severity=Severity.WARNING,
+        title=f"{operation.actor} asks for a second person: {operation.get_act_display().lower()} "
+        f"{operation.waiting:,} items",
+        detail=f"{operation.approval}. Asked for because: {operation.reason}. Approve or refuse it: "
+        f"operation {operation.id}.",
+    )
+
+
+def ask_no_more(operation: Operation) -> None:
+    """Close that alert, if it is open."""
+    alerts.close(_asking(operation))
+
+
+def _asking(operation: Operation) -> str:
+    return f"operation/{operation.id}"

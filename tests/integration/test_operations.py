@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 
 from orchestration import conf, operations, queries
 from orchestration.models import (
+    Alert,
     Event,
     Hold,
     Incident,
@@ -213,7 +214,11 @@ class TestSecondPerson:
         begin(operation)
         assert advance(operation).state == "approval"
         assert operations.approve(operation.id, actor="ann") is Refusal.SAME_PERSON
+        (asked,) = Alert.objects.filter(closed_at=None, incident=None)
+        assert asked.title == "ann asks for a second person: resubmit 3 items"
+        assert f"operation {operation.id}." in asked.detail
         assert operations.approve(operation.id, actor="bob") is None
+        assert not Alert.objects.filter(closed_at=None, incident=None).exists()
         assert operations.approve(operation.id, actor="cat") is Refusal.CHANGED
         begin(operation)
         advance(operation)
@@ -237,6 +242,7 @@ class TestSecondPerson:
         self.limit(approve_items=0)
         operation = confirmed(failed(1))
         assert operations.abort(operation.id, actor="bob", reason="not today") is None
+        assert not Alert.objects.filter(closed_at=None, incident=None).exists()
         assert queries.who_operated(operation.id).did == "refused it"
         assert ended(operation)[0] == "aborted"
 
