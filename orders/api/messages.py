@@ -21,7 +21,7 @@ router = Router(tags=["Status messages"])
 # Who waits occupies a thread of the web server. So few may, each application once in a process, and
 # whoever may not is answered at once: waiting saves requests, and nothing depends on it.
 LONGEST_WAIT = 20  # seconds
-MOST_WAITING = 2  # in each web process, of its eight threads
+MOST_WAITING = 2  # in each web process, of its six threads
 LOOK_EVERY = 0.5  # seconds
 _slots = BoundedSemaphore(MOST_WAITING)
 _waiting: set[str] = set()

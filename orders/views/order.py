@@ -3,7 +3,6 @@
 import hashlib
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property
 from http import HTTPStatus
 from math import ceil
 from typing import Any
@@ -14,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone, translation
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe

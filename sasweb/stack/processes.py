@@ -16,7 +16,7 @@ from .. import env
 from . import embedded
 
 SERVERS, APPLICATION = "servers", "application"
-NICENESS = 5  # of what works in the background: a third of the CPU that others get who want it, too
+NICENESS = 10  # of what works in the background: a tenth of the CPU of others who want it, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ def programs(*, port: int, sandbox_port: int) -> list[Program]:
     python = sys.executable
     manage = [python, str(embedded.PROJECT / "manage.py")]
     web = [python, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"0.0.0.0:{port}"]
-    web += ["--workers", str(_web_processes()), "--threads", "8", "--log-level", "warning"]
+    web += ["--workers", str(_web_processes()), "--threads", "6", "--log-level", "warning"]
     sandbox = [python, "-m", "sandbox", "--port", str(sandbox_port)]
     return [
         *_servers(),
