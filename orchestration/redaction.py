@@ -6,8 +6,9 @@ their words wherever else they turn up: in requests, in what a service answered,
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Any
+
+from django.utils.functional import cached_property  # functools' has one lock for all instances
 
 from . import registry
 from .workflow import placeholders
