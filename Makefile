@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PRODUCT := sasweb orders orchestration sandbox
-SOURCES := $(PRODUCT) tests bench drill $(shell git ls-files "docs/*.py")
+SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: run test check bench pages pictures polls drill simulate format messages browser clean

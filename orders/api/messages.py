@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 from typing import Annotated, Any
 
 from django.http import HttpRequest
@@ -18,14 +18,11 @@ from .problems import conflict, only
 
 router = Router(tags=["Status messages"])
 
-# Who waits occupies a thread of the web server. So few may, each application once in a process, and
-# whoever may not is answered at once: waiting saves requests, and nothing depends on it.
+# Who waits occupies a thread of the web server. So one may in each process, and the others are
+# answered at once: waiting saves requests, and nothing depends on it.
 LONGEST_WAIT = 20  # seconds
-MOST_WAITING = 2  # in each web process, of its six threads
 LOOK_EVERY = 0.5  # seconds
-_slots = BoundedSemaphore(MOST_WAITING)
-_waiting: set[str] = set()
-_lock = Lock()
+_waiting = Lock()
 
 
 @router.get(
@@ -59,7 +56,7 @@ def fetch(
     name = _fetching(request)
     messages = api.status_messages(name, limit=limit, after=after)
     if not messages and wait:
-        with _place_to_wait(name) as has_place:
+        with _place_to_wait() as has_place:
             give_up_at = time.monotonic() + (wait if has_place else 0)
             while not messages and time.monotonic() < give_up_at:
                 time.sleep(min(LOOK_EVERY, max(0.0, give_up_at - time.monotonic())))
@@ -88,16 +85,11 @@ def _fetching(request: HttpRequest) -> str:
 
 
 @contextmanager
-def _place_to_wait(name: str) -> Iterator[bool]:
-    """Give a place among those who wait, if there is one and the application has none."""
-    with _lock:
-        allowed = name not in _waiting and _slots.acquire(blocking=False)
-        if allowed:
-            _waiting.add(name)
+def _place_to_wait() -> Iterator[bool]:
+    """Give the place to wait, if nobody has it."""
+    free = _waiting.acquire(blocking=False)
     try:
-        yield allowed
+        yield free
     finally:
-        if allowed:
-            with _lock:
-                _waiting.discard(name)
-                _slots.release()
+        if free:
+            _waiting.release()

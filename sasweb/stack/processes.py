@@ -59,7 +59,7 @@ def programs(*, port: int, sandbox_port: int) -> list[Program]:
     python = sys.executable
     manage = [python, str(embedded.PROJECT / "manage.py")]
     web = [python, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"0.0.0.0:{port}"]
-    web += ["--workers", str(_web_processes()), "--threads", "6", "--log-level", "warning"]
+    web += ["--workers", str(_web_processes()), "--log-level", "warning"]
     sandbox = [python, "-m", "sandbox", "--port", str(sandbox_port)]
     return [
         *_servers(),

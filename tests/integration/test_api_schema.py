@@ -1,6 +1,7 @@
 """The API is what its OpenAPI document says: schemathesis tries what it allows, and what it does not."""
 
 import json
+import threading
 
 import pytest
 import schemathesis
@@ -33,7 +34,9 @@ OPERATIONS = {
 @pytest.fixture
 def token(monkeypatch):
     """Return a token of an application that has an order and messages; let nobody wait."""
-    monkeypatch.setattr(messages, "_waiting", {"till"})
+    taken = threading.Lock()
+    taken.acquire()
+    monkeypatch.setattr(messages, "_waiting", taken)
     monkeypatch.setattr("orders.api.access.STRANGERS", Limit("api-stranger", most=10**9, seconds=1))
     products()
     _, token = application("till", rate=10**9)
