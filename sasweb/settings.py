@@ -22,6 +22,7 @@ if not SECRET_KEY:
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 HTTPS = env.flag("HTTPS", default=False)
+PROXIES = env.number("PROXIES", 1 if HTTPS else 0)  # in front of us, that say who asks
 # which installation this is, as the admin and the dashboard show it: "production", "staging", …
 ENVIRONMENT = env.text("ENVIRONMENT", "demo")
 
@@ -153,6 +154,7 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_TEMPLATE = "lockout.html"
+AXES_CLIENT_IP_CALLABLE = "sasweb.addresses.client"
 
 # --- Safety --------------------------------------------------------------------------------------
 CONTENT_SECURITY_POLICY = {
