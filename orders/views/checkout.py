@@ -18,11 +18,18 @@ from orders.cart import Cart, Priced, price
 from orders.checkout import BadToken, Token, read_token
 from orders.forms import CheckoutForm
 from orders.message import Address, Mail, Message
+from orders.throttle import Limit
 
 from . import failure
 from . import order as order_page
 from .redirect import see_other
 
+# of one address, behind which a whole company may be
+ORDERS = Limit("checkout", most=100, seconds=600)
+TOO_MANY = _(
+    "Very many orders came from your connection in a short time. Nothing was ordered; your cart and "
+    "what you filled in are kept. Please wait %(minutes)d minutes, then send it again."
+)
 CHANGED = _(
     "Your cart or a price has changed since you opened this page. Please check your order below "
     "and send it again. Nothing was ordered."
@@ -62,10 +69,11 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
             cart.clear()  # the post that placed it may not have got as far as this
         return _again(request, token.order, same=before == content)
     priced = price(cart)
-    if cart.id is None or token != Token.offer(cart.id, priced):
-        return _show(request, cart, priced, form, str(CHANGED))
-    if not form.is_valid():
-        return _show(request, cart, priced, form)
+    stale = cart.id is None or token != Token.offer(cart.id, priced)
+    if stale or not form.is_valid():
+        return _show(request, cart, priced, form, str(CHANGED) if stale else "")
+    if not ORDERS.allows_address(request):
+        return _too_many(request, cart, priced, form)
     message = _message(token, priced, form, request)
     try:
         # from here on it may be ordered: a failure must not claim otherwise
@@ -98,6 +106,13 @@ def _show(
     wrong = problem or form.errors
     status = HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK
     return render(request, "shop/checkout.html", context, status=status)
+
+
+def _too_many(request: HttpRequest, cart: Cart, priced: Priced, form: CheckoutForm) -> HttpResponse:
+    response = _show(request, cart, priced, form, TOO_MANY % {"minutes": ORDERS.seconds // 60})
+    response.status_code = HTTPStatus.TOO_MANY_REQUESTS
+    response["Retry-After"] = str(ORDERS.seconds)
+    return response
 
 
 def _message(token: Token, priced: Priced, form: CheckoutForm, request: HttpRequest) -> Message:

@@ -13,6 +13,7 @@ from orchestration import submission
 from orchestration.models import Submission, Task
 from orders.checkout import Token
 from orders.models import Order, OrderLine, Placement, Product
+from orders.throttle import Limit
 from tests.shop import buy, fill_cart, open_checkout, order_in, products, send
 from tests.together import at_once
 
@@ -68,6 +69,28 @@ def test_a_second_send_is_the_same_order_before_and_after_it_is_taken(client):
     assert send(client, token)["Location"] == first["Location"]
     assert submission.take(100) == 0
     assert (Order.objects.count(), Placement.objects.count()) == (1, 1)
+
+
+def test_very_many_orders_from_one_address_wait_and_nothing_is_lost(client, monkeypatch):
+    limit = Limit("checkout", most=1, seconds=600)
+    monkeypatch.setattr("orders.views.checkout.ORDERS", limit)
+    fill_cart(client, sku_0=1)
+    token = open_checkout(client)
+    first = send(client, token)
+    assert send(client, token)["Location"] == first["Location"]  # the same one is no other
+    fill_cart(client, sku_1=1)
+    token = open_checkout(client)
+    for _ in range(2):
+        answer = send(client, token)
+        page = answer.content.decode()
+        assert (answer.status_code, answer["Retry-After"]) == (429, "600")
+        assert "Nothing was ordered" in page
+        assert "Please wait 10 minutes" in page
+        assert 'value="Ada Lovelace"' in page
+    assert Placement.objects.count() == 1
+    limit = Limit("checkout", most=9, seconds=600)
+    monkeypatch.setattr("orders.views.checkout.ORDERS", limit)
+    assert send(client, token).status_code == 303
 
 
 def test_two_tabs_with_the_same_cart_are_the_same_order(client):
