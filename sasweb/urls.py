@@ -38,6 +38,7 @@ queue_pages = [*get_admin_urlpatterns(), *get_api_urlpatterns()]
 for page in queue_pages:
     page.callback = superusers_only(page.callback)
 
+handler400 = "orders.views.failure.bad_request"
 handler500 = "orders.views.failure.server_error"
 urlpatterns = [
     path("", include("orders.urls")),

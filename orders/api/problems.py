@@ -16,6 +16,7 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = 30  # seconds, while the database is away
 
 WHAT_TO_DO = {  # by code
+    "bad_request": "Send the request to one of our own host names, as our documentation writes them.",
     "malformed_json": "Send a JSON object in UTF-8.",
     "key_missing": "Send Idempotency-Key: 1 to 200 visible ASCII characters, new for each order and "
     "the same when you send it again. A UUID is good.",

@@ -5,12 +5,22 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from orders.cards import Card
 from orders.countries import COUNTRIES
 from orders.message import DEAREST, LANGUAGES, LONGEST, MOST_LINES, MOST_PER_LINE
 
+
+def _number(value: object) -> object:
+    """Refuse what only looks like a number: true is no quantity, nor is "2"."""
+    if isinstance(value, bool | str):
+        raise ValueError("This is not a number.")  # noqa: TRY004 - pydantic asks for this one
+    return value
+
+
+# not pydantic's "strict": 2.0 is a whole number, as JSON has one kind of numbers only
+PLAIN = BeforeValidator(_number)
 Amount = Annotated[int, Field(description="In minor units (cents).", examples=[4250])]
 Currency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"])]
 Country = Annotated[
@@ -84,7 +94,7 @@ class Wanted(Strict):
         str,
         Field(max_length=LONGEST["sku"], pattern=r"^[\w.-]+$", examples=["coffee-morning"]),
     ]
-    quantity: Annotated[int, Field(ge=1, le=MOST_PER_LINE, examples=[2])]
+    quantity: Annotated[int, Field(ge=1, le=MOST_PER_LINE, examples=[2]), PLAIN]
 
 
 class NewOrder(Strict):
@@ -135,6 +145,7 @@ class NewOrder(Strict):
             le=MOST_LINES * MOST_PER_LINE * DEAREST,
             description="If it is not the total at today's prices, nothing is ordered (409).",
         ),
+        PLAIN,
     ] = None
 
 
@@ -274,7 +285,7 @@ class Acknowledgement(Strict):
     """The messages that you have dealt with: they do not come again."""
 
     ids: Annotated[
-        list[Annotated[int, Field(ge=1, le=2**63 - 1)]],
+        list[Annotated[int, Field(ge=1, le=2**63 - 1), PLAIN]],
         Field(min_length=1, max_length=1000, examples=[[4711, 4712]]),
     ]
 

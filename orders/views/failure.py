@@ -2,11 +2,15 @@
 
 import logging
 import sys
+from http import HTTPStatus
 
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext_lazy as _
+from django.views import defaults
+
+from orders.api.problems import Problem
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER = 30  # seconds
@@ -26,6 +30,17 @@ def may_be_ordered(request: HttpRequest) -> None:
 def may_be_repeated(request: HttpRequest) -> None:
     """Note that this form may be sent again as it is; its page does not come back by going back."""
     request.META["shop.may_be_repeated"] = True
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer what nothing else looked at, as it was not for us or not sound: programs, as programs."""
+    if not request.path.startswith("/api/"):
+        return defaults.bad_request(request, exception)
+    return Problem(
+        status=HTTPStatus.BAD_REQUEST,
+        code="bad_request",
+        detail="The request is not for this host, or is not sound.",
+    ).answer()
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

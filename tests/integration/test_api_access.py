@@ -87,6 +87,14 @@ def test_the_table_holds(who, route, order):
     assert answer["Cache-Control"] == "no-store"
 
 
+def test_another_host_is_told_in_the_callers_own_tongue(order):
+    answer = Client(headers={"host": "elsewhere.example"}).get("/api/orders")
+    assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")
+    assert answer.json()["code"] == "bad_request"
+    page = Client(headers={"host": "elsewhere.example"}).get("/")
+    assert (page.status_code, page["Content-Type"]) == (400, "text/html; charset=utf-8")
+
+
 def test_an_order_of_the_shops_own_is_nobodys_here(order, client):
     token, _ = order
     bought = uuid4()
