@@ -79,6 +79,13 @@ const busy = () => {
   return "";
 };
 
+/* A press that finds another element at its end than at its beginning is none. */
+let pressed = 0; // since when; one whose end was never told is over all the same
+document.addEventListener("pointerdown", (event) => { pressed = event.target.closest?.("#live") ? Date.now() : 0; });
+for (const name of ["pointerup", "pointercancel"]) {
+  document.addEventListener(name, () => setTimeout(() => { pressed = 0; })); // after its click
+}
+
 let lastAnswer = Date.now(), failures = 0, notBefore = 0, signedOut = false;
 const ageOf = () => spell((Date.now() - lastAnswer) / 1000);
 const SAID = {
@@ -114,18 +121,26 @@ const say = () => {
 const refresh = () => { if (part()) window.htmx.trigger(part(), "refresh"); };
 document.addEventListener("ops:refresh", refresh);
 
+const byHand = (event) => event.detail.requestConfig?.triggeringEvent?.type === "refresh";
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (!isPoll(event)) return;
-  if (event.detail.requestConfig?.triggeringEvent?.type === "refresh") return;
+  if (!isPoll(event) || byHand(event)) return;
   if (document.hidden || signedOut || busy() || Date.now() < notBefore) event.preventDefault();
   say();
+});
+/* Who began meanwhile must not have it changed under the hands either: the next poll brings it. */
+let passedOver = false;
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (!isPoll(event)) return;
+  passedOver = event.detail.shouldSwap && !byHand(event) && (Date.now() - pressed < 2000 || busy() !== "");
+  if (passedOver) event.detail.shouldSwap = false;
 });
 document.addEventListener("htmx:afterRequest", (event) => {
   if (!isPoll(event)) return;
   const status = event.detail.xhr?.status ?? 0;
   if (event.detail.successful) {
     Object.assign(document.getElementById("signed-out") ?? {}, { hidden: true });
-    [lastAnswer, failures, notBefore, signedOut] = [Date.now(), 0, 0, false];
+    [failures, notBefore, signedOut] = [0, 0, false];
+    if (!passedOver) lastAnswer = Date.now();
   } else if (status === 401 || status === 403) {
     signedOut = true;
     Object.assign(document.getElementById("signed-out") ?? {}, { hidden: false });

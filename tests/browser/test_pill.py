@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from drill.waiting import wait_for
+from orchestration.models import Step
 from tests.engine import in_error, new_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
@@ -120,6 +121,40 @@ def test_an_error_of_the_server_counts_as_no_answer_and_the_end_of_a_session_off
     before = len(page.evaluate("asked"))
     pass_time(page, 10)
     assert len(page.evaluate("asked")) == before  # it would be refused again
+
+
+def test_what_comes_while_somebody_presses_or_begins_to_read_waits_for_the_next_poll(page, pill):
+    held = []
+    page.route(POLL, lambda route: held.append(route))  # noqa: PLW0108 - a method will not do
+    page.clock.run_for(3000)
+    wait_for(lambda: page.evaluate("asked.length") and held, "it asked", 5)
+    Step.objects.update(error_message="it is another one")
+    link = page.locator("#live tbody [data-open]").first
+    box = link.bounding_box()
+    page.mouse.move(box["x"] + 4, box["y"] + 4)
+    page.mouse.down()
+    held[0].continue_()
+    wait_for(lambda: page.evaluate("asked.length === done"), "the poll is over", 5)
+    page.mouse.up()
+    page.wait_for_url(re.compile("/ops/tasks/[0-9a-f-]{36}/"))
+
+    page.go_back()
+    page.unroute(POLL)
+    page.route(POLL, lambda route: held.append(route))  # noqa: PLW0108 - as above
+    expect(page.locator("#live")).to_contain_text("it is another one")
+    page.clock.run_for(3000)
+    wait_for(lambda: page.evaluate("asked.length") and len(held) > 1, "it asked again", 5)
+    Step.objects.update(error_message="and yet another")
+    page.locator("#live input[name=task]").first.check()
+    held[-1].continue_()
+    wait_for(lambda: page.evaluate("asked.length === done"), "the poll is over", 5)
+    expect(pill).to_have_text("Paused while rows are chosen")
+    expect(page.locator("#live")).not_to_contain_text("and yet another")
+    page.unroute(POLL)
+    page.click("[data-choose-none]")
+    page.locator("h1").click()
+    pass_time(page, 4)
+    expect(page.locator("#live")).to_contain_text("and yet another")
 
 
 def test_it_pauses_for_a_dialog_and_new_rows_never_push_those_that_are_read(page, pill):
