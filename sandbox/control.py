@@ -5,6 +5,7 @@ from itertools import islice
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
+from sandbox.demand import Demand
 from sandbox.intake import methods_of, parse_json
 from sandbox.journal import encode
 from sandbox.ledger import Ledger
@@ -25,10 +26,16 @@ class Control:
     """Handlers by method and path."""
 
     def __init__(
-        self, ledger: Ledger, script: Script, site: Site, reset: Callable[[], None]
+        self,
+        ledger: Ledger,
+        script: Script,
+        demand: Demand,
+        site: Site,
+        reset: Callable[[], None],
     ) -> None:
         self._ledger = ledger
         self._script = script
+        self._demand = demand
         self._reset = reset
         self._handlers: dict[tuple[str, str], Handler] = {
             **site.handlers,
@@ -39,6 +46,7 @@ class Control:
             ("GET", "/inventory/stock"): self._stock,
             ("PUT", "/inventory/stock"): self._set_stock,
             ("GET", "/mail/messages"): self._messages,
+            ("POST", "/demand"): self._demanded,
             ("GET", "/faults"): self._faults,
             ("PUT", "/faults"): self._replace_faults,
             ("POST", "/faults"): self._add_fault,
@@ -105,6 +113,9 @@ class Control:
         mail = self._ledger.mail
         newest = [mail.message(entry) for entry in islice(select(self._ledger, query), USUAL)]
         return reply({"messages": newest[::-1]})
+
+    async def _demanded(self, request: BaseRequest, _: dict[str, str]) -> Response:
+        return reply({"rate": self._demand.ask(parse_json(await request.read()))})
 
     async def _faults(self, _: BaseRequest, __: dict[str, str]) -> Response:
         return reply(self._script.show())

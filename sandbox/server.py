@@ -9,6 +9,7 @@ from aiohttp.web import BaseRequest, HTTPException, Response, StreamResponse
 
 from sandbox.cards import CARD, SpoiledCards
 from sandbox.control import Control
+from sandbox.demand import Demand
 from sandbox.faults import Fault
 from sandbox.intake import Route, authorize, find_route, read_call, split_target
 from sandbox.journal import Journal
@@ -34,6 +35,7 @@ class Sandbox:
         self.script = Script(journal.append)
         self.cards = SpoiledCards(journal.append)
         self.traffic = {partner: Traffic() for partner in PARTNERS}
+        self.demand = Demand()
         self.late: set[asyncio.Task[None]] = set()
         self._journal = journal
         self._in_progress: set[str] = set()
@@ -45,7 +47,8 @@ class Sandbox:
         self._control = Control(
             self.ledger,
             self.script,
-            Site(self.ledger, self.script, self.traffic),
+            self.demand,
+            Site(self.ledger, self.script, self.traffic, self.demand),
             self.reset,
         )
 

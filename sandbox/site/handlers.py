@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
+from sandbox.demand import RATES, Demand
 from sandbox.ledger import Ledger
 from sandbox.refusals import bad_field
 from sandbox.script import Script
@@ -20,14 +21,18 @@ Handler = Callable[[BaseRequest, dict[str, str]], Awaitable[StreamResponse]]
 class Site:
     """Handlers by method and path."""
 
-    def __init__(self, ledger: Ledger, script: Script, traffic: Mapping[str, Traffic]) -> None:
+    def __init__(
+        self, ledger: Ledger, script: Script, traffic: Mapping[str, Traffic], demand: Demand
+    ) -> None:
         self._ledger = ledger
         self._script = script
         self._traffic = traffic
+        self._demand = demand
         self.handlers: dict[tuple[str, str], Handler] = {
             ("GET", "/"): self._home,
             ("GET", "/mail/"): self._mailbox,
             ("GET", "/mail/html"): self._message,
+            ("POST", "/demand/switch"): self._switch,
             ("POST", "/faults/break"): self._break,
             ("POST", "/faults/heal"): self._heal,
             ("POST", "/faults/remove"): self._remove,
@@ -35,7 +40,8 @@ class Site:
         }
 
     async def _home(self, request: BaseRequest, _: dict[str, str]) -> Response:
-        return home(self._ledger, self._script, self._traffic, request.headers.get("Host", ""))
+        host = request.headers.get("Host", "")
+        return home(self._ledger, self._script, self._traffic, self._demand, host)
 
     async def _mailbox(self, _: BaseRequest, query: dict[str, str]) -> Response:
         return mailbox(self._ledger, query)
@@ -45,6 +51,11 @@ class Site:
 
     async def _file(self, request: BaseRequest, _: dict[str, str]) -> Response:
         return file(request.path)
+
+    async def _switch(self, request: BaseRequest, _: dict[str, str]) -> Response:
+        """Have customers come at a rate, or no more."""
+        self._demand.wanted = _one_of(await _form(request), "rate", RATES)
+        return back_to("/#customers")
 
     async def _break(self, request: BaseRequest, _: dict[str, str]) -> Response:
         """Have a trouble befall a partner; `times` empty: until healed."""

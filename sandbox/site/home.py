@@ -7,11 +7,13 @@ from html import escape
 from aiohttp.web import Response
 
 from sandbox.cards import CARDS
+from sandbox.demand import Demand
 from sandbox.faults import Fault
 from sandbox.intake import PATHS
 from sandbox.ledger import Ledger
 from sandbox.partner import NONE, Entry
 from sandbox.script import Script
+from sandbox.site.customers import customers
 from sandbox.site.frame import clock, count, document, duration
 from sandbox.site.trouble import (
     LIMITS,
@@ -38,7 +40,9 @@ TALL = 36  # units of height of the bars
 Cells = list[str]
 
 
-def home(ledger: Ledger, script: Script, traffic: Mapping[str, Traffic], host: str) -> Response:
+def home(
+    ledger: Ledger, script: Script, traffic: Mapping[str, Traffic], demand: Demand, host: str
+) -> Response:
     """Return the page as it is now."""
     states = {partner: state_of(partner, script.faults) for partner in SHOWN}
     cards = "".join(
@@ -52,7 +56,7 @@ def home(ledger: Ledger, script: Script, traffic: Mapping[str, Traffic], host: s
         f'<div class="sum"><p id="summary" data-live role="status">{_summary(states)}</p>'
         '<form method="post" action="/faults/heal"><button class="heal">Heal all</button></form>'
         f'</div><div class="cards">{cards}</div>'
-        f"{_faults(script.faults)}{_latest(ledger)}{_test_cards()}{_paths(script, host)}"
+        f"{customers(demand)}{_faults(script.faults)}{_latest(ledger)}{_test_cards()}{_paths(script, host)}"
     )
     return document("Partners' sandbox", body, at="/")
 

@@ -66,7 +66,7 @@ def run(port: int, sandbox_port: int, *, demo: bool = False) -> None:
     """Run a stack on these ports until SIGINT or SIGTERM; `demo` gives it a past, once it is up."""
     from .processes import configuration, programs
 
-    members = programs(port=port, sandbox_port=sandbox_port)
+    members = programs(port=port, sandbox_port=sandbox_port, demo=demo)
     file = embedded.data_dir() / "supervisord.conf"
     file.write_text(configuration(members))
     manager = subprocess.Popen(

@@ -54,8 +54,11 @@ class Program:
         return section | ({"user": self.user} if self.user else {})
 
 
-def programs(*, port: int, sandbox_port: int) -> list[Program]:
-    """Return every process of a stack: servers (unless they are elsewhere), web, workers, sandbox."""
+def programs(*, port: int, sandbox_port: int, demo: bool = False) -> list[Program]:
+    """Return every process of a stack: servers (unless they are elsewhere), web, workers, sandbox.
+
+    With `demo` also customers, who come as soon as the switch on the sandbox's page says so.
+    """
     python = sys.executable
     manage = [python, str(embedded.PROJECT / "manage.py")]
     web = [python, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"0.0.0.0:{port}"]
@@ -73,7 +76,12 @@ def programs(*, port: int, sandbox_port: int) -> list[Program]:
             Program(name=f"supervisor-{number}", command=[*manage, "supervisor"], background=True)
             for number in (1, 2)
         ),
+        *([_customers(manage)] if demo else []),
     ]
+
+
+def _customers(manage: list[str]) -> Program:
+    return Program(name="customers", command=[*manage, "demo_traffic", "--switch"], background=True)
 
 
 def _web_processes() -> int:

@@ -1,14 +1,17 @@
 """The demo's customers: made up, and their orders like any other."""
 
 import random
+from urllib.request import urlopen
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from orchestration import submission
 from orders.demo import Shoppers
+from orders.management.commands.demo_traffic import Switch
 from orders.models import Order, Placement
 from tests.shop import products
+from tests.unit.test_sandbox_kit import process
 
 pytestmark = pytest.mark.django_db
 
@@ -21,6 +24,18 @@ def test_traffic_is_orders_that_are_taken(capsys):
     assert Order.objects.count() == 12
     assert set(Order.objects.values_list("language", flat=True)) == {"de", "en"}
     assert "12 orders placed" in capsys.readouterr().err
+
+
+def test_the_switch_on_the_sandboxs_page_is_obeyed(settings, tmp_path):
+    products()
+    with process(tmp_path) as (_, port):
+        settings.SANDBOX_URL = f"http://127.0.0.1:{port}"
+        assert Switch().wanted(0) == 0
+        urlopen(f"{settings.SANDBOX_URL}/demand/switch", data=b"rate=20").close()  # noqa: S310
+        call_command("demo_traffic", switch=True, count=3, seed=7)
+        assert Switch().wanted(3) == 20
+    assert Placement.objects.count() == 3
+    assert Switch().wanted(3) == 0  # nobody there to ask
 
 
 def test_the_same_seed_brings_the_same_customers():

@@ -269,3 +269,35 @@ def test_a_fault_for_all_says_more_than_one_for_some() -> None:
 )
 def test_durations_in_words(seconds: float, words: str) -> None:
     assert frame.duration(seconds) == words
+
+
+# --- customers
+
+
+@served
+async def test_customers_come_and_go_by_a_click_where_a_program_sends_them(client: Client) -> None:
+    assert "Customers" not in await page(client)  # nobody would send any
+    assert (await client.post("/demand", {"placed": 0})).body == {"rate": 0.0}
+    assert "No made-up customers come." in await page(client)
+    reply = await submit(client, "/demand/switch", rate="5")
+    assert (reply.status, reply.headers["Location"]) == (303, "/#customers")
+    assert (await client.post("/demand", {"placed": 12})).body == {"rate": 5.0}
+    shown = await page(client)
+    assert "Made-up customers place orders: 5 a second. 12 orders placed so far." in shown
+    assert 'value="5" aria-current="true"' in shown
+    await submit(client, "/demand/switch", rate="0")
+    assert (await client.post("/demand", {"placed": 13})).body == {"rate": 0.0}
+
+
+@pytest.mark.parametrize("told", [None, {}, {"placed": -1}, {"placed": True}, {"placed": "1"}, []])
+@served
+async def test_whoever_asks_says_how_many_were_placed(client: Client, told: Any) -> None:
+    assert (await client.post("/demand", told)).status == 400
+
+
+@served
+async def test_no_other_rate_and_no_other_site_switches(client: Client) -> None:
+    assert (await submit(client, "/demand/switch", rate="1000")).status == 400
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    assert (await submit(client, "/demand/switch", foreign, rate="5")).status == 403
+    assert (await client.post("/demand", {"placed": 0})).body == {"rate": 0.0}

@@ -1,11 +1,16 @@
 """`manage.py demo_traffic`: customers who come and order, at a rate."""
 
+import json
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
 from uuid import UUID
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, close_old_connections
 
@@ -21,6 +26,9 @@ MENDS = 0.6  # share of customers who give another card after a decline
 THINKS = (5.0, 40.0)  # seconds that they take for it
 PAUSE = 2.0  # seconds to wait for a database that is away
 TOLD_EVERY = 10.0  # seconds
+ASKED_EVERY = 1.0  # seconds
+PATIENCE = 3.0  # seconds that the sandbox may take to answer
+IDLE = 0.5  # seconds between two looks whether there is anything to do
 
 
 @dataclass
@@ -51,12 +59,42 @@ class Traffic:
                     self.mended += 1
 
 
+@dataclass
+class Switch:
+    """The switch on the sandbox's page."""
+
+    rate: float = 0.0
+    asked_at: float = float("-inf")
+
+    def wanted(self, placed: int) -> float:
+        """Return the orders per second that are wanted: none where there is no sandbox to ask."""
+        now = time.monotonic()
+        if now - self.asked_at >= ASKED_EVERY:
+            self.asked_at = now
+            self.rate = _ask(placed)
+        return self.rate
+
+
+def _ask(placed: int) -> float:
+    request = Request(  # noqa: S310 - our own address
+        f"{settings.SANDBOX_URL}/demand",
+        data=json.dumps({"placed": placed}).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    try:
+        with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
+            return min(float(json.load(answer)["rate"]), FASTEST)
+    except (URLError, OSError, ValueError, LookupError, TypeError):
+        return 0.0
+
+
 class Command(BaseCommand):
     """Places orders until Ctrl-C, or as many as asked for."""
 
     help = (
         "Place realistic orders at a rate, until Ctrl-C. "
-        "Examples: `manage.py demo_traffic --rate 2`; `manage.py demo_traffic --rate 20 --count 500`."
+        "Examples: `manage.py demo_traffic --rate 2`; `manage.py demo_traffic --rate 20 --count 500`; "
+        "as the switch on the sandbox's page says: `manage.py demo_traffic --switch`."
     )
 
     def add_arguments(self, parser: Any) -> None:
@@ -64,11 +102,20 @@ class Command(BaseCommand):
         parser.add_argument(
             "--rate", type=float, default=1.0, help="orders per second on average (default: 1)"
         )
+        parser.add_argument(
+            "--switch", action="store_true", help="at the rate chosen on the sandbox's page"
+        )
         parser.add_argument("--count", type=int, help="stop after so many orders")
         parser.add_argument("--seed", type=int, help="for the same customers again")
 
     def handle(
-        self, *_args: Any, rate: float, count: int | None, seed: int | None, **_options: Any
+        self,
+        *_args: Any,
+        rate: float,
+        count: int | None,
+        seed: int | None,
+        switch: bool = False,
+        **_options: Any,
     ) -> None:
         """Place orders, with gaps as between people who know nothing of each other."""
         if not 0 < rate <= FASTEST:
@@ -81,7 +128,7 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
         started = time.monotonic()
         try:
-            self._run(traffic, rate, count)
+            self._run(traffic, Switch().wanted if switch else lambda _placed: rate, count)
         except KeyboardInterrupt:
             self.stderr.write("")
         took = time.monotonic() - started
@@ -89,13 +136,16 @@ class Command(BaseCommand):
             f"{traffic.placed} orders placed in {took:.0f} s, {traffic.mended} paid with another card"
         )
 
-    def _run(self, traffic: Traffic, rate: float, count: int | None) -> None:
+    def _run(self, traffic: Traffic, wanted: Callable[[int], float], count: int | None) -> None:
         chance = traffic.shoppers.chance
         due = told = time.monotonic()
+        before = 0.0
         while count is None or traffic.placed < count:
-            now = time.monotonic()
+            rate, now = wanted(traffic.placed), time.monotonic()
+            if rate != before:
+                before, due = rate, now
             try:
-                while due <= now and (count is None or traffic.placed < count):
+                while rate and due <= now and (count is None or traffic.placed < count):
                     traffic.order(now)
                     due += chance.expovariate(rate)
                 traffic.come_back(now)
@@ -104,7 +154,8 @@ class Command(BaseCommand):
                 close_old_connections()
                 time.sleep(PAUSE)
                 due = time.monotonic()  # whoever could not order has gone
-            if now - told >= TOLD_EVERY:
+            if rate and now - told >= TOLD_EVERY:
                 told = now
                 self.stderr.write(f"{traffic.placed} orders placed")
-            time.sleep(min(max(due - time.monotonic(), 0.001), 0.5))
+            soon = max(due - time.monotonic(), 0.001) if rate else IDLE
+            time.sleep(min(soon, IDLE))
