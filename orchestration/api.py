@@ -39,7 +39,7 @@ from django.db import transaction
 from . import queues, registry, status, transitions
 from .agents.actions import Call, action
 from .agents.base import Agent
-from .agents.faults import Rejected, Transient, Unknown
+from .agents.faults import Fault, Rejected, Transient, Unknown
 from .agents.http import HttpAgent
 from .applications import READ_STATUS, Caller, authenticate
 from .applications import ensure as ensure_application
@@ -69,6 +69,7 @@ __all__ = [
     "Check",
     "Delivery",
     "Direction",
+    "Fault",
     "HttpAgent",
     "Invalid",
     "LedgerEntry",

@@ -49,7 +49,7 @@ class HttpAgent(Agent):
         """Return headers for every call, such as credentials."""
         return {}
 
-    def refusal(self, status: int, answer: Mapping[str, Any]) -> Rejected | Transient:
+    def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
         """Return what a 4xx answer means; services with conventions of their own override this."""
         error = answer.get("error")
         detail = error if isinstance(error, Mapping) else {}
@@ -77,8 +77,8 @@ class HttpAgent(Agent):
         if fault is not None:
             raise fault
         found = _as_object(answer.raw)
-        if answer.status >= 400:
-            raise self.refusal(answer.status, found or {"message": _excerpt(answer.raw)})
+        if answer.status >= 400 and found is not None:
+            raise self.refusal(answer.status, found)
         return _sound(answer, found, expect or {})
 
     async def get(
@@ -99,8 +99,8 @@ class HttpAgent(Agent):
         fault = _failure(answer)
         if fault is not None:
             raise fault
-        if answer.status >= 400:
-            refusal = self.refusal(answer.status, found or {"message": _excerpt(answer.raw)})
+        if answer.status >= 400 and found is not None:
+            refusal = self.refusal(answer.status, found)
             if isinstance(refusal, Rejected):
                 raise Unknown(refusal.code, refusal.message)
             raise refusal
@@ -181,7 +181,10 @@ def _failure(answer: Answer) -> Fault | None:
 def _sound(
     answer: Answer, found: dict[str, Any] | None, expect: Mapping[str, type]
 ) -> dict[str, Any]:
-    """Return the object of an answer that says yes, if it is as it should be."""
+    """Return the object of an answer that says yes, if it is as it should be.
+
+    A refusal whose words cannot be read is in doubt, too: a repeat hears it again.
+    """
     if answer.status >= 300 or found is None:
         raise Unknown("unreadable_answer", f"HTTP {answer.status}: {_excerpt(answer.raw)}")
     for name, kind in expect.items():

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from orchestration.api import Call, LedgerEntry, Rejected, Transient, action
+from orchestration.api import Call, Fault, LedgerEntry, Rejected, action
 
 from .. import ledger
 from ..tracking import OUT_OF_STOCK
@@ -35,7 +35,7 @@ class Inventory(KeyedAgent):
         done = super().ledger()
         return None if done is None else chain(done, ledger.levels(self.base_url))
 
-    def refusal(self, status: int, answer: Mapping[str, Any]) -> Rejected | Transient:
+    def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
         """Return what an error means; of goods that are out of stock, with the SKU in front."""
         fault = super().refusal(status, answer)
         if fault.code != OUT_OF_STOCK:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from django.conf import settings
 
-from orchestration.api import Call, HttpAgent, LedgerEntry, Rejected, Transient, Unknown
+from orchestration.api import Call, Fault, HttpAgent, LedgerEntry, Transient, Unknown
 
 from .. import ledger
 from .shapes import TEXT, record
@@ -27,8 +27,13 @@ class PartnerAgent(HttpAgent):
             return None
         return ledger.entries(self.base_url, self.partner)
 
-    def refusal(self, status: int, answer: Mapping[str, Any]) -> Rejected | Transient:
-        """Return what a 4xx answer means: for a key in use, that a repeat will find the result."""
+    def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
+        """Return what a 4xx answer means: for a key in use, that a repeat will find the result.
+
+        Our partners say why they refuse: an answer without that is not theirs, or was spoiled.
+        """
+        if not isinstance(answer.get("error"), Mapping):
+            return Unknown("unexpected_answer", f"HTTP {status}, and no reason in: {answer}")
         fault = super().refusal(status, answer)
         if status == 409 and fault.code in BUSY:
             return Transient(fault.code, fault.message)

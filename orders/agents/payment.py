@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
-from orchestration.api import Call, Rejected, Transient, Unknown, action
+from orchestration.api import Call, Fault, Rejected, Unknown, action
 
 from .partner import MEND_WITHIN, PartnerAgent
 from .shapes import CURRENCY, POSITIVE, TEXT, record
@@ -107,7 +107,7 @@ class Payment(PartnerAgent):
             answer = found  # by hand, or because it was held for too long
         return {"id": answer["id"], "status": answer["status"]}
 
-    def refusal(self, status: int, answer: Mapping[str, Any]) -> Rejected | Transient:
+    def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
         """Return what an error means; for a card, the bank's own reason where it gives one."""
         error = answer.get("error")
         detail = error if isinstance(error, Mapping) else {}

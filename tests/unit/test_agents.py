@@ -123,6 +123,16 @@ def test_each_fault_has_its_meaning(tmp_path, fault, outcome, code, effect):
     run(tmp_path=tmp_path)
 
 
+@served
+async def test_a_refusal_whose_words_were_spoiled_is_heard_again(client):
+    """What it means is in the words: until they are read, nobody knows."""
+    spoiled = {"partner": "bench", "action": "*", "fault": "wrong_json", "times": 1}
+    reply, _ = await answered(client, spoiled, payload={"order": 5})
+    assert (reply.outcome, reply.code) == ("unknown", "unreadable_answer")
+    reply, _ = await answered(client, spoiled, payload={"order": 5}, tries=2)
+    assert (reply.outcome, reply.tries) == ("rejected", 2)
+
+
 @pytest.mark.parametrize("status", [500, 503])
 @served
 async def test_the_trouble_of_a_service_is_told_in_its_own_words(client, status):

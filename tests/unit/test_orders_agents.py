@@ -109,7 +109,7 @@ def test_a_payment_in_an_unexpected_state_keeps_its_key(monkeypatch, action, pay
         (400, {"type": "invalid_request_error", "code": "amount_too_large"}, Rejected,
          "amount_too_large"),
         (401, {"type": "invalid_request_error", "message": "No key."}, Rejected, "http_401"),
-        (400, "not even an object", Rejected, "http_400"),
+        (400, "not even an object", Unknown, "unexpected_answer"),
     ],
 )  # fmt: skip
 def test_payment_errors(status, error, kind, code):
