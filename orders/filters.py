@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.db.models import Q, QuerySet
+from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
 from .forms import CustomerForm
@@ -59,11 +60,22 @@ class Filters(CustomerForm):
             products = products.filter(price__gte=least)
             if below is not None:
                 products = products.filter(price__lt=below)
-        for word in self.chosen.get("q", "").split()[:MOST_WORDS]:
+        words = self.chosen.get("q", "").split()[:MOST_WORDS]
+        shown = _shown(products) if words else {}
+        for word in words:
             products = products.filter(
                 Q(name__icontains=word)
                 | Q(kind__icontains=word)
                 | Q(summary__icontains=word)
                 | Q(description__icontains=word)
+                | Q(sku__in=[sku for sku, text in shown.items() if word.casefold() in text])
             )
         return products
+
+
+def _shown(products: QuerySet[Product]) -> dict[str, str]:
+    """Return what is said of each product in the visitor's language, if that is not our own."""
+    if (get_language() or "en") == "en":
+        return {}
+    rows = products.values_list("sku", "name", "kind", "summary", "description")
+    return {sku: " ".join(map(gettext, filter(None, said))).casefold() for sku, *said in rows}

@@ -1,6 +1,7 @@
 """Amounts, the cart's count and the looks of an order in templates."""
 
 from django import template
+from django.utils.translation import gettext
 
 from orders import money as amounts
 from orders.cart import Cart
@@ -13,6 +14,12 @@ register = template.Library()
 def money(amount: int, currency: str = "EUR") -> str:
     """Show an amount in minor units: 1250 → "€12.50"."""
     return amounts.money(amount, currency)
+
+
+@register.filter
+def local(text: str) -> str:
+    """Show what is said of a product in the visitor's language, where it is known in it."""
+    return gettext(text) if text else ""
 
 
 BADGES = {

@@ -42,7 +42,7 @@ def add(request: Request) -> HttpResponse:
         Cart(request.session).add(product.sku, quantity, price=product.price)
     except BadQuantity as problem:
         return _stay(request, str(problem), failed=True)
-    return _stay(request, _("%(product)s is in your cart.") % {"product": product.name})
+    return _stay(request, _("%(product)s is in your cart.") % {"product": _(product.name)})
 
 
 @require_POST

@@ -10,7 +10,9 @@ from django.test import Client
 from django.utils import translation
 
 from orchestration import status, submission
-from orders.models import Order
+from orders.access import link
+from orders.management.commands.seed import add_products
+from orders.models import Order, Product
 from orders.money import money
 from tests.shop import buy, declined, finish_all, posted, products, sold_out
 
@@ -108,3 +110,26 @@ def test_times_are_the_visitors():
         assert f"{placed.astimezone(ZoneInfo(zone)):%H:%M:%S}" in shown(zone)
     for nonsense in ("../../etc/passwd", "Europe", "x" * 500, ""):
         assert f"{placed:%H:%M:%S}" in shown(nonsense)
+
+
+def test_products_are_told_and_found_in_the_visitors_language():
+    add_products()
+    Product.objects.create(
+        sku="own", slug="own", name="Ours & yours", kind="Tea", summary="", description="-", price=1
+    )
+    german = Client(**GERMAN)
+    grid = text(german.get("/"))
+    assert "Gartenminze" in grid
+    assert "Garden Mint" not in grid
+    assert "Ours &amp; yours" in grid
+    page = text(german.get("/products/garden-mint/"))
+    assert "Pfefferminze und Grüne Minze" in page
+    assert "Ganze Blätter" in page
+    for word in ("gartenMINZE", "Mint"):  # as it is called here, and as others call it
+        assert "Gartenminze" in text(german.get("/", {"q": word}))
+    assert "Gartenminze" not in text(german.get("/", {"q": "Espresso"}))
+    assert "Garden Mint" not in text(Client().get("/", {"q": "Gartenminze"}))
+    order = buy(german, tea_mint=2)
+    submission.take(10)
+    assert "Gartenminze<" in text(german.get(f"/orders/{order}/"))
+    assert "Garden Mint<" in text(Client().get(link(order)))
