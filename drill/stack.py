@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from configparser import RawConfigParser
@@ -34,6 +35,7 @@ WORKERS = (
     "work-push",
 )  # fmt: skip
 SUPERVISORS = ("supervisor-1", "supervisor-2")
+PRESENT = "SELECT count(*) FROM orchestration_worker WHERE started_at > to_timestamp(%s)"
 POSTGRES_SOCKET, REDIS_SOCKET = ".s.PGSQL.5432", "redis.sock"
 
 
@@ -56,6 +58,7 @@ class Stack:
             "PORT": str(self.port),
             "SANDBOX_PORT": str(self.sandbox_port),
             "SECRET_KEY": "",
+            "NICENESS": "0",  # what is drilled is not who gets the processor first
             "DJANGO_SETTINGS_MODULE": "sasweb.settings",
             **environment,
         }
@@ -65,10 +68,11 @@ class Stack:
 
     # --- life ----------------------------------------------------------------------------------
     def start(self, *, fresh: bool = True) -> "Stack":
-        """Start everything and wait until it is ready; `fresh` forgets what a former run left."""
+        """Start everything and wait until all are at work; `fresh` forgets what a former run left."""
         if fresh:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
+        began, everybody = time.time(), len(WORKERS) + len(SUPERVISORS)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "sasweb.stack"],
@@ -80,6 +84,8 @@ class Stack:
             )
         try:
             wait_for(self._ready, f"the stack is ready; see {self.log}", 90)
+            # orders are taken before that, but what comes of them would lie for seconds
+            wait_for(lambda: self.count(PRESENT, began) >= everybody, "all are at work", 60)
         except AssertionError:
             self.stop()
             raise AssertionError(self.log.read_text()[-5000:]) from None

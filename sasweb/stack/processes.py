@@ -16,7 +16,6 @@ from .. import env
 from . import embedded
 
 SERVERS, APPLICATION = "servers", "application"
-NICENESS = 10  # of what works in the background: a tenth of the CPU of others who want it, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class Program:
     def section(self) -> dict[str, object]:
         """Return the program's part of supervisord's configuration."""
         environment = {"PROCESS": self.name, **self.environment}
-        command = [*(["nice", "-n", str(NICENESS)] if self.background else []), *self.command]
+        command = [*(_nicely() if self.background else []), *self.command]
         section: dict[str, object] = {
             "command": " ".join(_quoted(part) for part in command),
             "directory": embedded.PROJECT if self.user is None else "/",
@@ -82,6 +81,11 @@ def programs(*, port: int, sandbox_port: int, demo: bool = False) -> list[Progra
 
 def _customers(manage: list[str]) -> Program:
     return Program(name="customers", command=[*manage, "demo_traffic", "--switch"], background=True)
+
+
+def _nicely() -> list[str]:
+    """Return how background work is started: by default with a tenth of the CPU of who else wants it."""
+    return ["nice", "-n", str(env.number("NICENESS", 10))]
 
 
 def _web_processes() -> int:

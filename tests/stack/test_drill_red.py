@@ -1,5 +1,6 @@
 """With a guard taken away, the drill turns red; what nobody can break, nothing protects."""
 
+import re
 from contextlib import contextmanager
 
 import pytest
@@ -51,7 +52,8 @@ def test_without_the_locks_of_a_claim_steps_are_claimed_twice():
     with sabotaged("claim") as stack:
         result = drill(stack, [mode("many_schedulers", first=True)])
     assert not result.verdict.good
-    assert "claimed twice" in str(result.verdict.troubles)
+    # whichever is met with first: a step taken twice, or more steps than there are places
+    assert re.search("claimed twice|a herd", str(result.verdict.troubles))
 
 
 def test_without_the_outbox_accepted_orders_are_lost():

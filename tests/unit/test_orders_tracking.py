@@ -202,7 +202,9 @@ def test_a_step_of_another_workflow_version_is_shown_plainly():
     assert look(progress).stages[1].text == "Wrap as gift"
 
 
-@pytest.mark.parametrize(("age", "interval"), [(-5, 2), (5, 2), (100, 5), (600, 15), (7200, 30)])
+@pytest.mark.parametrize(
+    ("age", "interval"), [(-5, 1), (5, 1), (50, 2), (100, 5), (600, 15), (7200, 30)]
+)
 def test_it_is_looked_at_ever_more_rarely(age, interval):
     assert look(None, age).interval == interval
 

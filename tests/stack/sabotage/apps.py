@@ -4,6 +4,7 @@ import json
 import os
 import time
 from importlib import import_module
+from types import SimpleNamespace
 from uuid import uuid4
 
 from django.apps import AppConfig
@@ -52,21 +53,16 @@ def claim():
 
 def outbox():
     """An accepted order is only a message on Redis until the submission process has it."""
-    from orchestration import api, queues, submission
+    from orchestration import posting, queues, submission
     from orchestration.models import Submission
 
     place = "sabotaged:submissions"
 
-    def submit(workflow, *, reference, data, reply_to="", priority=0):
-        posted = {
-            "workflow": workflow,
-            "reference": reference,
-            "data": data,
-            "reply_to": reply_to,
-            "priority": priority,
-        }
-        queues.connection().rpush(place, json.dumps(posted))
-        queues.try_to_ring(queues.SUBMISSION)
+    def push(statement, rows):
+        assert statement == posting.POST
+        for values in zip(*rows.values(), strict=True):
+            posted = dict(zip(rows, values, strict=True))
+            queues.connection().rpush(place, json.dumps(posted))
 
     def take(limit):
         taken = take_rows(limit)
@@ -74,7 +70,7 @@ def outbox():
         Submission.objects.bulk_create(Submission(**json.loads(one)) for one in found)
         return taken + take_rows(limit)
 
-    replace(api, "submit", submit)
+    replace(posting, "sql", SimpleNamespace(run=push, as_json=list))
     take_rows = replace(submission, "take", take)
 
 
