@@ -13,7 +13,7 @@ from drill.run import Result, drill, prepare
 from drill.stack import Stack
 from drill.table import FULL, SHORT, Mode, load
 
-PAIRS = {SHORT: 4, FULL: 40}
+PAIRS = {SHORT: 3, FULL: 40}
 
 
 def main() -> int:
@@ -46,7 +46,7 @@ def main() -> int:
     if options.json:
         print(report.as_json(results, seed))
     if options.write:
-        report.write(report.RESULTS, report.results(table, results, said))
+        report.write(report.RESULTS, report.results(table, results))
     return 1 if bad else 0
 
 

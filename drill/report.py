@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
-from drill.run import Result
+from drill.run import PAIR, Result
 from drill.table import Mode
 
 Say = Callable[[str], None]
@@ -67,15 +68,29 @@ def modes(table: Sequence[Mode]) -> str:
     return "\n".join(text)
 
 
-def results(table: Sequence[Mode], found: Sequence[Result], said: str) -> str:
-    """Return the page's part with the results: what is `said` of the run, and its tables."""
-    by_mode = {result.mode: result for result in found}
-    text = [said, ""]
-    for family, rows in _families(table).items():
-        drilled = [by_mode[mode.id] for mode in rows if mode.id in by_mode]
-        text += _section(family, drilled)
-    text += _section("Pairs", [result for result in found if " + " in result.mode])
+def results(table: Sequence[Mode], found: Sequence[Result], page: Path = PAGE) -> str:
+    """Return the page's part with the results: a table per family, with the last row of each mode.
+
+    The page keeps the rows of what was not drilled this time; pairs are drawn anew, all or none.
+    """
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    fresh = {one.mode: f"| {' | '.join((*cells(one), today))} |" for one in found}
+    pairs = {mode: row for mode, row in fresh.items() if PAIR in mode}
+    rows = {
+        mode: row for mode, row in _rows(page).items() if not pairs or PAIR not in mode
+    } | fresh  # fmt: skip
+    text: list[str] = []
+    for family, listed in _families(table).items():
+        text += _section(family, [rows[mode.id] for mode in listed if mode.id in rows])
+    text += _section("Pairs", [row for mode, row in rows.items() if PAIR in mode])
     return "\n".join(text)
+
+
+def _rows(page: Path) -> dict[str, str]:
+    """Return the rows of results that a page has, by mode."""
+    part = page.read_text().partition(RESULTS[0])[2].partition(RESULTS[1])[0]
+    rows = {row.split("|")[1].strip(): row for row in part.splitlines() if row.startswith("| ")}
+    return {mode: row for mode, row in rows.items() if mode not in {HEAD[0], "---"}}
 
 
 def _families(table: Sequence[Mode]) -> dict[str, list[Mode]]:
@@ -85,11 +100,11 @@ def _families(table: Sequence[Mode]) -> dict[str, list[Mode]]:
     return families
 
 
-def _section(title: str, found: Sequence[Result]) -> list[str]:
-    if not found:
+def _section(title: str, rows: Sequence[str]) -> list[str]:
+    if not rows:
         return []
-    head = [f"### {title}", "", f"| {' | '.join(HEAD)} |", "| --- |" + " --: |" * 6 + " --- |"]
-    return [*head, *(f"| {' | '.join(cells(result))} |" for result in found), ""]
+    head = [f"### {title}", "", f"| {' | '.join((*HEAD, 'on'))} |"]
+    return [*head, "| --- |" + " --: |" * 6 + " --- | --- |", *rows, ""]
 
 
 def write(between: tuple[str, str], part: str, page: Path = PAGE) -> None:

@@ -24,6 +24,7 @@ POLICY = {
     "undo_threshold": 60, "breaker_pause": 0.5, "breaker_pause_cap": 2,
 }  # fmt: skip
 LATENCY = 0.1  # seconds that a partner takes
+PAIR = " + "  # between the names of two modes that are drilled together
 
 OPEN = """
 SELECT (SELECT count(*) FROM orchestration_submission WHERE reference = ANY(%(orders)s)
@@ -108,7 +109,7 @@ def prepare(stack: Stack) -> None:
 
 def drill(stack: Stack, modes: Sequence[Mode]) -> Result:
     """Apply one mode, or several at once, and judge; whatever goes wrong is in the verdict."""
-    result = Result(mode=" + ".join(mode.id for mode in modes), family=modes[0].family, orders=0)
+    result = Result(mode=PAIR.join(mode.id for mode in modes), family=modes[0].family, orders=0)
     run = Run(stack)
     started = time.monotonic()
     try:

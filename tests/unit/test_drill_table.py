@@ -9,9 +9,11 @@ import sys
 
 import pytest
 
+from drill import report
 from drill.recipes import recipes
 from drill.recipes.deploys import SETTINGS
-from drill.report import PAGE
+from drill.report import PAGE, RESULTS
+from drill.run import Result
 from drill.table import SHORT, BadTable, load
 from sasweb.stack import embedded
 
@@ -99,3 +101,23 @@ def test_two_rows_with_one_id_are_refused(tmp_path):
     (tmp_path / "a.toml").write_text(f'family = "A"\n\n{row}\n{row}')
     with pytest.raises(BadTable, match="the id a"):
         load(tmp_path)
+
+
+def test_a_run_leaves_the_rows_of_what_it_did_not_drill(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("\n".join(["# Title", *RESULTS, "The end"]))
+
+    def write(*found):
+        report.write(RESULTS, report.results(TABLE, found, page), page)
+        return page.read_text()
+
+    def row(mode, orders):
+        return Result(mode=mode, family="x", orders=orders)
+
+    write(row("control", 1), row("do-500", 2), row("do-500 + backlog", 3))
+    text = write(row("do-500", 20))
+    assert [number for number in (1, 2, 20, 3) if f" | {number} | 0 | " in text] == [1, 20, 3]
+    text = write(row("do-503 + backlog", 4))  # other pairs
+    assert [number for number in (1, 20, 3, 4) if f" | {number} | 0 | " in text] == [1, 20, 4]
+    assert text.count("### Pairs") == text.count("### Control") == 1
+    assert text.endswith("The end")
