@@ -103,7 +103,7 @@ def test_before_it_is_taken_the_page_says_it_was_received(client):
 def test_polling_gets_nothing_until_something_changes(client, order):
     seen = page(Client(), link(order))
     address = poll_address(seen)
-    assert "every 2000ms" in seen
+    assert "every 1000ms" in seen
     assert f"t={signature(order)}" in address
     assert Client().get(address).status_code == 204
     changed = Client().get(re.sub(r"v=[^&]+", "v=older", address))
