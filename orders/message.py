@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from .cards import Card
+from .countries import COUNTRIES
 
 WORKFLOW = "process_order"  # what processes these messages
 LETTER = "tell_customer"  # what sends a letter
@@ -67,6 +68,11 @@ class Address:
     postcode: str
     city: str
     country: str
+
+    @property
+    def country_name(self) -> str:
+        """The country, in words."""
+        return str(COUNTRIES.get(self.country, self.country))
 
 
 @dataclass(frozen=True, kw_only=True)

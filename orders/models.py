@@ -8,7 +8,6 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from .cards import Card
-from .countries import COUNTRIES
 
 
 class Availability(models.TextChoices):
@@ -246,11 +245,6 @@ class Profile(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def country_name(self) -> str:
-        """The country, in words."""
-        return str(COUNTRIES.get(self.country, self.country))
 
 
 class Throttle(models.Model):

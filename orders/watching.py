@@ -7,7 +7,6 @@ from uuid import UUID
 from django.db import connection
 
 from .cards import Card
-from .countries import COUNTRIES
 from .message import Address, Line
 
 # rows, not models: most looks end here, and making an order of it takes longer than the statement
@@ -63,11 +62,6 @@ class Taken:
     total: int
     currency: str
     lines: tuple[Line, ...]
-
-    @property
-    def country(self) -> str:
-        """The country it goes to, in words."""
-        return str(COUNTRIES.get(self.address.country, self.address.country))
 
     @property
     def card(self) -> str:

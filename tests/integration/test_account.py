@@ -294,6 +294,7 @@ def test_without_an_address_of_its_own_the_last_order_serves():
     submission.take(100)
     fill_cart(client, sku_0=1)
     assert 'value="Rue de Lyon 12"' in text(client.get("/checkout/"))
+    assert "Genève<br>Switzerland</p>" in text(client.get("/account/"))
 
 
 def test_a_customer_may_vanish_and_the_orders_stay():
