@@ -16,7 +16,8 @@ from orders.message import order_number
 from orders.models import Order
 from orders.sight import see
 from tests.engine import claimed, reply_to
-from tests.shop import buy, finish_all, products
+from tests.operators import browser, person
+from tests.shop import buy, declined, finish_all, products
 
 pytestmark = pytest.mark.django_db
 PERSONAL = ("Lovelace", "Rue de Lyon", "1203", "Genève", "ada@example.org", "€20.00", "Product 0")
@@ -79,12 +80,22 @@ def test_operators_are_told_what_the_customer_sees(order):
     assert (told.who, told.mood) == ("the customer", "info")
     assert "We received your order" in told.sentence
     assert "look=" in told.url
-    stub = see(str(order), False)
-    assert stub.url == f"/orders/{order}/"
-    Order.objects.filter(id=order).update(customer=7)
-    assert see(str(order), False).url == ""
     assert see(str(uuid4()), True) is None
     assert see("no order", True) is None
+
+
+def test_who_may_not_see_personal_data_is_told_the_same_sentence(client):
+    products()
+    order = declined(client)
+    told, seen = see(str(order), True), see(str(order), False)
+    assert told.sentence == "Your card was declined. Nothing was charged."
+    assert (seen.sentence, seen.mood) == (told.sentence, "error")
+    assert seen.url == ""  # a stranger's page says something else
+    task = Task.objects.get(reference=order)
+    viewer = browser(person("vic", "operate"))
+    shown = viewer.get(f"/ops/tasks/{task.id}/").text
+    assert f"What the customer sees: “{told.sentence}”" in shown
+    assert not [word for word in PERSONAL[:5] if word in shown]
 
 
 def test_what_was_never_ordered_is_not_found(client):
