@@ -106,6 +106,11 @@ def hear(gate: GateView, limits: Limits, outcomes: Sequence[Heard], now: float) 
     return _climb(gate, limits, answered)
 
 
+def unasked(gate: GateView) -> GateView:
+    """Return the gate once nothing waits for it: there is no backlog to let through step by step."""
+    return _opened(gate) if gate.state == GateState.RAMPING else gate
+
+
 def again_at(gate: GateView, now: float) -> float | None:
     """Return when the gate lets more through by itself, if that is a matter of time."""
     times = [gate.paused_until, gate.probe_at]
@@ -153,16 +158,20 @@ def _climb(gate: GateView, limits: Limits, answered: int) -> GateView:
         successes -= allowance
         allowance = RAMP.get(allowance, allowance * 4)
         if allowance >= limits.window:
-            return GateView(
-                heard_at=gate.heard_at,
-                paused_until=gate.paused_until,
-                tokens=gate.tokens,
-                tokens_at=gate.tokens_at,
-            )
+            return _opened(gate)
     if allowance == 1:
         return gate
     return replace(
         gate, state=GateState.RAMPING, probe_at=None, allowance=allowance, successes=successes
+    )
+
+
+def _opened(gate: GateView) -> GateView:
+    return GateView(
+        heard_at=gate.heard_at,
+        paused_until=gate.paused_until,
+        tokens=gate.tokens,
+        tokens_at=gate.tokens_at,
     )
 
 

@@ -48,6 +48,7 @@ from .transitions import (
     lock_failed,
     lock_gates,
     mark_overdue,
+    open_unasked,
     retry,
     suspected,
     undo_for,
@@ -137,6 +138,7 @@ def sweep(
     while (released := let_go()) == conf.BATCH:
         done.released += released
     done.released += released
+    open_unasked()
     hold_unserved(presence.unserved(policies.agents()))
     with transaction.atomic():
         late = mark_overdue(conf.BATCH)

@@ -47,6 +47,7 @@ def agent_view(gate: Gate, policy: Policy, hold: Hold | None, now: datetime) -> 
         failure_threshold=policy.failure_threshold,
         undo_threshold=policy.undo_threshold,
         rounds=policy.rounds,
+        state=gate.state,
         held=hold is not None,
         at=at,
         then=then,

@@ -67,19 +67,6 @@ class AgentRow:
         return self.gate.agent
 
     @property
-    def badge(self) -> tuple[str, str]:
-        """Return the gate's colour and word."""
-        if self.hold is not None:
-            return "warning", "held"
-        if self.view.open:
-            return "success", "open"
-        if self.gate.state == GateState.RAMPING:
-            return "info", "ramping up"
-        if self.gate.state == GateState.PROBING:
-            return "warning", "probing"
-        return "warning", "shut"
-
-    @property
     def may_probe(self) -> bool:
         """Return whether a probe would come sooner if one asked for it."""
         return self.gate.state == GateState.SHUT and self.view.at is not None

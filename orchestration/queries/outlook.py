@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..models import Hold, Step
-from ..states import DONE_STEP_STATES, FINAL_TASK_STATES, Direction, StepState, TaskState
+from ..states import (
+    DONE_STEP_STATES,
+    FINAL_TASK_STATES,
+    Direction,
+    GateState,
+    StepState,
+    TaskState,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +28,7 @@ class AgentView:
     failure_threshold: int
     undo_threshold: int = 20
     rounds: int = 3
+    state: str = GateState.OPEN
     held: bool = False
     at: datetime | None = None
     then: str = ""
@@ -29,6 +37,19 @@ class AgentView:
     def open(self) -> bool:
         """Return whether the whole window is open."""
         return not self.reason
+
+    @property
+    def badge(self) -> tuple[str, str]:
+        """Return the gate's colour and word."""
+        if self.held:
+            return "warning", "held"
+        if self.open:
+            return "success", "open"
+        if self.state == GateState.RAMPING:
+            return "info", "ramping up"
+        if self.state == GateState.PROBING:
+            return "warning", "probing"
+        return "warning", "shut"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,7 @@ not land is a normal outcome with a name (`Refusal`), never an exception.
 from .changes import NOTHING, Amendment
 from .claim import Claimed, claim
 from .create import NewTask, create
-from .gates import database_now, hear_all, lock_gates, probe_now
+from .gates import database_now, hear_all, lock_gates, open_unasked, probe_now
 from .holds import hold, hold_tasks, hold_unserved, let_go, release, release_tasks
 from .record import Recorded, record
 from .recover import (
@@ -60,6 +60,7 @@ __all__ = [
     "lock_failed",
     "lock_gates",
     "mark_overdue",
+    "open_unasked",
     "probe_now",
     "record",
     "release",

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from .. import alerts, sql
-from ..gate import GateView, Heard, Limits, hear
+from ..gate import GateView, Heard, Limits, hear, unasked
 from ..models import Event, Gate, Hold, Policy
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
@@ -16,6 +16,16 @@ from ..models.history import EventKind
 from ..models.hold import Cause, Scope
 from ..progression import Refusal
 from ..states import GateState
+
+# Gates that ramp up although nobody is waiting, or soon will be: along step_oldest and step_in_flight.
+UNASKED = """
+SELECT g.agent FROM orchestration_gate g WHERE g.state = 'ramping'
+  AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
+    AND s.process_state = 'pending'
+    AND (s.run_after IS NULL OR s.run_after < clock_timestamp() + interval '60 seconds'))
+  AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
+    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL)
+"""
 
 TIMES = ("heard_at", "probe_at", "paused_until", "tokens_at")
 BY = "gate"  # who shuts and opens a gate by itself
@@ -86,6 +96,18 @@ def move(gate: LockedGate, to: GateView) -> None:
         _outage_begins(gate.agent)
     elif before.state != GateState.OPEN and to.state == GateState.OPEN:
         _outage_ends(gate.agent)
+
+
+@transaction.atomic
+def open_unasked() -> int:
+    """Open the gates that were ramping up until their backlog was gone; return how many.
+
+    Otherwise the ramp would wait for traffic that may never come, and its alert would stay.
+    """
+    gates = lock_gates([agent for (agent,) in sql.run(UNASKED, {})])
+    for gate in gates.values():
+        move(gate, unasked(gate.view))
+    return len(gates)
 
 
 @transaction.atomic

@@ -54,11 +54,11 @@ def test_what_fails_is_told_by_its_cause(client):
 
 
 def test_a_shut_gate_is_told_with_the_reason(client):
-    assert "Gates that are shut" not in client.get("/ops/").text
+    assert "Gates that are not open" not in client.get("/ops/").text
     hold(agent="greeter", actor="olga", reason="they are moving house")
     page = words(client.get("/ops/"))
-    assert "1 gate shut" in page
-    assert re.search(r"shut greeter : held by .*olga.*: they are moving house", page)
+    assert "1 gate not open" in page
+    assert re.search(r"held greeter : held by .*olga.*: they are moving house", page)
 
 
 def test_a_queue_without_a_worker_is_said(client):

@@ -11,6 +11,7 @@ from orchestration.models import (
     Alert,
     Attempt,
     Event,
+    Gate,
     Lease,
     Policy,
     StatusMessage,
@@ -21,7 +22,7 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import Watch, sweep
-from orchestration.transitions import record, resubmit
+from orchestration.transitions import claim, record, resubmit
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff, states, step_of
 
 pytestmark = pytest.mark.django_db
@@ -47,6 +48,12 @@ def expire(task):
 def due(task):
     """Let a retry's wait pass."""
     Step.objects.filter(task=task, run_after__isnull=False).update(run_after=DatabaseNow())
+
+
+def answered(request, outcome="done"):
+    """Have a scheduler hear of an attempt's end; return what it claims then."""
+    heard = record([reply_to(request, outcome)]).heard
+    return claim(["greeter"], "scheduler-1", heard).requests.get("greeter", [])
 
 
 def test_a_step_in_time_is_left_alone():
@@ -144,6 +151,28 @@ def test_a_request_that_kills_its_worker_takes_no_other_step_to_its_error():
     while requests := claimed():
         record([reply_to(request) for request in requests])
     assert {state for task in innocent for state in states(task).values()} == {"processed"}
+
+
+def test_a_gate_opens_when_nothing_waits_for_the_end_of_its_ramp():
+    Policy.objects.filter(agent="greeter").update(breaker_calls=1, breaker_failures=1)
+    task = new_task()
+    (request,) = claimed()
+    assert answered(request, "transient") == []
+    outage = Alert.objects.get(fingerprint="gate/greeter")
+    Gate.objects.filter(agent="greeter").update(probe_at=DatabaseNow())
+    sweep(LEADER)
+    due(task)
+    sweep(LEADER)
+    (probe,) = claimed()
+    (last,) = answered(probe)
+    sweep(LEADER)
+    assert Gate.objects.get(agent="greeter").state == "ramping"
+    assert answered(last) == []
+    assert Gate.objects.get(agent="greeter").state == "ramping"
+    sweep(LEADER)
+    assert Gate.objects.get(agent="greeter").state == "open"
+    outage.refresh_from_db()
+    assert outage.closed_at is not None
 
 
 def test_many_failures_are_taken_in_batches(monkeypatch):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestration.gate import GateView, Heard, Limits, again_at, excuses, hear, room, sent
+from orchestration.gate import GateView, Heard, Limits, again_at, excuses, hear, room, sent, unasked
 
 LIMITS = Limits(window=100, rate=None, calls=10, failures=4, share=0.5, pause=5, pause_cap=30)
 GOOD, BAD = Heard(answered=True), Heard(answered=False)
@@ -69,6 +69,13 @@ def test_it_ramps_up_to_the_whole_window():
         assert room(gate, LIMITS, 0, 6.0) <= LIMITS.window
     assert levels == [1, 2, 5, 20, 80]
     assert gate.trips == 0
+
+
+def test_a_ramp_that_nobody_waits_for_is_over():
+    ramping = hear(sent(shut(), LIMITS, 1, 5.0), LIMITS, [GOOD], 6.0)
+    assert unasked(ramping).state == "open"
+    assert room(unasked(ramping), LIMITS, 0, 6.0) == LIMITS.window
+    assert unasked(shut()) == shut()
 
 
 def test_a_failure_while_ramping_shuts_it_again():
