@@ -58,6 +58,16 @@ def test_the_second_is_told_who_was_first():
     assert "<strong>ann</strong>" in refused.text
     assert "looks fine now" in refused.text
     assert resubmissions(step) == [("ann", "looks fine now")]
+
+
+def test_in_two_tabs_the_second_says_only_that_nothing_was_done():
+    client, step = operator("ann"), in_error()
+    won = press(client, step)
+    late = press(client, step)
+    assert late.status_code == 409
+    assert "Nothing was done: somebody was first" in late.text
+    assert "was resubmitted" not in late.text
+    assert "“hello” was resubmitted" in client.get(won["Location"]).text
     step.refresh_from_db()
     assert step.generation == 2
 
