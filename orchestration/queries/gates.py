@@ -17,15 +17,16 @@ from .outlook import AgentView
 
 LATELY = timedelta(hours=1)  # the times are those of the attempts done since then
 
-# One partial index serves each column; what waits is counted up to the cap.
+# One partial index serves each column; what waits is counted up to the cap. A retry whose time has
+# not come waits for that, and not for the agent.
 LOAD = """
 SELECT g.agent,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = g.agent
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending' LIMIT %(limit)s) AS counted),
+        AND s.process_state = 'pending' AND s.run_after IS NULL LIMIT %(limit)s) AS counted),
     (SELECT min(s.pending_since) FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending'),
+        AND s.process_state = 'pending' AND s.run_after IS NULL),
     (SELECT count(*) FROM orchestration_worker w WHERE w.queue = g.agent
         AND w.seen_at > clock_timestamp() - %(alive)s * interval '1 second')
 FROM unnest(%(agents)s::text[]) AS g (agent)

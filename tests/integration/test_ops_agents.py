@@ -15,7 +15,7 @@ from orchestration.histogram import buckets
 from orchestration.models import Event, Gate, Policy, Step, StepRollUp, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.transitions import hold, probe_now, release
-from tests.engine import claimed, new_task, run_to_end
+from tests.engine import claimed, new_task, run_to_end, step_of
 from tests.operators import browser, person, staffed, words
 
 pytestmark = pytest.mark.django_db
@@ -53,6 +53,20 @@ def test_an_agent_shows_its_gate_load_and_times():
     assert took
     assert 45 < int(took[1]) < 55
     assert 1.8 < float(took[2]) < 2.2
+
+
+def test_a_retry_whose_time_has_not_come_does_not_wait_for_its_agent():
+    staffed()
+    later = step_of(new_task())
+    Step.objects.filter(id=later.id).update(
+        run_after=DatabaseNow() + timedelta(hours=1),
+        pending_since=DatabaseNow() - timedelta(hours=1),
+    )
+    client = browser(person("ann", "operate"))
+    assert re.search(r"greeter open .*? Waiting 0 Oldest waits – ", words(client.get(ADDRESS)))
+    new_task()
+    assert re.search(r"Waiting 1 Oldest waits \d s ", words(client.get(ADDRESS)))
+    assert "no failure counted" in words(client.get("/ops/"))
 
 
 @pytest.mark.parametrize(
