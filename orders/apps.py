@@ -7,5 +7,5 @@ class OrdersConfig(AppConfig):
     """Products, carts, orders, and the workflow that processes an order."""
 
     name = "orders"
-    verbose_name = "shop"
+    verbose_name = "Shop"
     default_auto_field = "django.db.models.BigAutoField"
