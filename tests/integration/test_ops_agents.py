@@ -63,7 +63,7 @@ def test_a_retry_whose_time_has_not_come_does_not_wait_for_its_agent():
         pending_since=DatabaseNow() - timedelta(hours=1),
     )
     client = browser(person("ann", "operate"))
-    assert re.search(r"greeter open .*? Waiting 0 Oldest waits – ", words(client.get(ADDRESS)))
+    assert re.search(r"greeter open .*? Waiting 0 Oldest waits \u2013 ", words(client.get(ADDRESS)))
     new_task()
     assert re.search(r"Waiting 1 Oldest waits \d s ", words(client.get(ADDRESS)))
     assert "no failure counted" in words(client.get("/ops/"))
