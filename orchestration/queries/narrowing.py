@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 
 from ..models import Step, Task
 from ..states import LIVE_TASK_STATES, StepState, TaskState
-from .agents import CAP
+from .agents import CAP, agent_holds
 from .search import Bound, Filters, as_uuid
 
 LOOKUPS = {"=": "", ">": "__gt", ">=": "__gte", "<": "__lt", "<=": "__lte"}
@@ -146,15 +146,27 @@ def _first_id(moment: datetime) -> UUID:
 
 
 def _in_trouble(trouble: str) -> Q:
-    steps = Step.objects.all()
+    steps = Step.objects.filter(process_state=StepState.PENDING)
     match trouble:
         case "overdue":
             return Q(overdue=True, state__in=LIVE_TASK_STATES)
         case "retrying":
-            steps = steps.filter(process_state=StepState.PENDING, run_after__isnull=False)
+            steps = steps.filter(run_after__isnull=False)
         case "held":
-            steps = steps.filter(held_by__isnull=False)
+            steps = steps.filter(_kept_back())
     return Q(id__in=steps.values("task_id"))
+
+
+def _kept_back() -> Q:
+    """Return which pending steps a hold keeps: one on their agent, or on everything, marks none.
+
+    The agents are read first and named: so each of them, and what is marked, goes along its index.
+    """
+    held = agent_holds()
+    if "" in held:
+        return Q()
+    marked = Q(held_by__isnull=False)
+    return marked | Q(agent__in=sorted(held)) if held else marked
 
 
 def standing(filters: Filters) -> QuerySet[Step]:

@@ -8,7 +8,9 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils.html import escape
 
-from orchestration.models import Policy, Task
+from orchestration.models import Hold, Policy, Task
+from orchestration.models.fields import DatabaseNow
+from orchestration.models.hold import Cause
 from orchestration.queries.listing import PAGE
 from orchestration.transitions import NewTask, create, hold, record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
@@ -70,6 +72,26 @@ def _three(client):
 def test_the_list_is_narrowed_by_its_address(client, query, expected):
     page = client.get(f"/ops/tasks/?{query}").text
     assert set(re.findall(ROW, page)) == expected
+
+
+@pytest.mark.usefixtures("_three")
+@pytest.mark.parametrize(
+    ("held", "cause", "expected"),
+    [
+        ("greeter", Cause.HAND, {"b-waits"}),
+        ("", Cause.HAND, {"b-waits"}),
+        ("greeter", Cause.NO_WORKER, {"b-waits"}),
+        ("greeter", Cause.BREAKER, set()),  # its gate is shut
+        ("payment", Cause.HAND, set()),
+    ],
+)
+def test_what_the_hold_on_an_agent_keeps_is_held_as_its_row_says(client, held, cause, expected):
+    ours = hold(agent=held, actor="olga", reason="they move", cause=cause)
+    page = client.get("/ops/tasks/?q=is:held").text
+    assert set(re.findall(ROW, page)) == expected
+    assert ("held by olga because: they move" in page) is bool(expected)
+    Hold.objects.filter(id=ours.id).update(until=DatabaseNow())
+    assert not re.findall(ROW, client.get("/ops/tasks/?q=is:held").text)
 
 
 @pytest.mark.parametrize(
