@@ -22,6 +22,7 @@ from ..states import TaskState
 
 LONGEST = 500  # characters of a query
 TOKEN = re.compile(r'(?:([A-Za-z_]+):)?(?:"([^"]*)"|(\S+))')
+BARE = re.compile(r"([A-Za-z_]+):$")
 COMPARISON = re.compile(r"(>=|<=|>|<|=|)(\d{1,12})$")
 AMOUNT = re.compile(r"(>=|<=|>|<|=|)(\d{1,12}(?:\.\d{1,3})?)([A-Za-z]{3})?$")
 SPAN = re.compile(r"(\d{1,4})(min|h|d|w)$")
@@ -134,7 +135,8 @@ def _understood(given: dict[str, str], problems: list[str], *, personal: bool) -
         try:
             known[field] = _allowed(name, reader, personal=personal)(value)
         except Nonsense as problem:
-            problems.append(_ended(f"“{name}:{value}”: {problem}".replace("\0", "?")))
+            what = f"“{name}:{value}”:" if value else f"“{name}:” has nothing right after it;"
+            problems.append(_ended(f"{what} {problem}".replace("\0", "?")))
         else:
             if isinstance(known[field], str):
                 given[name] = known[field]
@@ -156,9 +158,11 @@ def _tokens(query: str) -> Iterable[tuple[str, str]]:
     for match in TOKEN.finditer(query):
         name, quoted, plain = match.groups()
         value = quoted if quoted is not None else plain
+        if not name and plain and (bare := BARE.match(plain)):
+            name, value = bare[1], ""
         if (name or "").lower() in {"http", "https"}:  # an address that was pasted
             name, value = None, f"{name}:{value}"
-        if value:
+        if name or value:
             yield (name or "").lower(), value
 
 
@@ -187,7 +191,7 @@ def _one_of(what: str, known: Callable[[], Iterable[str]]) -> Reader:
     def read(value: str) -> str:
         names = sorted(set(known()))
         begin = [name for name in names if name.startswith(value.lower())]
-        if value in names or len(begin) == 1:
+        if value in names or (value and len(begin) == 1):
             return value if value in names else begin[0]
         if begin:
             raise Nonsense(f"it could be {' or '.join(f'“{name}”' for name in begin)}")
@@ -237,7 +241,15 @@ def _moment(value: str) -> datetime:
 
 
 def _text(value: str) -> str:
+    if not value:
+        raise Nonsense("say how it begins")
     return value
+
+
+def _address(value: str) -> str:
+    if not value:
+        raise Nonsense("say whose it is")
+    return value.lower()
 
 
 # what people type → the field of `Filters`, and how it is read
@@ -256,7 +268,7 @@ QUALIFIERS: dict[str, tuple[str, Reader]] = {
     "after": ("since", _moment),
     "before": ("until", _moment),
     "reference": ("reference", _text),
-    "contact": ("contact", str.lower),
+    "contact": ("contact", _address),
     "alert": ("alert", _number),
     "incident": ("incident", _number),
 }
