@@ -1,14 +1,17 @@
 """Orders in every state, for a demo that begins with something to look at.
 
 Nothing is painted: each scene is an order that is really placed, with faults scripted at the
-sandbox for this order alone, and people who then do what people do.
+sandbox for this order alone, and people who then do what people do. Once the orders have come to
+rest the faults are taken away again: what an operator tries later meets sound partners.
 """
 
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 from uuid import UUID, uuid4
 
@@ -24,7 +27,8 @@ from .message import WORKFLOW
 from .models import Product
 from .tracking import CARD, STOCK
 
-PATIENCE = 60.0  # seconds for an order to come to where its customer acts
+PATIENCE = 60.0  # seconds for an order to come to where its customer acts, and then to its end
+PAUSE = 0.3  # seconds between two looks
 SANDBOX_PATIENCE = 5.0  # seconds
 
 Fault = dict[str, Any]
@@ -139,36 +143,62 @@ SCENES = (
 )
 
 
-def play(say: Callable[[str], None] = lambda _: None) -> int:
-    """Place every scene's orders, and have their customers act; return how many orders there are."""
+def play(say: Callable[[str], None] = lambda _: None, *, patience: float = PATIENCE) -> int:
+    """Place every scene's orders, and have their customers act; return how many orders there are.
+
+    Its faults, and only those, are gone when it returns, whatever comes in between.
+    """
     shoppers = Shoppers()
     board = Product.objects.filter(sku=GONE).first()
     open_scenes: dict[UUID, Scene] = {}
+    troubled: set[UUID] = set()
     count = 0
-    for scene in SCENES:
-        for _ in range(scene.times):
-            order = uuid4()
-            for fault in scene.faults:
-                _script({**fault, "order": str(order)})
-            shoppers.buy(card=scene.card, order=order, also=board if scene.sold_out else None)
-            say(f"{order}  {scene.name}")
-            count += 1
-            if scene.act:
-                open_scenes[order] = scene
-    _act(open_scenes)
+    with ExitStack() as healing:
+        for scene in SCENES:
+            for _ in range(scene.times):
+                order = uuid4()
+                for fault in scene.faults:
+                    healing.callback(_heal, _script({**fault, "order": str(order)}))
+                    troubled.add(order)
+                shoppers.buy(card=scene.card, order=order, also=board if scene.sold_out else None)
+                say(f"{order}  {scene.name}")
+                count += 1
+                if scene.act:
+                    open_scenes[order] = scene
+        _act(open_scenes, patience)
+        _await_rest(troubled, patience)
     return count
 
 
-def _act(scenes: dict[UUID, Scene]) -> None:
+def at_rest(progress: api.Progress | None) -> bool:
+    """Return whether nothing more happens to an order by itself: it ended, or somebody must act."""
+    if progress is None:
+        return False
+    found = {step.state for step in progress.steps}
+    return progress.state in (api.TaskState.PROCESSED, api.TaskState.UNDONE) or (
+        api.StepState.ERROR in found
+        and not found & {api.StepState.PENDING, api.StepState.PROCESSING}
+    )
+
+
+def _act(scenes: dict[UUID, Scene], patience: float) -> None:
     """Wait for each order to come to where its customer acts, and have them act."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + patience
     while scenes and time.monotonic() < until:
         for order, scene in list(scenes.items()):
             progress = api.progress(WORKFLOW, str(order))
             if progress and scene.ready and scene.act and scene.ready(progress):
                 scene.act(order, progress)
                 del scenes[order]
-        time.sleep(0.3)
+        time.sleep(PAUSE)
+
+
+def _await_rest(orders: set[UUID], patience: float) -> None:
+    """Wait until the faults have done to these orders what they were for."""
+    until = time.monotonic() + patience
+    while orders and time.monotonic() < until:
+        orders = {one for one in orders if not at_rest(api.progress(WORKFLOW, str(one)))}
+        time.sleep(PAUSE)
 
 
 def _step(progress: api.Progress, name: str) -> api.StepProgress:
@@ -177,12 +207,24 @@ def _step(progress: api.Progress, name: str) -> api.StepProgress:
     )
 
 
-def _script(fault: Fault) -> None:
+def _script(fault: Fault) -> int:
+    """Put a fault in force; return its id."""
+    answer = _post("/faults", json.dumps(fault), "application/json")
+    return int(json.loads(answer)["id"])
+
+
+def _heal(fault: int) -> None:
+    """Take one fault away; somebody may have been first."""
+    _post("/faults/remove", urlencode({"id": fault}), "application/x-www-form-urlencoded")
+
+
+def _post(path: str, body: str, kind: str) -> bytes:
     request = Request(  # noqa: S310 - the address is the installation's own setting
-        f"{settings.SANDBOX_URL}/faults",
+        f"{settings.SANDBOX_URL}{path}",
         method="POST",
-        data=json.dumps(fault).encode(),
-        headers={"Content-Type": "application/json"},
+        data=body.encode(),
+        headers={"Content-Type": kind},
     )
-    with urlopen(request, timeout=SANDBOX_PATIENCE):  # noqa: S310
-        pass
+    with urlopen(request, timeout=SANDBOX_PATIENCE) as answer:  # noqa: S310
+        read: bytes = answer.read()
+        return read

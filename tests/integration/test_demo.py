@@ -1,16 +1,22 @@
 """The demo's customers: made up, and their orders like any other."""
 
+import io
+import json
 import random
+import signal
 from urllib.request import urlopen
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestration import submission
+from orchestration import api, submission
+from orders import scenes
 from orders.demo import Shoppers
 from orders.management.commands.demo_traffic import Switch
+from orders.message import WORKFLOW
 from orders.models import Order, Placement
-from tests.shop import products
+from tests.shop import declined, finish_all, placed, products
 from tests.unit.test_sandbox_kit import process
 
 pytestmark = pytest.mark.django_db
@@ -70,3 +76,60 @@ def test_scenes_are_played_once_and_only_with_a_sandbox(settings):
     assert before  # the first scenes need no faults
     call_command("demo_orders", first=True)
     assert Placement.objects.count() == before
+
+
+@pytest.fixture
+def sandbox(settings, tmp_path):
+    """Have a sandbox with a fault that is not the demo's; return how to ask for the faults."""
+    products()
+    with process(tmp_path) as (_, port):
+        settings.SANDBOX_URL = f"http://127.0.0.1:{port}"
+        address = f"{settings.SANDBOX_URL}/faults"
+        urlopen(address, data=b'{"fault": "slow", "partner": "mail"}').close()  # noqa: S310
+
+        def faults() -> list[str]:
+            with urlopen(address) as answer:  # noqa: S310
+                return [fault["fault"] for fault in json.load(answer)["faults"]]
+
+        yield faults
+
+
+def test_scenes_take_their_own_faults_away_and_no_others(sandbox):
+    most = 0
+
+    def count(_line):
+        nonlocal most
+        most = max(most, len(sandbox()))
+
+    played = scenes.play(count, patience=0)
+    assert played == Placement.objects.count()
+    assert most > 5
+    assert sandbox() == ["slow"]
+
+
+def test_scenes_that_are_broken_off_leave_no_fault(sandbox):
+    class Terminal(io.StringIO):
+        def write(self, text):
+            if "refused by the shipper" in text:
+                assert len(sandbox()) > 5
+                signal.raise_signal(signal.SIGTERM)
+            return super().write(text)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit):
+        call_command("demo_orders", stderr=Terminal())
+    assert sandbox() == ["slow"]
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_order_is_at_rest_when_it_ended_or_somebody_must_act(client):
+    def rests(order):
+        return scenes.at_rest(api.progress(WORKFLOW, str(order)))
+
+    products()
+    assert not rests(uuid4())
+    order = placed(client, sku_0=1)
+    assert not rests(order)
+    finish_all()
+    assert rests(order)
+    assert rests(declined(client, sku_0=1))
