@@ -54,7 +54,7 @@ messages: $(VENV)/.dev  ## collect what the shop says, and compile its translati
 	SECRET_KEY=x $(BIN)/python -m tests.translations
 
 clean:  ## forget the demo's data; the environment stays
-	rm -rf .data
+	@$(PYTHON) -m sasweb.stack.clean
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

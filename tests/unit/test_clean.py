@@ -1,0 +1,49 @@
+"""`make clean` removes the data folder that is in use, and nothing that DATA_DIR names by mistake."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from sasweb.stack.embedded import PROJECT
+
+
+def clean(folder: object, home: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sasweb.stack.clean"],
+        env={"DATA_DIR": str(folder), "HOME": str(home), "PYTHONPATH": str(PROJECT)},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_data_of_a_stack_is_removed_wherever_it_is(tmp_path):
+    data = tmp_path / "data"
+    (data / "secrets").mkdir(parents=True)
+    (data / "supervisord.conf").touch()
+    (tmp_path / "neighbour").touch()
+    assert f"Removed {data}" in clean(data, tmp_path).stdout
+    assert [one.name for one in tmp_path.iterdir()] == ["neighbour"]
+    again = clean(data, tmp_path)
+    assert (again.returncode, again.stdout) == (0, f"Nothing to remove: there is no {data}\n")
+
+
+def test_a_home_is_not_removed_nor_what_holds_it(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    for folder in (home, tmp_path, home / ".."):
+        (folder / "supervisord.conf").touch()  # a stack did run there
+        refused = clean(folder, home)
+        assert refused.returncode == 1
+        assert f"it holds {home}" in refused.stderr
+    assert home.exists()
+
+
+def test_a_folder_of_other_things_is_not_removed(tmp_path):
+    pictures, home = tmp_path / "pictures", tmp_path / "home"
+    pictures.mkdir()
+    home.mkdir()
+    refused = clean(pictures, home)
+    assert "it does not look like the data of `make run`" in refused.stderr
+    assert pictures.exists()
