@@ -142,7 +142,8 @@ class Workflow:
     what it writes is committed with them or not at all (P19). It raises `Refused` for one that
     can never be taken. `time_allowed` is the seconds until a task counts as overdue. `keeper` is an
     application that is told the status of every task, whoever submitted it: that which keeps what
-    `record` wrote.
+    `record` wrote. The tasks of a `background` one only serve others: operators who ask for nothing
+    in particular are not shown them, unless something is wrong with them.
 
     What operators see and search for, all taken from the input when the task is made: `label`
     returns what people call the task, if that is not its reference; `contact` is a template of whom
@@ -160,6 +161,7 @@ class Workflow:
     contact: Mapping[str, Any] | None = None
     value: Mapping[str, Any] | None = None
     personal: Sequence[Mapping[str, Any]] = ()
+    background: bool = False
 
     def card(self, data: Mapping[str, Any]) -> "Card":
         """Return how operators know a task with this input; raise `Unresolved` if it lacks a field."""

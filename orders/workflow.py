@@ -108,6 +108,7 @@ register(
         label=lambda data: str(data["number"]),
         contact=field("email"),
         personal=[field("mail")],
+        background=True,  # there are several of each order, and nobody looks for them first
         steps=[
             Step(
                 name="send",

@@ -32,7 +32,7 @@ from .incidents import (
     who_was_first,
 )
 from .listing import Place, TaskPage, tasks
-from .narrowing import count, matching, standing
+from .narrowing import count, left_out, matching, standing
 from .operations import (
     OperationDetail,
     OperationFilters,
@@ -47,13 +47,14 @@ from .outlook import AgentView, Outlook
 from .overview import Overview, overview
 from .preview import undo_preview
 from .saved import saved_views
-from .search import TROUBLE, Filters, Search, read, wording
+from .search import BACKGROUND, TROUBLE, Filters, Search, read, wording
 from .shapes import StepShape, WorkflowShape, WorkflowsPage, workflows_page
 from .system import System, system
 from .trail import trail
 from .trends import trends
 
 __all__ = [
+    "BACKGROUND",
     "CAP",
     "TROUBLE",
     "Act",
@@ -96,6 +97,7 @@ __all__ = [
     "incident_by_id",
     "incident_detail",
     "incidents",
+    "left_out",
     "matching",
     "open_alerts",
     "operation_by_id",

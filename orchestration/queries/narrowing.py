@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
+from .. import registry
 from ..models import Step, Task
 from ..states import LIVE_TASK_STATES, StepState, TaskState
 from .agents import CAP, agent_holds
@@ -94,9 +95,16 @@ def _through_steps(condition: Q) -> Q:
     return Q.create(children, condition.connector, condition.negated)
 
 
+def left_out(filters: Filters) -> list[str]:
+    """Return the workflows whose tasks a search leaves out, as long as nothing is wrong with them."""
+    if not filters.foreground:
+        return []
+    return sorted(one.name for one in registry.workflows.values() if one.background)
+
+
 def _of_task(filters: Filters) -> Q:
     """Return what a search asks of the task itself."""
-    found = Q()
+    found = _shown(filters)
     for word in filters.words:
         found &= _called(word, filters)
     for name in ("state", "workflow", "contact"):
@@ -114,6 +122,19 @@ def _of_task(filters: Filters) -> Q:
     if filters.until:
         found &= Q(id__lt=_first_id(filters.until))
     return found
+
+
+def _shown(filters: Filters) -> Q:
+    """Return which tasks are not left out: also such as are in trouble, or named in full."""
+    background = left_out(filters)
+    if not background:
+        return Q()
+    shown = ~Q(workflow__in=background) | Q(state=TaskState.ERROR) | _in_trouble("overdue")
+    for word in filters.words:
+        shown |= Q(reference=word)
+        if known := as_uuid(word):
+            shown |= Q(id=known)
+    return shown
 
 
 def _called(word: str, filters: Filters) -> Q:

@@ -7,7 +7,7 @@ of the qualifiers' names, or as both.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -29,6 +29,7 @@ SPAN = re.compile(r"(\d{1,4})(min|h|d|w)$")
 UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 604_800}  # seconds
 Reader = Callable[[str], Any]
 TROUBLE = ("overdue", "retrying", "held")
+BACKGROUND = "background"
 
 
 class Nonsense(ValueError):
@@ -51,7 +52,7 @@ class Filters:
     `step`, `agent`, `error` and `attempts` are of where a task is now: at a step in error, at work
     or due. `value` is in minor units; without a currency, in hundredths of any. `since` and `until`
     bound when it was received. `personal`: whether who asks may see personal data, and so find
-    tasks by it.
+    tasks by it. `besides` names what is left out otherwise.
     """
 
     personal: bool = False
@@ -71,6 +72,12 @@ class Filters:
     value: Bound | None = None
     since: datetime | None = None
     until: datetime | None = None
+    besides: str = ""
+
+    @property
+    def foreground(self) -> bool:
+        """Return whether tasks that only serve others are left out: nothing but words was asked."""
+        return replace(self, words=(), personal=False) == Filters()
 
     @property
     def standing(self) -> bool:
@@ -271,6 +278,7 @@ QUALIFIERS: dict[str, tuple[str, Reader]] = {
     "contact": ("contact", _address),
     "alert": ("alert", _number),
     "incident": ("incident", _number),
+    "with": ("besides", _one_of("kind of tasks", lambda: (BACKGROUND,))),
 }
 
 

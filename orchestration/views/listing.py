@@ -53,6 +53,10 @@ def task_list(request: HttpRequest) -> HttpResponse:
         ),
         "chips": _chips(search),
         "standard_views": STANDARD_VIEWS,
+        "left_out": queries.left_out(search.filters) if page else [],
+        "all_of_them": _asking(
+            queries.wording(search.filters.words, {**search.given, "with": queries.BACKGROUND})
+        ),
         "acts": Act.choices,
         "page": page,
         "place": place,

@@ -148,6 +148,42 @@ def test_people_search_by_what_they_know(monkeypatch):
     assert "ada@bath.example" in page
 
 
+def test_what_only_serves_others_is_left_out_until_it_is_asked_for(client, monkeypatch):
+    chore = replace(registry.workflows["greet"], name="chore", background=True)
+    known = {"greet": registry.workflows["greet"], "chore": chore}
+    monkeypatch.setattr(registry, "workflows", known)
+    in_error(new_task("a-main"))
+    quiet, failed, late = (new_task(f"a-{n}", workflow="chore") for n in ("quiet", "bad", "late"))
+    Task.objects.filter(id=late.id).update(overdue=True)
+    in_error(failed)
+    left = {"a-main", "a-bad", "a-late"}
+    for query, found in (
+        ("", left),
+        ("a-", left),
+        ("a-quiet", {"a-quiet"}),  # all of its reference, and its id: nothing else is meant
+        (f"{quiet.id}", {"a-quiet"}),
+        ("with:background", {*left, "a-quiet"}),
+        ("a- with:back", {*left, "a-quiet"}),
+        ("workflow:chore", {"a-quiet", "a-bad", "a-late"}),
+        ("agent:greeter", {*left, "a-quiet"}),
+    ):
+        page = client.get("/ops/tasks/", {"q": query})
+        assert set(re.findall(ROW, page.text)) == found, query
+        said = "chore , which only serve others." in words(page)
+        assert said is (":" not in query), query
+        assert f"<strong>{len(found)}</strong> task" in page.text
+    shown = re.search(r'id="with-background" href="([^"]+)"', client.get("/ops/tasks/?q=a-").text)
+    assert shown
+    assert shown[1] == "/ops/tasks/?q=a-+with%3Abackground"
+    assert set(re.findall(ROW, client.get(shown[1]).text)) == {*left, "a-quiet"}
+
+
+def test_without_such_tasks_nothing_is_said_to_be_left_out(client, monkeypatch):
+    monkeypatch.setattr(registry, "workflows", {"greet": registry.workflows["greet"]})
+    new_task("a-main")
+    assert "with-background" not in client.get("/ops/tasks/").text
+
+
 def test_late_and_early_are_told_by_the_id(client):
     make(2)
     soon = (timezone.now() + timedelta(hours=1)).isoformat()

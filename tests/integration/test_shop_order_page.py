@@ -12,7 +12,7 @@ from orchestration.models import Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.transitions import record
 from orders.access import link, look_link, signature
-from orders.message import order_number
+from orders.message import LETTER, order_number
 from orders.models import Order
 from orders.sight import see
 from tests.engine import claimed, reply_to
@@ -96,6 +96,17 @@ def test_who_may_not_see_personal_data_is_told_the_same_sentence(client):
     shown = viewer.get(f"/ops/tasks/{task.id}/").text
     assert f"What the customer sees: “{told.sentence}”" in shown
     assert not [word for word in PERSONAL[:5] if word in shown]
+
+
+def test_an_orders_number_finds_the_order_and_not_its_letters(client):
+    products()
+    order = declined(client)
+    submission.take(100)
+    assert Task.objects.filter(label=order_number(order), workflow=LETTER).exists()
+    viewer = browser(person("vic", "operate"))
+    for query, number in (("", 1), (" with:background", Task.objects.count())):
+        shown = viewer.get("/ops/tasks/", {"q": f"{order_number(order)}{query}"}).text
+        assert len(re.findall("data-open", shown)) == number
 
 
 def test_what_was_never_ordered_is_not_found(client):
