@@ -165,7 +165,7 @@ def _faults(faults: list[Fault]) -> str:
     ]
     none = '<li id="fault-none" class="none">None. Every partner answers every request.</li>'
     return (
-        '<section><h2 id="faults" tabindex="-1">Faults in force</h2>'
+        '<section><h2 id="faults" tabindex="-1">Faults</h2>'
         f'<ul id="fault-list" class="rows" data-live-list>{"".join(rows) or none}</ul></section>'
     )
 

@@ -57,7 +57,7 @@ def test_a_click_breaks_a_partner_and_it_is_seen_to_heal(visit, port):
     expect(page.locator("#effects tr").first).to_contain_text("4×")  # noqa: RUF001
     page.get_by_role("button", name=re.compile("^Remove")).click()
     expect(page.locator("#fault-list")).to_contain_text("None")
-    expect(page.get_by_role("heading", name="Faults in force")).to_be_focused()
+    expect(page.get_by_role("heading", name="Faults", exact=True)).to_be_focused()
     assert page.evaluate("window.stayed")
     assert page.problems == []
 

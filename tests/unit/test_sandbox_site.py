@@ -68,6 +68,7 @@ async def test_a_limited_trouble_ends_by_itself(client: Client) -> None:
     assert "All partners work." in shown
     assert "used up" in shown
     assert "hit 3 times" in shown
+    assert ">Faults</h2>" in shown  # not "in force": this one is not
     await break_it(client, "payment", "unavailable", "3")
     assert "Payment is failing" in await page(client)
 
