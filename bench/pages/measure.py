@@ -113,7 +113,8 @@ def _searches() -> Sequence[str]:
     return [
         *(f"state:{state}" for state in STATES),
         *(f"is:{trouble}" for trouble in ("overdue", "retrying", "held")),
-        "with:background", "workflow:process_order", "step:create_shipment", "agent:payment", "agent:notification",
+        "with:background", "workflow:process_order", "step:create_shipment", "agent:payment",
+        "agent:notification",
         "error:code_3", "error:timeout", "error:nothing_like_it", "attempts:>2", "attempts:>100",
         "value:>400", "value:<2", "value:>1000000", "after:2h", "before:20d", "after:10d before:9d",
         label, label[:3], reference, reference[:6], contact, "nobody-knows-it",

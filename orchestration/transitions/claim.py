@@ -1,7 +1,8 @@
 """A scheduler takes steps for an agent: pending → processing (P6, P16, P21)."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -9,15 +10,14 @@ from django.db import transaction
 from .. import conf, sql
 from ..gate import Heard, again_at, room, sent
 from ..messages import Request
-from ..models import Step
-from ..states import GateState, StepState
+from ..states import GateState, TaskState
 from ..workflow import step_key
 from .gates import LockedGate, hear_all, lock_gates, move
-from .holds import STOOD, Parking, parking
+from .holds import LATELY, STOOD, Parking, parking
 
 # What of these agents' policies a request needs, and how many each has in flight: two partial
 # indexes, no table scan. `stood` is when a hold on the agent's steps last ended.
-DEMAND = """
+DEMAND = f"""
 SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS in_flight,
@@ -29,10 +29,24 @@ SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
     EXISTS (SELECT 1 FROM orchestration_hold h WHERE h.agent = p.agent AND h.until IS NULL
         AND h.cause <> 'breaker'),
-    extract(epoch FROM clock_timestamp())::float8
+    {LATELY}, extract(epoch FROM clock_timestamp())::float8
 FROM orchestration_policy p
 WHERE p.agent = ANY(%(agents)s)
 ORDER BY p.agent
+"""  # noqa: S608 - a constant of our own
+
+# The pending steps that may go, by priority, then age, along step_claimable; those that somebody else
+# is claiming are skipped. Selected first and updated by key after: an UPDATE over a locking sub-select
+# with a limit may run that again, and take more than the limit. No key lock: inserting an attempt
+# takes one on its step, which must not wait for us.
+DUE = """
+SELECT s.id, s.task_id, t.workflow, t.state, s.name, s.direction, s.action, s.generation, s.attempt,
+    s.request, t.reference
+FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE s.agent = %(agent)s AND s.alone = %(alone)s AND s.process_state = 'pending'
+    AND s.run_after IS NULL AND s.held_by_id IS NULL AND s.id <> ALL(%(besides)s::bigint[])
+ORDER BY s.priority DESC, s.id
+LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 """
 
 # A step that may have been done is never repeated once the service has forgotten its key.
@@ -76,6 +90,7 @@ class Demand(NamedTuple):
     wanted: bool
     lone: bool
     held: bool
+    held_lately: bool
     now: float
 
 
@@ -86,6 +101,7 @@ class Pending:
     id: int
     task: Any
     workflow: str
+    task_state: str
     name: str
     direction: str
     action: str
@@ -93,6 +109,9 @@ class Pending:
     attempt: int
     request: dict[str, Any]
     reference: str
+
+
+PENDING = tuple(field.name for field in fields(Pending))
 
 
 @dataclass(kw_only=True)
@@ -121,7 +140,7 @@ def claim(
     # Counted after the lock was won: in READ COMMITTED a count in the locking statement itself
     # could be older than what the former holder of the lock committed.
     demands = [Demand(*row) for row in sql.run(DEMAND, {"agents": list(gates)})]
-    held = parking() if demands else Parking()
+    held = parking(lately=demands[0].held_lately) if demands else Parking()
     for demand in demands:
         gate = gates[demand.agent]
         if heard and demand.agent in heard:
@@ -131,7 +150,7 @@ def claim(
         places = min(room(gate.view, gate.limits, demand.in_flight, demand.now), conf.BATCH)
         if steps := _take_in_turn(demand, gate, places, held):
             claimed.requests[demand.agent] = _process(steps, demand, by, stood=held.lately)
-            started.update(step.task for step in steps if step.attempt == 0)
+            started.update(step.task for step in steps if step.task_state == TaskState.PENDING)
             move(gate, sent(gate.view, gate.limits, len(steps), demand.now))
         _look_again(claimed, gate, demand, len(steps))
     if started:
@@ -173,26 +192,12 @@ def _take(agent: str, places: int, held: Parking, *, alone: bool = False) -> lis
 
 
 def _lock_pending(agent: str, limit: int, besides: Sequence[int], alone: bool) -> list[Pending]:
-    """Lock up to `limit` steps that are due, by priority, then age; skip those being claimed."""
+    """Lock up to `limit` steps that are due; skip those being claimed."""
     if limit <= 0:
         return []
-    due = Step.objects.filter(
-        agent=agent, alone=alone, process_state=StepState.PENDING, run_after=None, held_by=None
-    )
-    rows = (
-        # no_key: inserting an attempt takes a key lock on its step, which must not wait for us.
-        # Select first, update by key after: an UPDATE over a locking sub-select with a limit may
-        # run the sub-select again, and take more than the limit.
-        (due.exclude(id__in=besides) if besides else due)
-        .select_for_update(skip_locked=True, of=("self",), no_key=True)
-        .order_by("-priority", "id")
-        .values_list(
-            "id", "task_id", "task__workflow", "name", "direction", "action", "generation",
-            "attempt", "request", "task__reference",
-        )[:limit]
-    )  # fmt: skip
-    names = tuple(Pending.__dataclass_fields__)
-    return [Pending(**dict(zip(names, row, strict=True))) for row in rows]
+    wanted = {"agent": agent, "alone": alone, "besides": list(besides), "limit": limit}
+    rows = (dict(zip(PENDING, row, strict=True)) for row in sql.run(DUE, wanted))
+    return [Pending(**{**row, "request": json.loads(row["request"])}) for row in rows]
 
 
 def _process(steps: list[Pending], demand: Demand, by: str, *, stood: bool) -> list[Request]:

@@ -1,7 +1,7 @@
 """The gates' rows: locked by whoever dispatches, moved by what attempts came to (P16, P28)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,13 +9,26 @@ from django.db import transaction
 
 from .. import alerts, sql
 from ..gate import GateView, Heard, Limits, hear, unasked
-from ..models import Event, Gate, Hold, Policy
+from ..models import Event, Gate, Hold
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.hold import Cause, Scope
 from ..progression import Refusal
 from ..states import GateState
+
+# With every turn of a scheduler, so it is plain SQL: building queries took longer than running them.
+LOCK = """
+SELECT g.agent, g.state, g.recent, extract(epoch FROM g.heard_at)::float8,
+    extract(epoch FROM g.probe_at)::float8, g.trips, g.allowance, g.successes,
+    extract(epoch FROM g.paused_until)::float8, g.tokens, extract(epoch FROM g.tokens_at)::float8,
+    p."window", p.rate, p.breaker_calls, p.breaker_failures, p.breaker_share, p.breaker_pause,
+    p.breaker_pause_cap
+FROM orchestration_gate g JOIN orchestration_policy p ON p.agent = g.agent
+WHERE g.agent = ANY(%(agents)s)
+ORDER BY g.agent FOR NO KEY UPDATE OF g
+"""
+VIEW, LIMITS = (tuple(field.name for field in fields(kind)) for kind in (GateView, Limits))
 
 # Gates that ramp up although nobody is waiting, or soon will be: along step_oldest and step_in_flight.
 UNASKED = """
@@ -42,34 +55,14 @@ class LockedGate:
 
 def lock_gates(agents: Collection[str]) -> dict[str, LockedGate]:
     """Lock the gates of `agents`, in the order of their names."""
-    rows = Gate.objects.select_for_update(no_key=True).filter(agent__in=sorted(agents))
-    gates = {gate.agent: as_view(gate) for gate in rows.order_by("agent")}
-    policies = Policy.objects.in_bulk(list(gates))
     return {
-        agent: LockedGate(agent=agent, view=view, limits=limits_of(policies[agent]))
-        for agent, view in gates.items()
+        agent: LockedGate(
+            agent=agent,
+            view=GateView(**dict(zip(VIEW, row, strict=False))),
+            limits=Limits(**dict(zip(LIMITS, row[len(VIEW) :], strict=True))),
+        )
+        for agent, *row in sql.run(LOCK, {"agents": sorted(agents)})
     }
-
-
-def as_view(gate: Gate) -> GateView:
-    """Return a gate's row as plain data."""
-    values: dict[str, Any] = {name: getattr(gate, name) for name in GateView.__dataclass_fields__}
-    for name in TIMES:
-        values[name] = values[name].timestamp() if values[name] else None
-    return GateView(**values)
-
-
-def limits_of(policy: Policy) -> Limits:
-    """Return the part of a policy that the gate looks at."""
-    return Limits(
-        window=policy.window,
-        rate=policy.rate,
-        calls=policy.breaker_calls,
-        failures=policy.breaker_failures,
-        share=policy.breaker_share,
-        pause=policy.breaker_pause,
-        pause_cap=policy.breaker_pause_cap,
-    )
 
 
 def hear_all(

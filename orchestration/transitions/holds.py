@@ -41,10 +41,8 @@ WHERE until IS NULL AND scope <> 'agent'
 
 # Only steps that became pending before the end of a hold can have stood still in it; the oldest of
 # them is not older than this.
-LATELY = """
-SELECT EXISTS (SELECT 1 FROM orchestration_hold
-    WHERE until IS NULL OR until > clock_timestamp() - interval '7 days')
-"""
+LATELY = """EXISTS (SELECT 1 FROM orchestration_hold
+    WHERE until IS NULL OR until > clock_timestamp() - interval '7 days')"""
 
 LET_GO = """
 UPDATE orchestration_step SET held_by_id = NULL WHERE id IN (
@@ -94,10 +92,13 @@ class Parking:
         sql.run(PARK, {"ids": list(held), "holds": list(held.values())})
 
 
-def parking() -> Parking:
-    """Read the holds in force that concern more, or less, than one agent."""
-    found = Parking(lately=bool(sql.run(LATELY, {})[0][0]))
-    if not found.lately:
+def parking(*, lately: bool) -> Parking:
+    """Read the holds in force that concern more, or less, than one agent.
+
+    There are none unless there was one of any kind `lately`.
+    """
+    found = Parking(lately=lately)
+    if not lately:
         return found
     for hold, scope, task, workflow, step in sql.run(IN_FORCE, {}):
         if scope == Scope.ALL:

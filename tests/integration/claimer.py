@@ -9,12 +9,11 @@ import django
 def main(by: str, how: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     django.setup()
-    from django.db.models import QuerySet
-
     from orchestration.transitions import claim
+    from tests.unlocked import CLAIM_LOCKS, unlock
 
     if how == "without-locks":
-        QuerySet.select_for_update = lambda self, **_: self
+        unlock(*CLAIM_LOCKS)
     sys.stdin.readline()  # start together
     while requests := claim(["greeter"], by).requests.get("greeter"):
         print("\n".join(str(request.step) for request in requests), flush=True)

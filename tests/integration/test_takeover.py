@@ -7,13 +7,14 @@ from itertools import count
 
 import pytest
 from django.db import IntegrityError, close_old_connections, connection
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from drill.waiting import wait_for
 from orchestration.models import Attempt, Lease, Policy, Step, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import Watch
 from tests.engine import claimed, new_task, staff
+from tests.unlocked import TASK_LOCKS, unlock
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
 CHANGES = 1000
@@ -102,7 +103,7 @@ def test_no_failure_counts_twice_or_is_missed():
 
 @pytest.mark.usefixtures("_impatient")
 def test_without_the_locks_only_the_database_keeps_them_from_it(monkeypatch):
-    monkeypatch.setattr(QuerySet, "select_for_update", lambda rows, **_: rows)
+    unlock(*TASK_LOCKS, put=monkeypatch.setattr)
     _, failed, _ = change_leaders(CHANGES)
     assert isinstance(failed[0], IntegrityError)
     assert "attempt_once" in str(failed[0])

@@ -9,6 +9,8 @@ from uuid import uuid4
 
 from django.apps import AppConfig
 
+from tests.unlocked import CLAIM_LOCKS, unlock
+
 
 def fence():
     """A reply counts whichever attempt it answers, and however often."""
@@ -34,14 +36,7 @@ def key():
 
 def claim():
     """Schedulers claim without locks. A pause between looking and taking makes them meet."""
-    from django.db.models import QuerySet
-
-    from orchestration.models import Gate, Step
-
-    def without(rows, **options):
-        return rows.all() if rows.model in (Gate, Step) else lock(rows, **options)
-
-    lock = replace(QuerySet, "select_for_update", without)
+    unlock(*CLAIM_LOCKS)
     module = import_module("orchestration.transitions.claim")
 
     def slowly(*given, **named):
