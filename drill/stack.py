@@ -63,16 +63,17 @@ class Stack:
             **environment,
         }
         self.process: subprocess.Popen[bytes] | None = None
+        self.began = 0.0
         self.log = self.folder / "run.log"
         self.postgres_port = 5432  # of the socket's name; another while a proxy has that name
 
     # --- life ----------------------------------------------------------------------------------
     def start(self, *, fresh: bool = True) -> "Stack":
-        """Start everything and wait until all are at work; `fresh` forgets what a former run left."""
+        """Start everything and wait until it is ready; `fresh` forgets what a former run left."""
         if fresh:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        began, everybody = time.time(), len(WORKERS) + len(SUPERVISORS)
+        self.began = time.time()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "sasweb.stack"],
@@ -84,12 +85,15 @@ class Stack:
             )
         try:
             wait_for(self._ready, f"the stack is ready; see {self.log}", 90)
-            # orders are taken before that, but what comes of them would lie for seconds
-            wait_for(lambda: self.count(PRESENT, began) >= everybody, "all are at work", 60)
         except AssertionError:
             self.stop()
             raise AssertionError(self.log.read_text()[-5000:]) from None
         return self
+
+    def staffed(self) -> None:
+        """Wait until all are at work: orders are taken before that, but would lie for seconds."""
+        everybody = len(WORKERS) + len(SUPERVISORS)
+        wait_for(lambda: self.count(PRESENT, self.began) >= everybody, "all are at work", 60)
 
     def _ready(self) -> bool:
         assert self.process is not None

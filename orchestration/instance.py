@@ -1,8 +1,11 @@
 """Who this process is: a fresh id at each start, so that no death is ever mistaken for a sleep."""
 
+import logging
 import os
 import secrets
 import socket
+import sys
+from typing import NoReturn
 
 _label = "process"
 _suffix = secrets.token_hex(3)
@@ -18,3 +21,15 @@ def become(label: str) -> str:
 def name() -> str:
     """Return the instance id: what it does, where, and which start of it."""
     return f"{_label}@{socket.gethostname()[:30]}:{os.getpid()}-{_suffix}"
+
+
+def end() -> NoReturn:
+    """End this process, whose work is done and whose connections are closed, at once.
+
+    Python would take its thousand modules apart first: 0.3 s of CPU, and all processes of a machine
+    are stopped together.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

@@ -41,3 +41,4 @@ class Command(BaseCommand):
                     logger.exception("the sweep failed")
                 stop.wait(pause)
             watch.end()
+        instance.end()

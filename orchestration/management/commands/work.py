@@ -1,12 +1,13 @@
 """`manage.py work QUEUE`: one worker process for one queue."""
 
 from argparse import ArgumentParser
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import checks, registry, workers
+from orchestration import checks, instance, registry, workers
 
 
 class Command(BaseCommand):
@@ -25,4 +26,6 @@ class Command(BaseCommand):
         if name not in settings.RQ_QUEUES:
             near = registry.suggest(name, settings.RQ_QUEUES)
             raise CommandError(f"there is no queue {name!r}{near}")
-        workers.run(name)
+        with suppress(SystemExit):  # by SIGTERM
+            workers.run(name)
+        instance.end()
