@@ -1,11 +1,11 @@
 """The partners' ledger, as the sandbox shows it to auditors: page by page."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.request import Request, urlopen
 
 from orchestration.api import LedgerEntry
+
+from .exchange import exchange
 
 PAGE = 5_000  # entries
 PATIENCE = 30.0  # seconds that a page may take
@@ -16,7 +16,9 @@ def entries(base_url: str, partner: str) -> Iterator[LedgerEntry]:
     """Yield everything that a partner did, oldest first; of what is refused, that it was."""
     after: int | None = 0
     while after is not None:
-        page = _get(f"{base_url}/ledger?partner={partner}&after={after}&limit={PAGE}")
+        page = exchange(
+            f"{base_url}/ledger?partner={partner}&after={after}&limit={PAGE}", patience=PATIENCE
+        )
         for entry in page["entries"]:
             yield _entry(entry)
         after = page["next"]
@@ -24,7 +26,7 @@ def entries(base_url: str, partner: str) -> Iterator[LedgerEntry]:
 
 def levels(base_url: str) -> Iterator[LedgerEntry]:
     """Yield the stock of each SKU: {start, on_hand, reserved, shipped}."""
-    for sku, level in _get(f"{base_url}/inventory/stock").items():
+    for sku, level in exchange(f"{base_url}/inventory/stock", patience=PATIENCE).items():
         yield LedgerEntry(reference=sku, kind=LEVEL, detail=level)
 
 
@@ -38,10 +40,3 @@ def _entry(entry: Mapping[str, Any]) -> LedgerEntry:
         currency=entry["currency"],
         detail={line["sku"]: line["quantity"] for line in lines} if lines else None,
     )
-
-
-def _get(url: str) -> dict[str, Any]:
-    asked = Request(url, headers={"Accept": "application/json"})  # noqa: S310 - from the settings
-    with urlopen(asked, timeout=PATIENCE) as response:  # noqa: S310 - from the settings
-        answer: dict[str, Any] = json.load(response)
-        return answer

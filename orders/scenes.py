@@ -5,14 +5,13 @@ sandbox for this order alone, and people who then do what people do. Once the or
 rest the faults are taken away again: what an operator tries later meets sound partners.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -23,6 +22,7 @@ from . import mending
 from .cards import Card
 from .catalogue import GONE
 from .demo import Shoppers
+from .exchange import exchange
 from .message import WORKFLOW
 from .models import Product
 from .tracking import CARD, STOCK
@@ -209,22 +209,12 @@ def _step(progress: api.Progress, name: str) -> api.StepProgress:
 
 def _script(fault: Fault) -> int:
     """Put a fault in force; return its id."""
-    answer = _post("/faults", json.dumps(fault), "application/json")
-    return int(json.loads(answer)["id"])
+    answer = exchange(f"{settings.SANDBOX_URL}/faults", fault, patience=SANDBOX_PATIENCE)
+    return int(answer["id"])
 
 
 def _heal(fault: int) -> None:
-    """Take one fault away; somebody may have been first."""
-    _post("/faults/remove", urlencode({"id": fault}), "application/x-www-form-urlencoded")
-
-
-def _post(path: str, body: str, kind: str) -> bytes:
-    request = Request(  # noqa: S310 - the address is the installation's own setting
-        f"{settings.SANDBOX_URL}{path}",
-        method="POST",
-        data=body.encode(),
-        headers={"Content-Type": kind},
-    )
-    with urlopen(request, timeout=SANDBOX_PATIENCE) as answer:  # noqa: S310
-        read: bytes = answer.read()
-        return read
+    """Take one fault away, as its button does; somebody may have been first."""
+    form = urlencode({"id": fault}).encode()
+    button = f"{settings.SANDBOX_URL}/faults/remove"
+    urlopen(button, form, timeout=SANDBOX_PATIENCE).close()  # noqa: S310 - our own address

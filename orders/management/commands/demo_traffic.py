@@ -1,13 +1,11 @@
 """`manage.py demo_traffic`: customers who come and order, at a rate."""
 
-import json
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.error import URLError
-from urllib.request import Request, urlopen
 from uuid import UUID
 
 from django.conf import settings
@@ -18,6 +16,7 @@ from orchestration import api
 from orders import mending
 from orders.cards import Card
 from orders.demo import NothingToSell, Shoppers
+from orders.exchange import exchange
 from orders.message import WORKFLOW
 from orders.tracking import CARD, mends
 
@@ -76,14 +75,9 @@ class Switch:
 
 
 def _ask(placed: int) -> float:
-    request = Request(  # noqa: S310 - our own address
-        f"{settings.SANDBOX_URL}/demand",
-        data=json.dumps({"placed": placed}).encode(),
-        headers={"Content-Type": "application/json"},
-    )
     try:
-        with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310
-            return min(float(json.load(answer)["rate"]), FASTEST)
+        answer = exchange(f"{settings.SANDBOX_URL}/demand", {"placed": placed}, patience=PATIENCE)
+        return min(float(answer["rate"]), FASTEST)
     except (URLError, OSError, ValueError, LookupError, TypeError):
         return 0.0
 

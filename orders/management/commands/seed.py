@@ -1,9 +1,7 @@
 """`manage.py seed`: what a fresh installation needs to be looked at."""
 
-import json
 from typing import Any
 from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -14,6 +12,7 @@ from django.utils.text import slugify
 
 from orchestration.api import ensure_application, give
 from orders.catalogue import CATALOGUE, GONE
+from orders.exchange import exchange
 from orders.models import Availability, Product
 from orders.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 from sasweb.stack import embedded
@@ -119,22 +118,11 @@ def add_stock() -> int:
 
     What it knows is left alone, so that a second start keeps what the first one sold.
     """
-    known = _exchange("GET")
+    stock = f"{settings.INVENTORY_URL}/inventory/stock"
+    known = exchange(stock, patience=PATIENCE)
     missing = {
         item.sku: 0 if item.sku == GONE else STOCK for item in CATALOGUE if item.sku not in known
     }
     if missing:
-        _exchange("PUT", missing)
+        exchange(stock, missing, method="PUT", patience=PATIENCE)
     return len(missing)
-
-
-def _exchange(method: str, body: dict[str, int] | None = None) -> dict[str, Any]:
-    request = Request(  # noqa: S310 - the address is the installation's own setting
-        f"{settings.INVENTORY_URL}/inventory/stock",
-        method=method,
-        data=json.dumps(body).encode() if body else None,
-        headers={"Content-Type": "application/json"},
-    )
-    with urlopen(request, timeout=PATIENCE) as response:  # noqa: S310
-        answer: dict[str, Any] = json.load(response)
-    return answer
