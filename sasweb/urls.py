@@ -33,6 +33,8 @@ def superusers_only(view: View) -> View:
     return guarded
 
 
+admin.autodiscover()
+
 # its JSON and metrics are open to any member of staff unless they are guarded, too
 queue_pages = [*get_admin_urlpatterns(), *get_api_urlpatterns()]
 for page in queue_pages:

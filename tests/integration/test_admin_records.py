@@ -68,6 +68,7 @@ def _some_of_each(client):
 
 
 def test_every_model_of_the_engine_is_in_one_of_three_kinds():
+    admin.autodiscover()
     for model, registered in admin.site._registry.items():
         if model._meta.app_label == "orchestration":
             is_setting = model._meta.model_name not in [*RECORDS, *SET_UP]

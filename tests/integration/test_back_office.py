@@ -11,6 +11,7 @@ from tests.operators import browser, person, words
 # not the role's: the shop's own command gives the one, superusers alone see the other
 ELSEWHERE = ("Catalogue and orders", "Records: sign-ins")
 pytestmark = pytest.mark.django_db
+admin.autodiscover()  # as the addresses do, which nobody may have asked for yet
 
 
 @pytest.fixture
@@ -36,6 +37,10 @@ def test_every_model_has_its_place_in_a_group(client):
     }
     assert shown == listed
     assert all(apps.get_model(label) for label in listed)
+
+
+def test_its_pages_pass_djangos_own_checks():
+    assert admin.site.check(None) == []
 
 
 def test_the_index_names_the_groups_in_their_order(client):
