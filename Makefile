@@ -13,7 +13,7 @@ run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
 
 test: $(VENV)/.dev browser  ## every test: real Postgres, Redis, processes and browser
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: export SECRET_KEY = only for checking; nothing is signed with it
 check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks, missing migrations

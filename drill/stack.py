@@ -93,7 +93,7 @@ class Stack:
     def staffed(self) -> None:
         """Wait until all are at work: orders are taken before that, but would lie for seconds."""
         everybody = len(WORKERS) + len(SUPERVISORS)
-        wait_for(lambda: self.count(PRESENT, self.began) >= everybody, "all are at work", 60)
+        wait_for(lambda: self.count(PRESENT, self.began) >= everybody, "all are at work", 120)
 
     def _ready(self) -> bool:
         assert self.process is not None

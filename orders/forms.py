@@ -45,7 +45,7 @@ class AddressForm(CustomerForm):
     city = _text("city", _("Town"), "address-level2", _("Please tell us the town."))
     country = forms.ChoiceField(
         label=_("Country"),
-        choices=list(COUNTRIES.items()),
+        choices=COUNTRIES.items,  # a function: a list would be copied, deeply, for each form
         initial="DE",
         widget=forms.Select(attrs={"autocomplete": "country"}),
         error_messages={

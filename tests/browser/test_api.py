@@ -71,7 +71,7 @@ def test_a_client_made_of_the_document_alone_places_and_follows_an_order(stack, 
     body = client.example("placeOrder")
     placed = client.call("placeOrder", body, Idempotency_Key=uuid4())
     read = {"order_id": placed["id"]}
-    wait_for(lambda: client.call("readOrder", **read)["status"] == "completed", "it ends", 30)
+    wait_for(lambda: client.call("readOrder", **read)["status"] == "completed", "it ends", 60)
     assert client.call("readOrder", **read)["tracking"]
     assert placed["id"] in {one["id"] for one in client.call("listOrders", limit=5)["orders"]}
     told = client.call("fetchStatusMessages", wait=20)["messages"]

@@ -9,20 +9,33 @@ from drill.run import drill, prepare
 from drill.stack import Stack
 from drill.table import Mode
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 FEW = 40
 
 
-@contextmanager
-def sabotaged(guard):
-    stack = Stack(
-        f"no-{guard}", DJANGO_SETTINGS_MODULE="tests.stack.sabotage.settings", SABOTAGE=guard
-    ).start()
+@pytest.fixture(scope="module")
+def stack():
+    running = Stack("red").start()
     try:
-        prepare(stack)
-        yield stack
+        prepare(running)
+        yield running
     finally:
-        stack.stop()
+        running.stop()
+
+
+@contextmanager
+def sabotaged(stack, guard):
+    """Take a guard away from the scheduler, and from whatever else is started meanwhile."""
+    whole = stack.environment
+    stack.environment = whole | {
+        "DJANGO_SETTINGS_MODULE": "tests.stack.sabotage.settings",
+        "SABOTAGE": guard,
+    }
+    try:
+        with stack.replaced("work-scheduler"):
+            yield
+    finally:
+        stack.environment = whole
 
 
 def mode(recipe, *, first=False, seconds=2.0, **given):
@@ -32,51 +45,46 @@ def mode(recipe, *, first=False, seconds=2.0, **given):
     )  # fmt: skip
 
 
-def test_without_the_idempotency_key_orders_are_done_twice():
-    with sabotaged("key") as stack:
+def test_with_every_guard_in_place_the_same_drills_are_green(stack):
+    for one in (
+        mode("partner", first=True, fault="reset_after_effect", often=0.6),
+        mode("replies_late", at_least=4),
+        mode("many_schedulers", first=True),
+    ):
+        result = drill(stack, [one])
+        assert result.verdict.good, result.verdict.troubles[:5]
+
+
+def test_without_the_idempotency_key_orders_are_done_twice(stack):
+    with sabotaged(stack, "key"):
         result = drill(stack, [mode("partner", first=True, fault="reset_after_effect", often=0.6)])
     assert result.verdict.double > 0
     assert not result.verdict.good
 
 
-def test_without_the_attempt_fence_late_replies_are_recorded():
-    with sabotaged("fence") as stack:
-        # the database's own fence stands in the way as well
-        stack.sql("ALTER TABLE orchestration_attempt DROP CONSTRAINT attempt_once")
-        result = drill(stack, [mode("replies_late", at_least=4)])
-    assert not result.verdict.good
-    assert "they are refused" in str(result.verdict.troubles)
-
-
-def test_without_the_locks_of_a_claim_steps_are_claimed_twice():
-    with sabotaged("claim") as stack:
+def test_without_the_locks_of_a_claim_steps_are_claimed_twice(stack):
+    with sabotaged(stack, "claim"):
         result = drill(stack, [mode("many_schedulers", first=True)])
     assert not result.verdict.good
     # whichever is met with first: a step taken twice, or more steps than there are places
     assert re.search("claimed twice|a herd", str(result.verdict.troubles))
 
 
-def test_without_the_outbox_accepted_orders_are_lost():
+def test_without_the_outbox_accepted_orders_are_lost(stack):
     nobody_takes = mode(
         "crash", first=True, seconds=0, process="work-submission",
         point="submission.before_transaction",
     )  # fmt: skip
-    with sabotaged("outbox") as stack:
+    with sabotaged(stack, "outbox"):
         result = drill(stack, [nobody_takes, mode("redis_wiped")])
     assert result.verdict.lost > 0
     assert not result.verdict.good
 
 
-def test_with_every_guard_in_place_the_same_drills_are_green():
-    stack = Stack("all-guards").start()
-    try:
-        prepare(stack)
-        for one in (
-            mode("partner", first=True, fault="reset_after_effect", often=0.6),
-            mode("replies_late", at_least=4),
-            mode("many_schedulers", first=True),
-        ):
-            result = drill(stack, [one])
-            assert result.verdict.good, result.verdict.troubles[:5]
-    finally:
-        stack.stop()
+def test_without_the_attempt_fence_late_replies_are_recorded(stack):
+    # the database's own fence stands in the way as well
+    stack.sql("ALTER TABLE orchestration_attempt DROP CONSTRAINT attempt_once")
+    with sabotaged(stack, "fence"):
+        result = drill(stack, [mode("replies_late", at_least=4)])
+    assert not result.verdict.good
+    assert "they are refused" in str(result.verdict.troubles)
