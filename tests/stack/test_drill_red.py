@@ -8,14 +8,15 @@ import pytest
 from drill.run import drill, prepare
 from drill.stack import Stack
 from drill.table import Mode
+from tests.stack.sabotage.apps import ORDER
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
-FEW = 40
+FEW = 100
 
 
 @pytest.fixture(scope="module")
 def stack():
-    running = Stack("red").start()
+    running = Stack("red", DJANGO_SETTINGS_MODULE="tests.stack.sabotage.settings").start()
     try:
         prepare(running)
         yield running
@@ -26,16 +27,19 @@ def stack():
 @contextmanager
 def sabotaged(stack, guard):
     """Take a guard away from the scheduler, and from whatever else is started meanwhile."""
-    whole = stack.environment
-    stack.environment = whole | {
-        "DJANGO_SETTINGS_MODULE": "tests.stack.sabotage.settings",
-        "SABOTAGE": guard,
-    }
+    order = stack.folder / ORDER
+    order.write_text(guard)
     try:
-        with stack.replaced("work-scheduler"):
-            yield
+        start_again(stack, "work-scheduler")
+        yield
     finally:
-        stack.environment = whole
+        order.unlink()
+        start_again(stack, "work-scheduler")
+
+
+def start_again(stack, name):
+    stack.manage("stopProcess", name)
+    stack.manage("startProcess", name)
 
 
 def mode(recipe, *, first=False, seconds=2.0, **given):

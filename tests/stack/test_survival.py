@@ -67,9 +67,14 @@ def test_the_leader_is_killed(stack, orders):
 
 
 def test_a_zombie_returns_after_its_deadlines(stack, orders):
-    # what payment holds is given up while it sleeps; so is what waits for a scheduler that reads no replies
+    # what waits for a scheduler that reads no replies is given up; so is what payment holds
+    held = (
+        "SELECT count(*) FROM orchestration_step"
+        " WHERE process_state = 'processing' AND locked_by IS NOT NULL AND agent = 'payment'"
+    )
     expired = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
-    for name in ("work-payment", "work-scheduler"):
+    for name in ("work-scheduler", "work-payment"):
+        wait_for(lambda: stack.count(held) >= 3, "payment is at work")
         before = stack.count(expired)
         pid = stack.signal(name, signal.SIGSTOP)
         try:

@@ -1,1 +1,1 @@
-"""Takes one guard away from every process of a stack (SABOTAGE says which): the drill must see it."""
+"""Takes a guard away from processes that start while a file says so: the drill must see it."""
