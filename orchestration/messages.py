@@ -7,7 +7,7 @@ the reason, and never reaches a decision.
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from types import NoneType
 from typing import Any, ClassVar, Self
@@ -28,7 +28,7 @@ def _refuse_constant(name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """The common part: how a message becomes bytes and back."""
+    """The common part: how a message becomes bytes and back; `types` are those of each field."""
 
     types: ClassVar[dict[str, tuple[type, ...]]] = {}
 
@@ -51,9 +51,8 @@ class Message:
             raise Malformed("NUL characters cannot be stored")
         if not isinstance(data, dict):
             raise Malformed(f"a JSON object is expected, not {type(data).__name__}")
-        names = {field.name for field in fields(cls)}
-        if data.keys() != names:
-            odd = sorted(names ^ data.keys())
+        if data.keys() != cls.types.keys():
+            odd = sorted(cls.types.keys() ^ data.keys())
             raise Malformed(f"fields missing or unknown: {', '.join(odd)}")
         for name, kinds in cls.types.items():
             value = data[name]
@@ -73,6 +72,11 @@ class Mode(StrEnum):
     DO = "do"  # have it done; a repeat under the same key is harmless
     SETTLE = "settle"  # learn whether it was done: ask by key if that can be, otherwise repeat
     ASK = "ask"  # learn whether it was done, and never repeat: the service has forgotten the key
+
+
+MODES = frozenset(Mode)
+# what an agent may report; made once, as each message is held against it
+REPORTED = frozenset(Outcome.values) - {Outcome.EXPIRED}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +117,7 @@ class Request(Message):
 
     def check(self) -> None:
         """Refuse a mode that there is not."""
-        if self.mode not in set(Mode):
+        if self.mode not in MODES:
             raise Malformed(f"mode {self.mode!r} is none")
 
 
@@ -156,7 +160,7 @@ class Reply(Message):
 
     def check(self) -> None:
         """Refuse an outcome an agent cannot have, and a task id that is none."""
-        if self.outcome not in Outcome.values or self.outcome == Outcome.EXPIRED:
+        if self.outcome not in REPORTED:
             raise Malformed(f"outcome {self.outcome!r} is not one an agent may report")
         try:
             UUID(self.task)

@@ -192,6 +192,7 @@ async def _within(result: Awaitable[Result | None], seconds: float) -> Result | 
     """Return the result of one try; past its time, whether it had an effect is unknown."""
     try:
         # a little more than the try's own time, so that an action can tell what it waited for
-        return await asyncio.wait_for(result, seconds + conf.REPLY_MARGIN)
+        async with asyncio.timeout(seconds + conf.REPLY_MARGIN):
+            return await result
     except TimeoutError as error:
         raise Unknown("timeout", f"no answer within {seconds:.1f} s") from error
