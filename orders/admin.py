@@ -61,8 +61,8 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at 
         return False
 
 
-class LineInline(ReadOnly, admin.TabularInline):  # type: ignore[type-arg] # as above
-    """The lines of an order."""
+class LineInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as above
+    """The lines of an order. Not as a table: Django's has columns whose heads are empty."""
 
     model = OrderLine
     extra = 0

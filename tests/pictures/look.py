@@ -39,7 +39,13 @@ class Eye:
         context = browser.new_context(base_url=base, reduced_motion="reduce")
         context.set_default_timeout(30_000)
         eye = cls(context.new_page(), folder)
-        eye.page.on("console", lambda told: told.type == "error" and eye._said.append(told.text))
+        eye.page.on(
+            "console",
+            lambda told: (
+                told.type == "error"
+                and eye._said.append(f"{told.text} {told.location.get('url', '')}".strip())
+            ),
+        )
         eye.page.on("pageerror", lambda error: eye._said.append(str(error)))
         return eye
 
@@ -77,7 +83,9 @@ class Eye:
 
     def _check(self, what: str) -> None:
         self.seen += 1
-        for found in Axe().run(self.page).response["violations"]:
+        # it would fetch what style sheets import by itself, from addresses that are none
+        options = {"preload": False}
+        for found in Axe().run(self.page, options=options).response["violations"]:
             where = found["nodes"][0]["html"][:200]
             self.problems.append(f"{what}: {found['id']}, {len(found['nodes'])} times: {where}")
         wide = self.page.evaluate(SIDEWAYS)

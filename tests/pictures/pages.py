@@ -135,7 +135,9 @@ OPS = (
     ),
     Shown(name="ops-tasks", url="ops:tasks", path="/ops/tasks/", docs="1280-dark"),
     Shown(name="ops-tasks-search", url="ops:tasks", path="/ops/tasks/?q=state:error"),
-    Shown(name="ops-tasks-not-understood", url="ops:tasks", path="/ops/tasks/?q=stp:x"),
+    Shown(
+        name="ops-tasks-not-understood", url="ops:tasks", path="/ops/tasks/?q=stp:x", refused=True
+    ),
     Shown(name="ops-tasks-none", url="ops:tasks", path="/ops/tasks/?q=value:>99999"),
     Shown(name="ops-task", url="ops:task", path="/ops/tasks/{task_refused}/", docs="1280-light"),
     Shown(name="ops-task-late", url="ops:task", path="/ops/tasks/{task_late}/"),
