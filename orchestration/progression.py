@@ -80,6 +80,9 @@ class StepView:
     irreversible: str = ""
 
 
+RENAMED = {"state": "process_state", "task": "task_id"}  # columns not called as a view's fields are
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepPlan:
     """A step to be: ready at once, with its request built, or waiting with a template."""

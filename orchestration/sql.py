@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
+
+Shape = TypeVar("Shape")
 
 NOW = "clock_timestamp()"
 # the database cannot be asked now: whatever was under way is still to be done, and nobody's fault
@@ -16,6 +18,12 @@ def run(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchall() if cursor.description else []
+
+
+def record(kind: type[Shape], row: Sequence[Any]) -> Shape:
+    """Return a row as a dataclass of this kind, whose fields are in the order of the columns."""
+    names = vars(kind)["__dataclass_fields__"]
+    return kind(**dict(zip(names, row, strict=True)))
 
 
 def as_json(values: Sequence[Any]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import sql
 from .models import Submission, Task
-from .progression import StepView
+from .progression import RENAMED, StepView
 from .states import Direction, StepState, TaskState
 from .undoing import plan
 
@@ -125,7 +125,6 @@ def states(workflow: str, references: Sequence[str]) -> dict[str, TaskState]:
     return {name: TaskState(state) for name, state in rows.values_list("reference", "state")}
 
 
-RENAMED = {"state": "process_state", "task": "task_id"}
 VIEWED = {name: RENAMED.get(name, name) for name in StepView.__dataclass_fields__}
 PROGRESSED = {name: RENAMED.get(name, name) for name in StepProgress.__dataclass_fields__}
 STEP_COLUMNS = ["id", *sorted({*VIEWED.values(), *PROGRESSED.values()} - {"id"})]

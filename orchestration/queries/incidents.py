@@ -262,7 +262,7 @@ def _retried(incident: Incident) -> Retried:
     row = (0,) * 5
     if incident.tried_at is not None:
         row = sql.run(RETRIED, {"incident": incident.id, "limit": CAP})[0]
-    return Retried(**dict(zip(Retried.__dataclass_fields__, row, strict=True)))
+    return sql.record(Retried, row)
 
 
 def assignable() -> list[User]:

@@ -123,9 +123,8 @@ def overview(range_key: str = "", *, personal: bool = False) -> Overview:
 
 
 def _alerts() -> list[AlertView]:
-    names = list(AlertView.__dataclass_fields__)
     rows = sql.run(ALERTS, {"limit": CAP + 1, "shown": SHOWN})
-    return [AlertView(**dict(zip(names, row, strict=True))) for row in rows]
+    return [sql.record(AlertView, row) for row in rows]
 
 
 def _steps() -> QuerySet[Step]:

@@ -3,8 +3,9 @@
 from typing import Any
 from uuid import UUID
 
+from .. import sql
 from ..models import Step, Task
-from ..progression import StepView
+from ..progression import RENAMED, StepView
 from ..states import DONE_STEP_STATES, Direction, StepState
 from ..undoing import plan, signature
 from ..workflow import step_key
@@ -20,10 +21,9 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
     """
     if not Task.objects.filter(id=task_id).exists():
         return None
-    names = tuple(StepView.__dataclass_fields__)
-    columns = [{"state": "process_state", "task": "task_id"}.get(name, name) for name in names]
+    columns = [RENAMED.get(name, name) for name in StepView.__dataclass_fields__]
     rows = Step.objects.filter(task=task_id).order_by("id")
-    views = [StepView(**dict(zip(names, row, strict=True))) for row in rows.values_list(*columns)]
+    views = [sql.record(StepView, row) for row in rows.values_list(*columns)]
     charges = dict(rows.filter(direction=Direction.DO).values_list("name", "charges"))
     does = {view.name: view for view in views if view.direction == Direction.DO}
     wanted = plan(views)

@@ -10,7 +10,7 @@ from .. import incidents, registry, sql
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..progression import Released, StepView, release
+from ..progression import RENAMED, Released, StepView, release
 from ..states import StepState
 from ..status import News
 from ..workflow import resolve
@@ -39,7 +39,7 @@ SKIP = " SKIP LOCKED"
 
 NAMES = tuple(field.name for field in fields(StepView))
 TEXTS = ("request", "result", "undo_request")  # JSON comes as it was written
-COLUMNS = ({"state": "process_state", "task": "task_id"}.get(name, name) for name in NAMES)
+COLUMNS = (RENAMED.get(name, name) for name in NAMES)
 STEPS = f"""
 SELECT {", ".join(COLUMNS)} FROM orchestration_step
 WHERE task_id = ANY(%(tasks)s::uuid[]) ORDER BY id

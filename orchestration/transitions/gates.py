@@ -28,7 +28,7 @@ FROM orchestration_gate g JOIN orchestration_policy p ON p.agent = g.agent
 WHERE g.agent = ANY(%(agents)s)
 ORDER BY g.agent FOR NO KEY UPDATE OF g
 """
-VIEW, LIMITS = (tuple(field.name for field in fields(kind)) for kind in (GateView, Limits))
+VIEW = len(fields(GateView))  # columns; those after them are the limits
 
 # Gates that ramp up although nobody is waiting, or soon will be: along step_oldest and step_in_flight.
 UNASKED = """
@@ -58,8 +58,8 @@ def lock_gates(agents: Collection[str]) -> dict[str, LockedGate]:
     return {
         agent: LockedGate(
             agent=agent,
-            view=GateView(**dict(zip(VIEW, row, strict=False))),
-            limits=Limits(**dict(zip(LIMITS, row[len(VIEW) :], strict=True))),
+            view=sql.record(GateView, row[:VIEW]),
+            limits=sql.record(Limits, row[VIEW:]),
         )
         for agent, *row in sql.run(LOCK, {"agents": sorted(agents)})
     }
