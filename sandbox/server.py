@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -29,8 +30,11 @@ LONGEST = 3600.0  # seconds that ?latency= may ask for
 class Sandbox:
     """All partners on one journal. `handle` is a handler for aiohttp's low-level server."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Restore what the journal holds; raises JournalError."""
+    def __init__(
+        self, journal: Journal, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        """Restore what the journal holds; raises JournalError. `pause` lets a partner's time pass."""
+        self._pause = pause
         self.ledger = Ledger(journal.append)
         self.script = Script(journal.append)
         self.cards = SpoiledCards(journal.append)
@@ -135,7 +139,7 @@ class Sandbox:
             self._in_progress.add(call.key)
         try:
             if seconds:
-                await asyncio.sleep(seconds)
+                await self._pause(seconds)
             status, body, replayed = self.ledger.perform(call, forced)
             if not replayed and status < 400:
                 self.traffic[call.partner].count(effects=1)
@@ -151,7 +155,7 @@ class Sandbox:
         task.add_done_callback(self.late.discard)
 
     async def _perform_late(self, call: Call, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await self._pause(seconds)
         await self._perform(call, 0, None)
 
     async def _read(self, request: BaseRequest, route: Route) -> StreamResponse:
@@ -208,7 +212,9 @@ class Sandbox:
             spoiled = await before_effect(request, fault, partner)
             if spoiled is not None:
                 return spoiled
-        await asyncio.sleep(seconds + self.script.latency.get(partner, 0.0))
+        seconds += self.script.latency.get(partner, 0.0)
+        if seconds:
+            await self._pause(seconds)
         try:
             response = reply(answer())
         except Refusal as refusal:

@@ -123,7 +123,7 @@ async def test_html(client: Client) -> None:
 
 @served
 async def test_slow_has_its_effect_at_once(client: Client) -> None:
-    await client.faults({"fault": "slow", "seconds": 0.2})
+    await client.faults({"fault": "slow", "seconds": 1})
     task = asyncio.create_task(call(client))
     while not await done(client):
         assert not task.done()
@@ -133,17 +133,14 @@ async def test_slow_has_its_effect_at_once(client: Client) -> None:
 
 @served
 async def test_latency_comes_before_the_effect(client: Client) -> None:
-    await client.faults(
-        {"fault": "latency", "seconds": 0.05}, {"fault": "latency", "seconds": 0.05}
-    )
-    loop = asyncio.get_running_loop()
-    start = loop.time()
+    await client.faults({"fault": "latency", "seconds": 5}, {"fault": "latency", "seconds": 2})
+    client.time.hold()
     task = asyncio.create_task(call(client))
-    while await fired(client) == 0:
-        assert not task.done()
+    await client.time.held.wait()
+    assert client.time.taken == [7]
     assert not await done(client)
+    client.time.let_go()
     assert (await task).status == 201
-    assert loop.time() - start >= 0.1
 
 
 @served
@@ -177,22 +174,25 @@ async def test_reject_spares_a_key_that_is_done(client: Client) -> None:
 
 @served
 async def test_late_effect(client: Client) -> None:
-    await client.faults({"fault": "late_effect", "seconds": 0.05})
+    await client.faults({"fault": "late_effect", "seconds": 5})
+    client.time.hold()
     with pytest.raises(ClientError):
         await call(client)
     assert not await done(client)
+    client.time.let_go()
     await asyncio.gather(*client.sandbox.late)
     assert await done(client)
 
 
 @served
 async def test_late_effect_after_its_undo_is_refused(client: Client) -> None:
-    await client.faults({"fault": "late_effect", "action": "call", "seconds": 0.3})
+    await client.faults({"fault": "late_effect", "action": "call", "seconds": 5})
+    client.time.hold()
     with pytest.raises(ClientError):
         await call(client)
     (late,) = client.sandbox.late
     assert (await client.post("/bench/undo", {"key": "k-1"})).status == 200
-    assert not late.done()
+    client.time.let_go()
     await late
     assert not await done(client)
     assert await client.entries("key=k-1") == []

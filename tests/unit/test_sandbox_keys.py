@@ -1,6 +1,7 @@
 """The rules of idempotency keys, which all partners share: replay, reuse, ask, undo."""
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -20,6 +21,18 @@ every_partner = pytest.mark.parametrize("partner", DOES)
 async def do(client: Client, partner: str, key: str = "k-1", **changes: Any) -> Reply:
     path, body = DOES[partner]
     return await client.post(path, body | changes, key)
+
+
+async def in_progress(
+    client: Client, partner: str, call: Coroutine[Any, Any, Reply]
+) -> asyncio.Task[Reply]:
+    """Begin a call, and hold it at its partner; calls after it take no time."""
+    client.sandbox.script.latency[partner] = 1
+    client.time.hold()
+    task = asyncio.create_task(call)
+    await client.time.held.wait()
+    client.sandbox.script.latency[partner] = 0
+    return task
 
 
 # --- the idempotency rule
@@ -69,11 +82,12 @@ async def test_order_of_json_fields_does_not_matter(client: Client) -> None:
 @served
 async def test_key_in_progress_is_a_conflict(client: Client, partner: str) -> None:
     await client.stocked()
-    client.sandbox.script.latency[partner] = 0.05
-    replies = await asyncio.gather(do(client, partner), do(client, partner))
-    conflict = next(reply for reply in replies if reply.status == 409)
+    first = await in_progress(client, partner, do(client, partner))
+    conflict = await do(client, partner)
+    assert conflict.status == 409
     assert conflict.code in ("key_in_use", "idempotency_key_in_use")
-    assert sum(reply.status < 300 for reply in replies) == 1
+    client.time.let_go()
+    assert (await first).status < 300
     assert (await do(client, partner)).status < 300
 
 
@@ -181,26 +195,22 @@ async def test_undo_of_nothing_bars_a_late_do(client: Client, partner: str) -> N
 
 @served
 async def test_undo_overtakes_a_do_in_progress(client: Client) -> None:
-    client.sandbox.script.latency["bench"] = 0.05
-    task = asyncio.create_task(do(client, "bench"))
-    while (await client.call("GET", "/keys/k-1")).code != "key_in_use":
-        assert not task.done()
-    client.sandbox.script.latency["bench"] = 0
+    late = await in_progress(client, "bench", do(client, "bench"))
+    assert (await client.call("GET", "/keys/k-1")).code == "key_in_use"
     assert (await client.post("/bench/undo", {"key": "k-1"})).status == 200
-    assert (await task).code == "already_undone"
+    client.time.let_go()
+    assert (await late).code == "already_undone"
 
 
 @served
 async def test_a_do_that_lands_during_its_undo_is_undone_and_booked_to_its_order(
     client: Client,
 ) -> None:
-    client.sandbox.script.latency["bench"] = 0.05
-    task = asyncio.create_task(client.post("/bench/undo", {"key": "k-1"}, "u-1"))
-    while (await client.call("GET", "/keys/u-1")).code != "key_in_use":
-        assert not task.done()
-    client.sandbox.script.latency["bench"] = 0
+    undo = await in_progress(client, "bench", client.post("/bench/undo", {"key": "k-1"}, "u-1"))
+    assert (await client.call("GET", "/keys/u-1")).code == "key_in_use"
     assert (await do(client, "bench")).status == 201
-    assert (await task).body["effect"] == "void"
+    client.time.let_go()
+    assert (await undo).body["effect"] == "void"
     assert [entry["effect"] for entry in await client.entries("order=o-1")] == ["call", "void"]
 
 

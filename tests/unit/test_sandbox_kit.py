@@ -52,12 +52,37 @@ class Reply:
         return str(self.body["error"]["code"])
 
 
+class Time:
+    """The partners' time: it passes by itself, until a test holds it."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []  # seconds of each pause
+        self.held = asyncio.Event()  # somebody waits for the test to let go
+        self._runs = asyncio.Event()
+        self._runs.set()
+
+    async def pause(self, seconds: float) -> None:
+        self.taken.append(seconds)
+        if self._runs.is_set():
+            await asyncio.sleep(seconds)
+        else:
+            self.held.set()
+            await self._runs.wait()
+
+    def hold(self) -> None:
+        self._runs.clear()
+
+    def let_go(self) -> None:
+        self._runs.set()
+
+
 class Client:
     """Calls one sandbox; every connection is new, so that nothing is retried behind our back."""
 
-    def __init__(self, session: ClientSession, sandbox: Sandbox) -> None:
+    def __init__(self, session: ClientSession, sandbox: Sandbox, time: Time) -> None:
         self.session = session
         self.sandbox = sandbox
+        self.time = time
         self._numbers = itertools.count(1)
 
     async def call(self, method: str, path: str, body: Any = None, key: str | None = "") -> Reply:
@@ -108,7 +133,8 @@ class Client:
 @asynccontextmanager
 async def running(folder: Path) -> AsyncIterator[Client]:
     """Serve a sandbox without latency on a free port."""
-    sandbox = Sandbox(Journal(folder / "journal.jsonl"))
+    time = Time()
+    sandbox = Sandbox(Journal(folder / "journal.jsonl"), time.pause)
     sandbox.script.latency = dict.fromkeys(sandbox.script.latency, 0.0)
     web = Server(sandbox.handle, access_log=None)
     server = await asyncio.get_running_loop().create_server(web, "127.0.0.1", 0)
@@ -116,7 +142,7 @@ async def running(folder: Path) -> AsyncIterator[Client]:
     connector = TCPConnector(force_close=True, limit=0)
     try:
         async with ClientSession(f"http://127.0.0.1:{port}", connector=connector) as session:
-            yield Client(session, sandbox)
+            yield Client(session, sandbox, time)
     finally:
         server.close()
         await web.shutdown(0.05)
