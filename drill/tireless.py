@@ -13,25 +13,21 @@ from typing import Any
 
 import django
 
-Turn = Callable[[], int]
+Turn = Callable[[], int]  # gives how many steps it has dealt with so far
 
 
 def scheduler() -> tuple[Turn, float]:
-    """Claim whatever there is, for all agents, without a doorbell; count the most held at once."""
-    from orchestration import instance, registry, scheduler
-    from orchestration.models import Step
+    """Attend the schedulers' inbox although another does: take replies, claim, send."""
+    from orchestration import instance, jobs
+    from orchestration.models import Attempt
 
-    me, agents = instance.name(), set(registry.agents)
-    most = 0
+    me = instance.name()
 
     def turn() -> int:
-        nonlocal most
-        before = most
-        scheduler.turn(me, [], agents)
-        most = max(most, Step.objects.filter(locked_by=me).count())
-        return most - before
+        jobs.schedule()
+        return Attempt.objects.filter(scheduler=me).count()
 
-    return turn, 0.01
+    return turn, 0
 
 
 def supervisor() -> tuple[Turn, float]:
@@ -40,10 +36,13 @@ def supervisor() -> tuple[Turn, float]:
     from orchestration.supervisor import sweep
 
     me = Leadership(holder=f"usurper@drill:{os.getpid()}-0", epoch=0)
+    swept = 0
 
     def turn() -> int:
+        nonlocal swept
         done = sweep(me)
-        return done.retried + done.given_up
+        swept += done.retried + done.given_up
+        return swept
 
     return turn, 0.05
 
@@ -56,10 +55,13 @@ def main(role: str) -> None:
     django.setup()
     from django.db import DatabaseError, connection
 
+    from orchestration import jobs
+
     stop = threading.Event()
 
     def end(*_: Any) -> None:
         stop.set()
+        jobs.stop()
 
     signal.signal(signal.SIGTERM, end)
     turn, pause = ROLES[role]()
@@ -67,7 +69,7 @@ def main(role: str) -> None:
     print("ready", flush=True)
     while not stop.wait(pause):
         try:
-            dealt_with += turn()
+            dealt_with = turn()
         except DatabaseError as error:
             sys.stderr.write(f"{error}\n")
             connection.close()
