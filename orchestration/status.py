@@ -10,12 +10,14 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
-from . import alerts, registry, sql
+from . import alerts, batches, registry, sql
 from .models import Application, StatusMessage
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -129,45 +131,20 @@ def deliver(application: str, limit: int) -> int:
     """Hand up to `limit` messages to the receiver of `application`; return how many were dealt with.
 
     What the receiver writes is committed together with the messages' deletion. Only messages to
-    this application are ever seen. If the receiver fails on a batch, it gets the messages one by
-    one: one that it cannot take is set aside, with an alert, and never holds up the others.
+    this application are ever seen. If the receiver fails on a batch, it gets the batch in parts:
+    a message that it cannot take is set aside, with an alert, and never holds up the others.
     """
-    try:
-        with transaction.atomic():
-            return _hand_over(application, _lock(application, limit))
-    except sql.DATABASE_AWAY:
-        raise
-    except Exception as error:  # noqa: BLE001 - an application's code may raise anything
-        logger.info("status messages to %s are delivered one by one: %s", application, error)
-    done = 0
-    while done < limit and _deliver_one(application):
-        done += 1
-    return done
+    return batches.take(_waiting(application), limit, partial(_hand_over, application), _set_aside)
 
 
-def _lock(application: str, limit: int) -> list[StatusMessage]:
-    return list(
-        StatusMessage.objects.select_for_update(skip_locked=True, of=("self",))
-        .filter(reply_to=application, refused_at=None)
-        .select_related("task")
-        .order_by("id")[:limit]
-    )
+def _waiting(application: str) -> QuerySet[StatusMessage]:
+    rows = StatusMessage.objects.filter(reply_to=application, refused_at=None)
+    return rows.select_related("task").order_by("id")
 
 
-def _deliver_one(application: str) -> int:
-    with transaction.atomic():
-        rows = _lock(application, 1)
-        try:
-            with transaction.atomic():
-                return _hand_over(application, rows)
-        except sql.DATABASE_AWAY:
-            raise
-        except Exception as error:  # noqa: BLE001 - it must not hold up the others, whatever it is
-            _set_aside(rows[0], f"{type(error).__name__}: {error}")
-            return 1
-
-
-def _hand_over(application: str, rows: Sequence[StatusMessage]) -> int:
+@transaction.atomic
+def _hand_over(application: str, some: QuerySet[StatusMessage]) -> int:
+    rows = list(some.select_for_update(skip_locked=True, of=("self",)))
     if rows:
         receive = registry.get(registry.receivers, "receiver of status messages", application)
         receive([_as_status(row) for row in rows])
@@ -180,8 +157,7 @@ def fetch(application: str, limit: int, after: int = 0) -> list[StatusMessage]:
 
     They stay until they are acknowledged. Those of one task come in the order of their numbers.
     """
-    rows = StatusMessage.objects.filter(reply_to=application, refused_at=None, id__gt=after)
-    return list(rows.select_related("task").order_by("id")[:limit])
+    return list(_waiting(application).filter(id__gt=after)[:limit])
 
 
 def acknowledge(application: str, ids: Sequence[int]) -> int:
@@ -226,11 +202,16 @@ def _as_status(row: StatusMessage) -> Status:
     )
 
 
-def _set_aside(row: StatusMessage, reason: str) -> None:
+@transaction.atomic
+def _set_aside(message_id: int, error: Exception) -> None:
+    rows = StatusMessage.objects.filter(id=message_id, refused_at=None).select_related("task")
+    row = rows.select_for_update(of=("self",)).first()
+    if row is None:
+        return  # another process could deliver it meanwhile
     row.refused_at = DatabaseNow()
-    row.reason = reason
+    row.reason = f"{type(error).__name__}: {error}"
     row.save(update_fields=["refused_at", "reason"])
-    alert(row, reason)
+    alert(row, row.reason)
 
 
 def alert(row: StatusMessage, reason: str) -> None:

@@ -1,16 +1,17 @@
 """The submission process: durable submissions become orders *and* tasks, in one transaction (P19).
 
 A batch normally goes through as a whole. If anything in it cannot be taken, the batch is rolled
-back and its submissions are taken one by one, so that a bad one is set aside, with the reason, and
-never holds up the others.
+back and taken in parts, so that a bad submission is set aside, with the reason, and never holds up
+the others.
 """
 
 import logging
 from collections.abc import Sequence
 
 from django.db import transaction
+from django.db.models import QuerySet
 
-from . import alerts, crashpoints, registry, sql
+from . import alerts, batches, crashpoints, registry
 from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -23,41 +24,16 @@ logger = logging.getLogger(__name__)
 def take(limit: int) -> int:
     """Turn up to `limit` submissions into tasks, oldest first; return how many were dealt with."""
     crashpoints.reached("submission.before_transaction")
-    try:
-        with transaction.atomic():
-            return _accept(_lock(limit))
-    except sql.DATABASE_AWAY:
-        raise
-    except Exception as error:  # noqa: BLE001 - an application's code may raise anything
-        logger.info("a batch is taken one by one: %s", error)
-    taken = 0
-    for _ in range(limit):
-        count = _take_one()
-        taken += count
-        if not count:
-            break
-    return taken
+    return batches.take(_waiting(), limit, _take, _set_aside)
 
 
-def _lock(limit: int) -> list[Submission]:
-    return list(
-        Submission.objects.select_for_update(skip_locked=True)
-        .filter(refused_at=None)
-        .order_by("id")[:limit]
-    )
+def _waiting() -> QuerySet[Submission]:
+    return Submission.objects.filter(refused_at=None).order_by("id")
 
 
-def _take_one() -> int:
-    with transaction.atomic():
-        submissions = _lock(1)
-        try:
-            with transaction.atomic():
-                return _accept(submissions)
-        except sql.DATABASE_AWAY:
-            raise
-        except Exception as error:  # noqa: BLE001 - it must not hold up the others, whatever it is
-            _set_aside(submissions[0], str(error).strip() or type(error).__name__)
-            return 1
+@transaction.atomic
+def _take(some: QuerySet[Submission]) -> int:
+    return _accept(list(some.select_for_update(skip_locked=True)))
 
 
 def _accept(submissions: Sequence[Submission]) -> int:
@@ -103,7 +79,12 @@ def _as_task(submission: Submission) -> NewTask:
     )
 
 
-def _set_aside(submission: Submission, reason: str) -> None:
+@transaction.atomic
+def _set_aside(submission_id: int, error: Exception) -> None:
+    reason = str(error).strip() or type(error).__name__
+    submission = _waiting().filter(id=submission_id).select_for_update().first()
+    if submission is None:
+        return  # another process could take it meanwhile
     submission.refused_at = DatabaseNow()
     submission.reason = reason
     submission.save(update_fields=["refused_at", "reason"])

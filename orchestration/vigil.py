@@ -4,10 +4,11 @@ The leader looks with each sweep. That nobody leads is noticed by the alerts' wo
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from . import alerts, conf, leader, presence, queues, registry, sql, status
 from .models import Alert, Application, Lease, SupervisorPolicy
@@ -71,14 +72,16 @@ class Lasting:
         return {one for one, since in self._since.items() if now - since >= patience}
 
 
-def look(absent: Lasting, *, patience: float = conf.ALIVE) -> int:
+def look(absent: Lasting, *, also: Sequence[Trouble] = (), patience: float = conf.ALIVE) -> int:
     """Open an alert for each trouble of the machinery, and close those that are over.
 
     Called by whoever leads, which keeps `absent` from one look to the next: a queue must have been
-    without a worker for `patience` seconds. Returns how many troubles there are.
+    without a worker for `patience` seconds. `also` are troubles that were met with on the way here.
+    Returns how many troubles there are.
     """
     limits = SupervisorPolicy.objects.get(id=1)
     troubles = [
+        *also,
         *_no_workers(absent.of(unserved(), patience)),
         *_waiting(limits.oldest_waiting),
         *_undoing(limits.undo_stuck),
@@ -107,6 +110,38 @@ def look_for_a_leader(absent: Lasting, *, patience: float = conf.LEASE) -> bool:
             )
         )
     return led
+
+
+def failing(duties: Mapping[str, Exception]) -> list[Trouble]:
+    """Return a trouble for each duty of the supervisor that it cannot do, and why."""
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}failing/{duty}",
+            severity=Severity.CRITICAL,
+            title=f"The supervisor fails to {duty}",
+            detail=f"It tries again with each sweep, and does the rest. {_told(error)}",
+        )
+        for duty, error in duties.items()
+    ]
+
+
+def stuck(tasks: Mapping[UUID, Exception]) -> list[Trouble]:
+    """Return the trouble of tasks that the supervisor cannot recover, if there are any."""
+    if not tasks:
+        return []
+    task, error = next(iter(tasks.items()))
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}stuck",
+            severity=Severity.CRITICAL,
+            title="Tasks cannot be recovered",
+            detail=f"When this was noticed: {len(tasks)}, the first of them {task}. {_told(error)}",
+        )
+    ]
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().split(chr(10))[0]}"
 
 
 def unserved() -> set[str]:

@@ -9,7 +9,7 @@ from django.urls import reverse
 from orchestration import leader, queues, registry
 from orchestration.leader import Leadership
 from orchestration.models import Policy, Worker
-from orchestration.supervisor import sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import record
 from tests.engine import claimed, reply_to, staff
 

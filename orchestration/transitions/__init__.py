@@ -25,6 +25,7 @@ from .holds import hold, hold_tasks, hold_unserved, let_go, release, release_tas
 from .record import Recorded, record
 from .recover import (
     Failed,
+    failed_tasks,
     finish_failed,
     give_up,
     let_be,
@@ -36,7 +37,7 @@ from .recover import (
     wake,
 )
 from .resubmit import done_by_hand, resubmit, resubmit_all
-from .undo import undo, undo_unmended
+from .undo import undo, undo_unmended, unmended_tasks
 
 __all__ = [
     "NOTHING",
@@ -49,6 +50,7 @@ __all__ = [
     "create",
     "database_now",
     "done_by_hand",
+    "failed_tasks",
     "finish_failed",
     "give_up",
     "hear_all",
@@ -72,5 +74,6 @@ __all__ = [
     "undo",
     "undo_for",
     "undo_unmended",
+    "unmended_tasks",
     "wake",
 ]

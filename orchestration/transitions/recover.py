@@ -1,10 +1,12 @@
 """The supervisor's writes: failed or expired steps go back to pending, or to error (P10, P11, P26)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from .. import incidents, sql
 from ..models import Event, Step, Task
@@ -114,18 +116,24 @@ class Failed:
         return self.view.agent
 
 
-def lock_failed(limit: int, *, by: str) -> list[Failed]:
-    """Lock the tasks of up to `limit` steps whose complete-by has passed; return those steps.
+def _failed() -> QuerySet[Step]:
+    return Step.objects.filter(process_state=StepState.PROCESSING, complete_by__lte=DatabaseNow())
+
+
+def failed_tasks(limit: int, beyond: Collection[UUID] = ()) -> list[UUID]:
+    """Return the tasks of `limit` steps whose complete-by has passed, oldest first, `beyond` some."""
+    found = _failed().exclude(task__in=beyond).order_by("complete_by")
+    return list(dict.fromkeys(found.values_list("task_id", flat=True)[:limit]))
+
+
+def lock_failed(tasks: Collection[UUID], *, by: str) -> list[Failed]:
+    """Lock tasks, and return their steps whose complete-by has passed.
 
     Skips what somebody else is at: the next sweep finds it. Writes the history of attempts that
     ended in silence, and counts each failure to the incident of its cause.
     """
-    expired = Step.objects.filter(
-        process_state=StepState.PROCESSING, complete_by__lte=DatabaseNow()
-    )
-    found = expired.order_by("complete_by").values_list("task_id", flat=True)[:limit]
-    changes = lock(set(found), wait=False)
-    steps = list(expired.filter(task__in=changes).order_by("id"))
+    changes = lock(tasks, wait=False)
+    steps = list(_failed().filter(task__in=changes).order_by("id"))
     silent = [step.id for step in steps if step.locked_by is not None]
     if silent:
         sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})

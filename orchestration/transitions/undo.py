@@ -5,6 +5,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from .. import alerts, incidents, sql
 from ..models import Step, Task
@@ -67,26 +68,34 @@ def undo(
     return None
 
 
+def _due() -> QuerySet[Step]:
+    return Step.objects.filter(process_state=StepState.ERROR, mend_by__lte=DatabaseNow())
+
+
+def unmended_tasks(limit: int, beyond: Collection[UUID] = ()) -> list[UUID]:
+    """Return the tasks of `limit` rejected steps not mended in time, oldest first, `beyond` some."""
+    found = _due().exclude(task__in=beyond).order_by("mend_by")
+    return list(dict.fromkeys(found.values_list("task_id", flat=True)[:limit]))
+
+
 @transaction.atomic
-def undo_unmended(limit: int, *, by: str) -> int:
-    """Have up to `limit` tasks undone of which a rejected step was not mended in time; return how many.
+def undo_unmended(tasks: Collection[UUID], *, by: str) -> int:
+    """Have tasks undone of which a rejected step was not mended in time; return how many.
 
     Skips what somebody else is at: the next sweep finds it. Where something irreversible forbids
     the undo, the step stays in error, without a time: an operator decides.
     """
-    due = Step.objects.filter(process_state=StepState.ERROR, mend_by__lte=DatabaseNow())
-    found = due.order_by("mend_by").values_list("task_id", flat=True)[:limit]
-    changes = lock(set(found), wait=False)
+    changes = lock(tasks, wait=False)
     unmended = {
         task: (name, code)
-        for task, name, code in due.filter(task__in=changes).values_list(
-            "task_id", "name", "error_code"
-        )
+        for task, name, code in _due()
+        .filter(task__in=changes)
+        .values_list("task_id", "name", "error_code")
     }
     for task, (name, code) in unmended.items():
         why = f"nobody mended {name} in time ({code})"
         if begin(changes[task], actor=by, reason=why):
-            due.filter(task=task).update(mend_by=None)
+            _due().filter(task=task).update(mend_by=None)
     finish([changes[task] for task in unmended], by=by)
     return len(unmended)
 

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from orchestration import audit, jobs, queues, supervisor
+from orchestration import audit, jobs, queues, sweep
 from orchestration.leader import Leadership
 from orchestration.ledger import LedgerEntry
 from orchestration.models import Alert, AuditRun, Step, SupervisorPolicy, Task
@@ -321,11 +321,11 @@ class TestRun:
 
     def test_the_supervisor_rings_and_the_queue_audits(self, settings):
         settings.SANDBOX_URL = "http://elsewhere.example"
-        supervisor.sweep(Leadership(holder="supervisor-1", epoch=1))
+        sweep.sweep(Leadership(holder="supervisor-1", epoch=1))
         assert queues.waiting([queues.AUDIT]) == [queues.AUDIT]
         jobs.run_audit()
         assert AuditRun.objects.get(by=audit.HOURLY).ended_at
-        supervisor.sweep(Leadership(holder="supervisor-1", epoch=1))
+        sweep.sweep(Leadership(holder="supervisor-1", epoch=1))
         assert queues.waiting([queues.AUDIT]) == []
 
     def test_it_is_due_once_an_hour(self):

@@ -24,7 +24,7 @@ from orchestration.models import (
     Task,
 )
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervisor import sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import done_by_hand, record, resubmit, undo
 from tests.engine import claimed, new_task, reply_to, run_to_end, staff, step_of
 from tests.operators import LEADER

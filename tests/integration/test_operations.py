@@ -22,7 +22,7 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.models.operation import ITEM_MOVES, OPERATION_MOVES
 from orchestration.operations import sentence
 from orchestration.progression import Refusal
-from orchestration.supervisor import sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import done_by_hand, hold, record, resubmit, undo
 from tests.engine import claimed, in_error, irreversible, new_task, reply_to, run_to_end, staff
 from tests.operations import (

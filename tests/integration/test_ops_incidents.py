@@ -13,7 +13,7 @@ from orchestration.api import field
 from orchestration.models import Event, Incident, Operation, Policy, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.roles import LEAD, OPERATOR, VIEWER
-from orchestration.supervisor import sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import record, resubmit
 from tests.engine import claimed, new_task, reply_to, staff, step_of
 from tests.operations import advance

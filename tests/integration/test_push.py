@@ -14,7 +14,7 @@ from docs.shop_client import verify
 from orchestration import conf, jobs, push, queues, status, vigil
 from orchestration.models import Alert, Application, StatusMessage, SupervisorPolicy
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervisor import sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import record
 from tests.engine import claimed, new_task, reply_to, run_to_end, staff
 from tests.operators import LEADER

@@ -10,7 +10,7 @@ from orchestration import status, submission
 from orchestration.leader import Leadership
 from orchestration.models import Alert, Event, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervisor import sweep
+from orchestration.sweep import sweep
 from orders.access import link
 from orders.models import Order, Placement
 from tests.engine import staff

@@ -21,7 +21,8 @@ from orchestration.models import (
     Worker,
 )
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervisor import Watch, sweep
+from orchestration.supervisor import Watch
+from orchestration.sweep import sweep
 from orchestration.transitions import claim, record, resubmit
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff, states, step_of
 

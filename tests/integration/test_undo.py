@@ -6,7 +6,7 @@ from orchestration import registry
 from orchestration.models import Alert, Event, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.progression import Refusal
-from orchestration.supervisor import sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import claim, done_by_hand, record, resubmit, undo
 from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow, field, key, result

@@ -7,7 +7,7 @@ from orchestration.leader import Leadership
 from orchestration.models import Alert, Event, Incident, Policy, Step, Task
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervisor import sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import claim, record, resubmit
 from orchestration.workflow import Step as Declared
 from orchestration.workflow import Workflow, field, result

@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import close_old_connections, connection
 
-from orchestration import checks, conf, instance
+from orchestration import checks, conf, instance, sql
 from orchestration.presence import Presence
 from orchestration.supervisor import Watch
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
                 try:
                     close_old_connections()
                     pause = watch.step(time.monotonic())
-                except DatabaseError as error:
+                except sql.DATABASE_AWAY as error:
                     logger.warning("the database is away: %s", str(error).strip().split("\n")[0])
                     connection.close()
                 except Exception:  # whatever one row does, the others need their supervisor

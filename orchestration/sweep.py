@@ -1,0 +1,283 @@
+"""The supervisor's sweep: finds what failed, expired or waits unserved; asks for recovery (P3, P10, P26).
+
+It knows only the state store. It calls no agent and no workflow: it makes steps pending again, or
+sets them to error, and rings doorbells; schedulers and agents carry it out.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+
+from . import (
+    alerts,
+    audit,
+    batches,
+    conf,
+    crashpoints,
+    incidents,
+    notices,
+    operations,
+    policies,
+    presence,
+    push,
+    queues,
+    rollups,
+    sql,
+    status,
+    vigil,
+)
+from .gate import Heard, excuses
+from .leader import Leadership
+from .models import Policy, Step, Submission
+from .models.fields import DatabaseNow
+from .recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
+from .states import StepState
+from .transitions import (
+    Failed,
+    database_now,
+    failed_tasks,
+    finish_failed,
+    give_up,
+    hear_all,
+    hold_unserved,
+    let_be,
+    let_go,
+    lock_failed,
+    lock_gates,
+    mark_overdue,
+    open_unasked,
+    retry,
+    suspected,
+    undo_for,
+    undo_unmended,
+    unmended_tasks,
+    wake,
+)
+
+
+@dataclass(kw_only=True)
+class Sweep:
+    """What one sweep did."""
+
+    retried: int = 0
+    given_up: int = 0
+    undone: int = 0
+    let_be: int = 0
+    released: int = 0
+    woken: int = 0
+    overdue: int = 0
+    operated: int = 0
+
+    def __str__(self) -> str:
+        done = ((name.replace("_", " "), count) for name, count in vars(self).items() if count)
+        return ", ".join(f"{count} {name}" for name, count in done)
+
+
+@dataclass(kw_only=True)
+class Round:
+    """One sweep under way; each of its duties is a method."""
+
+    leadership: Leadership
+    chance: Callable[[], float]
+    done: Sweep = field(default_factory=Sweep)
+    stuck: dict[UUID, Exception] = field(default_factory=dict)  # tasks with which a duty fails
+
+    def recover_what_failed(self) -> None:
+        """Count each failed or expired step, and decide about it."""
+        self._deal(failed_tasks, lambda tasks: _recover(self, tasks))
+        crashpoints.reached("supervisor.mid_sweep", self.done.retried)
+
+    def undo_what_nobody_mended(self) -> None:
+        """Have tasks undone of which a rejected step was not mended in time."""
+        by = self.leadership.actor
+        self.done.undone += self._deal(unmended_tasks, partial(undo_unmended, by=by))
+
+    def wake_what_waited(self) -> None:
+        """End the wait of retries whose time has come."""
+        self.done.woken += _all_of(lambda: wake(conf.BATCH))
+
+    def let_go_what_was_held(self) -> None:
+        """Give the steps of ended holds back to the claim."""
+        self.done.released += _all_of(let_go)
+
+    def tend_gates(self) -> None:
+        """Open gates that nothing asked, and shut those that nobody serves."""
+        open_unasked()
+        hold_unserved(presence.unserved(policies.agents()))
+
+    def warn_of_late_tasks(self) -> None:
+        """Mark tasks past their time, and tell people."""
+        with transaction.atomic():
+            late = mark_overdue(conf.BATCH)
+            alerts.overdue(late)
+            self.done.overdue = len(late)
+        alerts.close_overdue()
+
+    def advance_operations(self) -> None:
+        """Take bulk operations on."""
+        self.done.operated = operations.advance(self.leadership, reach=2 * policies.interval())
+        operations.forget_drafts()
+
+    def fold_incidents(self) -> None:
+        """Bring the incidents up to date."""
+        incidents.fold(self.leadership.actor)
+
+    def keep_books(self) -> None:
+        """Forget workers that died, and roll up what ended."""
+        presence.forget_the_dead()
+        rollups.keep(self.leadership)
+
+    def ring_doorbells(self) -> None:
+        """Ring for whatever is due and nobody is serving."""
+        _ring()
+
+    def _deal(
+        self,
+        find: Callable[[int, Collection[UUID]], list[UUID]],
+        deal: Callable[[Sequence[UUID]], int],
+    ) -> int:
+        """Deal with all tasks that are found, in batches; return with how many.
+
+        Those that spoil their batch are told apart, and stuck.
+        """
+
+        def batch() -> int:
+            found = find(conf.BATCH, self.stuck)
+            return batches.bisect(found, deal, self.stuck.__setitem__)
+
+        before = len(self.stuck)
+        return _all_of(batch) - (len(self.stuck) - before)
+
+
+DUTIES: tuple[Callable[[Round], None], ...] = (
+    Round.recover_what_failed,
+    Round.undo_what_nobody_mended,
+    Round.wake_what_waited,
+    Round.let_go_what_was_held,
+    Round.tend_gates,
+    Round.warn_of_late_tasks,
+    Round.advance_operations,
+    Round.fold_incidents,
+    Round.keep_books,
+    Round.ring_doorbells,
+)
+
+
+def sweep(
+    leadership: Leadership,
+    chance: Callable[[], float] = random.random,
+    absent: vigil.Lasting | None = None,
+) -> Sweep:
+    """Look at every step and task once, in batches, oldest first; then at the machinery.
+
+    A task with which a duty fails keeps no other waiting, nor does a duty that fails: both are told
+    as alerts, and tried again by the next sweep. `absent` is what is kept from sweep to sweep: which
+    queues have had no worker, and since when. Raises an ExceptionGroup of what duties raised.
+    """
+    turn = Round(leadership=leadership, chance=chance)
+    failed: dict[str, Exception] = {}
+    for duty in DUTIES:
+        try:
+            duty(turn)
+        except sql.DATABASE_AWAY:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other duties are to be done
+            failed[duty.__name__.replace("_", " ")] = error
+    vigil.look(
+        vigil.Lasting() if absent is None else absent,
+        also=[*vigil.failing(failed), *vigil.stuck(turn.stuck)],
+    )
+    if failed:
+        raise ExceptionGroup("duties of the sweep failed", list(failed.values()))
+    return turn.done
+
+
+def _all_of(batch: Callable[[], int]) -> int:
+    """Go on until a batch is not full; return the sum."""
+    total = 0
+    while (count := batch()) >= conf.BATCH:
+        total += count
+    return total + count
+
+
+@transaction.atomic
+def _recover(turn: Round, tasks: Collection[UUID]) -> int:
+    """Count the failures of some tasks and decide about each; return how many there were."""
+    by, done = turn.leadership.actor, turn.done
+    failed = lock_failed(tasks, by=by)
+    if not failed:
+        return 0
+    known = Policy.objects.in_bulk({step.agent for step in failed})
+    decided = [
+        (
+            step,
+            decide(policies.thresholds(known.get(step.agent) or Policy()), failure, turn.chance()),
+        )
+        for step, failure in _excused(failed)
+    ]
+    again = [(step, what) for step, what in decided if isinstance(what, Retry)]
+    lost = [step for step, what in decided if isinstance(what, GiveUp)]
+    unneeded = [step for step, what in decided if isinstance(what, Cancel)]
+    hopeless = [step for step, what in decided if isinstance(what, Undo)]
+    retry(again, by=by)
+    let_be(unneeded, by=by)
+    # what cannot be undone is an error after all; what became of other steps of the task stands
+    give_up(lost)
+    give_up(undo_for(hopeless, by=by))
+    finish_failed(failed, by=by)
+    crashpoints.reached("supervisor.before_commit", failed)
+    done.retried += len(again)
+    done.given_up += len(lost)
+    done.undone += len(hopeless)
+    done.let_be += len(unneeded)
+    return len(failed)
+
+
+def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
+    """Tell the gates of silent services; return each failure, excused while its gate is not open."""
+    gates = lock_gates({step.agent for step in failed})
+    now = database_now()
+    silence = Counter(suspected(failed))
+    heard = {agent: [Heard(answered=False)] * count for agent, count in silence.items()}
+    hear_all(gates, heard, now)
+    told = []
+    for step in failed:
+        gate = gates.get(step.agent)
+        failure = step.failure
+        if gate and excuses(gate.view, step.at):
+            again = max(gate.view.probe_at or now, gate.view.paused_until or now)
+            failure = replace(failure, excused_for=max(0.0, again - now))
+        told.append((step, failure))
+    return told
+
+
+def _ring() -> None:
+    """Ring for whatever is due and nobody is serving: a lost doorbell costs seconds, not an order."""
+    before = DatabaseNow() - timedelta(seconds=conf.UNSERVED)
+    posted = Submission.objects.filter(refused_at=None, created_at__lt=before)
+    ready = Step.objects.filter(process_state=StepState.PENDING, run_after=None)
+    told = {queues.of_application(name) for name, _ in status.waiting(conf.UNSERVED)}
+    due = {
+        queues.SUBMISSION: posted.exists(),
+        queues.SCHEDULER: ready.exists(),
+        **dict.fromkeys(sorted(told), True),
+        queues.PUSH: push.due(),
+        queues.ALERTS: notices.due(),
+        queues.AUDIT: audit.due(),
+    }
+    for name, is_due in due.items():
+        if is_due:
+            queues.try_to_ring(name)
+    agents = Policy.objects.order_by("agent").values_list("agent", flat=True)
+    try:
+        left_lying = queues.waiting([queues.SCHEDULER, *agents])
+    except queues.Unreachable:
+        return
+    for name in left_lying:
+        queues.try_to_ring(name)

@@ -1,0 +1,140 @@
+"""A sweep does all it can: one bad row, or one duty that fails, keeps nothing else waiting."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from orchestration.batches import bisect
+from orchestration.leader import Leadership
+from orchestration.models import Alert, Attempt, Step, Task
+from orchestration.models.fields import DatabaseNow
+from orchestration.sweep import sweep
+from tests.engine import claimed, in_error, new_task, staff, step_of
+
+LEADER = Leadership(holder="supervisor-1", epoch=3)
+STUCK = "system/stuck"
+
+
+@pytest.fixture(autouse=True)
+def _staffed(db):
+    staff()
+
+
+def expired(count):
+    """Return tasks whose step failed in silence, the oldest first."""
+    tasks = [new_task() for _ in range(count)]
+    claimed()
+    for age, task in enumerate(tasks):
+        Step.objects.filter(task=task, process_state="processing").update(
+            complete_by=DatabaseNow() - timedelta(seconds=100 - age)
+        )
+    return tasks
+
+
+def plant(task, state):
+    """Write a state past the guard that refuses it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(
+            "UPDATE orchestration_task SET state = %(state)s, ended_at ="
+            " CASE WHEN %(state)s IN ('processed', 'undone') THEN clock_timestamp() END"
+            " WHERE id = %(task)s",
+            {"state": state, "task": str(task.id)},
+        )
+        cursor.execute("SET LOCAL session_replication_role = origin")
+
+
+def states(tasks):
+    return [step_of(task).process_state for task in tasks]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("bad", [0, 3, 6])
+def test_a_task_that_cannot_be_recovered_keeps_no_other_waiting(monkeypatch, bad):
+    tasks = expired(7)
+    monkeypatch.setattr("orchestration.conf.BATCH", 3)
+    plant(tasks[bad], "processed")
+    assert str(sweep(LEADER)) == "6 retried"
+    assert states(tasks) == ["processing" if n == bad else "pending" for n in range(7)]
+    assert not Attempt.objects.filter(step__task=tasks[bad]).exists()  # nothing was half done
+    alert = Alert.objects.get(fingerprint=STUCK, closed_at=None)
+    assert str(tasks[bad].id) in alert.detail
+    assert "illegal move" in alert.detail
+
+    sweep(LEADER)
+    assert Alert.objects.get(fingerprint=STUCK).count == 1
+    plant(tasks[bad], "processing")
+    assert str(sweep(LEADER)) == "1 retried"
+    assert Alert.objects.get(fingerprint=STUCK).closed_at
+
+
+@pytest.mark.django_db
+def test_more_bad_tasks_than_fit_into_a_batch_keep_no_other_waiting(monkeypatch):
+    tasks = expired(6)
+    monkeypatch.setattr("orchestration.conf.BATCH", 2)
+    for task in tasks[:5]:
+        plant(task, "processed")
+    assert str(sweep(LEADER)) == "1 retried"
+    assert states(tasks) == ["processing"] * 5 + ["pending"]
+    assert "noticed: 5," in Alert.objects.get(fingerprint=STUCK).detail
+
+
+@pytest.mark.django_db
+def test_a_task_that_cannot_be_undone_keeps_no_other_waiting(monkeypatch):
+    monkeypatch.setattr("orchestration.conf.BATCH", 2)
+    tasks = [in_error().task for _ in range(3)]
+    Step.objects.filter(task__in=tasks, process_state="error").update(
+        mend_by=DatabaseNow() - timedelta(seconds=1)
+    )
+    plant(tasks[0], "undone")
+    assert sweep(LEADER).undone == 2
+    assert [Task.objects.get(id=task.id).state for task in tasks] == ["undone", "undone", "undone"]
+    assert str(tasks[0].id) in Alert.objects.get(fingerprint=STUCK, closed_at=None).detail
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_duty_that_fails_keeps_no_other_waiting():
+    (task,) = expired(1)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE orchestration_rollupmark RENAME TO away")
+        try:
+            with pytest.raises(ExceptionGroup, match="duties of the sweep failed") as failed:
+                sweep(LEADER)
+        finally:
+            cursor.execute("ALTER TABLE away RENAME TO orchestration_rollupmark")
+    (error,) = failed.value.exceptions
+    assert isinstance(error, DatabaseError)
+    assert states([task]) == ["pending"]
+    alert = Alert.objects.get(closed_at=None)
+    assert alert.title == "The supervisor fails to keep books"
+    assert 'relation "orchestration_rollupmark" does not exist' in alert.detail
+    sweep(LEADER)
+    assert not Alert.objects.filter(closed_at=None).exists()
+
+
+def test_only_what_spoils_a_batch_is_set_aside_and_the_order_is_kept():
+    done, aside = [], []
+
+    def deal(some):
+        if bad := {3, 4, 9}.intersection(some):
+            raise ValueError(bad)
+        done.extend(some)
+        return len(some)
+
+    assert bisect(range(10), deal, lambda item, error: aside.append((item, str(error)))) == 10
+    assert done == [0, 1, 2, 5, 6, 7, 8]
+    assert aside == [(3, "{3}"), (4, "{4}"), (9, "{9}")]
+    assert bisect([], deal, print) == 0
+
+
+@pytest.mark.django_db
+def test_what_the_database_cannot_do_now_is_no_items_fault():
+    def deal(_):
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 1")
+            cursor.execute("SELECT pg_sleep(5)")
+        return 1
+
+    with pytest.raises(DatabaseError, match="timeout"):
+        bisect([1], deal, lambda *_: pytest.fail("it was set aside"))
