@@ -1,19 +1,24 @@
 """Places orders as the checkout does; prints their ids. Run in a stack's own environment."""
 
+import argparse
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import django
 
 AT_ONCE = 4  # customers
+MOST = 5  # times as many as were asked for, while too few are in flight
 
 
-def main(count: int, card: str = "pm_card_visa", sku: str = "") -> None:
-    """Place `count` orders of two pieces each, paid by `card`."""
+def main(count: int, card: str, sku: str, flying: int) -> None:
+    """Place `count` orders of two pieces each, paid by `card`, and more until `flying` are open."""
     django.setup()
     from django.db import connection
 
+    from orchestration.models import Task
+    from orchestration.states import LIVE_TASK_STATES
     from orders.message import Address, Line, Message, fingerprint
     from orders.models import Product
     from orders.placing import confirmation, place
@@ -21,7 +26,7 @@ def main(count: int, card: str = "pm_card_visa", sku: str = "") -> None:
     product = Product.objects.filter(**({"sku": sku} if sku else {})).order_by("sku").first()
     assert product, "the shop sells nothing"
 
-    def one(_: int) -> None:
+    def one() -> str:
         order = uuid4()
         message = Message(
             order=order,
@@ -36,18 +41,34 @@ def main(count: int, card: str = "pm_card_visa", sku: str = "") -> None:
         place(message, fingerprint(message.as_json()))
         sys.stdout.write(f"{order}\n")  # one write: lines of several threads do not mix
         sys.stdout.flush()
+        return str(order)
 
-    def some(number: int) -> None:
+    def some(number: int) -> list[str]:
         try:
-            for turn in range(number, count, AT_ONCE):
-                one(turn)
+            return [one() for _ in range(number)]
         finally:
             connection.close()
 
+    def in_flight(orders: Sequence[str]) -> int:
+        ended = Task.objects.filter(reference__in=orders).exclude(state__in=LIVE_TASK_STATES)
+        return len(orders) - ended.count()
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in [pool.submit(some, number) for number in range(AT_ONCE)]:
-            done.result()
+        orders: list[str] = []
+        batch = count
+        while not orders or (flying and in_flight(orders) < flying):
+            if len(orders) > MOST * count:
+                sys.exit(f"they are done as fast as they are placed: {flying} are never in flight")
+            shares = [len(range(number, batch, AT_ONCE)) for number in range(AT_ONCE)]
+            for placed in pool.map(some, shares):
+                orders += placed
+            batch = max(AT_ONCE, count // 5)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), *sys.argv[2:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("count", type=int)
+    parser.add_argument("--card", default="pm_card_visa")
+    parser.add_argument("--sku", default="")
+    parser.add_argument("--flying", type=int, default=0)
+    main(**vars(parser.parse_args()))

@@ -17,7 +17,7 @@ class Running(Protocol):
     stack: Stack
     orders: list[str]
 
-    def place(self, count: int, card: str = ...) -> list[str]:
+    def place(self, count: int, *, card: str = ...) -> list[str]:
         """Place orders that belong to the mode."""
 
     def quiet(self) -> None:
