@@ -23,7 +23,7 @@ class Finder(forms.Form):
     """Which incidents to list; every field may be left out. Sent with GET, so it is in the address."""
 
     state = forms.ChoiceField(
-        choices=[("", "needs attention"), ("all", "any"), *IncidentState.choices], required=False
+        choices=[("", "open"), ("all", "any"), *IncidentState.choices], required=False
     )
     workflow = forms.ChoiceField(required=False)
     step = forms.ChoiceField(required=False)

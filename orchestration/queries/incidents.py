@@ -52,7 +52,7 @@ DID = {
 
 @dataclass(frozen=True, kw_only=True)
 class IncidentFilters:
-    """What the list is narrowed to; empty means any, but for the state: that is what needs attention.
+    """What the list is narrowed to; empty means any, but for the state: that is what is open.
 
     `after` is the last incident of the page before: its place in the order, and its id.
     """

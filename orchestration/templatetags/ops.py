@@ -70,13 +70,27 @@ def until(context: template.Context, value: datetime) -> str:
     return _time(value, "until", f"in {spell(left)}" if left >= 1 else "now")
 
 
+COUNTED = {
+    "tasks": "in error",
+    "incidents": "that nobody has taken care of yet",
+    "operations": "not at their end",
+}
+
+
 @register.simple_tag(takes_context=True)
 def nav_link(context: template.Context, section: str, words: str, key: str = "") -> SafeString:
     """Write the link to a page of the dashboard, with what waits there; `key` comes after a g."""
     current = mark_safe(' aria-current="page"') if context.get("section") == section else ""
     count = shell_of_page(context).counts.get(section, 0)
     hot = "" if section == "operations" else " hot"
-    badge = format_html(' <span class="count{}">{}</span>', hot, capped(count)) if count else ""
+    badge = (
+        format_html(
+            ' <span class="count{}" title="{}">{}<span class="hide"> {}</span></span>',
+            hot, COUNTED[section], capped(count), COUNTED[section],
+        )
+        if count
+        else ""
+    )  # fmt: skip
     return format_html(
         '<a id="nav-{}" href="{}" data-go="{}"{}>{}{}</a>',
         section,

@@ -19,7 +19,7 @@ from .sparkline import hours, sparkline
 
 # addresses of the list that people want every day, and their words
 VIEWS = (
-    ("", "Need attention"), ("mine=on", "Mine"), ("state=returned", "Returned"),
+    ("", "Open"), ("mine=on", "Mine"), ("state=returned", "Returned"),
     ("state=muted", "Muted"), ("state=resolved&sort=last", "Resolved"), ("state=all", "All"),
 )  # fmt: skip
 
