@@ -1,9 +1,13 @@
-"""Several people who do something at the same moment."""
+"""Several people, or processes, that do something at the same moment."""
 
+import os
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+from urllib.parse import quote
 
 from django.db import connection
 
@@ -25,3 +29,41 @@ def at_once(acts: Mapping[Name, Callable[[], Answer]]) -> dict[Name, Answer]:
     with ThreadPoolExecutor(len(acts)) as pool:
         begun = {name: pool.submit(run, act) for name, act in acts.items()}
     return {name: one.result() for name, one in begun.items()}
+
+
+def processes(
+    module: str, given: Sequence[Sequence[str]], *, seconds: float = 100, **environment: str
+) -> list[tuple[int, str]]:
+    """Run a module of ours once for each of `given`; return how each ended, and what it printed.
+
+    They work on the tests' database, and begin when all of them wait at `together`.
+    """
+    known = connection.settings_dict
+    host = known["OPTIONS"].get("host") or known["HOST"]
+    url = f"postgresql://{known['USER']}@/{known['NAME']}?host={quote(host)}"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "DATABASE_URL": url, **environment},
+        )
+        for arguments in given
+    ]
+    for one in started:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    for one in started:
+        assert one.stdin is not None
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    printed = [one.communicate(timeout=seconds)[0] for one in started]
+    return [(one.returncode, text) for one, text in zip(started, printed, strict=True)]
+
+
+def together() -> None:
+    """Wait, in such a process, until all of them are here, each connected to the database."""
+    connection.ensure_connection()
+    print("ready", flush=True)
+    sys.stdin.readline()

@@ -10,11 +10,12 @@ def main(by: str, how: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     django.setup()
     from orchestration.transitions import claim
+    from tests.together import together
     from tests.unlocked import CLAIM_LOCKS, unlock
 
     if how == "without-locks":
         unlock(*CLAIM_LOCKS)
-    sys.stdin.readline()  # start together
+    together()
     while requests := claim(["greeter"], by).requests.get("greeter"):
         print("\n".join(str(request.step) for request in requests), flush=True)
 

@@ -17,6 +17,7 @@ def main(how: str) -> None:
     from orchestration import leader, operations
     from orchestration.models import Operation
     from orchestration.operations import run
+    from tests.together import together
 
     if how in {"without-locks", "without-transaction"}:
         QuerySet.select_for_update = lambda self, **_: self
@@ -24,7 +25,7 @@ def main(how: str) -> None:
         run._turn = run._turn.__wrapped__
     # both say that they are the leader: nothing but the locks keeps them apart
     leadership = leader.acquire("supervisor-1")
-    sys.stdin.readline()  # start together
+    together()
     until = time.monotonic() + PATIENCE
     while Operation.objects.filter(ended_at=None, waiting__gt=0).exists():
         assert time.monotonic() < until

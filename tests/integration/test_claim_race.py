@@ -1,16 +1,12 @@
 """Four schedulers, 10,000 pending steps: none is claimed twice; without the locks some are (P21)."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from urllib.parse import quote
 
 import pytest
-from django.db import connection
 
 from orchestration.models import Policy, Step, Task
 from orchestration.transitions import NewTask, create
+from tests.together import processes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MANY = 10_000
@@ -26,26 +22,9 @@ def _pending():
 
 def race(how):
     """Let the schedulers claim all at once; return how often each step was claimed."""
-    known = connection.settings_dict
-    host = known["OPTIONS"].get("host") or known["HOST"]
-    url = f"postgresql://{known['USER']}@/{known['NAME']}?host={quote(host)}"
-    environment = {**os.environ, "DATABASE_URL": url}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.integration.claimer", f"scheduler-{number}", how],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for number in range(SCHEDULERS)
-    ]
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    return Counter(
-        int(line) for process in processes for line in process.communicate(timeout=100)[0].split()
-    )
+    given = [[f"scheduler-{number}", how] for number in range(SCHEDULERS)]
+    ended = processes("tests.integration.claimer", given)
+    return Counter(int(line) for _, printed in ended for line in printed.split())
 
 
 @pytest.mark.usefixtures("_pending")

@@ -1,17 +1,13 @@
 """Two supervisors at one operation, and one that dies in the middle: nothing is acted on twice, or lost."""
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from urllib.parse import quote
 
 import pytest
-from django.db import connection
 
 from orchestration.models import Event, Operation, Step
 from orchestration.models.fields import DatabaseNow
 from tests.operations import advance, begin, confirmed, failed, states
+from tests.together import processes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MANY = 450
@@ -30,24 +26,8 @@ def operation():
 
 def senders(count, how, crash_at=""):
     """Let supervisors take the operation on, all at once; return how each ended."""
-    known = connection.settings_dict
-    host = known["OPTIONS"].get("host") or known["HOST"]
-    url = f"postgresql://{known['USER']}@/{known['NAME']}?host={quote(host)}"
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.integration.sender", how],
-            stdin=subprocess.PIPE,
-            env={**os.environ, "DATABASE_URL": url, "CRASH_AT": crash_at},
-            text=True,
-        )
-        for _ in range(count)
-    ]
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        process.communicate(timeout=60)
-    return [process.returncode for process in processes]
+    ended = processes("tests.integration.sender", [[how]] * count, CRASH_AT=crash_at)
+    return [code for code, _ in ended]
 
 
 def times_resubmitted():
