@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-VERSION = 1
+VERSION = 2
 LONGEST = 2_000  # characters of a message that are looked at
 TOLD = 200  # characters that are kept: agents cut long answers off, and where depends on the ids
 
@@ -28,7 +28,8 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     # quoted: from a quote that opens a word to the same kind that closes one; can't has none
     (re.compile(r"(?<!\w)'[^'\n]*(?:\b'\b[^'\n]*)*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”|«[^»\n]*»"),
      VALUE),
-    (re.compile(r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b", re.IGNORECASE), ID),
+    (re.compile(r"(?:(?<![\w-])[+-])?\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b",
+                re.IGNORECASE), ID),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?)?"
                 r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), TIME),
     (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d+|/\d+)?(?![\w.])"), ADDRESS),

@@ -61,6 +61,7 @@ MESSAGES = [
     ("OAuth2 token has expired", "<#> token has expired"),
     ("token eyJhbGciOiJIUzINiJabc was refused", "token <#> was refused"),
     ("InternalServerErrorException in handler", "InternalServerErrorException in handler"),
+    ("balance -12345678901234567890123456789012 is too low", "balance <#> is too low"),
     ("ConnectionResetError: [Errno 104]", "ConnectionResetError: [Errno <#>]"),
     ("<html><b>Bad Gateway</b></html>", "html b Bad Gateway /b /html"),
     ("  two\n lines\t", "two lines"),
