@@ -4,12 +4,14 @@ It knows only the state store. It calls no agent and no workflow: it makes steps
 sets them to error, and rings doorbells; schedulers and agents carry it out.
 """
 
+import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
+from itertools import islice
 from uuid import UUID
 
 from django.db import transaction
@@ -59,6 +61,8 @@ from .transitions import (
     unmended_tasks,
     wake,
 )
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
@@ -193,6 +197,8 @@ def sweep(
         vigil.Lasting() if absent is None else absent,
         also=[*vigil.failing(failed), *vigil.stuck(turn.stuck)],
     )
+    for task, why in islice(turn.stuck.items(), 1):  # the alert says how many there are
+        logger.error("task %s cannot be recovered", task, exc_info=why)
     if failed:
         raise ExceptionGroup("duties of the sweep failed", list(failed.values()))
     return turn.done

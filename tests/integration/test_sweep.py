@@ -51,7 +51,7 @@ def states(tasks):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("bad", [0, 3, 6])
-def test_a_task_that_cannot_be_recovered_keeps_no_other_waiting(monkeypatch, bad):
+def test_a_task_that_cannot_be_recovered_keeps_no_other_waiting(monkeypatch, caplog, bad):
     tasks = expired(7)
     monkeypatch.setattr("orchestration.conf.BATCH", 3)
     plant(tasks[bad], "processed")
@@ -61,6 +61,8 @@ def test_a_task_that_cannot_be_recovered_keeps_no_other_waiting(monkeypatch, bad
     alert = Alert.objects.get(fingerprint=STUCK, closed_at=None)
     assert str(tasks[bad].id) in alert.detail
     assert "illegal move" in alert.detail
+    assert f"task {tasks[bad].id} cannot be recovered" in caplog.text
+    assert "Traceback" in caplog.text
 
     sweep(LEADER)
     assert Alert.objects.get(fingerprint=STUCK).count == 1
