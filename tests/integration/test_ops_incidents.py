@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestration import incidents, queries, registry
 from orchestration.api import field
+from orchestration.fingerprint import VERSION
 from orchestration.models import Event, Incident, Operation, Policy, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.roles import LEAD, OPERATOR, VIEWER
@@ -146,7 +147,7 @@ class TestAnIncident:
         tasks, incident = failing(3)
         page = words(lead.get(address(incident)))
         assert "no route for &lt;#&gt;" in page
-        assert "rules of version 1" in page
+        assert f"rules of version {VERSION}" in page
         assert all(task.reference in page for task in tasks)
         assert "Resubmit one, to see…" in page
         assert "Resubmit all 3…" in page
