@@ -28,7 +28,8 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     # quoted: from a quote that opens a word to the same kind that closes one; can't has none
     (re.compile(r"(?<!\w)'[^'\n]*(?:\b'\b[^'\n]*)*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”|«[^»\n]*»"),
      VALUE),
-    (re.compile(r"(?:(?<![\w-])[+-])?\b[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}\b",
+    # a uuid on its own; one in a longer word, or 32 digits of one, go with the word
+    (re.compile(r"(?<![\w-])[+-]?[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}(?![\w-])",
                 re.IGNORECASE), ID),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?)?"
                 r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), TIME),

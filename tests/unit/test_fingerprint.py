@@ -62,6 +62,8 @@ MESSAGES = [
     ("token eyJhbGciOiJIUzINiJabc was refused", "token <#> was refused"),
     ("InternalServerErrorException in handler", "InternalServerErrorException in handler"),
     ("balance -12345678901234567890123456789012 is too low", "balance <#> is too low"),
+    ("item A-12345678901234567890123456789012 is gone", "item <#> is gone"),
+    ("order-e3e70682-c209-4cac-629f-6fbed82c07cd is gone", "<#> is gone"),
     ("ConnectionResetError: [Errno 104]", "ConnectionResetError: [Errno <#>]"),
     ("<html><b>Bad Gateway</b></html>", "html b Bad Gateway /b /html"),
     ("  two\n lines\t", "two lines"),
