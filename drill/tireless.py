@@ -70,7 +70,7 @@ def main(role: str) -> None:
     while not stop.wait(pause):
         try:
             dealt_with = turn()
-        except DatabaseError as error:
+        except (DatabaseError, ExceptionGroup) as error:
             sys.stderr.write(f"{error}\n")
             connection.close()
     print(dealt_with)

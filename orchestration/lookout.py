@@ -8,7 +8,7 @@ import threading
 
 from django.db import DatabaseError, connection
 
-from . import conf, notices, vigil
+from . import conf, notices, sql, vigil
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Lookout:
             try:
                 self.look()
             except DatabaseError as error:
-                logger.warning("the lookout must wait: %s", str(error).strip().split("\n")[0])
+                logger.warning("the lookout must wait: %s", sql.first_line(error))
                 connection.close()
         connection.close()
 

@@ -54,7 +54,7 @@ def _try_to_report(queue: str) -> bool:
     try:
         report(queue)
     except DatabaseError as error:
-        logger.warning("the database is away: %s", str(error).strip().split("\n")[0])
+        logger.warning("the database is away: %s", sql.first_line(error))
         connection.close()
         return False
     return True

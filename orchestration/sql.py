@@ -26,6 +26,11 @@ def record(kind: type[Shape], row: Sequence[Any]) -> Shape:
     return kind(**dict(zip(names, row, strict=True)))
 
 
+def first_line(error: Exception) -> str:
+    """Return what an error says, without the details that the database adds in further lines."""
+    return str(error).strip().split("\n")[0]
+
+
 def as_json(values: Sequence[Any]) -> list[str]:
     """Return a column of JSON texts, for `%(name)s::jsonb[]`."""
     return [json.dumps(value, separators=(",", ":")) for value in values]

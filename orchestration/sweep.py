@@ -94,7 +94,7 @@ class Round:
 
     def recover_what_failed(self) -> None:
         """Count each failed or expired step, and decide about it."""
-        self._deal(failed_tasks, lambda tasks: _recover(self, tasks))
+        self._deal(failed_tasks, partial(_recover, self))
         crashpoints.reached("supervisor.mid_sweep", self.done.retried)
 
     def undo_what_nobody_mended(self) -> None:

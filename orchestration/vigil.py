@@ -141,7 +141,7 @@ def stuck(tasks: Mapping[UUID, Exception]) -> list[Trouble]:
 
 
 def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().split(chr(10))[0]}"
+    return f"{type(error).__name__}: {sql.first_line(error)}"
 
 
 def unserved() -> set[str]:

@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from orchestration import registry
 from orchestration.messages import Reply
@@ -86,3 +86,11 @@ def staff() -> None:
         ignore_conflicts=True,
     )
     Worker.objects.update(seen_at=DatabaseNow())  # however slow the test
+
+
+def force(statement, parameters):
+    """Write past the triggers, to put a row into any state."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(statement, parameters)
+        cursor.execute("SET LOCAL session_replication_role = DEFAULT")

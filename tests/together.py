@@ -31,6 +31,13 @@ def at_once(acts: Mapping[Name, Callable[[], Answer]]) -> dict[Name, Answer]:
     return {name: one.result() for name, one in begun.items()}
 
 
+def database_url() -> str:
+    """Return where the tests' database is, for connections beside Django's own."""
+    known = connection.settings_dict
+    host = known["OPTIONS"].get("host") or known["HOST"]
+    return f"postgresql://{known['USER']}@/{known['NAME']}?host={quote(host)}"
+
+
 def processes(
     module: str, given: Sequence[Sequence[str]], *, seconds: float = 100, **environment: str
 ) -> list[tuple[int, str]]:
@@ -38,9 +45,7 @@ def processes(
 
     They work on the tests' database, and begin when all of them wait at `together`.
     """
-    known = connection.settings_dict
-    host = known["OPTIONS"].get("host") or known["HOST"]
-    url = f"postgresql://{known['USER']}@/{known['NAME']}?host={quote(host)}"
+    url = database_url()
     started = [
         subprocess.Popen(
             [sys.executable, "-m", module, *arguments],

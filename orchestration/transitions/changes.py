@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from .. import incidents, registry, sql
 from ..models import Event, Step, Task
 from ..models.history import EventKind
@@ -77,6 +79,12 @@ class Consequences:
 
     agents: set[str] = field(default_factory=set)  # whose backlog grew
     applications: set[str] = field(default_factory=set)  # who has a status message waiting
+
+
+def tasks_of(steps: QuerySet[Step], limit: int, beyond: Collection[UUID]) -> list[UUID]:
+    """Return the tasks of the first `limit` of `steps`, in their order, `beyond` some tasks."""
+    found = steps.exclude(task__in=beyond).values_list("task_id", flat=True)[:limit]
+    return list(dict.fromkeys(found))
 
 
 def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:

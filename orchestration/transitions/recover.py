@@ -15,7 +15,7 @@ from ..models.history import EventKind
 from ..progression import StepView
 from ..recovery import Failure, Retry
 from ..states import LIVE_TASK_STATES, Outcome, StepState
-from .changes import Change, Consequences, cancel, finish, lock, note
+from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .holds import STOOD
 from .settle import Trouble, cause_of
 from .undo import begin
@@ -122,8 +122,7 @@ def _failed() -> QuerySet[Step]:
 
 def failed_tasks(limit: int, beyond: Collection[UUID] = ()) -> list[UUID]:
     """Return the tasks of `limit` steps whose complete-by has passed, oldest first, `beyond` some."""
-    found = _failed().exclude(task__in=beyond).order_by("complete_by")
-    return list(dict.fromkeys(found.values_list("task_id", flat=True)[:limit]))
+    return tasks_of(_failed().order_by("complete_by"), limit, beyond)
 
 
 def lock_failed(tasks: Collection[UUID], *, by: str) -> list[Failed]:

@@ -14,7 +14,7 @@ from ..models.history import EventKind
 from ..progression import Refusal, StepView
 from ..states import StepState, TaskState
 from ..undoing import plan, signature
-from .changes import Change, cancel, finish, lock, note, read_steps
+from .changes import Change, cancel, finish, lock, note, read_steps, tasks_of
 from .create import insert_steps
 from .settle import begin_undo
 
@@ -74,8 +74,7 @@ def _due() -> QuerySet[Step]:
 
 def unmended_tasks(limit: int, beyond: Collection[UUID] = ()) -> list[UUID]:
     """Return the tasks of `limit` rejected steps not mended in time, oldest first, `beyond` some."""
-    found = _due().exclude(task__in=beyond).order_by("mend_by")
-    return list(dict.fromkeys(found.values_list("task_id", flat=True)[:limit]))
+    return tasks_of(_due().order_by("mend_by"), limit, beyond)
 
 
 @transaction.atomic

@@ -7,7 +7,6 @@ import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from urllib.parse import quote
 
 import psycopg2
 import pytest
@@ -30,6 +29,7 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.transitions import hold, record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 from tests.operators import fail
+from tests.together import database_url
 
 LEADER = Leadership(holder="supervisor-1", epoch=3)
 NEXT = Leadership(holder="supervisor-2", epoch=4)
@@ -187,7 +187,7 @@ class TestMark:
         before = RollUpMark.objects.values().get()
         died = subprocess.run(
             [sys.executable, "-c", KEEP],
-            env={**os.environ, "DATABASE_URL": url(), "CRASH_AT": "supervisor.rolled_up"},
+            env={**os.environ, "DATABASE_URL": database_url(), "CRASH_AT": "supervisor.rolled_up"},
             check=False,
         )
         assert died.returncode == -signal.SIGKILL
@@ -245,11 +245,5 @@ def mark_the_past():
     )
 
 
-def url():
-    known = connection.settings_dict
-    host = known["OPTIONS"].get("host") or known["HOST"]
-    return f"postgresql://{known['USER']}@/{known['NAME']}?host={quote(host)}"
-
-
 def other_connection():
-    return closing(psycopg2.connect(url()))
+    return closing(psycopg2.connect(database_url()))

@@ -10,7 +10,7 @@ from orchestration.leader import Leadership
 from orchestration.models import Alert, Attempt, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
-from tests.engine import claimed, in_error, new_task, staff, step_of
+from tests.engine import claimed, force, in_error, new_task, staff, step_of
 
 LEADER = Leadership(holder="supervisor-1", epoch=3)
 STUCK = "system/stuck"
@@ -34,18 +34,15 @@ def expired(count):
 
 def plant(task, state):
     """Write a state past the guard that refuses it."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute(
-            "UPDATE orchestration_task SET state = %(state)s, ended_at ="
-            " CASE WHEN %(state)s IN ('processed', 'undone') THEN clock_timestamp() END"
-            " WHERE id = %(task)s",
-            {"state": state, "task": str(task.id)},
-        )
-        cursor.execute("SET LOCAL session_replication_role = origin")
+    force(
+        "UPDATE orchestration_task SET state = %(state)s, ended_at ="
+        " CASE WHEN %(state)s IN ('processed', 'undone') THEN clock_timestamp() END"
+        " WHERE id = %(task)s",
+        {"state": state, "task": str(task.id)},
+    )
 
 
-def states(tasks):
+def step_states(tasks):
     return [step_of(task).process_state for task in tasks]
 
 
@@ -56,7 +53,7 @@ def test_a_task_that_cannot_be_recovered_keeps_no_other_waiting(monkeypatch, cap
     monkeypatch.setattr("orchestration.conf.BATCH", 3)
     plant(tasks[bad], "processed")
     assert str(sweep(LEADER)) == "6 retried"
-    assert states(tasks) == ["processing" if n == bad else "pending" for n in range(7)]
+    assert step_states(tasks) == ["processing" if n == bad else "pending" for n in range(7)]
     assert not Attempt.objects.filter(step__task=tasks[bad]).exists()  # nothing was half done
     alert = Alert.objects.get(fingerprint=STUCK, closed_at=None)
     assert str(tasks[bad].id) in alert.detail
@@ -78,7 +75,7 @@ def test_more_bad_tasks_than_fit_into_a_batch_keep_no_other_waiting(monkeypatch)
     for task in tasks[:5]:
         plant(task, "processed")
     assert str(sweep(LEADER)) == "1 retried"
-    assert states(tasks) == ["processing"] * 5 + ["pending"]
+    assert step_states(tasks) == ["processing"] * 5 + ["pending"]
     assert "noticed: 5," in Alert.objects.get(fingerprint=STUCK).detail
 
 
@@ -107,7 +104,7 @@ def test_a_duty_that_fails_keeps_no_other_waiting():
             cursor.execute("ALTER TABLE away RENAME TO orchestration_rollupmark")
     (error,) = failed.value.exceptions
     assert isinstance(error, DatabaseError)
-    assert states([task]) == ["pending"]
+    assert step_states([task]) == ["pending"]
     alert = Alert.objects.get(closed_at=None)
     assert alert.title == "The supervisor fails to keep books"
     assert 'relation "orchestration_rollupmark" does not exist' in alert.detail

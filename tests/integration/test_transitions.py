@@ -10,7 +10,7 @@ from orchestration.registry import NotRegistered
 from orchestration.states import STEP_MOVES, TASK_MOVES, illegal_moves
 from orchestration.transitions import NewTask, create, hold, record, release, resubmit
 from orchestration.workflow import Unresolved
-from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, states, step_of
+from tests.engine import claimed, force, in_error, new_task, reply_to, run_to_end, states, step_of
 
 pytestmark = pytest.mark.django_db
 
@@ -235,14 +235,6 @@ class TestReplies:
             return counter.count
 
         assert turn(1) == turn(50)
-
-
-def force(statement, parameters):
-    """Write past the triggers, to put a row into any state."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute(statement, parameters)
-        cursor.execute("SET LOCAL session_replication_role = DEFAULT")
 
 
 class Counter:

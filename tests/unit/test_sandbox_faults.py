@@ -192,6 +192,7 @@ async def test_late_effect_after_its_undo_is_refused(client: Client) -> None:
         await call(client)
     (late,) = client.sandbox.late
     assert (await client.post("/bench/undo", {"key": "k-1"})).status == 200
+    assert not late.done()
     client.time.let_go()
     await late
     assert not await done(client)

@@ -35,7 +35,7 @@ class Command(BaseCommand):
                     close_old_connections()
                     pause = watch.step(time.monotonic())
                 except sql.DATABASE_AWAY as error:
-                    logger.warning("the database is away: %s", str(error).strip().split("\n")[0])
+                    logger.warning("the database is away: %s", sql.first_line(error))
                     connection.close()
                 except Exception:  # whatever one row does, the others need their supervisor
                     logger.exception("the sweep failed")
