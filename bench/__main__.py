@@ -11,14 +11,14 @@ from bench.report import last_line, markdown
 from bench.runs import QUICK, Benchmark, Plan, tell
 from bench.stack import stack
 from bench.systems import ENGINE, FAMILIES
-from sasweb.stack import embedded
+from sasweb.stack import folders
 
 
 def main() -> int:
     """Run it; return 1 if a target was missed or nothing could be measured."""
     options = parse_options()
     signal.signal(signal.SIGTERM, _interrupt)
-    folder = embedded.data_dir() / "bench"
+    folder = folders.data_dir() / "bench"
     try:
         if options.only != ENGINE:
             install()

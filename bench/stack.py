@@ -19,9 +19,9 @@ import psycopg2  # type: ignore[import-untyped]
 import redis
 
 from bench.measure import cpu_seconds, peak_memory
-from sasweb.stack import embedded
+from sasweb.stack import embedded, folders
 
-PROJECT = embedded.PROJECT
+PROJECT = folders.PROJECT
 PEERS_DATABASE = "bench_dbos"
 _libc = ctypes.CDLL(None)
 
@@ -79,7 +79,7 @@ class Stack:
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment of every process under test."""
-        sockets = embedded.socket_dir()
+        sockets = folders.socket_dir()
         kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
         return kept | {
             "DATA_DIR": str(self.folder),
@@ -105,11 +105,10 @@ class Stack:
         """Start all three on empty data: durable as they come, fsync on."""
         for name in ("postgres", "redis", "sandbox", "logs"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        self.logs.mkdir(parents=True)
-        self.servers["postgres"] = self.start(
-            "postgres", embedded.prepare_postgres(), user=embedded.server_user(), cwd="/"
-        )
-        self.servers["redis"] = self.start("redis", embedded.prepare_redis())
+        folders.make(self.logs)
+        identity = folders.server_identity()
+        self.servers["postgres"] = self.start("postgres", embedded.prepare_postgres(), **identity)
+        self.servers["redis"] = self.start("redis", embedded.prepare_redis(), **identity)
         sandbox = [sys.executable, "-m", "sandbox", "--port", str(self.port)]
         sandbox += ["--data", str(self.folder / "sandbox")]
         self.servers["sandbox"] = self.start("sandbox", sandbox)
@@ -127,7 +126,7 @@ class Stack:
 
     def redis(self) -> "redis.Redis":
         """Return a client."""
-        return redis.Redis(unix_socket_path=str(embedded.socket_dir() / "redis.sock"))
+        return redis.Redis(unix_socket_path=str(folders.socket_dir() / "redis.sock"))
 
     def clear_sandbox(self) -> None:
         """Have the sandbox forget all calls, so that every system finds it the same."""
@@ -170,9 +169,8 @@ def stack(folder: Path) -> Iterator[Stack]:
     for name in ("DATABASE_URL", "REDIS_URL"):
         os.environ.pop(name, None)
     os.environ["DATA_DIR"] = str(folder)
-    embedded.data_dir.cache_clear()
-    embedded.socket_dir.cache_clear()
-    embedded.make_data_dir()
+    folders.data_dir.cache_clear()
+    folders.make_data_dir()
     running = Stack(folder)
     try:
         running.start_servers()
@@ -189,7 +187,7 @@ def free_port() -> int:
 
 
 def _dsn(database: str) -> str:
-    return f"dbname={database} user=postgres host={embedded.socket_dir()}"
+    return f"dbname={database} user=postgres host={folders.socket_dir()}"
 
 
 def _execute(database: str, statement: str) -> None:

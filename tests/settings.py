@@ -2,16 +2,18 @@
 
 import os
 
-from sasweb.stack import embedded
+from sasweb.stack import folders
 
 # Real servers, apart from the demo's, and for each of several test processes its own. TEST_DATA_DIR
 # lets two runs go on side by side.
 worker = os.environ.pop("PYTEST_XDIST_WORKER", "")  # what a test starts is no worker itself
 if worker or not os.environ.get("DATA_DIR"):
     inherited = os.environ.get("DATA_DIR")  # by a worker, from the process that started it
-    folder = inherited or os.environ.get("TEST_DATA_DIR") or str(embedded.data_dir() / "tests")
+    folder = inherited or os.environ.get("TEST_DATA_DIR") or str(folders.data_dir() / "tests")
     os.environ["DATA_DIR"] = f"{folder}-{worker}" if worker else folder
-    embedded.data_dir.cache_clear()
+    folders.data_dir.cache_clear()
+    folders.make_data_dir()
+    folders.make_socket_dir()  # its name is part of the servers' addresses
 os.environ.setdefault("SECRET_KEY", "for tests only: nothing outside them is signed with it")
 
 from sasweb.settings import *  # noqa: E402, F403

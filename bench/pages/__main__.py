@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.measure import cpu_seconds
-from sasweb.stack import embedded
+from sasweb.stack import embedded, folders
 
-FOLDER = embedded.data_dir() / "pages"
+FOLDER = folders.data_dir() / "pages"
 
 
 def main() -> int:
@@ -23,11 +23,11 @@ def main() -> int:
     options = parse_options()
     os.environ["DATA_DIR"] = str(FOLDER)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
-    embedded.data_dir.cache_clear()
+    folders.data_dir.cache_clear()
     if options.fresh:
         shutil.rmtree(FOLDER, ignore_errors=True)
-    embedded.make_data_dir()
-    embedded.secret("secret_key", make=True)
+    folders.make_data_dir()
+    folders.secret("secret_key", make_it=True)
     from tests.servers import servers
 
     with servers():
@@ -91,7 +91,7 @@ def _prepare(tasks: int, failures: int) -> str:
 def _make_database() -> None:
     import psycopg2  # type: ignore[import-untyped]
 
-    server = psycopg2.connect(dbname="postgres", user="postgres", host=str(embedded.socket_dir()))
+    server = psycopg2.connect(dbname="postgres", user="postgres", host=str(folders.socket_dir()))
     server.autocommit = True
     with server.cursor() as cursor:
         cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [embedded.DATABASE])
@@ -110,7 +110,7 @@ def web() -> Iterator[tuple[int, Callable[[], float]]]:
     command = [sys.executable, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"127.0.0.1:{port}"]
     command += ["--workers", "1", "--threads", "8", "--timeout", "120"]
     with (FOLDER / "web.log").open("ab") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=embedded.PROJECT)
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folders.PROJECT)
     try:
         wait_for(lambda: _answers(port), "the web server answers", 60)
         yield port, lambda: cpu_seconds(process.pid) + _database_cpu()

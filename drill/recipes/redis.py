@@ -44,7 +44,7 @@ def redis_restarted(run: Running, *, forgets: bool = False) -> Iterator[None]:
     if forgets:
         command = shlex.split(stack.configuration["program:redis"]["command"])
         folder = Path(command[command.index("--dir") + 1])
-        for kept in {*folder.glob("*.aof*"), *folder.glob("*.rdb")}:
+        for kept in folder.rglob("*.*"):
             kept.unlink()
     stack.manage("startProcess", "redis")
     wait_for(lambda: answers(stack), "Redis answers", 20)

@@ -273,7 +273,7 @@ def seed():
 
 def test_seeding_twice_changes_nothing(settings, monkeypatch, tmp_path):
     settings.INVENTORY_URL = "http://127.0.0.1:9"  # nobody listens there
-    monkeypatch.setattr("sasweb.stack.embedded.data_dir", lambda: tmp_path)
+    monkeypatch.setattr("sasweb.stack.folders.data_dir", lambda: tmp_path)
     said = seed()
     assert "24 products added" in said
     assert "no stock added" in said
@@ -292,7 +292,7 @@ def test_seeding_twice_changes_nothing(settings, monkeypatch, tmp_path):
 
 def test_every_seeded_product_has_its_picture(settings, monkeypatch, tmp_path):
     settings.INVENTORY_URL = "http://127.0.0.1:9"
-    monkeypatch.setattr("sasweb.stack.embedded.data_dir", lambda: tmp_path)
+    monkeypatch.setattr("sasweb.stack.folders.data_dir", lambda: tmp_path)
     seed()
     folder = settings.BASE_DIR / "static"
     assert all((folder / one.picture_path).exists() for one in Product.objects.all())

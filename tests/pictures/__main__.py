@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from playwright.sync_api import Error, expect, sync_playwright
 
 from drill.stack import Stack
-from sasweb.stack import embedded
+from sasweb.stack import folders
 from tests.browser.conftest import FLAGS
 from tests.pictures import people
 from tests.pictures.look import Eye
 from tests.pictures.pages import PAGES, Shown
 
-DOCS = embedded.PROJECT / "docs" / "images"
+DOCS = folders.PROJECT / "docs" / "images"
 expect.set_options(timeout=30_000)
 
 

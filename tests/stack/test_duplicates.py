@@ -8,16 +8,16 @@ from drill.proxy import Proxy, Spoil, is_push, redis_command
 from drill.stack import Stack, free_port
 from drill.verdict import check
 from drill.waiting import wait_for
-from sasweb.stack import embedded
+from sasweb.stack import embedded, folders
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
 def redis_socket():
-    folder = embedded.data_dir() / "duplicates-redis"
+    folder = folders.data_dir() / "duplicates-redis"
     program = embedded.prepare_redis()[0]
-    folder.mkdir(parents=True, exist_ok=True)
+    folders.make(folder)
     socket = folder / "redis.sock"
     process = subprocess.Popen(
         [program, "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(folder)],

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sasweb.stack.embedded import PROJECT
+from sasweb.stack.folders import PROJECT
 
 
 def clean(folder: object, home: Path) -> subprocess.CompletedProcess[str]:

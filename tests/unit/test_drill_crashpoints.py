@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sasweb.stack import embedded
+from sasweb.stack import folders
 
 PASSES = """
 from orchestration.crashpoints import reached
@@ -24,7 +24,7 @@ def run(crash_at):
     return subprocess.run(
         [sys.executable, "-c", PASSES],
         env=environment,
-        cwd=embedded.PROJECT,
+        cwd=folders.PROJECT,
         capture_output=True,
         text=True,
         check=False,

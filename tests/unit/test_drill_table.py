@@ -15,7 +15,7 @@ from drill.recipes.deploys import SETTINGS
 from drill.report import PAGE, RESULTS
 from drill.run import Result
 from drill.table import SHORT, BadTable, load
-from sasweb.stack import embedded
+from sasweb.stack import folders
 
 TABLE = load()
 
@@ -25,7 +25,7 @@ def ids(modes):
 
 
 def functions(path):
-    tree = ast.parse((embedded.PROJECT / path).read_text())
+    tree = ast.parse((folders.PROJECT / path).read_text())
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
 
@@ -51,7 +51,7 @@ def test_what_is_deployed_would_start(change):
     new = {"DJANGO_SETTINGS_MODULE": SETTINGS, "DRILL_DEPLOY": change}
     check = subprocess.run(
         [sys.executable, "manage.py", "check"],
-        cwd=embedded.PROJECT, env=os.environ | new, capture_output=True, text=True, timeout=60,
+        cwd=folders.PROJECT, env=os.environ | new, capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
     assert check.returncode == 0, check.stderr
@@ -64,7 +64,7 @@ def test_each_mode_is_in_the_documentation():
 
 
 def test_each_crash_point_is_in_the_code_and_in_the_table():
-    engine = (embedded.PROJECT / "orchestration").rglob("*.py")
+    engine = (folders.PROJECT / "orchestration").rglob("*.py")
     named = re.compile(r"crashpoints\.reached[,(]\s*\"([\w.]+)\"")
     points = {point for file in engine for point in named.findall(file.read_text())}
     drilled = {mode.given["point"] for mode in TABLE if "point" in mode.given}

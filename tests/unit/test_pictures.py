@@ -4,7 +4,7 @@ import re
 
 from django.urls import get_resolver
 
-from sasweb.stack.embedded import PROJECT
+from sasweb.stack.folders import PROJECT
 from tests.pictures.pages import ACTS, PAGES, PARTS
 
 SHOWN = [shown for pages in PAGES.values() for shown in pages]

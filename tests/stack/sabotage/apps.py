@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from django.apps import AppConfig
 
-from sasweb.stack import embedded
+from sasweb.stack import folders
 from tests.unlocked import CLAIM_LOCKS, unlock
 
 ORDER = "sabotage"  # the file in a stack's folder that names the guard, if one is to be taken away
@@ -85,6 +85,6 @@ class Saboteur(AppConfig):
     name = "tests.stack.sabotage"
 
     def ready(self):
-        order = embedded.data_dir() / ORDER
+        order = folders.data_dir() / ORDER
         if order.exists():
             GUARDS[order.read_text()]()
