@@ -101,7 +101,6 @@ class Run:
 
 def prepare(stack: Stack) -> None:
     """Make a stack fit for drills."""
-    stack.staffed()
     stack.policy(**POLICY)
     stack.sandbox("/faults", {"faults": [], "latency": {"*": LATENCY}}, "PUT")
     stock = dict.fromkeys(stack.sandbox("/inventory/stock"), 10_000_000)  # more than all will buy

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from configparser import RawConfigParser
@@ -22,7 +21,7 @@ import redis
 from supervisor.xmlrpc import SupervisorTransport
 
 from drill.waiting import wait_for
-from sasweb.stack import embedded
+from sasweb.stack import folders
 
 PROCESSED = "SELECT count(*) FROM orchestration_task WHERE state = 'processed'"
 LIVE = "SELECT count(*) FROM orchestration_task WHERE state IN ('pending', 'processing', 'undoing')"
@@ -35,7 +34,6 @@ WORKERS = (
     "work-push",
 )  # fmt: skip
 SUPERVISORS = ("supervisor-1", "supervisor-2")
-PRESENT = "SELECT count(*) FROM orchestration_worker WHERE started_at > to_timestamp(%s)"
 POSTGRES_SOCKET, REDIS_SOCKET = ".s.PGSQL.5432", "redis.sock"
 
 
@@ -50,7 +48,7 @@ class Stack:
     """Starts `python -m sasweb.stack` in a data folder of its own; `environment` adds variables."""
 
     def __init__(self, name: str, **environment: str) -> None:
-        self.folder = embedded.data_dir() / name
+        self.folder = folders.data_dir() / name
         self.port, self.sandbox_port = free_port(), free_port()
         self.environment = {
             **os.environ,
@@ -63,7 +61,6 @@ class Stack:
             **environment,
         }
         self.process: subprocess.Popen[bytes] | None = None
-        self.began = 0.0
         self.log = self.folder / "run.log"
         self.postgres_port = 5432  # of the socket's name; another while a proxy has that name
 
@@ -72,15 +69,14 @@ class Stack:
         """Start everything and wait until it is ready; `fresh` forgets what a former run left."""
         if fresh:
             shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.began = time.time()
+        folders.make(self.folder)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "sasweb.stack"],
                 env=self.environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=embedded.PROJECT,
+                cwd=folders.PROJECT,
                 start_new_session=True,
             )
         try:
@@ -89,11 +85,6 @@ class Stack:
             self.stop()
             raise AssertionError(self.log.read_text()[-5000:]) from None
         return self
-
-    def staffed(self) -> None:
-        """Wait until all are at work: orders are taken before that, but would lie for seconds."""
-        everybody = len(WORKERS) + len(SUPERVISORS)
-        wait_for(lambda: self.count(PRESENT, self.began) >= everybody, "all are at work", 120)
 
     def _ready(self) -> bool:
         assert self.process is not None
@@ -205,7 +196,7 @@ class Stack:
     @property
     def audits(self) -> bool:
         """Say whether this version has the auditor."""
-        return (embedded.PROJECT / "orchestration/management/commands/audit.py").exists()
+        return (folders.PROJECT / "orchestration/management/commands/audit.py").exists()
 
     # --- acting --------------------------------------------------------------------------------
     def manage(self, act: str, name: str = "") -> Any:
@@ -241,7 +232,7 @@ class Stack:
             return subprocess.Popen(
                 command,
                 env=self.inside(PROCESS=name + "*", **environment),
-                cwd=embedded.PROJECT,
+                cwd=folders.PROJECT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -289,7 +280,7 @@ class Stack:
             return subprocess.run(
                 command,
                 env=self.inside(**environment),
-                cwd=embedded.PROJECT,
+                cwd=folders.PROJECT,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

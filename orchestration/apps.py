@@ -13,9 +13,10 @@ class OrchestrationConfig(AppConfig):
 
     def ready(self) -> None:
         """Load the `workflow` module of each application; make the rows each agent needs."""
-        from . import applications, checks, policies, roles  # noqa: F401 - registers the system checks
+        from . import applications, canary, checks, policies, roles  # noqa: F401 - registers checks
 
         autodiscover_modules("workflow")
+        canary.declare()
         post_migrate.connect(policies.ensure, sender=self)
         post_migrate.connect(roles.ensure, sender=self)
         post_migrate.connect(applications.ensure_consumers, sender=self)

@@ -8,7 +8,17 @@ import sys
 from typing import NoReturn
 
 _label = "process"
-_suffix = secrets.token_hex(3)
+_suffix = ""
+
+
+def _begin() -> None:
+    """Be another process than any before: also one that goes on in a fork."""
+    global _suffix  # noqa: PLW0603 - one identity per process
+    _suffix = secrets.token_hex(3)
+
+
+_begin()
+os.register_at_fork(after_in_child=_begin)
 
 
 def become(label: str) -> str:
@@ -23,7 +33,7 @@ def name() -> str:
     return f"{_label}@{socket.gethostname()[:30]}:{os.getpid()}-{_suffix}"
 
 
-def end() -> NoReturn:
+def end(code: int = 0) -> NoReturn:
     """End this process, whose work is done and whose connections are closed, at once.
 
     Python would take its thousand modules apart first: 0.3 s of CPU, and all processes of a machine
@@ -32,4 +42,4 @@ def end() -> NoReturn:
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(code)

@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from django.db import connection
+
 from . import (
     audit,
     conf,
@@ -99,6 +101,7 @@ def run_audit() -> None:
 
     def turn(_: Sequence[bytes]) -> None:
         audit.run(audit.HOURLY)
+        connection.close()  # the next is an hour away
 
     _attend(queues.AUDIT, turn)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from . import leader, registry
+from . import leader, registry, sql
 from .models import Gate, Policy, RollUpMark, SupervisorPolicy
 from .recovery import Thresholds
 
@@ -19,7 +19,8 @@ def ensure(**_: Any) -> None:
 
 def interval() -> float:
     """Return the seconds between two sweeps, as set now."""
-    return SupervisorPolicy.objects.values_list("interval", flat=True).get(id=1)
+    rows = sql.run("SELECT interval FROM orchestration_supervisorpolicy WHERE id = 1", {})
+    return float(rows[0][0])
 
 
 def thresholds(policy: Policy) -> Thresholds:

@@ -5,7 +5,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import DatabaseError, connection
 
@@ -19,34 +19,40 @@ SEEN = """
 INSERT INTO orchestration_worker (instance, queue, host, pid, clock_offset, started_at, seen_at)
 VALUES (%(instance)s, %(queue)s, %(host)s, %(pid)s, %(offset)s, clock_timestamp(), clock_timestamp())
 ON CONFLICT (instance) DO UPDATE SET seen_at = clock_timestamp(), clock_offset = excluded.clock_offset
-"""
+RETURNING extract(epoch FROM clock_timestamp())::float8, set_config('synchronous_commit', 'off', true)
+"""  # a sign of life that a crash of the database loses is given again two seconds later
 
 
 class Presence:
-    """Reports this process on `queue`, from a thread of its own, until it is left."""
+    """Reports this process on `queue`, from a thread of its own, until it is left.
+
+    That thread alone has a connection for it: many workers need no other while they wait.
+    """
 
     def __init__(self, queue: str) -> None:
         self.queue = queue
+        self._seen = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
 
     def __enter__(self) -> "Presence":
-        while not _try_to_report(self.queue):  # a process that starts before its database waits
-            self._stop.wait(conf.HEARTBEAT / 2)
         self._thread.start()
+        self._seen.wait()  # a process that starts before its database waits
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(timeout=conf.HEARTBEAT)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            if _try_to_report(self.queue):
+                self._seen.set()
+            self._stop.wait(conf.HEARTBEAT if self._seen.is_set() else conf.HEARTBEAT / 2)
         try:
             Worker.objects.filter(instance=instance.name()).delete()
         except DatabaseError:
             logger.warning("could not sign off: the database is away")
-
-    def _run(self) -> None:
-        while not self._stop.wait(conf.HEARTBEAT):
-            _try_to_report(self.queue)
         connection.close()
 
 
@@ -62,22 +68,22 @@ def _try_to_report(queue: str) -> bool:
 
 def report(queue: str) -> None:
     """Say once that this process serves `queue`; measure its clock on the way."""
-    offset = clock.measure()
     parameters = {
         "instance": instance.name(),
         "queue": queue,
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "offset": offset,
+        "offset": clock.lead(),
     }
-    sql.run(SEEN, parameters)
+    clock.measure(lambda: float(sql.run(SEEN, parameters)[0][0]))
 
 
-def unserved(queues: Iterable[str]) -> set[str]:
-    """Return those of `queues` that no living worker serves."""
-    since = DatabaseNow() - timedelta(seconds=conf.ALIVE)
-    alive = Worker.objects.filter(seen_at__gt=since).values_list("queue", flat=True)
-    return set(queues) - set(alive.distinct())
+def unserved(queues: Iterable[str], since: datetime | None = None) -> set[str]:
+    """Return those of `queues` that no living worker serves, or none that started after `since`."""
+    alive = Worker.objects.filter(seen_at__gt=DatabaseNow() - timedelta(seconds=conf.ALIVE))
+    if since:
+        alive = alive.filter(started_at__gt=since)
+    return set(queues) - set(alive.values_list("queue", flat=True).distinct())
 
 
 def forget_the_dead() -> int:

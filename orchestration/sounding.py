@@ -46,6 +46,7 @@ class _Lookout:
             socket_timeout=conf.REDIS_LOOK,
             socket_connect_timeout=conf.REDIS_LOOK,
             retry=Retry(NoBackoff(), 0),
+            **queues.QUIETLY,
         )
 
     def depths(self, names: Sequence[str]) -> dict[str, Depth]:

@@ -2,8 +2,8 @@
 
 import logging
 
-from . import conf, leader, policies, vigil
-from .sweep import sweep
+from . import conf, leader, policies
+from .sweep import Memory, sweep
 
 logger = logging.getLogger(__name__)
 
@@ -15,7 +15,7 @@ class Watch:
         self.me = me
         self.leading = False
         self._sweep_at = 0.0
-        self._absent = vigil.Lasting()
+        self._memory = Memory()
 
     def step(self, now: float) -> float:
         """Renew or try for the lease; sweep if it is ours and time; return the seconds to wait.
@@ -35,8 +35,7 @@ class Watch:
         self._sweep_at = min(self._sweep_at, now + interval)  # a shorter interval holds at once
         if now >= self._sweep_at:
             self._sweep_at = now + interval
-            done = str(sweep(leadership, absent=self._absent))
-            leader.note_sweep(leadership, done)
+            done = str(sweep(leadership, memory=self._memory))
             if done:
                 logger.info(done)
         return max(0.0, min(self._sweep_at - now, conf.LEASE / 3))

@@ -6,10 +6,10 @@ sets them to error, and rings doorbells; schedulers and agents carry it out.
 
 import logging
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import partial
 from itertools import islice
 from uuid import UUID
@@ -22,7 +22,9 @@ from . import (
     batches,
     conf,
     crashpoints,
+    due,
     incidents,
+    leader,
     notices,
     operations,
     policies,
@@ -36,10 +38,8 @@ from . import (
 )
 from .gate import Heard, excuses
 from .leader import Leadership
-from .models import Policy, Step, Submission
-from .models.fields import DatabaseNow
+from .models import Policy
 from .recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
-from .states import StepState
 from .transitions import (
     Failed,
     database_now,
@@ -63,6 +63,13 @@ from .transitions import (
 )
 
 logger = logging.getLogger(__name__)
+
+# What was posted and not taken for a while; steps that a scheduler may claim: step_oldest.
+LYING = """
+SELECT EXISTS (SELECT FROM orchestration_submission WHERE refused_at IS NULL
+        AND created_at < clock_timestamp() - %(seconds)s * interval '1 second'),
+    EXISTS (SELECT FROM orchestration_step WHERE process_state = 'pending' AND run_after IS NULL)
+"""
 
 
 @dataclass(kw_only=True)
@@ -113,7 +120,7 @@ class Round:
     def tend_gates(self) -> None:
         """Open gates that nothing asked, and shut those that nobody serves."""
         open_unasked()
-        hold_unserved(presence.unserved(policies.agents()))
+        hold_unserved()
 
     def warn_of_late_tasks(self) -> None:
         """Mark tasks past their time, and tell people."""
@@ -126,15 +133,15 @@ class Round:
     def advance_operations(self) -> None:
         """Take bulk operations on."""
         self.done.operated = operations.advance(self.leadership, reach=2 * policies.interval())
-        operations.forget_drafts()
 
     def fold_incidents(self) -> None:
         """Bring the incidents up to date."""
         incidents.fold(self.leadership.actor)
 
     def keep_books(self) -> None:
-        """Forget workers that died, and roll up what ended."""
+        """Forget workers that died and dry runs that were left, and roll up what ended."""
         presence.forget_the_dead()
+        operations.forget_drafts()
         rollups.keep(self.leadership)
 
     def ring_doorbells(self) -> None:
@@ -159,46 +166,72 @@ class Round:
         return _all_of(batch) - (len(self.stuck) - before)
 
 
-DUTIES: tuple[Callable[[Round], None], ...] = (
+Duty = Callable[[Round], None]
+
+# Done if anything is due (`due.ANYTHING`); what one of them does may be what the next looks for.
+DUTIES: tuple[Duty, ...] = (
     Round.recover_what_failed,
     Round.undo_what_nobody_mended,
     Round.wake_what_waited,
     Round.let_go_what_was_held,
     Round.tend_gates,
-    Round.warn_of_late_tasks,
     Round.advance_operations,
+    Round.fold_incidents,
+    Round.ring_doorbells,
+)
+# Done every few seconds, due or not: some incidents change by time alone, for example.
+CHORES: tuple[Duty, ...] = (
+    Round.warn_of_late_tasks,
     Round.fold_incidents,
     Round.keep_books,
     Round.ring_doorbells,
 )
 
 
+@dataclass(kw_only=True)
+class Memory:
+    """What a leader keeps from sweep to sweep: which queues had no worker since when, and its chores."""
+
+    absent: vigil.Lasting = field(default_factory=vigil.Lasting)
+    chores_at: float = 0.0
+
+    def wants_chores(self) -> bool:
+        """Say whether it is time for the chores; the next time begins now."""
+        now = time.monotonic()
+        if now < self.chores_at:
+            return False
+        self.chores_at = now + conf.CHORES
+        return True
+
+
 def sweep(
     leadership: Leadership,
     chance: Callable[[], float] = random.random,
-    absent: vigil.Lasting | None = None,
+    memory: Memory | None = None,
 ) -> Sweep:
     """Look at every step and task once, in batches, oldest first; then at the machinery.
 
     A task with which a duty fails keeps no other waiting, nor does a duty that fails: both are told
-    as alerts, and tried again by the next sweep. `absent` is what is kept from sweep to sweep: which
-    queues have had no worker, and since when. Raises an ExceptionGroup of what duties raised.
+    as alerts, and tried again by the next sweep. Raises an ExceptionGroup of what duties raised.
     """
     turn = Round(leadership=leadership, chance=chance)
     failed: dict[str, Exception] = {}
-    for duty in DUTIES:
+    memory = memory or Memory()
+    chores = memory.wants_chores()
+    duties = [*(DUTIES if due.anything() else ()), *(CHORES if chores else ())]
+    for duty in dict.fromkeys(duties):
         try:
             duty(turn)
         except sql.DATABASE_AWAY:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the other duties are to be done
             failed[duty.__name__.replace("_", " ")] = error
-    vigil.look(
-        vigil.Lasting() if absent is None else absent,
-        also=[*vigil.failing(failed), *vigil.stuck(turn.stuck)],
-    )
+    if chores or failed or turn.stuck:
+        vigil.look(memory.absent, also=[*vigil.failing(failed), *vigil.stuck(turn.stuck)])
     for task, why in islice(turn.stuck.items(), 1):  # the alert says how many there are
         logger.error("task %s cannot be recovered", task, exc_info=why)
+    if chores or str(turn.done):
+        leader.note_sweep(leadership, str(turn.done))
     if failed:
         raise ExceptionGroup("duties of the sweep failed", list(failed.values()))
     return turn.done
@@ -265,24 +298,21 @@ def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
 
 def _ring() -> None:
     """Ring for whatever is due and nobody is serving: a lost doorbell costs seconds, not an order."""
-    before = DatabaseNow() - timedelta(seconds=conf.UNSERVED)
-    posted = Submission.objects.filter(refused_at=None, created_at__lt=before)
-    ready = Step.objects.filter(process_state=StepState.PENDING, run_after=None)
+    ((posted, ready),) = sql.run(LYING, {"seconds": conf.UNSERVED})
     told = {queues.of_application(name) for name, _ in status.waiting(conf.UNSERVED)}
-    due = {
-        queues.SUBMISSION: posted.exists(),
-        queues.SCHEDULER: ready.exists(),
+    wanted = {
+        queues.SUBMISSION: posted,
+        queues.SCHEDULER: ready,
         **dict.fromkeys(sorted(told), True),
         queues.PUSH: push.due(),
         queues.ALERTS: notices.due(),
         queues.AUDIT: audit.due(),
     }
-    for name, is_due in due.items():
-        if is_due:
+    for name, is_wanted in wanted.items():
+        if is_wanted:
             queues.try_to_ring(name)
-    agents = Policy.objects.order_by("agent").values_list("agent", flat=True)
     try:
-        left_lying = queues.waiting([queues.SCHEDULER, *agents])
+        left_lying = queues.waiting([queues.SCHEDULER, *policies.agents()])
     except queues.Unreachable:
         return
     for name in left_lying:

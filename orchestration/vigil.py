@@ -6,7 +6,7 @@ The leader looks with each sweep. That nobody leads is noticed by the alerts' wo
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -144,10 +144,10 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {sql.first_line(error)}"
 
 
-def unserved() -> set[str]:
-    """Return the queues that no living worker serves at this moment."""
+def unserved(since: datetime | None = None) -> set[str]:
+    """Return the queues that no living worker serves, or none that started after `since`."""
     statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
-    return presence.unserved([*queues.ANSWERS, *registry.agents, *statuses])
+    return presence.unserved([*queues.ANSWERS, *registry.agents, *statuses], since)
 
 
 def _no_workers(names: Iterable[str]) -> list[Trouble]:

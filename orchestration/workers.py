@@ -82,6 +82,9 @@ class Worker(SimpleWorker):
                 logger.error("a malformed job id was refused: %s", error)
                 self.connection.delete(*(queue.intermediate_queue_key for queue in self.queues))
 
+    def procline(self, message: str) -> None:
+        """Leave the process's title alone: who starts it gives it one."""
+
     def run_maintenance_tasks(self) -> None:
         """Leave RQ's registries alone: nothing is ever derived from them."""
 

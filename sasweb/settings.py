@@ -8,12 +8,12 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from . import env, mail
-from .stack import embedded
+from .stack import embedded, folders
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 DEBUG = env.flag("DEBUG", default=False)
-SECRET_KEY = env.text("SECRET_KEY") or embedded.secret("secret_key")
+SECRET_KEY = env.text("SECRET_KEY") or folders.secret("secret_key")
 if not SECRET_KEY:
     raise ImproperlyConfigured(
         "SECRET_KEY is not set. `make run` makes one for the demo by itself; in production set "
@@ -132,7 +132,7 @@ MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 SITE_URL = env.text("SITE_URL", f"http://localhost:{env.number('PORT', 8000)}")  # links in letters
 
 # --- Telling people of alerts --------------------------------------------------------------------
-globals().update(mail.configuration(env.text("EMAIL_URL"), embedded.data_dir() / "mail"))
+globals().update(mail.configuration(env.text("EMAIL_URL"), folders.data_dir() / "mail"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("DEFAULT_FROM_EMAIL", "alerts@localhost")
 WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
 WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", default=False)
@@ -194,7 +194,7 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 STATIC_URL = "static/"
-STATIC_ROOT = embedded.data_dir() / "static"
+STATIC_ROOT = folders.data_dir() / "static"
 # the API's console, without making every process load django-ninja
 _ninja = Path(find_spec("ninja").submodule_search_locations[0])  # type: ignore[union-attr,index]
 STATICFILES_DIRS = [BASE_DIR / "static", ("ninja", _ninja / "static" / "ninja")]
@@ -205,13 +205,13 @@ STORAGES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- One log, a line an event: time, process, level, words -----------------------------------------
-PROCESS = env.text("PROCESS", "manage")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "format": f"{{asctime}} {PROCESS:<18} {{levelname:<7}} {{message}}",
+            "()": "sasweb.log.Line",
+            "format": "{asctime} {process_name:<18} {levelname:<7} {message}",
             "datefmt": "%H:%M:%S",
             "style": "{",
         }

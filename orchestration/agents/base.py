@@ -13,7 +13,7 @@ from ..ledger import LedgerEntry
 from ..messages import Mode, Reply, Request
 from ..recovery import KEY_FORGOTTEN
 from ..states import Outcome
-from .actions import Action, Call, Result
+from .actions import Action, Call, Result, action
 from .faults import Fault, Rejected, Transient, Unknown
 
 logger = logging.getLogger(__name__)
@@ -72,6 +72,11 @@ class Agent:
         For the audit, in a process of its own: it may block, and reads in pieces.
         """
         return None
+
+    @action
+    async def canary(self, _call: Call) -> Result:
+        """Answer a canary task: this agent has a worker. The service is not called."""
+        return {}
 
     async def close(self) -> None:
         """Release what the agent holds, such as connections."""

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import connection, transaction
 
@@ -26,6 +26,11 @@ from .violation import INVARIANTS, Violation
 HOURLY = "hourly"  # who starts the runs that come by themselves
 LAG = 60.0  # seconds within which the engine promises to resume whatever lies
 KEPT = 1_000  # violations that a run's row keeps
+DUE = """
+SELECT EXISTS (SELECT FROM orchestration_supervisorpolicy p
+    WHERE p.audit_every > 0 AND NOT EXISTS (SELECT FROM orchestration_auditrun
+        WHERE by = %(by)s AND started_at > clock_timestamp() - p.audit_every * interval '1 second'))
+"""
 LOCK = 0x5A5A_0001  # of whoever begins an hourly run
 
 CHECKS = (
@@ -45,11 +50,7 @@ class Result:
 
 def due() -> bool:
     """Return whether it is time for the next run by itself."""
-    policy = SupervisorPolicy.objects.first() or SupervisorPolicy()
-    if not policy.audit_every:
-        return False
-    since = DatabaseNow() - timedelta(seconds=policy.audit_every)
-    return not AuditRun.objects.filter(by=HOURLY, started_at__gt=since).exists()
+    return bool(sql.run(DUE, {"by": HOURLY})[0][0])
 
 
 def run(

@@ -51,6 +51,14 @@ UPDATE orchestration_step SET held_by_id = NULL WHERE id IN (
 ) RETURNING id
 """
 
+# The agents whose queue a worker serves, and yet they are held for want of one; and the opposite.
+SERVICE_CHANGED = f"""
+SELECT p.agent, w.served FROM orchestration_policy p
+CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM orchestration_worker w WHERE w.queue = p.agent
+    AND w.seen_at > clock_timestamp() - interval '{conf.ALIVE} seconds') AS served) w
+WHERE w.served = EXISTS (SELECT FROM orchestration_hold h
+    WHERE h.agent = p.agent AND h.cause = 'no_worker' AND h.until IS NULL)
+"""  # noqa: S608 - a constant of our own
 
 # Each task that still has something to hold, and is not held by hand yet.
 HOLD_TASKS = """
@@ -213,16 +221,15 @@ def let_go() -> int:
     return len(sql.run(LET_GO, {"limit": conf.BATCH}))
 
 
-def hold_unserved(unserved: set[str]) -> None:
+def hold_unserved() -> None:
     """Shut the gates of agents whose queue no worker serves, and open those that are served again."""
-    ours = Hold.objects.filter(cause=Cause.NO_WORKER, until=None)
-    held = set(ours.values_list("agent", flat=True))
-    for agent in sorted(unserved - held):
+    changed = dict(sql.run(SERVICE_CHANGED, {}))
+    for agent in sorted(name for name, served in changed.items() if not served):
         hold(
             agent=agent, cause=Cause.NO_WORKER, actor="supervisor",
             reason="no worker serves its queue",
         )  # fmt: skip
-    if served := held - unserved:
-        ours.filter(agent__in=served).update(
+    if back := [name for name, served in changed.items() if served]:
+        Hold.objects.filter(cause=Cause.NO_WORKER, until=None, agent__in=back).update(
             until=DatabaseNow(), released_by="supervisor", released_why="a worker serves it again"
         )

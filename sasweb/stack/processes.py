@@ -2,9 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from configparser import RawConfigParser
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from xmlrpc.client import ServerProxy
@@ -13,79 +12,116 @@ from django.conf import settings
 from supervisor.xmlrpc import SupervisorTransport
 
 from .. import env
-from . import embedded
+from . import embedded, folders
 
-SERVERS, APPLICATION = "servers", "application"
+SERVERS, APPLICATION, ONCE = "servers", "application", "once"
+LONGEST_LOG = "10MB"  # of one process; one older file of that length is kept
+SETUP, DEMO = "setup", "demo"  # they come to an end, and are not started again
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What `make run` was asked for.
+
+    `local`: no other machine reaches `host`. `shown`: a person reads what is printed.
+    """
+
+    host: str
+    port: int
+    sandbox_port: int
+    demo: bool
+    local: bool
+    shown: bool
+
+    def arguments(self) -> list[str]:
+        """Return them as a command takes them."""
+        given = [
+            f"--host={self.host}",
+            f"--port={self.port}",
+            f"--sandbox-port={self.sandbox_port}",
+        ]
+        return given + [f"--{name}" for name in ("demo", "local", "shown") if getattr(self, name)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """One process to keep running."""
+    """One process of the stack."""
 
     name: str
     command: list[str]
     group: str = APPLICATION
     stop_signal: str = "TERM"
-    background: bool = False  # nobody waits for its answer: those for whom somebody does go first
+    background: bool = False  # no person waits for its answer: the others go first
     user: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
-    log: str = "/dev/fd/1"  # the one merged log
+    begins: bool = False  # with the manager, not when it is asked to
+    merged: bool = True  # its output is shown in the one log of all processes, too
 
     def section(self) -> dict[str, object]:
         """Return the program's part of supervisord's configuration."""
-        environment = {"PROCESS": self.name, **self.environment}
-        command = [*(_nicely() if self.background else []), *self.command]
+        niceness = env.number("NICENESS", 10) if self.background else 0
         section: dict[str, object] = {
-            "command": " ".join(_quoted(part) for part in command),
-            "directory": embedded.PROJECT if self.user is None else "/",
-            "environment": ",".join(f'{key}="{value}"' for key, value in environment.items()),
-            "autostart": "true" if self.group == SERVERS else "false",
+            "command": " ".join(_quoted(part) for part in self.command),
+            "directory": folders.PROJECT if self.user is None else "/",
+            "environment": f'PROCESS="{self.name}",NICENESS="{niceness}"',
+            "autostart": _word(self.begins),
             # whatever ends is started again, at once and for ever; "up" means "started"
-            "autorestart": "true",
+            "autorestart": _word(self.group != ONCE),
             "startsecs": 0,
             "stopsignal": self.stop_signal,
             "stopwaitsecs": 4,
             "killasgroup": "true",
             "redirect_stderr": "true",
-            "stdout_logfile": self.log,
-            "stdout_logfile_maxbytes": 0,
+            "stdout_logfile": log_file(self.name),
+            "stdout_logfile_maxbytes": LONGEST_LOG,
+            "stdout_logfile_backups": 1,
+            "stdout_events_enabled": _word(self.merged),
         }
         return section | ({"user": self.user} if self.user else {})
 
 
-def programs(*, port: int, sandbox_port: int, demo: bool = False) -> list[Program]:
+def programs(options: Options) -> list[Program]:
     """Return every process of a stack: servers (unless they are elsewhere), web, workers, sandbox.
 
     With `demo` also customers, who come as soon as the switch on the sandbox's page says so.
     """
     python = sys.executable
-    manage = [python, str(embedded.PROJECT / "manage.py")]
-    web = [python, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"0.0.0.0:{port}"]
+    manage = [python, str(folders.PROJECT / "manage.py")]
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    web = [python, "-m", "gunicorn", "sasweb.wsgi", "--bind", f"{host}:{options.port}"]
     web += ["--workers", str(_web_processes()), "--log-level", "warning"]
-    sandbox = [python, "-m", "sandbox", "--port", str(sandbox_port)]
+    sandbox = [python, "-m", "sandbox", "--port", str(options.sandbox_port)]
+    sandbox += ["--data", str(folders.make(folders.data_dir() / "sandbox"))]
+    setup = [python, "-m", "sasweb.stack.setup", *options.arguments()]
     return [
         *_servers(),
-        Program(name="sandbox", command=[*sandbox, "--data", str(embedded.data_dir() / "sandbox")]),
+        Program(name=SETUP, command=setup, group=ONCE, begins=True),
+        Program(name="sandbox", command=sandbox),
         Program(name="web", command=web),
         *(
-            Program(name=f"work-{queue}", command=[*manage, "work", queue], background=True)
+            Program(name=worker(queue), command=[*manage, "work", queue], background=True)
             for queue in settings.RQ_QUEUES
         ),
         *(
             Program(name=f"supervisor-{number}", command=[*manage, "supervisor"], background=True)
             for number in (1, 2)
         ),
-        *([_customers(manage)] if demo else []),
+        *(_customers(manage) if options.demo else []),
     ]
 
 
-def _customers(manage: list[str]) -> Program:
-    return Program(name="customers", command=[*manage, "demo_traffic", "--switch"], background=True)
+def worker(queue: str) -> str:
+    """Return the name of the process that serves a queue."""
+    return f"work-{queue}"
 
 
-def _nicely() -> list[str]:
-    """Return how background work is started: by default with a tenth of the CPU of who else wants it."""
-    return ["nice", "-n", str(env.number("NICENESS", 10))]
+def _customers(manage: list[str]) -> list[Program]:
+    """Return who orders: later, as the switch says, and once at the start, in every state."""
+    traffic = [*manage, "demo_traffic", "--switch"]
+    first = [*manage, "demo_orders", "--first"]
+    return [
+        Program(name="customers", command=traffic, background=True),
+        Program(name=DEMO, command=first, group=ONCE, background=True, merged=False),
+    ]
 
 
 def _web_processes() -> int:
@@ -95,7 +131,6 @@ def _web_processes() -> int:
 
 def _servers() -> list[Program]:
     found = []
-    logs = embedded.data_dir() / "logs"
     if not os.environ.get("DATABASE_URL"):
         found.append(
             Program(
@@ -103,8 +138,9 @@ def _servers() -> list[Program]:
                 command=embedded.prepare_postgres(),
                 group=SERVERS,
                 stop_signal="INT",  # "fast": ends sessions, keeps the data
-                user=embedded.server_user(),
-                log=str(logs / "postgres.log"),
+                user=folders.server_user(),
+                begins=True,
+                merged=False,
             )
         )
     if not os.environ.get("REDIS_URL"):
@@ -113,23 +149,23 @@ def _servers() -> list[Program]:
                 name="redis",
                 command=embedded.prepare_redis(),
                 group=SERVERS,
-                log=str(logs / "redis.log"),
+                user=folders.server_user(),
+                begins=True,
+                merged=False,
             )
         )
     return found
 
 
 def configuration(members: list[Program]) -> str:
-    """Return supervisord's configuration: programs in two groups, control by a private socket."""
-    folder = embedded.data_dir()
-    logs = folder / "logs"
-    logs.mkdir(exist_ok=True)
+    """Return supervisord's configuration: programs in groups, control by a private socket."""
+    logs = folders.make(folders.data_dir() / "logs")
     sections: dict[str, dict[str, object]] = {
         "supervisord": {
             "nodaemon": "true",
             "silent": "true",
             "logfile": logs / "supervisord.log",
-            "pidfile": folder / "supervisord.pid",
+            "pidfile": folders.data_dir() / "supervisord.pid",
             **({"user": "root"} if os.geteuid() == 0 else {}),
         },
         "unix_http_server": {"file": control_socket(), "chmod": "0700"},
@@ -139,7 +175,7 @@ def configuration(members: list[Program]) -> str:
         **{f"program:{program.name}": program.section() for program in members},
     }
     # a group is stopped all at once, the last one first: the servers outlive those that use them
-    for priority, group in enumerate((SERVERS, APPLICATION), start=1):
+    for priority, group in enumerate((SERVERS, APPLICATION, ONCE), start=1):
         if names := [program.name for program in members if program.group == group]:
             sections[f"group:{group}"] = {"programs": ",".join(names), "priority": priority}
     parser = RawConfigParser()
@@ -154,9 +190,14 @@ def configuration(members: list[Program]) -> str:
     return text.getvalue()
 
 
+def log_file(name: str) -> Path:
+    """Return where a process's own log is kept."""
+    return folders.data_dir() / "logs" / f"{name}.log"
+
+
 def control_socket() -> Path:
     """Return the socket by which supervisord is controlled."""
-    return embedded.socket_dir() / "supervisor.sock"
+    return folders.socket_dir() / "supervisor.sock"
 
 
 def control() -> ServerProxy:
@@ -167,3 +208,7 @@ def control() -> ServerProxy:
 
 def _quoted(part: str) -> str:
     return f'"{part}"' if " " in part else part
+
+
+def _word(yes: bool) -> str:
+    return "true" if yes else "false"

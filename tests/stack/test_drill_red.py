@@ -16,7 +16,9 @@ FEW = 100
 
 @pytest.fixture(scope="module")
 def stack():
-    running = Stack("red", DJANGO_SETTINGS_MODULE="tests.stack.sabotage.settings").start()
+    # the saboteur acts as a process begins: each has to be a Python of its own
+    settings = "tests.stack.sabotage.settings"
+    running = Stack("red", DJANGO_SETTINGS_MODULE=settings, PRELOAD="0").start()
     try:
         prepare(running)
         yield running

@@ -15,7 +15,7 @@ from orders.catalogue import CATALOGUE, GONE
 from orders.exchange import exchange
 from orders.models import Availability, Product
 from orders.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
-from sasweb.stack import embedded
+from sasweb.stack import folders
 
 STOCK = 100_000  # pieces of each product, at the sandbox
 EXAMPLE = "example"  # an application that places orders by the API
@@ -35,8 +35,9 @@ class Command(BaseCommand):
         "Examples: `manage.py seed`; again after a new version: `manage.py seed`."
     )
 
-    def handle(self, *_args: Any, **_options: Any) -> None:
+    def handle(self, *_args: Any, verbosity: int = 1, **_options: Any) -> None:
         """Seed the database, then the sandbox, whose absence is no reason to fail."""
+        self._told = verbosity > 0
         with transaction.atomic():
             self._say(f"{add_products()} products added, {len(CATALOGUE)} in the catalogue")
             add_groups()
@@ -57,7 +58,8 @@ class Command(BaseCommand):
             )
 
     def _say(self, text: str) -> None:
-        self.stderr.write(text)
+        if self._told:
+            self.stderr.write(text)
 
 
 def add_products() -> int:
@@ -95,7 +97,7 @@ def add_user(name: str) -> bool:
     users = get_user_model().objects
     if users.filter(username=name).exists():
         return False
-    password = embedded.secret(f"{name}_password", make=True)
+    password = folders.secret(f"{name}_password", make_it=True)
     if name == "admin":
         users.create_superuser(name, password=password)
     else:
@@ -107,7 +109,7 @@ def add_application() -> bool:
     """Make the example application with this installation's own token, if it is missing."""
     return ensure_application(
         EXAMPLE,
-        f"sas_{embedded.secret('example_token', make=True)}",
+        f"sas_{folders.secret('example_token', make_it=True)}",
         description="Places orders by the API, as docs/shop_client.py does.",
         scopes=(WRITE_ORDERS, READ_ORDERS, READ_STATUS),
     )

@@ -1,0 +1,73 @@
+"""A canary task: proof that tasks go through all parts, for whoever starts or deploys them.
+
+It has a step at each agent, which answers by itself: no service is called.
+"""
+
+import uuid
+from datetime import datetime
+
+from django.db.models import Q
+
+from . import registry, vigil
+from .agents.base import Agent
+from .models import Gate, Hold, Lease
+from .models.fields import DatabaseNow
+from .models.hold import Cause, Scope
+from .posting import Posting, post
+from .queues import SCHEDULER, SUBMISSION
+from .standing import progress
+from .states import GateState, StepState
+from .workflow import Step, Workflow
+
+WORKFLOW = "canary"
+FIRST = 32_767  # a priority: whatever waits already, the canary tells how it is now
+ACTION = Agent.canary.__name__
+
+
+def declare() -> None:
+    """Declare the workflow, once all agents are known."""
+    steps = [
+        Step(name=agent, agent=agent, action=ACTION, undo=None) for agent in sorted(registry.agents)
+    ]
+    if steps:
+        registry.workflows[WORKFLOW] = Workflow(name=WORKFLOW, steps=steps, background=True)
+
+
+def send() -> str:
+    """Post a canary task; return its reference."""
+    reference = uuid.uuid4().hex
+    post([Posting(workflow=WORKFLOW, reference=reference, data={}, priority=FIRST)])
+    return reference
+
+
+def waits_for(reference: str) -> list[str]:
+    """Return the queues that a canary task waits for; empty once it went through all parts."""
+    found = progress(WORKFLOW, reference)
+    if found is None:
+        return [SUBMISSION]
+    waiting = [step for step in found.steps if step.state != StepState.PROCESSED]
+    if any(step.state == StepState.PENDING for step in waiting):
+        return [SCHEDULER]
+    return [step.name for step in waiting]
+
+
+def closed() -> list[str]:
+    """Return what would keep a canary task for a while, though all is well: gates and holds."""
+    shut = ~Q(state=GateState.OPEN) | Q(paused_until__gt=DatabaseNow())
+    gates = Gate.objects.filter(shut).values_list("agent", flat=True)
+    held = Hold.objects.filter(scope__in=[Scope.ALL, Scope.AGENT], cause=Cause.HAND, until=None)
+    return [
+        *(f"the gate of {agent}, which is not open" for agent in gates.order_by("agent")),
+        *(f"the hold of {hold.target}" for hold in held.order_by("id")),
+    ]
+
+
+def unserved(since: datetime | None = None) -> set[str]:
+    """Return the queues that no living worker serves, or none that started after `since`."""
+    return vigil.unserved(since)
+
+
+def led(since: datetime | None = None) -> bool:
+    """Say whether a supervisor leads, and has swept after `since`."""
+    leads = Lease.objects.filter(expires_at__gt=DatabaseNow()).exclude(holder="")
+    return (leads.filter(swept_at__gt=since) if since else leads).exists()

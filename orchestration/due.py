@@ -1,0 +1,43 @@
+"""Whether a sweep has anything to do: one statement, so that an idle system costs next to nothing."""
+
+from . import conf, registry, sql
+from .transitions.gates import UNASKED
+from .transitions.holds import SERVICE_CHANGED
+
+NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
+
+# Each part is what a duty of the sweep looks for; the first that finds a row ends the statement. Not
+# asked for here are lost doorbells of what customers do not wait for: chores ring for those.
+ANYTHING = f"""
+SELECT
+    -- at work, failed or expired: step_expiry
+    EXISTS (SELECT FROM orchestration_step WHERE process_state = 'processing')
+    -- not mended in time: step_unmended
+    OR EXISTS (SELECT FROM orchestration_step
+        WHERE process_state = 'error' AND mend_by IS NOT NULL AND mend_by <= {NOW})
+    -- retries whose time has come: step_retry
+    OR EXISTS (SELECT FROM orchestration_step
+        WHERE process_state = 'pending' AND run_after IS NOT NULL AND run_after <= {NOW})
+    -- steps for a scheduler to claim: step_claimable
+    OR EXISTS (SELECT FROM orchestration_step
+        WHERE process_state = 'pending' AND run_after IS NULL AND held_by_id IS NULL)
+    -- steps of ended holds: step_held
+    OR EXISTS (SELECT FROM orchestration_step s JOIN orchestration_hold h ON h.id = s.held_by_id
+        WHERE h.until IS NOT NULL)
+    OR EXISTS ({UNASKED})
+    OR EXISTS ({SERVICE_CHANGED})
+    OR EXISTS (SELECT FROM orchestration_operation WHERE ended_at IS NULL AND state <> 'draft')
+    OR EXISTS (SELECT FROM orchestration_incidenttally)
+    -- doorbells that may have been lost
+    OR EXISTS (SELECT FROM orchestration_submission
+        WHERE refused_at IS NULL AND created_at < {NOW} - interval '{conf.UNSERVED} seconds')
+    OR EXISTS (SELECT FROM orchestration_statusmessage
+        WHERE reply_to = ANY(%(receivers)s) AND refused_at IS NULL
+        AND created_at < {NOW} - interval '{conf.UNSERVED} seconds')
+"""  # noqa: S608 - put together from constants
+
+
+def anything() -> bool:
+    """Say whether anything is due, or at work."""
+    found = sql.run(ANYTHING, {"receivers": list(registry.receivers)})
+    return bool(found[0][0])

@@ -1,0 +1,233 @@
+"""The process manager: supervisord, with every Python program of the stack begun in its memory.
+
+supervisord starts a program by fork and exec. Here a Python program goes on in the fork, with Django
+and all our code loaded already, and shared until it is written to: that takes a third of the memory,
+and a process that died is at work again at once. On macOS, whose libraries do not outlive a fork, or
+with PRELOAD=0, each program is a Python of its own.
+"""
+
+import contextlib
+import ctypes
+import gc
+import os
+import runpy
+import select
+import signal
+import sys
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError, call_command, get_commands, load_command_class
+from django.template import engines
+from django.urls import get_resolver
+from django.utils import translation
+from setproctitle import setproctitle
+from supervisor import events, poller
+from supervisor.medusa import asyncore_25 as asyncore
+from supervisor.options import ServerOptions
+from supervisor.states import SupervisorStates
+from supervisor.supervisord import Supervisor
+
+from orchestration import instance
+
+from .. import env
+from .processes import SETUP
+
+# What the programs of the stack import, besides the applications themselves.
+MODULES = (
+    "gunicorn.app.wsgiapp",
+    "gunicorn.workers.gthread",
+    "sandbox.server",
+    "sasweb.stack.setup",
+    "sasweb.wsgi",
+)
+COMMANDS = {"work", "supervisor", "migrate", "seed", "collectstatic", "demo_traffic", "demo_orders"}
+OURS = ("TERM", "INT", "QUIT", "HUP", "CHLD", "USR2")  # signals that supervisord handles
+SHORTEST = 1.0  # seconds that a failing program takes at least: it is started again at once
+SOON = 0.05  # seconds between two looks at what is to stop
+LONGEST_LINE = 65_536  # bytes; what is longer is shown in parts
+PATIENCE = 5.0  # seconds for whoever reads our output to make room for more
+PDEATHSIG = 1  # of prctl(2)
+
+
+def run(file: Path) -> bool:
+    """Run the programs of a configuration until SIGINT or SIGTERM; say whether they could be set up."""
+    preload = env.flag("PRELOAD", default=sys.platform == "linux")
+    if preload:
+        _load_everything()
+    options = Options(preload=preload)
+    options.realize(["--configuration", str(file)])
+    options.first, options.test = True, False
+    manager = Manager(options)
+    with contextlib.suppress(asyncore.ExitNow):
+        manager.main()
+    return manager.set_up
+
+
+def _load_everything() -> None:
+    """Load what the programs of the stack need, and have the collector leave it alone.
+
+    A collection writes to every object that it looks at, which would give each process a copy.
+    """
+    for module in MODULES:
+        import_module(module)
+    for name, app in get_commands().items():
+        if name in COMMANDS:
+            load_command_class(app, name)
+    for language, _name in settings.LANGUAGES:
+        with translation.override(language):
+            translation.gettext("Hello")
+    engines.all()
+    _ = get_resolver().reverse_dict
+    gc.collect()
+    gc.freeze()
+
+
+class Poller(poller.Poller):  # type: ignore[misc]
+    """Wakes up for signals, as for whatever is ready to be read.
+
+    Python goes on waiting after a signal: supervisord would bury the dead, and begin to stop, up to a
+    second later.
+    """
+
+    def __init__(self, options: "Options") -> None:
+        super().__init__(options)
+        self._signals, writer = os.pipe()
+        for end in (self._signals, writer):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        self.register_readable(self._signals)
+
+    def poll(self, timeout: float) -> tuple[list[int], list[int]]:
+        """Wait for files to be ready, at most `timeout` seconds; return those to read and to write."""
+        stopping = self.options.mood < SupervisorStates.RUNNING
+        read, write = super().poll(SOON if stopping else timeout)
+        if self._signals in read:
+            read.remove(self._signals)
+            os.read(self._signals, 1024)
+        return read, write
+
+
+class Options(ServerOptions):  # type: ignore[misc]
+    """supervisord's options, and its system calls."""
+
+    def __init__(self, *, preload: bool) -> None:
+        super().__init__()
+        self.poller = Poller(self)
+        self.preload = preload
+        self.manager = os.getpid()
+
+    def setsignals(self) -> None:
+        """Take signals; one that was ignored when we began, as under nohup, stays ignored."""
+        ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        super().setsignals()
+        if ignored:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def execve(self, filename: str, argv: Sequence[str], environment: dict[str, str]) -> None:
+        """Become a program, in a new process whose files and user are set already."""
+        os.nice(int(environment.get("NICENESS", 0)))
+        python = filename == sys.executable
+        if python and self.preload:
+            _end_with(self.manager, signal.SIGTERM)
+            _become(argv[1:], environment)
+        _end_with(self.manager, signal.SIGTERM if python else signal.SIGINT)  # quick for a server
+        super().execve(filename, argv, environment)
+
+
+def _end_with(manager: int, number: signal.Signals) -> None:
+    """Have this process get a signal when the manager ends, however it ends (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PDEATHSIG, number)
+        if os.getppid() != manager:  # it has ended before
+            os.kill(os.getpid(), number)
+
+
+def _become(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run `python ARGUMENTS` in this process, and end it. Does not return."""
+    began = time.monotonic()
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for name in OURS:
+            signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.environ.clear()
+        os.environ.update(environment)
+        setproctitle(f"sas {environment['PROCESS']}")
+        program, *rest = arguments
+        if program == "-m":
+            sys.argv = rest
+            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        else:  # manage.py, without what Django does once in each Python
+            call_command(*rest)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except CommandError as problem:
+        print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+    except BaseException:  # noqa: BLE001 - whatever it is, it ends this process and no other
+        traceback.print_exc()
+    finally:
+        if code and environment["PROCESS"] != SETUP:
+            time.sleep(max(0.0, began + SHORTEST - time.monotonic()))
+        instance.end(code)
+
+
+class Manager(Supervisor):  # type: ignore[misc]
+    """supervisord, showing what its programs print, line by line, on our own output.
+
+    That is written where it is open, never opened anew: it may be a socket, or a file of another
+    user. Where nobody takes it any more, the stack goes on without it; each process has a log file.
+    """
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.set_up = True
+        self._shown = True
+        self._begun: dict[str, bytes] = defaultdict(bytes)  # lines of which the end is to come
+
+    def runforever(self) -> None:
+        """Serve, after taking part in what happens."""
+        events.subscribe(events.ProcessLogEvent, self._show)
+        events.subscribe(events.ProcessStateExitedEvent, self._note_end)
+        events.subscribe(events.SupervisorStoppingEvent, self._note_stop)
+        super().runforever()
+
+    def _note_stop(self, _event: Any) -> None:
+        self._write("\nStopping …\n".encode())
+
+    def _note_end(self, event: Any) -> None:
+        """Stop everything when it cannot be set up."""
+        process = event.process
+        if rest := self._begun.pop(process.config.name, b""):
+            self._write(rest + b"\n")
+        if process.config.name == SETUP and process.exitstatus:
+            self.set_up = False
+            self.options.mood = SupervisorStates.SHUTDOWN
+
+    def _show(self, event: Any) -> None:
+        name = event.process.config.name
+        lines, end, rest = (self._begun[name] + event.data).rpartition(b"\n")
+        if len(rest) > LONGEST_LINE:
+            lines, end, rest = lines + end + rest, b"\n", b""
+        self._begun[name] = rest
+        self._write(lines + end)
+
+    def _write(self, data: bytes) -> None:
+        while data and self._shown:
+            try:
+                data = data[os.write(1, data) :]
+            except BlockingIOError:
+                self._shown = bool(select.select([], [1], [], PATIENCE)[1])
+            except OSError as error:
+                self._shown = False
+                self.options.logger.warning("the output is shown no more: %(error)s", error=error)
