@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check bench pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check check-machines bench idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -28,6 +28,12 @@ check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks,
 	HTTPS=1 ALLOWED_HOSTS=example.org SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(64))') \
 		$(BIN)/python manage.py check --deploy --fail-level WARNING
 
+check-machines: $(VENV)/.dev  ## the first command as newcomers run it: other users, homes, outputs, Pythons (as root)
+	$(BIN)/python -m tests.machines $(ARGS)
+
+idle: $(VENV)/.run  ## what `make run` takes when nobody does anything
+	$(BIN)/python -m bench.idle $(ARGS)
+
 bench: $(VENV)/.run  ## this engine beside its peers, in one run
 	$(BIN)/python -m bench $(ARGS)
 
@@ -40,7 +46,7 @@ pages: $(VENV)/.dev  ## every page of the dashboard at a million tasks, to its f
 pictures: $(VENV)/.dev browser  ## every page in both themes, wide and narrow: barriers, and docs/images
 	$(BIN)/python -m tests.pictures $(ARGS)
 
-drill: $(VENV)/.run browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
+drill: $(VENV)/.dev browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
 	$(BIN)/python -m drill $(ARGS)
 
 simulate: $(VENV)/.dev  ## any number of simulated runs: make simulate ARGS='--seeds 100000 --start 2000'
@@ -69,8 +75,10 @@ $(VENV)/.dev: requirements.txt requirements-dev.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
 	@touch $@ $(VENV)/.run
 
-# The tests drive Debian's Chromium and shift clocks with libfaketime; both are packages.
+# The tests drive a Chromium and shift clocks with libfaketime; as root on Debian both are installed.
 browser:
-	@command -v chromium >/dev/null && ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 \
-		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium libfaketime >/dev/null; } \
-		|| { echo "The tests need Chromium and libfaketime: sudo apt-get install chromium libfaketime"; exit 1; }
+	@$(BIN)/python -c 'from tests.chromium import program; program()' 2>/dev/null \
+		&& ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+			&& apt-get update -qq && apt-get install -y -qq chromium libfaketime >/dev/null; } \
+		|| { echo "The tests need Chromium (or CHROMIUM=/path/of/one) and libfaketime: sudo apt-get install chromium libfaketime"; exit 1; }

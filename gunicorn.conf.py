@@ -2,6 +2,7 @@
 
 import os
 
+control_socket_disable = True  # it would lie in the home, one for all stacks of a user
 threads = 4  # they take turns to compute, so more would only make each request slower
 
 

@@ -1,8 +1,9 @@
-"""What is measured, and the arithmetic on it. Pure but for the two readers of /proc."""
+"""What is measured, and the arithmetic on it. Pure but for the readers of /proc."""
 
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -101,4 +102,27 @@ def peak_memory(pid: int) -> float:
         size += sum(
             int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")
         )
+    return size / 1024
+
+
+def run_seconds(pid: int) -> float:
+    """Return the time that a process and its living descendants have run, to the nanosecond.
+
+    For what is idle: ticks are too coarse for many processes that run for a moment each.
+    """
+    found = 0
+    for each in tree(pid):
+        for task in (PROC / str(each) / "task").glob("*/schedstat"):
+            with suppress(OSError):
+                found += int(task.read_text().split()[0])
+    return found / 1e9
+
+
+def memory(pid: int) -> float:
+    """Return the memory of a process and its descendants in MB; shared pages count once (PSS)."""
+    size = 0
+    for each in tree(pid):
+        with suppress(OSError):
+            rollup = (PROC / str(each) / "smaps_rollup").read_text().splitlines()
+            size += next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
     return size / 1024

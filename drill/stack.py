@@ -45,9 +45,13 @@ def free_port() -> int:
 
 
 class Stack:
-    """Starts `python -m sasweb.stack` in a data folder of its own; `environment` adds variables."""
+    """Starts `python -m sasweb.stack` in a data folder of its own; `environment` adds variables.
 
-    def __init__(self, name: str, **environment: str) -> None:
+    With `demo`, as `make run` does, which has customers.
+    """
+
+    def __init__(self, name: str, *, demo: bool = False, **environment: str) -> None:
+        self.command = [sys.executable, "-m", "sasweb.stack", *(["--demo"] if demo else [])]
         self.folder = folders.data_dir() / name
         self.port, self.sandbox_port = free_port(), free_port()
         self.environment = {
@@ -71,8 +75,9 @@ class Stack:
             shutil.rmtree(self.folder, ignore_errors=True)
         folders.make(self.folder)
         with self.log.open("ab") as log:
+            before = log.tell()  # what an earlier start said
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "sasweb.stack"],
+                self.command,
                 env=self.environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -80,16 +85,16 @@ class Stack:
                 start_new_session=True,
             )
         try:
-            wait_for(self._ready, f"the stack is ready; see {self.log}", 90)
+            wait_for(lambda: self._ready(before), f"the stack is ready; see {self.log}", 90)
         except AssertionError:
             self.stop()
             raise AssertionError(self.log.read_text()[-5000:]) from None
         return self
 
-    def _ready(self) -> bool:
+    def _ready(self, before: int) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, self.log.read_text()[-5000:]
-        return "Ready." in self.log.read_text()
+        return b"Ready." in self.log.read_bytes()[before:]
 
     def stop(self) -> None:
         """Stop everything, as Ctrl-C does; the data stays."""

@@ -7,7 +7,7 @@ from .transitions.holds import SERVICE_CHANGED
 NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
 
 # Each part is what a duty of the sweep looks for; the first that finds a row ends the statement. Not
-# asked for here are lost doorbells of what customers do not wait for: chores ring for those.
+# asked for here are lost doorbells of what nothing waits for: chores ring for those.
 ANYTHING = f"""
 SELECT
     -- at work, failed or expired: step_expiry

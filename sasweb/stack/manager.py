@@ -27,6 +27,7 @@ from django.core.management import CommandError, call_command, get_commands, loa
 from django.template import engines
 from django.urls import get_resolver
 from django.utils import translation
+from django.utils.module_loading import import_string
 from setproctitle import setproctitle
 from supervisor import events, poller
 from supervisor.medusa import asyncore_25 as asyncore
@@ -45,7 +46,7 @@ MODULES = (
     "gunicorn.workers.gthread",
     "sandbox.server",
     "sasweb.stack.setup",
-    "sasweb.wsgi",
+    "sasweb.urls",
 )
 COMMANDS = {"work", "supervisor", "migrate", "seed", "collectstatic", "demo_traffic", "demo_orders"}
 OURS = ("TERM", "INT", "QUIT", "HUP", "CHLD", "USR2")  # signals that supervisord handles
@@ -77,6 +78,8 @@ def _load_everything() -> None:
     """
     for module in MODULES:
         import_module(module)
+    for middleware in settings.MIDDLEWARE:  # not made yet: they look for files that are to come
+        import_string(middleware)
     for name, app in get_commands().items():
         if name in COMMANDS:
             load_command_class(app, name)

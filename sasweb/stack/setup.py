@@ -14,14 +14,18 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
-from django.core.management import call_command
-from django.db import DatabaseError, connection
+import django
 
-from orchestration import canary, sql
+django.setup()  # where this is a Python of its own
 
-from . import embedded, folders
-from .processes import APPLICATION, DEMO, ONCE, control, log_file, worker
+from django.conf import settings  # noqa: E402 - the models need django.setup()
+from django.core.management import call_command  # noqa: E402
+from django.db import DatabaseError, connection  # noqa: E402
+
+from orchestration import canary, sql  # noqa: E402
+
+from . import embedded, folders  # noqa: E402
+from .processes import APPLICATION, DEMO, ONCE, control, log_file, worker  # noqa: E402
 
 PATIENCE = 120.0  # seconds for anything to become ready: a busy machine takes its time
 LOOK = 0.03  # seconds between two looks

@@ -1,12 +1,10 @@
-import shutil
-
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from drill.stack import Stack
 from tests.browser.people import fill_login, visiting
+from tests.chromium import launched
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 expect.set_options(timeout=10_000)
 
 
@@ -27,12 +25,8 @@ def _beside_a_loop():
 
 @pytest.fixture(scope="package")
 def chromium(_beside_a_loop):
-    program = shutil.which("chromium")
-    assert program, "Chromium is needed: sudo apt-get install chromium"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Error, expect, sync_playwright
+from playwright.sync_api import Error, expect
 
 from drill.stack import Stack
 from sasweb.stack import folders
-from tests.browser.conftest import FLAGS
+from tests.chromium import launched
 from tests.pictures import people
 from tests.pictures.look import Eye
 from tests.pictures.pages import PAGES, Shown
@@ -32,7 +32,6 @@ def main() -> int:
     options = parser.parse_args()
     stack = Stack("pictures")
     facts_of_last = stack.folder / "facts.json"
-    stack.log.unlink(missing_ok=True)  # it says "Ready." of the run before
     stack.start(fresh=not options.again)
     try:
         with windows(stack) as eyes:
@@ -58,12 +57,8 @@ def windows(stack: Stack) -> Iterator[dict[str, Eye]]:
     folder = stack.folder / "seen"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    program = shutil.which("chromium")
-    assert program, "Chromium is needed: sudo apt-get install chromium"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with launched() as browser:
         yield {who: Eye.of(browser, f"http://localhost:{stack.port}", folder) for who in PAGES}
-        browser.close()
 
 
 def make_past(stack: Stack, eyes: dict[str, Eye]) -> dict[str, str]:

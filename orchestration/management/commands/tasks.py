@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from typing import Any
 from uuid import UUID
@@ -11,13 +12,15 @@ from django.core.management.base import BaseCommand, CommandError
 from orchestration import queries, queues, registry, schemas
 from orchestration.models import Hold, Step, Task
 from orchestration.progression import Refusal
-from orchestration.states import StepState, TaskState
+from orchestration.standing import progress, set_aside
+from orchestration.states import LIVE_TASK_STATES, Direction, StepState, TaskState
 from orchestration.transitions import done_by_hand, hold, probe_now, release, resubmit, undo
 
 EXAMPLES = """
 examples:
   manage.py tasks list --state error
   manage.py tasks show 0199…
+  manage.py tasks wait greet 42                       until it has come to its end
   manage.py tasks preview 0199…                       what an undo would do
   manage.py tasks undo 0199… --reason "they changed their mind"
   manage.py tasks resubmit 4711 --reason "credential renewed"
@@ -28,6 +31,8 @@ examples:
   manage.py tasks release 12 --reason "they have moved"
   manage.py tasks probe hotels --reason "they say it is back"
 """
+
+LOOK = 0.05  # seconds between two looks
 
 
 class Command(BaseCommand):
@@ -44,6 +49,10 @@ class Command(BaseCommand):
         found.add_argument("--state", choices=TaskState.values)
         for name, what in (("show", "one task"), ("preview", "what an undo of it would do")):
             acts.add_parser(name, help=what).add_argument("task", type=UUID)
+        waited = acts.add_parser("wait", help="wait for the end of a task that was submitted")
+        waited.add_argument("workflow")
+        waited.add_argument("reference")
+        waited.add_argument("--seconds", type=float, default=30.0, help="at most (default: 30)")
         undoing = acts.add_parser("undo", help="have a task undone")
         undoing.add_argument("task", type=UUID)
         undoing.add_argument("--force", action="store_true", help="although something stands")
@@ -92,6 +101,20 @@ class Command(BaseCommand):
             "steps": list(Step.objects.filter(task=task).order_by("id").values(*columns)),
         }
 
+    def _wait(self, workflow: str, reference: str, *, seconds: float, **_: Any) -> Any:
+        """Return the state of a task once it goes no further by itself."""
+        self._known(registry.workflows, "workflow", workflow)
+        deadline = time.monotonic() + seconds
+        while (found := progress(workflow, reference)) is None or found.state in LIVE_TASK_STATES:
+            if set_aside(workflow, reference):
+                raise CommandError("its submission was set aside: the alerts say why")
+            if time.monotonic() > deadline:
+                where = f"it is {found.state}" if found else "no submission process has taken it"
+                raise CommandError(f"it has not come to its end after {seconds:g} s: {where}")
+            time.sleep(LOOK)
+        steps = {step.name: step.state for step in found.steps if step.direction == Direction.DO}
+        return {"state": found.state, "steps": steps}
+
     def _preview(self, task: UUID, **_: Any) -> Any:
         return queries.undo_preview(task) or Refusal.NO_SUCH_TASK
 
@@ -126,7 +149,7 @@ class Command(BaseCommand):
         if sum(map(bool, (task is not None, agent, name, everything))) != 1:
             raise CommandError("say what: --task, --agent, --step workflow/step or --everything")
         if agent:
-            self._agent(agent)
+            self._known(registry.agents, "agent", agent)
         made = hold(
             actor=actor, reason=reason, task=task, agent=agent, workflow=workflow, step=name
         )
@@ -144,14 +167,14 @@ class Command(BaseCommand):
         return release(options["hold"], actor=actor, reason=reason) or {"done": "released"}
 
     def _probe(self, agent: str, *, actor: str, reason: str, **_: Any) -> Any:
-        self._agent(agent)
+        self._known(registry.agents, "agent", agent)
         return self._rung(
             probe_now(agent, actor=actor, reason=reason), "the next probe goes at once"
         )
 
-    def _agent(self, name: str) -> None:
+    def _known(self, table: dict[str, Any], kind: str, name: str) -> None:
         try:
-            registry.get(registry.agents, "agent", name)
+            registry.get(table, kind, name)
         except registry.NotRegistered as error:
             raise CommandError(str(error)) from error
 

@@ -1,0 +1,37 @@
+"""The browser of the tests: a Chromium that is installed, driven by Playwright."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, sync_playwright
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PLACES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+)
+
+
+def program() -> str:
+    """Return the browser that CHROMIUM names, or the first that is there."""
+    named = os.environ.get("CHROMIUM")
+    found = named or next(filter(None, map(shutil.which, PLACES)), None)
+    assert found, (
+        "Chromium is needed: sudo apt-get install chromium, or brew install --cask chromium, or "
+        "name a Chromium or Chrome by CHROMIUM=/path"
+    )
+    return found
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """Give a browser that has no window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program(), args=FLAGS)
+        yield browser
+        browser.close()

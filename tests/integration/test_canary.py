@@ -1,0 +1,85 @@
+"""A canary task goes through all parts, and says which it waits for; no service hears of it."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from orchestration import canary, presence, registry, submission
+from orchestration.agents.base import Agent
+from orchestration.models import Gate, Lease, Submission, Task
+from orchestration.models.fields import DatabaseNow
+from orchestration.states import GateState
+from orchestration.transitions import claim, hold, record, release
+from tests.engine import staff
+
+pytestmark = pytest.mark.django_db
+
+
+class Deaf(Agent):
+    name = "deaf"
+
+
+def carried_out():
+    """Have the agents perform what a scheduler claims; return the replies."""
+    requests = claim(sorted(registry.agents), "scheduler-1").requests
+    return [
+        asyncio.run(registry.agents[agent]("test").perform(request))
+        for agent, batch in requests.items()
+        for request in batch
+    ]
+
+
+def test_it_waits_for_one_part_after_the_other_and_then_for_none():
+    staff()
+    reference = canary.send()
+    assert canary.waits_for(reference) == ["submission"]
+    submission.take(10)
+    assert canary.waits_for(reference) == ["scheduler"]
+    replies = carried_out()
+    assert canary.waits_for(reference) == sorted(registry.agents)
+    record(replies[1:])
+    assert len(canary.waits_for(reference)) == 1
+    record(replies[:1])
+    assert canary.waits_for(reference) == []
+    assert Task.objects.get(reference=reference).state == "processed"
+
+
+def test_every_agent_answers_it_by_itself():
+    assert {step.agent for step in registry.workflows[canary.WORKFLOW].steps} == set(registry.agents)
+    assert Deaf.actions()["canary"] is Agent.canary  # there is nothing to write for it
+
+
+def test_it_goes_before_whatever_waits():
+    canary.send()
+    assert Submission.objects.get().priority == canary.FIRST
+
+
+def test_what_would_keep_it_is_named():
+    assert canary.closed() == []
+    Gate.objects.filter(agent="payment").update(state=GateState.SHUT, probe_at=DatabaseNow())
+    held = hold(agent="shipping", actor="olga", reason="they move")
+    assert canary.closed() == [
+        "the gate of payment, which is not open",
+        "the hold of agent shipping",
+    ]
+    Gate.objects.update(state=GateState.OPEN, probe_at=None)
+    release(held.id, actor="olga", reason="they have moved")
+    assert canary.closed() == []
+
+
+def test_a_worker_of_before_a_start_does_not_count_for_it():
+    presence.report("scheduler")
+    began = Lease.objects.values_list(DatabaseNow(), flat=True).first()
+    assert "scheduler" not in canary.unserved()
+    assert "scheduler" in canary.unserved(began)
+
+
+def test_a_leader_counts_once_it_has_swept():
+    assert not canary.led()
+    Lease.objects.update(holder="supervisor-1", expires_at=DatabaseNow() + timedelta(seconds=9))
+    assert canary.led()
+    began = Lease.objects.values_list(DatabaseNow(), flat=True).first()
+    assert not canary.led(began)
+    Lease.objects.update(swept_at=DatabaseNow())
+    assert canary.led(began)

@@ -1,0 +1,253 @@
+"""`python -m tests.machines`: tries the README's two commands on machines as newcomers have them.
+
+Needs Linux, and root: it makes users, private homes and other users' files, and removes them again.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+from tests.machines.place import Figures, Place, left_over, ordinary_user, remove, shared
+
+STRANGER = 5  # the id of another user ("games" on Debian), who wants to be root
+LONG = 120  # characters of a path
+PYTHONS = ("3.12", "3.13", "3.14")
+QUICK = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit", "tests/simulation"]
+
+HEAD = """\
+| machine | ready, s | order, s | MB | stopped, s | left over |
+| --- | --: | --: | --: | --: | --- |"""
+
+
+class Machines:
+    """The machines to try, each in a folder of its own below `top`, and what came of them."""
+
+    def __init__(self, top: Path, user: str) -> None:
+        self.top, self.user = top, user
+        self.failed: list[str] = []
+
+    def tell(self, name: str, figures: Figures | None = None, left: str = "nothing") -> None:
+        """Print a row."""
+        numbers = (
+            [f"{figures.ready:.1f}", f"{figures.ordered:.1f}", f"{figures.memory:.0f}",
+             f"{figures.stopped:.1f}"]
+            if figures else ["", "", "", ""]
+        )  # fmt: skip
+        print("| " + " | ".join([name, *numbers, left]) + " |", flush=True)
+
+    @contextmanager
+    def trying(self, name: str) -> Iterator[None]:
+        """Note whatever goes wrong, and go on with the next."""
+        try:
+            yield
+        except (Exception, SystemExit):  # noqa: BLE001 - one row of the table
+            self.failed.append(name)
+            print(f"| {name} | failed | | | | |", flush=True)
+            traceback.print_exc()
+
+    def place(self, name: str, python: str, user: str | None) -> Place:
+        """Make a clone in a private home of its own."""
+        home = self.top / name
+        home.mkdir(0o700)
+        return Place(home / "project", python, user)
+
+    # --- one after the other -----------------------------------------------------------------
+    def root_in_a_private_home(self) -> None:
+        """Root's own home is closed to the user that the servers run as; a stranger waits for it."""
+        place = self.place("root", "python3", None)
+        outside = place.run(
+            "python3", "-c", "from sasweb.stack import folders; print(folders.outside())"
+        )
+        own = Path(outside.stdout.strip())
+        with planted(own.name.removeprefix("sas-"), self.top) as precious:
+            before = shared()
+            figures, printed = place.try_it()
+            assert precious.read_text() == "precious", "a file of root's was overwritten"
+            assert "attackerpass" not in printed, "the stranger's password is in force"
+            assert left_over(before) == [str(own)], left_over(before)
+            made = place.run(*place.make("clean"))
+            assert made.returncode == 0, made.stdout
+            assert not left_over(before), left_over(before)
+        self.tell("root, private home; planted folders are not touched", figures)
+        remove(place.home)
+
+    def ordinary_user_with_the_systems_python(self) -> None:
+        """The system's Python, and every kind of output."""
+        before = shared()
+        place = self.place("user", "/usr/bin/python3", self.user)
+        for onto in ("terminal", "pipe", "socket", "file"):
+            figures, printed = place.try_it(onto)
+            shown = "operator / " in printed and "/secrets/" not in printed
+            assert shown == (onto == "terminal"), f"passwords are shown to a {onto}: {shown}"
+            assert not left_over(before), left_over(before)
+            what = {"terminal": "first start, a terminal", "file": "a file of another user"}
+            self.tell(f"ordinary user, system's Python; {what.get(onto, f'a {onto}')}", figures)
+
+    def refusals(self) -> None:
+        """Folders that somebody else made are refused, and nothing is written into them."""
+        place = Place.__new__(Place)
+        place.__dict__ |= {"folder": self.top / "user" / "project", "user": self.user}
+        place.__dict__ |= {"home": self.top / "user", "python": "/usr/bin/python3"}
+        place.port, place.sandbox_port = 18000, 18900
+        for plant in (a_folder, a_link):
+            with tempfile.TemporaryDirectory(dir="/var/tmp") as open_to_all:
+                Path(open_to_all).chmod(0o1777)
+                folder, target, why = plant(Path(open_to_all))
+                done = place.run(*place.make("run"), DATA_DIR=str(folder))
+                assert done.returncode != 0, "it was used"
+                assert f"{folder} is not used, because {why}" in done.stdout, done.stdout
+                assert not list(target.iterdir()), list(target.iterdir())
+            self.tell(f"planted by another user: {plant.__name__.replace('_', ' ')}: refused")
+
+    def two_at_once(self) -> None:
+        """A second clone of the same user, on other ports, beside the first."""
+        before = shared()
+        places = [self.place(f"twin{number}", "/usr/bin/python3", self.user) for number in (1, 2)]
+        for place in places:
+            done = place.run(*place.make(".venv/.run"))
+            assert done.returncode == 0, done.stdout
+        with places[0].running() as output:
+            places[0].ready(output)
+            figures, _ = places[1].try_it()
+            places[0].order()
+        places[0].require_no_process()
+        assert not left_over(before), left_over(before)
+        self.tell("two stacks at once", figures)
+        for place in places:
+            remove(place.home)
+
+    def long_path(self) -> None:
+        """Too long for the path of a socket."""
+        home = self.top / "long"
+        home.mkdir(0o700)
+        rest = LONG - len(str(home)) - 1
+        before = shared()
+        place = Place(
+            home / ("d" * (rest // 2)) / ("e" * (rest - rest // 2 - 1)),
+            "/usr/bin/python3",
+            self.user,
+        )
+        assert len(str(place.folder)) == LONG, len(str(place.folder))
+        place.home = home
+        figures, _ = place.try_it()
+        assert not left_over(before), left_over(before)
+        self.tell(f"a path of {LONG} characters", figures)
+        remove(home)
+
+    def other_python(self, version: str, python: str) -> None:
+        """Another Python that is there: the stack, and the quick tests."""
+        before = shared()
+        place = self.place(version, python, None)
+        figures, _ = place.try_it()
+        self.tell(f"Python {version}, root", figures)
+        done = place.run(*place.make(".venv/.dev"))
+        assert done.returncode == 0, done.stdout
+        tests = place.run(".venv/bin/python", *QUICK, "--deselect=tests/unit/test_wheels.py")
+        assert tests.returncode == 0, tests.stdout[-5000:]
+        print(
+            f"| Python {version}: {tests.stdout.strip().splitlines()[-1].strip('= ')} | | | | | |",
+            flush=True,
+        )
+        place.run(*place.make("clean"))
+        assert not left_over(before), left_over(before)
+        remove(place.home)
+
+
+def a_folder(top: Path) -> tuple[Path, Path, str]:
+    """Plant a folder of a stranger's."""
+    folder = top / "data"
+    folder.mkdir(0o700)
+    os.chown(folder, STRANGER, STRANGER)
+    return folder, folder, "it belongs to"
+
+
+def a_link(top: Path) -> tuple[Path, Path, str]:
+    """Plant a link of a stranger's."""
+    (top / "target").mkdir(0o777)
+    (top / "target").chmod(0o777)
+    link = top / "data"
+    link.symlink_to(top / "target")
+    os.lchown(link, STRANGER, STRANGER)
+    return link, top / "target", "it is a link to"
+
+
+@contextmanager
+def planted(digest: str, top: Path) -> Iterator[Path]:
+    """Plant what a stranger would: folders of names that can be guessed, with a link in them."""
+    precious = top / "precious"
+    precious.write_text("precious")
+    folders = [Path(f"/var/tmp/sas-{digest}"), Path(f"/tmp/sas-run-{digest}")]
+    for folder in folders:
+        (folder / "secrets").mkdir(parents=True)
+        (folder / "secrets" / "admin_password").write_text("attackerpass")
+        (folder / "supervisord.conf").symlink_to(precious)
+        for one in (folder, *folder.rglob("*")):
+            os.lchown(one, STRANGER, STRANGER)
+    try:
+        yield precious
+    finally:
+        for folder in folders:
+            shutil.rmtree(folder)
+
+
+def main() -> int:
+    """Try them all; return 1 if one did not do."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="those whose name contains this")
+    only = parser.parse_args().only
+    if sys.platform != "linux" or os.geteuid() != 0:
+        raise SystemExit("This needs Linux, and root: it makes users and private homes.")
+    print(HEAD, flush=True)
+    with ExitStack() as later:
+        top = Path(tempfile.mkdtemp(prefix="sas-machines-", dir="/srv"))
+        later.callback(shutil.rmtree, top, ignore_errors=True)
+        top.chmod(0o711)
+        user = later.enter_context(ordinary_user(top / "user"))
+        machines = Machines(top, user)
+        tries: dict[str, Callable[[], None]] = {
+            "root": machines.root_in_a_private_home,
+            "user": machines.ordinary_user_with_the_systems_python,
+            "refusals": machines.refusals,
+            "long": machines.long_path,
+            "two": machines.two_at_once,
+            **{
+                version: partial(machines.other_python, version, found)
+                for version in PYTHONS
+                if (found := interpreter(version))
+            },
+        }
+        for name, attempt in tries.items():
+            if only in name:
+                with machines.trying(name):
+                    attempt()
+    print(
+        f"{len(machines.failed)} failed: {', '.join(machines.failed)}"
+        if machines.failed
+        else "All of them did."
+    )
+    return 1 if machines.failed else 0
+
+
+def interpreter(version: str) -> str:
+    """Return an interpreter of a version that is there and runs; empty if there is none."""
+    name = f"python{version}"
+    found = [shutil.which(name), *Path.home().glob(f".pyenv/versions/*/bin/{name}")]
+    runs = (
+        str(one)
+        for one in found
+        if one
+        and not subprocess.run([one, "--version"], capture_output=True, check=False).returncode
+    )
+    return next(runs, "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

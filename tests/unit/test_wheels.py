@@ -1,0 +1,35 @@
+"""What is pinned is there as a wheel wherever the README says that it runs: nothing is compiled."""
+
+import subprocess
+import sys
+
+import pytest
+
+from sasweb.stack.folders import PROJECT
+
+PLATFORMS = {
+    # an older tag as well: pip takes no wheel for a newer system than it is told of, nor an older tag
+    "linux on x86-64": ["manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"],
+    "linux on arm": ["manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64"],
+    "macos on arm": ["macosx_14_0_arm64", "macosx_12_0_arm64", "macosx_11_0_arm64"],
+}
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("file", ["requirements.txt", "requirements-dev.txt"])
+def test_every_requirement_has_a_wheel(file, platform, python, tmp_path):
+    tags = [part for tag in PLATFORMS[platform] for part in ("--platform", tag)]
+    found = subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed"),
+            *("--target", str(tmp_path), "--only-binary=:all:", "--python-version", python, *tags),
+            *("--requirement", str(PROJECT / file)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
