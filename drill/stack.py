@@ -53,6 +53,7 @@ class Stack:
     def __init__(self, name: str, *, demo: bool = False, **environment: str) -> None:
         self.command = [sys.executable, "-m", "sasweb.stack", *(["--demo"] if demo else [])]
         self.folder = folders.data_dir() / name
+        self.project = folders.PROJECT
         self.port, self.sandbox_port = free_port(), free_port()
         self.environment = {
             **os.environ,
@@ -81,7 +82,7 @@ class Stack:
                 env=self.environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=folders.PROJECT,
+                cwd=self.project,
                 start_new_session=True,
             )
         try:

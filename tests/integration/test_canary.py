@@ -46,7 +46,9 @@ def test_it_waits_for_one_part_after_the_other_and_then_for_none():
 
 
 def test_every_agent_answers_it_by_itself():
-    assert {step.agent for step in registry.workflows[canary.WORKFLOW].steps} == set(registry.agents)
+    assert {step.agent for step in registry.workflows[canary.WORKFLOW].steps} == set(
+        registry.agents
+    )
     assert Deaf.actions()["canary"] is Agent.canary  # there is nothing to write for it
 
 

@@ -1,0 +1,95 @@
+"""What the README says to type is typed, the moment after "Ready.", and none of it is an error."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from drill.stack import Stack
+from sasweb.stack import folders
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
+
+README = (folders.PROJECT / "README.md").read_text()
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(heading, language):
+    """Return what stands in code blocks of a language below a heading."""
+    section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return [text for kind, text in BLOCK.findall(section) if kind == language]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    """A reader's own clone, with the workflow of the README in it, just ready."""
+    clone = tmp_path_factory.mktemp("reader") / "project"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=folders.PROJECT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for name in filter(None, listed.stdout.split("\0")):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        if (folders.PROJECT / name).exists():
+            shutil.copy(folders.PROJECT / name, clone / name)
+    (clone / ".venv").symlink_to(sys.prefix)
+    (clone / "greetings").mkdir()
+    (clone / "greetings" / "__init__.py").touch()
+    (workflow,) = blocks("Your own workflow", "python")
+    (clone / "greetings" / "workflow.py").write_text(workflow)
+    settings = clone / "sasweb" / "settings.py"
+    text = settings.read_text()
+    for place, more in (
+        ("INSTALLED_APPS = [\n", '    "greetings",\n'),
+        ('        "push",\n', '        "greeter",\n'),
+    ):
+        assert text.count(place) == 1
+        text = text.replace(place, place + more)
+    settings.write_text(text)
+    running = Stack("reader", demo=True)
+    running.project = clone
+    running.start()
+    yield running
+    running.stop()
+
+
+def typed(stack, block):
+    """Type a block into a shell, with this stack's ports; return what it printed."""
+    for port, own in ((8000, stack.port), (8900, stack.sandbox_port)):
+        block = block.replace(f"localhost:{port}", f"localhost:{own}")
+    token = (stack.folder / "secrets" / "example_token").read_text()
+    block = block.replace("<token>", f"sas_{token}")
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block], cwd=stack.project, env=stack.inside(),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{block}\n{done.stdout}"
+    assert "Traceback" not in done.stdout, done.stdout
+    return done.stdout
+
+
+def test_ones_own_workflow_runs_at_once(stack):
+    (block,) = blocks("Your own workflow", "sh")
+    assert '"state": "processed"' in typed(stack, block)
+
+
+def test_the_tour_runs_at_once(stack):
+    *faults, program = blocks("Five minutes with it", "sh")
+    said = typed(stack, program)
+    assert "completed" in said, said
+    assert len(faults) == 3
+    for block in faults:
+        assert "fault" in typed(stack, block)
+        typed(stack, "curl -sS -X DELETE localhost:8900/faults")
+
+
+def test_the_commands_that_it_names_are_there(stack):
+    targets = set(re.findall(r"`make ([a-z-]+)", README))
+    makefile = Path(folders.PROJECT / "Makefile").read_text()
+    assert {
+        name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)
+    } == set()
+    assert "went through all parts" in typed(stack, ".venv/bin/python manage.py canary")
