@@ -23,7 +23,7 @@ PYTHONS = ("3.12", "3.13", "3.14")
 QUICK = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/unit", "tests/simulation"]
 
 HEAD = """\
-| machine | ready, s | order, s | MB | stopped, s | left over |
+| machine | ready, s | order, s | MB then | stopped, s | left over |
 | --- | --: | --: | --: | --: | --- |"""
 
 
@@ -53,11 +53,9 @@ class Machines:
             print(f"| {name} | failed | | | | |", flush=True)
             traceback.print_exc()
 
-    def place(self, name: str, python: str, user: str | None) -> Place:
+    def place(self, name: str, python: str, user: str | None, below: str = "project") -> Place:
         """Make a clone in a private home of its own."""
-        home = self.top / name
-        home.mkdir(0o700)
-        return Place(home / "project", python, user)
+        return Place(self.top / name, python, user, below)
 
     # --- one after the other -----------------------------------------------------------------
     def root_in_a_private_home(self) -> None:
@@ -93,10 +91,7 @@ class Machines:
 
     def refusals(self) -> None:
         """Folders that somebody else made are refused, and nothing is written into them."""
-        place = Place.__new__(Place)
-        place.__dict__ |= {"folder": self.top / "user" / "project", "user": self.user}
-        place.__dict__ |= {"home": self.top / "user", "python": "/usr/bin/python3"}
-        place.port, place.sandbox_port = 18000, 18900
+        place = self.place("refused", "/usr/bin/python3", self.user)
         for plant in (a_folder, a_link):
             with tempfile.TemporaryDirectory(dir="/var/tmp") as open_to_all:
                 Path(open_to_all).chmod(0o1777)
@@ -106,6 +101,7 @@ class Machines:
                 assert f"{folder} is not used, because {why}" in done.stdout, done.stdout
                 assert not list(target.iterdir()), list(target.iterdir())
             self.tell(f"planted by another user: {plant.__name__.replace('_', ' ')}: refused")
+        remove(place.home)
 
     def two_at_once(self) -> None:
         """A second clone of the same user, on other ports, beside the first."""
@@ -126,21 +122,15 @@ class Machines:
 
     def long_path(self) -> None:
         """Too long for the path of a socket."""
-        home = self.top / "long"
-        home.mkdir(0o700)
-        rest = LONG - len(str(home)) - 1
+        rest = LONG - len(str(self.top / "long")) - 1
+        below = f"{'d' * (rest // 2)}/{'e' * (rest - rest // 2 - 1)}"
         before = shared()
-        place = Place(
-            home / ("d" * (rest // 2)) / ("e" * (rest - rest // 2 - 1)),
-            "/usr/bin/python3",
-            self.user,
-        )
+        place = self.place("long", "/usr/bin/python3", self.user, below)
         assert len(str(place.folder)) == LONG, len(str(place.folder))
-        place.home = home
         figures, _ = place.try_it()
         assert not left_over(before), left_over(before)
         self.tell(f"a path of {LONG} characters", figures)
-        remove(home)
+        remove(place.home)
 
     def other_python(self, version: str, python: str) -> None:
         """Another Python that is there: the stack, and the quick tests."""

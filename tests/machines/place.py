@@ -56,13 +56,13 @@ class Output:
 class Place:
     """A clone in `folder`, used by `user` (root if None) with one Python."""
 
-    def __init__(self, folder: Path, python: str, user: str | None = None) -> None:
-        self.folder, self.python, self.user = folder, python, user
-        self.home = folder.parent
+    def __init__(self, home: Path, python: str, user: str | None, below: str = "project") -> None:
+        home.mkdir(0o700)
+        self.home, self.folder, self.python, self.user = home, home / below, python, user
         self.port, self.sandbox_port = free_port(), free_port()
-        subprocess.run(["git", "clone", "--quiet", str(PROJECT), str(folder)], check=True)
+        subprocess.run(["git", "clone", "--quiet", str(PROJECT), str(self.folder)], check=True)
         if user:
-            subprocess.run(["chown", "-R", user, str(self.home)], check=True)
+            subprocess.run(["chown", "-R", user, str(home)], check=True)
 
     def run(self, *command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run a command in the clone to its end."""
