@@ -31,7 +31,7 @@ check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks,
 check-machines: $(VENV)/.dev  ## the first command as newcomers run it: other users, homes, outputs, Pythons (as root)
 	$(BIN)/python -m tests.machines $(ARGS)
 
-idle: $(VENV)/.run  ## what `make run` takes when nobody does anything
+idle: $(VENV)/.run  ## memory and processor that `make run` takes when idle
 	$(BIN)/python -m bench.idle $(ARGS)
 
 bench: $(VENV)/.run  ## this engine beside its peers, in one run

@@ -1,4 +1,4 @@
-"""`python -m bench.idle`: what `make run` takes when nobody does anything. Needs Linux."""
+"""`python -m bench.idle`: memory and processor that `make run` takes when idle. Needs Linux."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""A canary task: proof that tasks go through all parts, for whoever starts or deploys them.
+"""A canary task: proof that tasks go through all parts, after a start or a deploy.
 
 It has a step at each agent, which answers by itself: no service is called.
 """
@@ -20,7 +20,7 @@ from .states import GateState, StepState
 from .workflow import Step, Workflow
 
 WORKFLOW = "canary"
-FIRST = 32_767  # a priority: whatever waits already, the canary tells how it is now
+FIRST = 32_767  # the highest priority: a backlog must not delay it
 ACTION = Agent.canary.__name__
 
 
@@ -68,6 +68,6 @@ def unserved(since: datetime | None = None) -> set[str]:
 
 
 def led(since: datetime | None = None) -> bool:
-    """Say whether a supervisor leads, and has swept after `since`."""
+    """Return whether a supervisor leads, and has swept after `since`."""
     leads = Lease.objects.filter(expires_at__gt=DatabaseNow()).exclude(holder="")
     return (leads.filter(swept_at__gt=since) if since else leads).exists()

@@ -28,7 +28,7 @@ def measure(ask: Callable[[], float] | None = None) -> float:
     (the database was frozen) changes nothing, unless there is no older measurement.
     """
     global _offset  # noqa: PLW0603 - one clock per process
-    connection.ensure_connection()  # which is no part of the round trip
+    connection.ensure_connection()  # connecting is not part of the round trip
     before, started = time.time(), time.monotonic()
     there = (ask or _ask)()
     taken = time.monotonic() - started

@@ -38,6 +38,6 @@ SELECT
 
 
 def anything() -> bool:
-    """Say whether anything is due, or at work."""
+    """Return whether anything is due, or at work."""
     found = sql.run(ANYTHING, {"receivers": list(registry.receivers)})
     return bool(found[0][0])

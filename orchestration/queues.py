@@ -38,7 +38,7 @@ ALERTS = "alerts"
 AUDIT = "audit"
 PUSH = "push"
 STATUS_PREFIX = "status."
-# A connection does not tell Redis the client's version: to find it out takes 2 ms and 2 MB each time.
+# A connection does not send the client's version to Redis: reading it takes 2 ms and 2 MB each time.
 QUIETLY: dict[str, Any] = {"driver_info": None}
 LOOK = b"look"  # a message that only says: look at the state store
 

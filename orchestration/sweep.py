@@ -196,7 +196,7 @@ class Memory:
     chores_at: float = 0.0
 
     def wants_chores(self) -> bool:
-        """Say whether it is time for the chores; the next time begins now."""
+        """Return whether it is time for the chores; the next interval begins now."""
         now = time.monotonic()
         if now < self.chores_at:
             return False

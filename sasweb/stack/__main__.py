@@ -1,15 +1,12 @@
 """`python -m sasweb.stack`: the whole system on this machine, until Ctrl-C. `make run` calls it."""
 
 import argparse
-import fcntl
 import io
 import ipaddress
 import os
 import socket
 import sys
 import time
-from pathlib import Path
-from typing import IO
 
 import django
 from django.core.exceptions import ImproperlyConfigured
@@ -34,7 +31,7 @@ def main() -> None:
     getproctitle()  # finds where titles go, which it cannot once the environment has grown
     _require_free(given.host, given.port, "PORT")
     _require_free("127.0.0.1", given.sandbox_port, "SANDBOX_PORT")
-    lock = _lock(folders.make_data_dir())
+    lock = folders.lock(folders.make_data_dir())
     folders.make_socket_dir()
     os.environ.setdefault("SECRET_KEY", "")
     os.environ["SECRET_KEY"] = os.environ["SECRET_KEY"] or folders.secret(
@@ -47,7 +44,7 @@ def main() -> None:
         "STARTED": str(time.time() - time.process_time()),
         "PYTHONUNBUFFERED": "1",
     }
-    if not _is_local(given.host):  # whoever reaches this machine may call it what they like
+    if not _is_local(given.host):  # other machines know this one by names of their own
         os.environ.setdefault("ALLOWED_HOSTS", "*")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
     try:
@@ -77,21 +74,8 @@ def _run(given: argparse.Namespace) -> bool:
     return manager.run(file)
 
 
-def _lock(folder: Path) -> IO[str]:
-    """Hold the data folder, so that no second stack uses it."""
-    file = (folder / "lock").open("a")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise SystemExit(
-            f"Another stack uses {folder}. Stop it, or give this one a folder of its own: "
-            "DATA_DIR=/path/of/a/folder make run"
-        ) from None
-    return file
-
-
 def _is_local(host: str) -> bool:
-    """Say whether only this machine reaches an address to listen on."""
+    """Return whether only this machine reaches an address to listen on."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -107,7 +91,9 @@ def _require_free(host: str, port: int, variable: str) -> None:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
     except socket.gaierror as error:
-        raise SystemExit(f"HOST={host} is no address of this machine ({error.strerror}).") from None
+        raise SystemExit(
+            f"HOST={host} is not an address of this machine ({error.strerror})."
+        ) from None
     except OSError as error:
         raise SystemExit(
             f"Port {port} of {host} cannot be used ({error.strerror}). Stop what uses it, or choose "

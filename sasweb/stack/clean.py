@@ -10,20 +10,27 @@ MARKS = ("supervisord.conf", "postgres/PG_VERSION")  # each stack leaves one of 
 
 
 def main() -> None:
-    """Remove the data folder, if it is one; say which."""
-    found = [one for one in (folders.data_dir(), folders.outside()) if os.path.lexists(one)]
-    for folder in found:
-        _require_ours(folder)
-        if folder == folders.data_dir():
-            folders.remove_socket_dir()
-        shutil.rmtree(folder, ignore_errors=folder != folders.data_dir())
-        print(f"Removed {folder}")
-    if not found:
-        print(f"Nothing to remove: there is no {folders.data_dir()}")
+    """Remove the data folder, if it is one, and what lies outside of the project; print which."""
+    data, outside = folders.data_dir(), folders.outside()
+    if os.path.lexists(data):
+        _require_ours(data)
+        folders.lock(data).close()
+        folders.remove_socket_dir()
+        shutil.rmtree(data)
+        print(f"Removed {data}")
+    else:
+        print(f"Nothing to remove: {data} does not exist")
+    if outside.exists() and not os.environ.get(
+        "DATA_DIR"
+    ):  # or else another stack's data lie there
+        shutil.rmtree(outside)
+        print(f"Removed {outside}")
 
 
 def _require_ours(folder: Path) -> None:
     """Refuse what DATA_DIR names by mistake; the folder that we choose by ourselves is ours."""
+    if folder.is_symlink():
+        raise SystemExit(f"{folder} is not removed: it is a link. Remove it, and what it leads to.")
     for kept in (folders.PROJECT, Path.home().resolve()):
         if folder in (kept, *kept.parents):
             raise SystemExit(f"DATA_DIR={folder} is not removed: it holds {kept}.")

@@ -127,7 +127,7 @@ def _copied(package: str) -> Path:
         for part in installed.parent.glob(f"{package}*"):  # with the libraries beside it
             if not part.name.endswith(".dist-info"):
                 shutil.copytree(part, partial / part.name, symlinks=True, ignore=unused)
-        for part in (partial, *partial.rglob("*")):  # whatever root's umask was
+        for part in (partial, *partial.rglob("*")):  # root's umask may have closed them
             mode = part.lstat().st_mode
             if not part.is_symlink():
                 part.chmod(mode | 0o044 | (0o011 if mode & 0o100 else 0))

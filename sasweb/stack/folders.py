@@ -1,10 +1,11 @@
 """Where a stack keeps its things: folders made for it alone, and secrets in them.
 
-Whoever may write into a folder decides what a stack runs and believes. So each folder is made
-exclusively, closed to other users, and one that exists is used only if it is ours: never a link,
-and never a name in a shared folder that somebody else could have made first.
+A user who can write into these folders decides what a stack runs. So each folder is made exclusively,
+closed to other users, and an existing one is used only if it is ours: never a link, and never a name
+in a shared folder that another user could have made first.
 """
 
+import fcntl
 import hashlib
 import os
 import pwd
@@ -14,7 +15,7 @@ import stat
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 PRIVATE = 0o700
@@ -39,7 +40,7 @@ def data_dir() -> Path:
 def outside() -> Path:
     """Return the folder for what "nobody" must reach when root's project lies in a private home.
 
-    Only root can make anything in /var/lib, so that a name there may be guessed by anybody.
+    Only root can make anything in /var/lib: a name there may be guessed without harm.
     """
     digest = hashlib.sha256(os.fsencode(PROJECT)).hexdigest()[:12]
     return Path("/var/lib") / f"sas-{digest}"
@@ -78,6 +79,19 @@ def make(folder: Path, mode: int = PRIVATE, *, servers: bool = False) -> Path:
         os.chown(folder, owner, _server().pw_gid)
     folder.chmod(mode)
     return folder
+
+
+def lock(folder: Path) -> IO[str]:
+    """Lock a data folder until the file that is returned is closed; raise SystemExit if it is in use."""
+    file = (folder / "lock").open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SystemExit(
+            f"A stack that runs uses {folder}. Stop it, or use another folder: "
+            "DATA_DIR=/path/of/a/folder make run"
+        ) from None
+    return file
 
 
 def _not_ours(folder: Path) -> str:
@@ -173,7 +187,7 @@ def server_identity() -> dict[str, Any]:
 
 
 def reachable_by_servers(path: Path) -> bool:
-    """Say whether the user that the embedded servers run as can get to a file or folder."""
+    """Return whether the user that the embedded servers run as can get to a file or folder."""
     if not server_user():
         return True
     above = (part for part in path.parents if part.exists())

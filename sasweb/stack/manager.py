@@ -53,12 +53,12 @@ OURS = ("TERM", "INT", "QUIT", "HUP", "CHLD", "USR2")  # signals that supervisor
 SHORTEST = 1.0  # seconds that a failing program takes at least: it is started again at once
 SOON = 0.05  # seconds between two looks at what is to stop
 LONGEST_LINE = 65_536  # bytes; what is longer is shown in parts
-PATIENCE = 5.0  # seconds for whoever reads our output to make room for more
+PATIENCE = 5.0  # seconds for a reader of our output to make room for more
 PDEATHSIG = 1  # of prctl(2)
 
 
 def run(file: Path) -> bool:
-    """Run the programs of a configuration until SIGINT or SIGTERM; say whether they could be set up."""
+    """Run the programs of a configuration until SIGINT or SIGTERM; return whether the setup succeeded."""
     preload = env.flag("PRELOAD", default=sys.platform == "linux")
     if preload:
         _load_everything()
@@ -93,10 +93,10 @@ def _load_everything() -> None:
 
 
 class Poller(poller.Poller):  # type: ignore[misc]
-    """Wakes up for signals, as for whatever is ready to be read.
+    """Wakes up for signals as well as for files.
 
-    Python goes on waiting after a signal: supervisord would bury the dead, and begin to stop, up to a
-    second later.
+    Python goes on waiting after a signal: supervisord would reap a process, or begin to stop, up to
+    a second later.
     """
 
     def __init__(self, options: "Options") -> None:
@@ -177,7 +177,7 @@ def _become(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
             print(end.code, file=sys.stderr)
     except CommandError as problem:
         print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
-    except BaseException:  # noqa: BLE001 - whatever it is, it ends this process and no other
+    except BaseException:  # noqa: BLE001 - it ends this process and not the manager
         traceback.print_exc()
     finally:
         if code and environment["PROCESS"] != SETUP:
@@ -188,15 +188,15 @@ def _become(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
 class Manager(Supervisor):  # type: ignore[misc]
     """supervisord, showing what its programs print, line by line, on our own output.
 
-    That is written where it is open, never opened anew: it may be a socket, or a file of another
-    user. Where nobody takes it any more, the stack goes on without it; each process has a log file.
+    Our output is never opened anew: it may be a socket, or a file of another user. If it is closed,
+    the stack goes on without it; each process has a log file.
     """
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         self.set_up = True
         self._shown = True
-        self._begun: dict[str, bytes] = defaultdict(bytes)  # lines of which the end is to come
+        self._begun: dict[str, bytes] = defaultdict(bytes)  # incomplete lines
 
     def runforever(self) -> None:
         """Serve, after taking part in what happens."""

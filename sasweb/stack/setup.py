@@ -48,7 +48,7 @@ READY = """
 """
 OPEN = """
   HOST={host}: every machine that reaches this one can open the shop, without TLS. The partners' page
-  stays on this machine. Whoever has a password of the demo can log in.
+  stays on this machine. Anyone with a password of the demo can log in.
 """
 
 
@@ -73,9 +73,9 @@ class Parts:
         while missing := ready():
             broken = [name for name in self._broken() if name in missing]
             if broken:
-                raise NotReady(_told(broken[0], "ends again and again", why()))
+                raise NotReady(_report(broken[0], "ends again and again", why()))
             if time.monotonic() > deadline:
-                raise NotReady(_told(missing[0], f"is not ready after {PATIENCE:.0f} s", why()))
+                raise NotReady(_report(missing[0], f"is not ready after {PATIENCE:.0f} s", why()))
             time.sleep(LOOK)
 
     def _broken(self) -> list[str]:
@@ -96,7 +96,7 @@ def _processes() -> dict[str, int]:
     return {one["name"]: one["pid"] for one in found if one["pid"]}
 
 
-def _told(part: str, what: str, why: str) -> str:
+def _report(part: str, what: str, why: str) -> str:
     lines = [f"Not ready: {part} {what}.{' ' + why if why else ''}"]
     with contextlib.suppress(OSError), log_file(part).open(errors="replace") as log:
         if tail := deque(log, TAIL):

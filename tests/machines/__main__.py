@@ -34,7 +34,7 @@ class Machines:
         self.top, self.user = top, user
         self.failed: list[str] = []
 
-    def tell(self, name: str, figures: Figures | None = None, left: str = "nothing") -> None:
+    def row(self, name: str, figures: Figures | None = None, left: str = "nothing") -> None:
         """Print a row."""
         numbers = (
             [f"{figures.ready:.1f}", f"{figures.ordered:.1f}", f"{figures.memory:.0f}",
@@ -45,7 +45,7 @@ class Machines:
 
     @contextmanager
     def trying(self, name: str) -> Iterator[None]:
-        """Note whatever goes wrong, and go on with the next."""
+        """Note what goes wrong, and go on with the next."""
         try:
             yield
         except (Exception, SystemExit):  # noqa: BLE001 - one row of the table
@@ -74,7 +74,7 @@ class Machines:
             made = place.run(*place.make("clean"))
             assert made.returncode == 0, made.stdout
             assert not left_over(before), left_over(before)
-        self.tell("root, private home; planted folders are not touched", figures)
+        self.row("root, private home; planted folders are not touched", figures)
         remove(place.home)
 
     def ordinary_user_with_the_systems_python(self) -> None:
@@ -87,10 +87,10 @@ class Machines:
             assert shown == (onto == "terminal"), f"passwords are shown to a {onto}: {shown}"
             assert not left_over(before), left_over(before)
             what = {"terminal": "first start, a terminal", "file": "a file of another user"}
-            self.tell(f"ordinary user, system's Python; {what.get(onto, f'a {onto}')}", figures)
+            self.row(f"ordinary user, system's Python; {what.get(onto, f'a {onto}')}", figures)
 
     def refusals(self) -> None:
-        """Folders that somebody else made are refused, and nothing is written into them."""
+        """Folders that another user made are refused, and nothing is written into them."""
         place = self.place("refused", "/usr/bin/python3", self.user)
         for plant in (a_folder, a_link):
             with tempfile.TemporaryDirectory(dir="/var/tmp") as open_to_all:
@@ -100,7 +100,7 @@ class Machines:
                 assert done.returncode != 0, "it was used"
                 assert f"{folder} is not used, because {why}" in done.stdout, done.stdout
                 assert not list(target.iterdir()), list(target.iterdir())
-            self.tell(f"planted by another user: {plant.__name__.replace('_', ' ')}: refused")
+            self.row(f"planted by another user: {plant.__name__.replace('_', ' ')}: refused")
         remove(place.home)
 
     def two_at_once(self) -> None:
@@ -116,7 +116,7 @@ class Machines:
             places[0].order()
         places[0].require_no_process()
         assert not left_over(before), left_over(before)
-        self.tell("two stacks at once", figures)
+        self.row("two stacks at once", figures)
         for place in places:
             remove(place.home)
 
@@ -129,7 +129,7 @@ class Machines:
         assert len(str(place.folder)) == LONG, len(str(place.folder))
         figures, _ = place.try_it()
         assert not left_over(before), left_over(before)
-        self.tell(f"a path of {LONG} characters", figures)
+        self.row(f"a path of {LONG} characters", figures)
         remove(place.home)
 
     def other_python(self, version: str, python: str) -> None:
@@ -137,7 +137,7 @@ class Machines:
         before = shared()
         place = self.place(version, python, None)
         figures, _ = place.try_it()
-        self.tell(f"Python {version}, root", figures)
+        self.row(f"Python {version}, root", figures)
         done = place.run(*place.make(".venv/.dev"))
         assert done.returncode == 0, done.stdout
         tests = place.run(".venv/bin/python", *QUICK, "--deselect=tests/unit/test_wheels.py")

@@ -180,7 +180,7 @@ def _open(onto: str, output: Output) -> Iterator[int]:
         case "socket":
             ours, theirs = socket.socketpair()
             reader, writer = ours.detach(), theirs.detach()
-        case "file":  # of root, which nobody else can open
+        case "file":  # of root, which no other user can open
             path = Path(f"/root/.sas-machines-{os.getpid()}.log")
             writer = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
             reader = os.open(path, os.O_RDONLY)
@@ -207,7 +207,7 @@ def _follow(reader: int, output: Output) -> None:
 
 @contextmanager
 def ordinary_user(home: Path) -> Iterator[str]:
-    """Give a user who is nobody special, with a home of its own, for a while."""
+    """Give an ordinary user with a home of its own, for a while."""
     name = f"sas{os.getpid()}"
     subprocess.run(["useradd", "--no-create-home", "--home-dir", str(home), name], check=True)
     try:

@@ -21,7 +21,7 @@ PRESENT = "SELECT instance FROM orchestration_worker WHERE pid = %s"
 LINE = re.compile(r"^\d\d:\d\d:\d\d [\w.-]+ +[A-Z]+ +\S", re.MULTILINE)
 
 
-class Told:
+class Printed:
     """What comes out of a socket, as it comes."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -39,14 +39,14 @@ def started(stack: Stack, **environment: str):
     """Start a stack whose output is a socket, as under systemd."""
     folders.make(stack.folder)
     ours, theirs = socket.socketpair()
-    told = Told(ours)
+    printed = Printed(ours)
     with theirs:
         stack.process = subprocess.Popen(
             stack.command, env={**stack.environment, **environment}, cwd=folders.PROJECT,
             stdout=theirs, stderr=theirs, start_new_session=True,
         )  # fmt: skip
     try:
-        yield told
+        yield printed
     finally:
         if stack.process.poll() is None:
             stack.stop()
@@ -55,21 +55,21 @@ def started(stack: Stack, **environment: str):
 @pytest.fixture(scope="module")
 def stack():
     stack = Stack("starting")
-    with started(stack) as told:
-        stack.told = told
-        wait_for(lambda: "the data stays" in told.text, "it is ready", 90)
+    with started(stack) as printed:
+        stack.printed = printed
+        wait_for(lambda: "the data stays" in printed.text, "it is ready", 90)
         yield stack
 
 
 def test_what_it_says_is_whole_lines_and_no_password(stack):
     assert re.search(
-        r"Ready\. It took [\d.]+ s; a task went through all parts in [\d.]+ s\.", stack.told.text
+        r"Ready\. It took [\d.]+ s; a task went through all parts in [\d.]+ s\.", stack.printed.text
     )
-    assert LINE.search(stack.told.text)
+    assert LINE.search(stack.printed.text)
     for name in ("admin_password", "operator_password", "example_token"):
         secret = stack.folder / "secrets" / name
-        assert str(secret) in stack.told.text
-        assert secret.read_text() not in stack.told.text
+        assert str(secret) in stack.printed.text
+        assert secret.read_text() not in stack.printed.text
 
 
 def test_when_it_is_ready_all_are_at_work_and_an_order_is_done_at_once(stack):
@@ -125,7 +125,7 @@ def test_a_second_one_in_the_same_folder_is_refused(stack):
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert second.returncode == 1
-    assert f"Another stack uses {stack.folder}" in second.stderr
+    assert f"A stack that runs uses {stack.folder}" in second.stderr
 
 
 def test_when_the_manager_is_killed_nothing_is_left(stack):
@@ -138,19 +138,19 @@ def test_when_the_manager_is_killed_nothing_is_left(stack):
 
 def test_a_part_that_cannot_start_is_named_with_the_end_of_its_log_and_all_stops():
     stack = Stack("broken", DJANGO_SETTINGS_MODULE="tests.stack.broken", PRELOAD="0")
-    with started(stack) as told:
+    with started(stack) as printed:
         assert stack.process.wait(120) == 1
-        wait_for(lambda: "Stopping" in told.text, "it says that it stops")
-    assert "Not ready: work-audit ends again and again." in told.text
-    assert "    RuntimeError: the audit's worker cannot start" in told.text
-    assert "Ready." not in told.text
+        wait_for(lambda: "Stopping" in printed.text, "it says that it stops")
+    assert "Not ready: work-audit ends again and again." in printed.text
+    assert "    RuntimeError: the audit's worker cannot start" in printed.text
+    assert "Ready." not in printed.text
 
 
 @pytest.mark.parametrize(
     ("variables", "why"),
     [
         ({"HOST": "203.0.113.1"}, "cannot be used"),
-        ({"HOST": "no-such-host.invalid"}, "is no address of this machine"),
+        ({"HOST": "no-such-host.invalid"}, "is not an address of this machine"),
         ({"SAS_TEST_BUSY": "1"}, "cannot be used"),
     ],
 )
@@ -171,8 +171,8 @@ def test_what_cannot_be_listened_on_is_said_before_anything_starts(variables, wh
 
 def test_a_host_that_others_reach_is_opened_and_said_so():
     stack = Stack("open", HOST="0.0.0.0")
-    with started(stack) as told:
-        wait_for(lambda: "without TLS" in told.text, "it says that it is open", 90)
+    with started(stack) as printed:
+        wait_for(lambda: "without TLS" in printed.text, "it says that it is open", 90)
         asked = f"GET / HTTP/1.0\r\nHost: shop.{socket.gethostname()}\r\n\r\n".encode()
         with socket.create_connection(("127.0.0.1", stack.port), 10) as client:
             client.sendall(asked)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sasweb.stack import folders
 from sasweb.stack.folders import PROJECT
 
 
@@ -26,7 +27,21 @@ def test_the_data_of_a_stack_is_removed_wherever_it_is(tmp_path):
     assert f"Removed {data}" in clean(data, tmp_path).stdout
     assert [one.name for one in tmp_path.iterdir()] == ["neighbour"]
     again = clean(data, tmp_path)
-    assert (again.returncode, again.stdout) == (0, f"Nothing to remove: there is no {data}\n")
+    assert (again.returncode, again.stdout) == (0, f"Nothing to remove: {data} does not exist\n")
+
+
+def test_what_a_running_stack_uses_is_not_removed_nor_what_a_link_leads_to(tmp_path):
+    data, home = tmp_path / "data", tmp_path / "home"
+    for folder in (data, home):
+        folder.mkdir()
+    (data / "supervisord.conf").touch()
+    with folders.lock(data):
+        refused = clean(data, home)
+    assert refused.returncode == 1
+    assert f"A stack that runs uses {data}" in refused.stderr
+    (tmp_path / "link").symlink_to(data)
+    assert "it is a link" in clean(tmp_path / "link", home).stderr
+    assert (data / "supervisord.conf").exists()
 
 
 def test_a_home_is_not_removed_nor_what_holds_it(tmp_path):

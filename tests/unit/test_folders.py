@@ -1,4 +1,4 @@
-"""A stack uses only folders that are its own: whoever may write into one decides what it runs."""
+"""A stack uses only folders that are its own: a user who can write into one decides what it runs."""
 
 import os
 import stat
@@ -32,7 +32,7 @@ def test_a_folder_is_made_closed_to_others_and_so_is_what_was_missing_above_it(t
         os.umask(before)
     assert mode(made) == 0o700
     for above in (made.parent, made.parent.parent):
-        assert mode(above) & 0o066 == 0  # nobody else may read it, or write into it
+        assert mode(above) & 0o066 == 0  # no other user may read it, or write into it
 
 
 def test_one_that_is_ours_is_closed_and_used_again(tmp_path):

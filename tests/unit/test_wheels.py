@@ -8,7 +8,7 @@ import pytest
 from sasweb.stack.folders import PROJECT
 
 PLATFORMS = {
-    # an older tag as well: pip takes no wheel for a newer system than it is told of, nor an older tag
+    # pip takes the tags that it is given, and derives no older ones from them
     "linux on x86-64": ["manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"],
     "linux on arm": ["manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64"],
     "macos on arm": ["macosx_14_0_arm64", "macosx_12_0_arm64", "macosx_11_0_arm64"],

@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, verbosity: int = 1, **_options: Any) -> None:
         """Seed the database, then the sandbox, whose absence is no reason to fail."""
-        self._told = verbosity > 0
+        self._verbose = verbosity > 0
         with transaction.atomic():
             self._say(f"{add_products()} products added, {len(CATALOGUE)} in the catalogue")
             add_groups()
@@ -58,7 +58,7 @@ class Command(BaseCommand):
             )
 
     def _say(self, text: str) -> None:
-        if self._told:
+        if self._verbose:
             self.stderr.write(text)
 
 
