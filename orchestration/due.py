@@ -18,9 +18,12 @@ SELECT
     -- retries whose time has come: step_retry
     OR EXISTS (SELECT FROM orchestration_step
         WHERE process_state = 'pending' AND run_after IS NOT NULL AND run_after <= {NOW})
-    -- steps for a scheduler to claim: step_claimable
-    OR EXISTS (SELECT FROM orchestration_step
-        WHERE process_state = 'pending' AND run_after IS NULL AND held_by_id IS NULL)
+    -- steps for a scheduler to claim, where their agent is not held: step_claimable
+    OR EXISTS (SELECT FROM orchestration_policy p
+        WHERE NOT EXISTS (SELECT FROM orchestration_hold h
+            WHERE h.agent = p.agent AND h.until IS NULL AND h.cause <> 'breaker')
+        AND EXISTS (SELECT FROM orchestration_step s WHERE s.agent = p.agent
+            AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL))
     -- steps of ended holds: step_held
     OR EXISTS (SELECT FROM orchestration_step s JOIN orchestration_hold h ON h.id = s.held_by_id
         WHERE h.until IS NOT NULL)

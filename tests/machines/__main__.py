@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.machines.place import Figures, Place, left_over, ordinary_user, remove, shared
+from tests.machines.place import Figures, Place, left_over, ordinary_user, shared
 
 STRANGER = 5  # the id of another user ("games" on Debian), who wants to be root
 LONG = 120  # characters of a path
@@ -32,16 +32,18 @@ class Machines:
 
     def __init__(self, top: Path, user: str) -> None:
         self.top, self.user = top, user
+        self.before: set[str] = set()  # what lay in shared folders
         self.failed: list[str] = []
 
-    def row(self, name: str, figures: Figures | None = None, left: str = "nothing") -> None:
-        """Print a row."""
-        numbers = (
-            [f"{figures.ready:.1f}", f"{figures.ordered:.1f}", f"{figures.memory:.0f}",
-             f"{figures.stopped:.1f}"]
-            if figures else ["", "", "", ""]
-        )  # fmt: skip
-        print("| " + " | ".join([name, *numbers, left]) + " |", flush=True)
+    def row(self, name: str, figures: Figures | None = None) -> None:
+        """Print a row; what it says was left over has been looked for."""
+        numbers = ["", "", "", ""]
+        if figures:
+            numbers = [f"{one:.1f}" for one in (figures.ready, figures.ordered, figures.stopped)]
+            numbers.insert(2, f"{figures.memory:.0f}")
+        left = left_over(self.before)
+        print("| " + " | ".join([name, *numbers, ", ".join(left) or "nothing"]) + " |", flush=True)
+        assert not left, f"left over: {left}"
 
     @contextmanager
     def trying(self, name: str) -> Iterator[None]:
@@ -53,102 +55,94 @@ class Machines:
             print(f"| {name} | failed | | | | |", flush=True)
             traceback.print_exc()
 
-    def place(self, name: str, python: str, user: str | None, below: str = "project") -> Place:
-        """Make a clone in a private home of its own."""
-        return Place(self.top / name, python, user, below)
+    @contextmanager
+    def place(
+        self, name: str, python: str, user: str | None, below: str = "project"
+    ) -> Iterator[Place]:
+        """Make a clone in a private home of its own; clean and remove it in the end."""
+        self.before = shared()
+        made = Place(self.top / name, python, user, below)
+        try:
+            yield made
+        finally:
+            made.run(*made.make("clean"))
+            shutil.rmtree(made.home)
 
     # --- one after the other -----------------------------------------------------------------
     def root_in_a_private_home(self) -> None:
         """Root's own home is closed to the user that the servers run as; a stranger waits for it."""
-        place = self.place("root", "python3", None)
-        outside = place.run(
-            "python3", "-c", "from sasweb.stack import folders; print(folders.outside())"
-        )
-        own = Path(outside.stdout.strip())
-        with planted(own.name.removeprefix("sas-"), self.top) as precious:
-            before = shared()
-            figures, printed = place.try_it()
-            assert precious.read_text() == "precious", "a file of root's was overwritten"
-            assert "attackerpass" not in printed, "the stranger's password is in force"
-            assert left_over(before) == [str(own)], left_over(before)
-            made = place.run(*place.make("clean"))
-            assert made.returncode == 0, made.stdout
-            assert not left_over(before), left_over(before)
-        self.row("root, private home; planted folders are not touched", figures)
-        remove(place.home)
+        with self.place("root", "python3", None) as place:
+            look = "from sasweb.stack import folders; print(folders.outside())"
+            own = Path(place.run("python3", "-c", look).stdout.strip())
+            with planted(own.name.removeprefix("sas-"), self.top) as precious:
+                self.before = shared()
+                figures, printed = place.try_it()
+                assert precious.read_text() == "precious", "a file of root's was overwritten"
+                assert "attackerpass" not in printed, "the stranger's password is in force"
+                assert left_over(self.before) == [str(own)], left_over(self.before)
+                made = place.run(*place.make("clean"))
+                assert made.returncode == 0, made.stdout
+                self.row("root, private home; planted folders are not touched", figures)
 
     def ordinary_user_with_the_systems_python(self) -> None:
         """The system's Python, and every kind of output."""
-        before = shared()
-        place = self.place("user", "/usr/bin/python3", self.user)
-        for onto in ("terminal", "pipe", "socket", "file"):
-            figures, printed = place.try_it(onto)
-            shown = "operator / " in printed and "/secrets/" not in printed
-            assert shown == (onto == "terminal"), f"passwords are shown to a {onto}: {shown}"
-            assert not left_over(before), left_over(before)
-            what = {"terminal": "first start, a terminal", "file": "a file of another user"}
-            self.row(f"ordinary user, system's Python; {what.get(onto, f'a {onto}')}", figures)
+        with self.place("user", "/usr/bin/python3", self.user) as place:
+            for onto in ("terminal", "pipe", "socket", "file"):
+                figures, printed = place.try_it(onto)
+                shown = "operator / " in printed and "/secrets/" not in printed
+                assert shown == (onto == "terminal"), f"passwords are shown to a {onto}: {shown}"
+                what = {"terminal": "first start, a terminal", "file": "a file of another user"}
+                self.row(f"ordinary user, system's Python; {what.get(onto, f'a {onto}')}", figures)
 
     def refusals(self) -> None:
         """Folders that another user made are refused, and nothing is written into them."""
-        place = self.place("refused", "/usr/bin/python3", self.user)
-        for plant in (a_folder, a_link):
-            with tempfile.TemporaryDirectory(dir="/var/tmp") as open_to_all:
-                Path(open_to_all).chmod(0o1777)
-                folder, target, why = plant(Path(open_to_all))
-                done = place.run(*place.make("run"), DATA_DIR=str(folder))
-                assert done.returncode != 0, "it was used"
-                assert f"{folder} is not used, because {why}" in done.stdout, done.stdout
-                assert not list(target.iterdir()), list(target.iterdir())
-            self.row(f"planted by another user: {plant.__name__.replace('_', ' ')}: refused")
-        remove(place.home)
+        with self.place("refused", "/usr/bin/python3", self.user) as place:
+            for plant in (a_folder, a_link):
+                with tempfile.TemporaryDirectory(dir="/var/tmp") as open_to_all:
+                    Path(open_to_all).chmod(0o1777)
+                    folder, target, why = plant(Path(open_to_all))
+                    done = place.run(*place.make("run"), DATA_DIR=str(folder))
+                    assert done.returncode != 0, "it was used"
+                    assert f"{folder} is not used, because {why}" in done.stdout, done.stdout
+                    assert not list(target.iterdir()), list(target.iterdir())
+                self.row(f"planted by another user: {plant.__name__.replace('_', ' ')}: refused")
 
     def two_at_once(self) -> None:
         """A second clone of the same user, on other ports, beside the first."""
-        before = shared()
-        places = [self.place(f"twin{number}", "/usr/bin/python3", self.user) for number in (1, 2)]
-        for place in places:
-            done = place.run(*place.make(".venv/.run"))
-            assert done.returncode == 0, done.stdout
-        with places[0].running() as output:
-            places[0].ready(output)
-            figures, _ = places[1].try_it()
-            places[0].order()
-        places[0].require_no_process()
-        assert not left_over(before), left_over(before)
-        self.row("two stacks at once", figures)
-        for place in places:
-            remove(place.home)
+        with (
+            self.place("twin1", "/usr/bin/python3", self.user) as one,
+            self.place("twin2", "/usr/bin/python3", self.user) as other,
+        ):
+            for place in (one, other):
+                done = place.run(*place.make(".venv/.run"))
+                assert done.returncode == 0, done.stdout
+            with one.running() as output:
+                one.ready(output)
+                figures, _ = other.try_it()
+                one.order()
+            one.require_no_process()
+            self.row("two stacks at once", figures)
 
     def long_path(self) -> None:
         """Too long for the path of a socket."""
         rest = LONG - len(str(self.top / "long")) - 1
         below = f"{'d' * (rest // 2)}/{'e' * (rest - rest // 2 - 1)}"
-        before = shared()
-        place = self.place("long", "/usr/bin/python3", self.user, below)
-        assert len(str(place.folder)) == LONG, len(str(place.folder))
-        figures, _ = place.try_it()
-        assert not left_over(before), left_over(before)
-        self.row(f"a path of {LONG} characters", figures)
-        remove(place.home)
+        with self.place("long", "/usr/bin/python3", self.user, below) as place:
+            assert len(str(place.folder)) == LONG, len(str(place.folder))
+            figures, _ = place.try_it()
+            self.row(f"a path of {LONG} characters", figures)
 
     def other_python(self, version: str, python: str) -> None:
         """Another Python that is there: the stack, and the quick tests."""
-        before = shared()
-        place = self.place(version, python, None)
-        figures, _ = place.try_it()
-        self.row(f"Python {version}, root", figures)
-        done = place.run(*place.make(".venv/.dev"))
-        assert done.returncode == 0, done.stdout
-        tests = place.run(".venv/bin/python", *QUICK, "--deselect=tests/unit/test_wheels.py")
-        assert tests.returncode == 0, tests.stdout[-5000:]
-        print(
-            f"| Python {version}: {tests.stdout.strip().splitlines()[-1].strip('= ')} | | | | | |",
-            flush=True,
-        )
-        place.run(*place.make("clean"))
-        assert not left_over(before), left_over(before)
-        remove(place.home)
+        with self.place(version, python, None) as place:
+            figures, _ = place.try_it()
+            done = place.run(*place.make(".venv/.dev"))
+            assert done.returncode == 0, done.stdout
+            tests = place.run(".venv/bin/python", *QUICK, "--deselect=tests/unit/test_wheels.py")
+            assert tests.returncode == 0, tests.stdout[-5000:]
+            place.run(*place.make("clean"))
+            said = tests.stdout.strip().splitlines()[-1].strip("= ")
+            self.row(f"Python {version}, root; quick tests: {said}", figures)
 
 
 def a_folder(top: Path) -> tuple[Path, Path, str]:

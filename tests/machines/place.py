@@ -3,7 +3,6 @@
 import os
 import pty
 import pwd
-import shutil
 import signal
 import socket
 import subprocess
@@ -214,8 +213,3 @@ def ordinary_user(home: Path) -> Iterator[str]:
         yield name
     finally:
         subprocess.run(["userdel", name], check=True)
-
-
-def remove(folder: Path) -> None:
-    """Remove a place."""
-    shutil.rmtree(folder)

@@ -1,0 +1,193 @@
+"""An idle sweep asks one question; whatever a duty would act on is part of it."""
+
+import time
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from orchestration import due
+from orchestration.leader import Leadership
+from orchestration.models import Gate, StatusMessage, Step, Submission, Task, Worker
+from orchestration.models.fields import DatabaseNow
+from orchestration.states import GateState
+from orchestration.sweep import Memory, sweep
+from orchestration.transitions import hold, record, release
+from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff
+from tests.operations import drafted, running
+
+pytestmark = pytest.mark.django_db
+LEADER = Leadership(holder="supervisor-1", epoch=3)
+AGO = timedelta(seconds=60)
+
+
+@pytest.fixture(autouse=True)
+def _staffed(db):
+    staff()
+
+
+def idle():
+    """Return the memory of a leader that has done its chores."""
+    return Memory(chores_at=time.monotonic() + 3600)
+
+
+def test_an_idle_sweep_is_one_statement():
+    done = new_task()
+    run_to_end(done)
+    sweep(LEADER)
+    memory = idle()
+    with CaptureQueriesContext(connection) as asked:
+        assert str(sweep(LEADER, memory=memory)) == ""
+    assert len(asked) == 1
+
+
+def test_chores_are_done_at_once_and_then_every_few_seconds(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("orchestration.sweep.time.monotonic", lambda: now[0])
+    memory = Memory()
+    wants = []
+    for now[0] in (100.0, 101.0, 104.9, 105.0, 106.0):
+        wants.append(memory.wants_chores())
+    assert wants == [True, False, False, True, False]
+
+
+def at_work():
+    new_task()
+    claimed()
+
+
+def ready():
+    new_task()
+
+
+def failed():
+    new_task()
+    (request,) = claimed()
+    record([reply_to(request, "transient")])
+
+
+def a_retry_whose_time_has_come():
+    failed()
+    sweep(LEADER)
+    Step.objects.filter(run_after__isnull=False).update(run_after=DatabaseNow() - AGO)
+
+
+def not_mended_in_time():
+    step = in_error()
+    settle()
+    Step.objects.filter(id=step.id).update(mend_by=DatabaseNow() - AGO)
+
+
+def a_step_of_a_hold_that_has_ended():
+    held = hold(workflow="greet", step="hello", actor="olga", reason="they move")
+    new_task()
+    claimed()  # parks it
+    release(held.id, actor="olga", reason="they have moved")
+    assert Step.objects.filter(held_by__until__isnull=False).exists()
+
+
+def a_gate_that_ramps_up_for_nothing():
+    Gate.objects.filter(agent="greeter").update(state=GateState.RAMPING, allowance=2)
+
+
+def an_agent_without_a_worker():
+    Worker.objects.filter(queue="greeter").delete()
+
+
+def an_operation_that_runs():
+    running([in_error().task])
+
+
+def a_tally():
+    in_error()
+
+
+def a_submission_that_lies():
+    Submission.objects.create(
+        workflow="greet", reference="1", data={}, created_at=DatabaseNow() - AGO
+    )
+
+
+def a_status_message_that_lies():
+    task = new_task(reply_to="shop")
+    run_to_end(task)
+    StatusMessage.objects.filter(task=task).update(created_at=DatabaseNow() - AGO)
+
+
+def settle():
+    """Have what happened so far dealt with."""
+    sweep(LEADER)
+
+
+@pytest.mark.parametrize(
+    "happen",
+    [
+        at_work,
+        ready,
+        failed,
+        a_retry_whose_time_has_come,
+        not_mended_in_time,
+        a_step_of_a_hold_that_has_ended,
+        a_gate_that_ramps_up_for_nothing,
+        an_agent_without_a_worker,
+        an_operation_that_runs,
+        a_tally,
+        a_submission_that_lies,
+        a_status_message_that_lies,
+    ],
+)
+def test_it_is_due(happen):
+    assert not due.anything()
+    happen()
+    assert due.anything()
+
+
+def a_retry_that_waits():
+    failed()
+    settle()
+
+
+def an_error_that_waits_for_an_operator():
+    in_error()
+    settle()
+
+
+def a_step_in_a_hold():
+    hold(agent="greeter", actor="olga", reason="they move")
+    new_task()
+    claimed()
+    settle()
+
+
+def a_step_of_a_workflow_in_a_hold():
+    hold(workflow="greet", step="hello", actor="olga", reason="they move")
+    new_task()
+    claimed()
+    settle()
+
+
+def a_dry_run():
+    drafted([in_error().task])
+    settle()
+
+
+def an_end():
+    run_to_end(new_task())
+
+
+@pytest.mark.parametrize(
+    "happen",
+    [
+        a_retry_that_waits,
+        an_error_that_waits_for_an_operator,
+        a_step_in_a_hold,
+        a_step_of_a_workflow_in_a_hold,
+        a_dry_run,
+        an_end,
+    ],
+)
+def test_what_only_waits_costs_nothing_more(happen):
+    happen()
+    assert not due.anything()
+    assert Task.objects.exists()
