@@ -1,4 +1,4 @@
-"""Signs of life: each process tells the state store, every two seconds, that it is there."""
+"""Signs of life: each process reports to the state store every few seconds (`conf.HEARTBEAT`)."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ INSERT INTO orchestration_worker (instance, queue, host, pid, clock_offset, star
 VALUES (%(instance)s, %(queue)s, %(host)s, %(pid)s, %(offset)s, clock_timestamp(), clock_timestamp())
 ON CONFLICT (instance) DO UPDATE SET seen_at = clock_timestamp(), clock_offset = excluded.clock_offset
 RETURNING extract(epoch FROM clock_timestamp())::float8, set_config('synchronous_commit', 'off', true)
-"""  # a sign of life that a crash of the database loses is given again two seconds later
+"""  # a sign of life that a crash of the database loses is given again with the next one
 
 
 class Presence:

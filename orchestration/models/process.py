@@ -28,7 +28,7 @@ class Lease(models.Model):
 
 
 class Worker(models.Model):
-    """A process start: a worker on one queue, or a supervisor. Seen every two seconds while alive."""
+    """A process start: a worker on one queue, or a supervisor. Seen every few seconds while alive."""
 
     instance = models.CharField(max_length=80, primary_key=True)
     queue = models.CharField(max_length=60)

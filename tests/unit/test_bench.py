@@ -82,11 +82,19 @@ def test_this_process_has_used_time_and_memory():
     assert os.getpid() in measure.tree(os.getpid())
     assert measure.cpu_seconds(os.getpid()) > 0
     assert measure.peak_memory(os.getpid()) > 1
+    assert 1 < measure.memory(os.getpid()) <= measure.peak_memory(os.getpid())
+
+
+def test_time_is_measured_finer_than_a_tick():
+    before = measure.run_seconds(os.getpid())
+    sum(range(10_000))
+    assert measure.run_seconds(os.getpid()) > before
 
 
 def test_a_process_that_is_gone_counts_nothing():
     nobody = 2**22 + 1  # above any process id
     assert measure.cpu_seconds(nobody) == measure.peak_memory(nobody) == 0
+    assert measure.run_seconds(nobody) == measure.memory(nobody) == 0
 
 
 def results(**changes):
