@@ -39,7 +39,9 @@ def end(code: int = 0) -> NoReturn:
     Python would take its thousand modules apart first: 0.3 s of CPU, and all processes of a machine
     are stopped together.
     """
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    try:
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:  # also if nothing reads the output any more
+        os._exit(code)

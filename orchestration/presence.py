@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from . import clock, conf, instance, sql
 from .models import Worker
@@ -37,7 +37,11 @@ class Presence:
 
     def __enter__(self) -> "Presence":
         self._thread.start()
-        self._seen.wait()  # a process that starts before its database waits
+        while not self._seen.wait(
+            conf.HEARTBEAT
+        ):  # a process that starts before its database waits
+            if not self._thread.is_alive():
+                raise RuntimeError("the thread that reports this process has ended")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -51,7 +55,7 @@ class Presence:
             self._stop.wait(conf.HEARTBEAT if self._seen.is_set() else conf.HEARTBEAT / 2)
         try:
             Worker.objects.filter(instance=instance.name()).delete()
-        except DatabaseError:
+        except (DatabaseError, InterfaceError):
             logger.warning("could not sign off: the database is away")
         connection.close()
 
@@ -59,7 +63,7 @@ class Presence:
 def _try_to_report(queue: str) -> bool:
     try:
         report(queue)
-    except DatabaseError as error:
+    except (DatabaseError, InterfaceError) as error:
         logger.warning("the database is away: %s", sql.first_line(error))
         connection.close()
         return False

@@ -30,7 +30,7 @@ SPANS = {
     Span.TWO_HOURS.value: timedelta(days=8),
 }
 
-EVERY = timedelta(seconds=5)
+EVERY = timedelta(seconds=4)  # below `conf.CHORES`, or every other round would come too early
 SETTLE = timedelta(seconds=1)  # a time may be taken a moment before its transaction has a number
 PATIENCE = timedelta(seconds=120)  # longer than any statement or pause that the settings allow
 AT_ONCE = timedelta(minutes=10)  # what one count reads at most, after a time without a leader

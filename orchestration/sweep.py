@@ -124,11 +124,14 @@ class Round:
 
     def warn_of_late_tasks(self) -> None:
         """Mark tasks past their time, and tell people."""
-        with transaction.atomic():
-            late = mark_overdue(conf.BATCH)
-            alerts.overdue(late)
-            self.done.overdue = len(late)
+        self.done.overdue += _all_of(self._warn_of_a_batch)
         alerts.close_overdue()
+
+    @transaction.atomic
+    def _warn_of_a_batch(self) -> int:
+        late = mark_overdue(conf.BATCH)
+        alerts.overdue(late)
+        return len(late)
 
     def advance_operations(self) -> None:
         """Take bulk operations on."""
@@ -188,12 +191,16 @@ CHORES: tuple[Duty, ...] = (
 )
 
 
+LOOKING = "see what is due"
+
+
 @dataclass(kw_only=True)
 class Memory:
     """What a leader keeps from sweep to sweep: which queues had no worker since when, and its chores."""
 
     absent: vigil.Lasting = field(default_factory=vigil.Lasting)
     chores_at: float = 0.0
+    failing: dict[str, Exception] = field(default_factory=dict)  # duties, since they last were done
 
     def wants_chores(self) -> bool:
         """Return whether it is time for the chores; the next interval begins now."""
@@ -218,16 +225,19 @@ def sweep(
     failed: dict[str, Exception] = {}
     memory = memory or Memory()
     chores = memory.wants_chores()
-    duties = [*(DUTIES if due.anything() else ()), *(CHORES if chores else ())]
+    duties = [*(DUTIES if _busy(failed) else ()), *(CHORES if chores else ())]
     for duty in dict.fromkeys(duties):
+        memory.failing.pop(_named(duty), None)
         try:
             duty(turn)
         except sql.DATABASE_AWAY:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the other duties are to be done
-            failed[duty.__name__.replace("_", " ")] = error
+            failed[_named(duty)] = error
+    memory.failing.pop(LOOKING, None)
+    memory.failing.update(failed)
     if chores or failed or turn.stuck:
-        vigil.look(memory.absent, also=[*vigil.failing(failed), *vigil.stuck(turn.stuck)])
+        vigil.look(memory.absent, also=[*vigil.failing(memory.failing), *vigil.stuck(turn.stuck)])
     for task, why in islice(turn.stuck.items(), 1):  # the alert says how many there are
         logger.error("task %s cannot be recovered", task, exc_info=why)
     if chores or str(turn.done):
@@ -235,6 +245,21 @@ def sweep(
     if failed:
         raise ExceptionGroup("duties of the sweep failed", list(failed.values()))
     return turn.done
+
+
+def _busy(failed: dict[str, Exception]) -> bool:
+    """Return whether anything is due; if that cannot be asked, each duty looks by itself."""
+    try:
+        return due.anything()
+    except sql.DATABASE_AWAY:
+        raise
+    except Exception as error:  # noqa: BLE001 - the duties are to be done all the same
+        failed[LOOKING] = error
+        return True
+
+
+def _named(duty: Duty) -> str:
+    return duty.__name__.replace("_", " ")
 
 
 def _all_of(batch: Callable[[], int]) -> int:

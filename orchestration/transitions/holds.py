@@ -58,6 +58,10 @@ CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM orchestration_worker w WHERE w.qu
     AND w.seen_at > clock_timestamp() - interval '{conf.ALIVE} seconds') AS served) w
 WHERE w.served = EXISTS (SELECT FROM orchestration_hold h
     WHERE h.agent = p.agent AND h.cause = 'no_worker' AND h.until IS NULL)
+UNION ALL
+SELECT h.agent, true FROM orchestration_hold h  -- of an agent that is gone: nothing to hold
+WHERE h.cause = 'no_worker' AND h.until IS NULL
+    AND NOT EXISTS (SELECT FROM orchestration_policy p WHERE p.agent = h.agent)
 """  # noqa: S608 - a constant of our own
 
 # Each task that still has something to hold, and is not held by hand yet.

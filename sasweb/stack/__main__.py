@@ -1,6 +1,7 @@
 """`python -m sasweb.stack`: the whole system on this machine, until Ctrl-C. `make run` calls it."""
 
 import argparse
+import errno
 import io
 import ipaddress
 import os
@@ -10,6 +11,7 @@ import time
 
 import django
 from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
 from setproctitle import getproctitle
 
 from orchestration import instance
@@ -20,6 +22,30 @@ from . import folders
 
 def main() -> None:
     """Make what the processes need before they start, then run them."""
+    os.umask(0o077)
+    _open_standard_files()
+    try:
+        given = _parse()
+        set_up = _start(given)
+    except (CommandError, ImproperlyConfigured) as problem:
+        raise SystemExit(str(problem)) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    instance.end(0 if set_up else 1)
+
+
+def _open_standard_files() -> None:
+    """Open those of the standard files that are closed: the next file would take the number of one."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
+def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--host", default=env.text("HOST", "127.0.0.1"))
     parser.add_argument("--port", type=int, default=env.number("PORT", 8000))
@@ -28,50 +54,56 @@ def main() -> None:
         "--demo", action="store_true", help="with orders in every state, if there are none yet"
     )
     given = parser.parse_args()
+    given.host = {"localhost": "127.0.0.1"}.get(given.host, given.host)
+    return given
+
+
+def _start(given: argparse.Namespace) -> bool:
+    """Run a stack until it is stopped; return whether its setup succeeded."""
     getproctitle()  # finds where titles go, which it cannot once the environment has grown
+    if given.port == given.sandbox_port:
+        raise SystemExit(f"PORT and SANDBOX_PORT are both {given.port}; each needs one of its own.")
     _require_free(given.host, given.port, "PORT")
     _require_free("127.0.0.1", given.sandbox_port, "SANDBOX_PORT")
-    lock = folders.lock(folders.make_data_dir())
-    folders.make_socket_dir()
-    os.environ.setdefault("SECRET_KEY", "")
-    os.environ["SECRET_KEY"] = os.environ["SECRET_KEY"] or folders.secret(
-        "secret_key", make_it=True
-    )
-    os.environ |= {
-        "HOST": given.host,
-        "PORT": str(given.port),
-        "SANDBOX_PORT": str(given.sandbox_port),
-        "STARTED": str(time.time() - time.process_time()),
-        "PYTHONUNBUFFERED": "1",
-    }
-    if not _is_local(given.host):  # other machines know this one by names of their own
-        os.environ.setdefault("ALLOWED_HOSTS", "*")
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
-    try:
-        set_up = _run(given)
-    except ImproperlyConfigured as problem:
-        raise SystemExit(str(problem)) from None
-    finally:
-        folders.remove_socket_dir()
-        lock.close()
-    instance.end(0 if set_up else 1)
+    data = folders.make_data_dir()
+    for path in (folders.PROJECT, data):
+        if found := set(str(path)) & set(";#\n"):
+            raise SystemExit(
+                f"{path} cannot be used: supervisord does not take {found.pop()!r} in it."
+            )
+    with folders.lock(data):
+        folders.make_socket_dir()
+        secret = os.environ.get("SECRET_KEY") or folders.secret("secret_key", make_it=True)
+        os.environ |= {
+            "SECRET_KEY": secret,
+            "HOST": given.host,
+            "PORT": str(given.port),
+            "SANDBOX_PORT": str(given.sandbox_port),
+            "STARTED": str(time.time() - time.process_time()),
+            "PYTHONUNBUFFERED": "1",
+        }
+        if not _is_local(given.host):  # other machines know this one by names of their own
+            os.environ.setdefault("ALLOWED_HOSTS", "*")
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
+        try:
+            return _run(given)
+        finally:
+            folders.remove_socket_dir()
 
 
 def _run(given: argparse.Namespace) -> bool:
     django.setup()
-    from django.core.management import call_command
-
     from orchestration import checks
 
     from . import manager, processes
 
     call_command("check", tags=[checks.TAG], stdout=io.StringIO())  # only what is wrong
-    options = processes.Options(
-        **vars(given), local=_is_local(given.host), shown=sys.stdout.isatty()
-    )
+    shown = sys.stdout.isatty()
+    options = processes.Options(**vars(given), local=_is_local(given.host), shown=shown)
     file = folders.data_dir() / "supervisord.conf"
     file.write_text(processes.configuration(processes.programs(options)))
-    return manager.run(file)
+    with folders.lock_copies():
+        return manager.run(file)
 
 
 def _is_local(host: str) -> bool:
@@ -84,20 +116,21 @@ def _is_local(host: str) -> bool:
 
 def _require_free(host: str, port: int, variable: str) -> None:
     """Raise SystemExit unless a port can be listened on."""
+    if not 0 < port < 65_536:
+        raise SystemExit(f"{variable}={port} is not a port: they go from 1 to 65535.")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _name, address in found:
             with socket.socket(family, kind, protocol) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
-    except socket.gaierror as error:
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, UnicodeError | socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise SystemExit(f"HOST={host} is not an address of this machine ({why}).") from None
         raise SystemExit(
-            f"HOST={host} is not an address of this machine ({error.strerror})."
-        ) from None
-    except OSError as error:
-        raise SystemExit(
-            f"Port {port} of {host} cannot be used ({error.strerror}). Stop what uses it, or choose "
-            f"another: {variable}={port + 1} make run"
+            f"Port {port} of {host} cannot be used ({why}). Stop what uses it, or choose another: "
+            f"{variable}={port + 1} make run"
         ) from None
 
 

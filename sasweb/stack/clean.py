@@ -16,15 +16,25 @@ def main() -> None:
         _require_ours(data)
         folders.lock(data).close()
         folders.remove_socket_dir()
-        shutil.rmtree(data)
-        print(f"Removed {data}")
+        _remove(data)
     else:
         print(f"Nothing to remove: {data} does not exist")
-    if outside.exists() and not os.environ.get(
-        "DATA_DIR"
-    ):  # or else another stack's data lie there
-        shutil.rmtree(outside)
-        print(f"Removed {outside}")
+    # not with DATA_DIR: another stack's data may lie there
+    if (
+        not os.environ.get("DATA_DIR")
+        and outside.is_dir()
+        and outside.stat().st_uid == os.geteuid()
+    ):
+        folders.lock(outside).close()
+        _remove(outside)
+
+
+def _remove(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise SystemExit(f"{error.filename} cannot be removed ({error.strerror}).") from None
+    print(f"Removed {folder}")
 
 
 def _require_ours(folder: Path) -> None:

@@ -13,11 +13,13 @@ import secrets
 import shutil
 import stat
 import tempfile
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
+CHOOSE = "DATA_DIR=/path/of/a/folder make run"
 PRIVATE = 0o700
 PASSABLE = 0o711  # others pass through to what is theirs, and cannot look around
 SERVER_USER = "nobody"  # Postgres refuses to run as root
@@ -49,6 +51,11 @@ def outside() -> Path:
 def make_data_dir() -> Path:
     """Make the data folder, or see that it is ours; return it. Raises SystemExit saying why not."""
     folder = data_dir()
+    for above in folder.parents if os.environ.get("DATA_DIR") else ():
+        if above.exists() and (why := _replaceable(above)):
+            raise SystemExit(
+                f"{folder} is not used, because {why}. Choose another folder: {CHOOSE}"
+            )
     if _needs_outside(folder.parent):
         raise SystemExit(
             f"DATA_DIR={folder} cannot be used by root: the servers run as the user "
@@ -65,47 +72,72 @@ def make(folder: Path, mode: int = PRIVATE, *, servers: bool = False) -> Path:
     sentence that says which folder is not used, and why.
     """
     owner = server_uid() if servers else os.geteuid()
-    if not folder.parent.exists():
-        make(folder.parent, _passable())
     try:
+        if not folder.parent.exists():
+            make(folder.parent, _passable())
         folder.mkdir(PRIVATE)
     except FileExistsError:
-        if why := _not_ours(folder):
+        if why := _not_ours(folder, owner):
             raise SystemExit(
-                f"{folder} is not used, because {why}. Remove it, or choose another folder: "
-                f"DATA_DIR=/path/of/a/folder make run"
+                f"{folder} is not used, because {why}. Remove it, or choose another folder: {CHOOSE}"
             ) from None
+    except OSError as error:
+        raise SystemExit(
+            f"{folder} cannot be made ({error.strerror}). Choose another folder: {CHOOSE}"
+        ) from None
     if owner != os.geteuid():
         os.chown(folder, owner, _server().pw_gid)
     folder.chmod(mode)
     return folder
 
 
-def lock(folder: Path) -> IO[str]:
-    """Lock a data folder until the file that is returned is closed; raise SystemExit if it is in use."""
-    file = (folder / "lock").open("a")
+def lock(folder: Path, *, shared: bool = False) -> IO[str]:
+    """Lock a folder until the file that is returned is closed; raise SystemExit if it is in use."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file = (folder / "lock").open("a")
+    except PermissionError:
+        raise SystemExit(f"{folder} cannot be used: it belongs to another user.") from None
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
+        file.close()
         raise SystemExit(
-            f"A stack that runs uses {folder}. Stop it, or use another folder: "
-            "DATA_DIR=/path/of/a/folder make run"
+            f"A stack that runs uses {folder}. Stop it, or choose another folder: {CHOOSE}"
         ) from None
     return file
 
 
-def _not_ours(folder: Path) -> str:
+def lock_copies() -> AbstractContextManager[object]:
+    """Hold what lies outside of the project while a stack runs on it, if anything does."""
+    return lock(outside(), shared=True) if _is_ours(outside()) else nullcontext()
+
+
+def _is_ours(folder: Path) -> bool:
+    return folder.is_dir() and not _not_ours(folder, os.geteuid())
+
+
+def _not_ours(folder: Path, owner: int) -> str:
     """Return why a folder may hold what another user put there; empty if it may not."""
     found = folder.lstat()
     if stat.S_ISLNK(found.st_mode):
         return f"it is a link to {folder.readlink()}"
     if not stat.S_ISDIR(found.st_mode):
         return "it is a file"
-    if found.st_uid not in {os.geteuid(), server_uid()}:
+    if found.st_uid not in {os.geteuid(), owner}:
         return f"it belongs to {_name(found.st_uid)}"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         mode = stat.S_IMODE(found.st_mode)
         return f"other users may write into it (its mode is {mode:o}; if it is yours: chmod 700)"
+    return ""
+
+
+def _replaceable(above: Path) -> str:
+    """Return why another user could put a folder of theirs in the place of one below; empty if not."""
+    found = above.stat()
+    if found.st_uid not in {0, os.geteuid()}:
+        return f"{above} belongs to {_name(found.st_uid)}"
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        return f"other users may rename what lies in {above}"
     return ""
 
 
@@ -125,7 +157,7 @@ def make_socket_dir() -> Path:
     folder = data_dir() / "run"
     if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
         return make(folder, servers=True)
-    if not folder.is_symlink() or not folder.readlink().is_dir() or _not_ours(folder.readlink()):
+    if not _has_sockets(folder):
         folder.unlink(missing_ok=True)
         folder.symlink_to(tempfile.mkdtemp(prefix="sas-", dir=_temporary()))
     return make(folder.readlink(), servers=True)
@@ -135,9 +167,15 @@ def remove_socket_dir() -> None:
     """Remove the folder of the sockets where it lies outside of the data folder."""
     folder = data_dir() / "run"
     if folder.is_symlink():
-        if folder.readlink().is_dir() and not _not_ours(folder.readlink()):
+        if _has_sockets(folder):
             shutil.rmtree(folder.readlink())
         folder.unlink()
+
+
+def _has_sockets(link: Path) -> bool:
+    """Return whether a link leads to a folder that is ours."""
+    there = link.is_symlink() and link.readlink().is_dir()
+    return there and not _not_ours(link.readlink(), server_uid())
 
 
 def _temporary() -> Path:

@@ -53,7 +53,7 @@ OURS = ("TERM", "INT", "QUIT", "HUP", "CHLD", "USR2")  # signals that supervisor
 SHORTEST = 1.0  # seconds that a failing program takes at least: it is started again at once
 SOON = 0.05  # seconds between two looks at what is to stop
 LONGEST_LINE = 65_536  # bytes; what is longer is shown in parts
-PATIENCE = 5.0  # seconds for a reader of our output to make room for more
+LONGEST_BACKLOG = 1_000_000  # bytes that wait for a reader of our output; beyond it, older ones go
 PDEATHSIG = 1  # of prctl(2)
 
 
@@ -111,6 +111,7 @@ class Poller(poller.Poller):  # type: ignore[misc]
         """Wait for files to be ready, at most `timeout` seconds; return those to read and to write."""
         stopping = self.options.mood < SupervisorStates.RUNNING
         read, write = super().poll(SOON if stopping else timeout)
+        self.options.output.flush()
         if self._signals in read:
             read.remove(self._signals)
             os.read(self._signals, 1024)
@@ -122,6 +123,7 @@ class Options(ServerOptions):  # type: ignore[misc]
 
     def __init__(self, *, preload: bool) -> None:
         super().__init__()
+        self.output = Output()
         self.poller = Poller(self)
         self.preload = preload
         self.manager = os.getpid()
@@ -135,6 +137,9 @@ class Options(ServerOptions):  # type: ignore[misc]
 
     def execve(self, filename: str, argv: Sequence[str], environment: dict[str, str]) -> None:
         """Become a program, in a new process whose files and user are set already."""
+        signal.set_wakeup_fd(-1)
+        for name in OURS:  # a signal must end this process now, not be noted for the manager
+            signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_DFL)
         os.nice(int(environment.get("NICENESS", 0)))
         python = filename == sys.executable
         if python and self.preload:
@@ -157,10 +162,8 @@ def _become(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     began = time.monotonic()
     code = 1
     try:
-        signal.set_wakeup_fd(-1)
-        for name in OURS:
-            signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
         os.environ.clear()
         os.environ.update(environment)
         setproctitle(f"sas {environment['PROCESS']}")
@@ -180,40 +183,69 @@ def _become(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     except BaseException:  # noqa: BLE001 - it ends this process and not the manager
         traceback.print_exc()
     finally:
-        if code and environment["PROCESS"] != SETUP:
-            time.sleep(max(0.0, began + SHORTEST - time.monotonic()))
-        instance.end(code)
+        try:
+            if code and environment["PROCESS"] != SETUP:
+                time.sleep(max(0.0, began + SHORTEST - time.monotonic()))
+            instance.end(code)
+        finally:  # never back into the manager's code
+            os._exit(code or 1)
+
+
+class Output:
+    """Our own standard output, which may be anything, and is never waited for.
+
+    It is not opened anew: it may be a socket, or a file of another user. If it is closed, the stack
+    goes on without it; each process has a log file.
+    """
+
+    def __init__(self, descriptor: int = 1) -> None:
+        self._descriptor = descriptor
+        self._open = True
+        self._waiting = b""
+
+    def write(self, data: bytes) -> None:
+        """Write what there is room for; the rest waits."""
+        self._waiting = (self._waiting + data)[-LONGEST_BACKLOG:]
+        self.flush()
+
+    def flush(self) -> None:
+        """Write as much of what waits as there is room for."""
+        while self._waiting and self._open and select.select([], [self._descriptor], [], 0)[1]:
+            try:
+                count = os.write(self._descriptor, self._waiting[: select.PIPE_BUF])
+            except BlockingIOError:
+                return
+            except OSError:
+                self._open = False
+            else:
+                self._waiting = self._waiting[count:]
 
 
 class Manager(Supervisor):  # type: ignore[misc]
-    """supervisord, showing what its programs print, line by line, on our own output.
-
-    Our output is never opened anew: it may be a socket, or a file of another user. If it is closed,
-    the stack goes on without it; each process has a log file.
-    """
+    """supervisord, showing what its programs print, line by line, on our own output."""
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         self.set_up = True
-        self._shown = True
         self._begun: dict[str, bytes] = defaultdict(bytes)  # incomplete lines
 
     def runforever(self) -> None:
         """Serve, after taking part in what happens."""
         events.subscribe(events.ProcessLogEvent, self._show)
         events.subscribe(events.ProcessStateExitedEvent, self._note_end)
+        events.subscribe(events.ProcessStateFatalEvent, self._note_end)
         events.subscribe(events.SupervisorStoppingEvent, self._note_stop)
         super().runforever()
 
     def _note_stop(self, _event: Any) -> None:
-        self._write("\nStopping …\n".encode())
+        self.options.output.write("\nStopping …\n".encode())
 
     def _note_end(self, event: Any) -> None:
         """Stop everything when it cannot be set up."""
         process = event.process
         if rest := self._begun.pop(process.config.name, b""):
-            self._write(rest + b"\n")
-        if process.config.name == SETUP and process.exitstatus:
+            self.options.output.write(rest + b"\n")
+        if process.config.name == SETUP and (process.exitstatus or process.spawnerr):
             self.set_up = False
             self.options.mood = SupervisorStates.SHUTDOWN
 
@@ -223,14 +255,4 @@ class Manager(Supervisor):  # type: ignore[misc]
         if len(rest) > LONGEST_LINE:
             lines, end, rest = lines + end + rest, b"\n", b""
         self._begun[name] = rest
-        self._write(lines + end)
-
-    def _write(self, data: bytes) -> None:
-        while data and self._shown:
-            try:
-                data = data[os.write(1, data) :]
-            except BlockingIOError:
-                self._shown = bool(select.select([], [1], [], PATIENCE)[1])
-            except OSError as error:
-                self._shown = False
-                self.options.logger.warning("the output is shown no more: %(error)s", error=error)
+        self.options.output.write(lines + end)

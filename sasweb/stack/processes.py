@@ -1,6 +1,7 @@
 """The processes of a stack, and the configuration by which supervisord keeps them running."""
 
 import os
+import shlex
 import sys
 from configparser import RawConfigParser
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ class Program:
         """Return the program's part of supervisord's configuration."""
         niceness = env.number("NICENESS", 10) if self.background else 0
         section: dict[str, object] = {
-            "command": " ".join(_quoted(part) for part in self.command),
+            "command": shlex.join(self.command),
             "directory": folders.PROJECT if self.user is None else "/",
             "environment": f'PROCESS="{self.name}",NICENESS="{niceness}"',
             "autostart": _word(self.begins),
@@ -204,10 +205,6 @@ def control() -> ServerProxy:
     """Return supervisord's remote interface."""
     transport = SupervisorTransport(None, None, f"unix://{control_socket()}")
     return ServerProxy("http://127.0.0.1", transport=transport)
-
-
-def _quoted(part: str) -> str:
-    return f'"{part}"' if " " in part else part
 
 
 def _word(yes: bool) -> str:

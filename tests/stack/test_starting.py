@@ -149,7 +149,12 @@ def test_a_part_that_cannot_start_is_named_with_the_end_of_its_log_and_all_stops
 @pytest.mark.parametrize(
     ("variables", "why"),
     [
-        ({"HOST": "203.0.113.1"}, "cannot be used"),
+        ({"HOST": "203.0.113.1"}, "HOST=203.0.113.1 is not an address of this machine"),
+        ({"HOST": ".invalid"}, "is not an address of this machine"),
+        ({"PORT": "abc"}, "PORT='abc' is not a whole number"),
+        ({"PORT": "99999"}, "PORT=99999 is not a port"),
+        ({"PORT": "8123", "SANDBOX_PORT": "8123"}, "each needs one of its own"),
+        ({"DATA_DIR": "/proc/x"}, "cannot be made"),
         ({"HOST": "no-such-host.invalid"}, "is not an address of this machine"),
         ({"SAS_TEST_BUSY": "1"}, "cannot be used"),
     ],

@@ -130,3 +130,35 @@ class TestSockets:
         assert not (data / "run").is_symlink()
         assert made.exists()  # not ours to remove
         made.rmdir()
+
+
+def test_a_data_folder_that_another_user_could_replace_is_refused(data):
+    data.parent.chmod(0o777)
+    with pytest.raises(SystemExit, match="other users may rename what lies in"):
+        folders.make_data_dir()
+    assert not data.exists()
+
+
+def test_what_belongs_to_the_servers_user_is_theirs_alone(tmp_path):
+    folder = folders.make(tmp_path / "servers", servers=True)
+    assert folder.stat().st_uid == folders.server_uid()
+    if folders.server_user():
+        with pytest.raises(SystemExit, match="because it belongs to the user nobody"):
+            folders.make(folder)
+
+
+def test_what_cannot_be_made_is_said_in_a_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match=r"cannot be made \(Not a directory\)"):
+        folders.make(tmp_path / "file" / "below")
+
+
+def test_a_folder_is_locked_by_one_and_shared_by_many(tmp_path):
+    with folders.lock(tmp_path), pytest.raises(SystemExit, match="A stack that runs uses"):
+        folders.lock(tmp_path)
+    shared = [folders.lock(tmp_path, shared=True) for _ in range(2)]
+    with pytest.raises(SystemExit):
+        folders.lock(tmp_path)
+    for one in shared:
+        one.close()
+    folders.lock(tmp_path).close()
