@@ -1,6 +1,9 @@
-"""Whether a sweep has anything to do: one statement, so that an idle system costs next to nothing."""
+"""What is due: whether a sweep has anything to do, and doorbells for what lies unserved.
 
-from . import conf, registry, sql
+The first is one statement, so that an idle system costs next to nothing.
+"""
+
+from . import audit, conf, notices, policies, push, queues, registry, sql, status
 from .transitions.gates import UNASKED
 from .transitions.holds import SERVICE_CHANGED
 
@@ -39,8 +42,38 @@ SELECT
         AND created_at < {NOW} - interval '{conf.UNSERVED} seconds')
 """  # noqa: S608 - put together from constants
 
+# What was posted and not taken for a while; steps that a scheduler may claim: step_oldest.
+LYING = """
+SELECT EXISTS (SELECT FROM orchestration_submission WHERE refused_at IS NULL
+        AND created_at < clock_timestamp() - %(seconds)s * interval '1 second'),
+    EXISTS (SELECT FROM orchestration_step WHERE process_state = 'pending' AND run_after IS NULL)
+"""
+
 
 def anything() -> bool:
     """Return whether anything is due, or at work."""
     found = sql.run(ANYTHING, {"receivers": list(registry.receivers)})
     return bool(found[0][0])
+
+
+def ring() -> None:
+    """Ring for what is due and not served: a lost doorbell costs seconds, not an order."""
+    ((posted, ready),) = sql.run(LYING, {"seconds": conf.UNSERVED})
+    told = {queues.of_application(name) for name, _ in status.waiting(conf.UNSERVED)}
+    wanted = {
+        queues.SUBMISSION: posted,
+        queues.SCHEDULER: ready,
+        **dict.fromkeys(sorted(told), True),
+        queues.PUSH: push.due(),
+        queues.ALERTS: notices.due(),
+        queues.AUDIT: audit.due(),
+    }
+    for name, is_wanted in wanted.items():
+        if is_wanted:
+            queues.try_to_ring(name)
+    try:
+        left_lying = queues.waiting([queues.SCHEDULER, *policies.agents()])
+    except queues.Unreachable:
+        return
+    for name in left_lying:
+        queues.try_to_ring(name)

@@ -18,22 +18,17 @@ from django.db import transaction
 
 from . import (
     alerts,
-    audit,
     batches,
     conf,
     crashpoints,
     due,
     incidents,
     leader,
-    notices,
     operations,
     policies,
     presence,
-    push,
-    queues,
     rollups,
     sql,
-    status,
     vigil,
 )
 from .gate import Heard, excuses
@@ -63,13 +58,6 @@ from .transitions import (
 )
 
 logger = logging.getLogger(__name__)
-
-# What was posted and not taken for a while; steps that a scheduler may claim: step_oldest.
-LYING = """
-SELECT EXISTS (SELECT FROM orchestration_submission WHERE refused_at IS NULL
-        AND created_at < clock_timestamp() - %(seconds)s * interval '1 second'),
-    EXISTS (SELECT FROM orchestration_step WHERE process_state = 'pending' AND run_after IS NULL)
-"""
 
 
 @dataclass(kw_only=True)
@@ -149,7 +137,7 @@ class Round:
 
     def ring_doorbells(self) -> None:
         """Ring for whatever is due and nobody is serving."""
-        _ring()
+        due.ring()
 
     def _deal(
         self,
@@ -319,26 +307,3 @@ def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
             failure = replace(failure, excused_for=max(0.0, again - now))
         told.append((step, failure))
     return told
-
-
-def _ring() -> None:
-    """Ring for whatever is due and nobody is serving: a lost doorbell costs seconds, not an order."""
-    ((posted, ready),) = sql.run(LYING, {"seconds": conf.UNSERVED})
-    told = {queues.of_application(name) for name, _ in status.waiting(conf.UNSERVED)}
-    wanted = {
-        queues.SUBMISSION: posted,
-        queues.SCHEDULER: ready,
-        **dict.fromkeys(sorted(told), True),
-        queues.PUSH: push.due(),
-        queues.ALERTS: notices.due(),
-        queues.AUDIT: audit.due(),
-    }
-    for name, is_wanted in wanted.items():
-        if is_wanted:
-            queues.try_to_ring(name)
-    try:
-        left_lying = queues.waiting([queues.SCHEDULER, *policies.agents()])
-    except queues.Unreachable:
-        return
-    for name in left_lying:
-        queues.try_to_ring(name)
