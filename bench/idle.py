@@ -10,7 +10,7 @@ from drill.stack import Stack
 from drill.waiting import let_pass, wait_for
 
 MEMORY, PROCESSOR, START = 450.0, 2.0, 6.0  # MB, percent of a core, seconds: the targets
-SETTLE = 20.0  # seconds after the last order
+SETTLE = 30.0  # seconds after the last order
 
 LINE = "| {what} | {ready:.1f} | {memory:.0f} | {processor:.1f} | {processes} |"
 
@@ -31,7 +31,6 @@ def main() -> int:
         try:
             if fresh:
                 wait_for(lambda: _played(stack.folder), "the first orders are placed", 120)
-                stack.quiet()
             let_pass(SETTLE)
             found = _look(stack, seconds)
         finally:

@@ -25,7 +25,7 @@ MENDS = 0.6  # share of customers who give another card after a decline
 THINKS = (5.0, 40.0)  # seconds that they take for it
 PAUSE = 2.0  # seconds to wait for a database that is away
 TOLD_EVERY = 10.0  # seconds
-ASKED_EVERY = 1.0  # seconds
+ASKED_EVERY = 2.0  # seconds
 PATIENCE = 3.0  # seconds that the sandbox may take to answer
 IDLE = 0.5  # seconds between two looks whether there is anything to do
 
