@@ -97,7 +97,9 @@ def workflows_page() -> WorkflowsPage:
                     for step in workflow.steps
                 ],
             )
-            for name, workflow in sorted(registry.workflows.items())
+            for name, workflow in sorted(
+                registry.workflows.items(), key=lambda one: (one[1].background, one[0])
+            )
         ],
     )
 

@@ -36,6 +36,7 @@ def test_each_workflow_is_drawn_and_listed_with_who_stands_where(client):
     assert "10 s an attempt of 2 calls. 5 failed: error. Refused: error." in greet
     shop = page.partition("process_order")[2]
     assert "irreversible the letter is in the customer" in shop
+    assert "inventory.canary" in shop  # what only serves others comes last
 
 
 def test_a_held_step_says_by_whom(client):
