@@ -5,6 +5,7 @@ import os
 import pytest
 
 from bench import measure, report
+from drill.waiting import wait_for
 
 
 @pytest.mark.parametrize(
@@ -85,10 +86,9 @@ def test_this_process_has_used_time_and_memory():
     assert 1 < measure.memory(os.getpid()) <= measure.peak_memory(os.getpid())
 
 
-def test_time_is_measured_finer_than_a_tick():
+def test_time_that_this_process_runs_is_counted():
     before = measure.run_seconds(os.getpid())
-    sum(range(10_000))
-    assert measure.run_seconds(os.getpid()) > before
+    wait_for(lambda: measure.run_seconds(os.getpid()) > before, "the kernel counts it", 5)
 
 
 def test_a_process_that_is_gone_counts_nothing():
