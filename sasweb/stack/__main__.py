@@ -110,8 +110,8 @@ def _is_local(host: str) -> bool:
     """Return whether only this machine reaches an address to listen on."""
     try:
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    except ValueError:  # a name
+        return False
 
 
 def _require_free(host: str, port: int, variable: str) -> None:

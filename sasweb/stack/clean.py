@@ -20,11 +20,7 @@ def main() -> None:
     else:
         print(f"Nothing to remove: {data} does not exist")
     # not with DATA_DIR: another stack's data may lie there
-    if (
-        not os.environ.get("DATA_DIR")
-        and outside.is_dir()
-        and outside.stat().st_uid == os.geteuid()
-    ):
+    if not os.environ.get("DATA_DIR") and folders.is_ours(outside):
         folders.lock(outside).close()
         _remove(outside)
 

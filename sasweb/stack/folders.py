@@ -109,10 +109,11 @@ def lock(folder: Path, *, shared: bool = False) -> IO[str]:
 
 def lock_copies() -> AbstractContextManager[object]:
     """Hold what lies outside of the project while a stack runs on it, if anything does."""
-    return lock(outside(), shared=True) if _is_ours(outside()) else nullcontext()
+    return lock(outside(), shared=True) if is_ours(outside()) else nullcontext()
 
 
-def _is_ours(folder: Path) -> bool:
+def is_ours(folder: Path) -> bool:
+    """Return whether a folder is there, and of the kind that `make` would use."""
     return folder.is_dir() and not _not_ours(folder, os.geteuid())
 
 

@@ -1,4 +1,4 @@
-"""An idle sweep asks one question; whatever a duty would act on is part of it."""
+"""An idle sweep asks one question, which covers all that a duty would act on."""
 
 import time
 from datetime import timedelta
