@@ -25,9 +25,9 @@ def take(
     """
     try:
         return deal(rows[:limit])
-    except sql.DATABASE_AWAY:
-        raise
-    except Exception as error:  # noqa: BLE001 - an application's code may raise anything
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
         logger.info("a batch of up to %d is dealt with in parts: %s", limit, error)
     ids = list(rows.values_list("id", flat=True)[:limit])
     return bisect(ids, lambda some: deal(rows.filter(id__in=some)), set_aside)
@@ -47,9 +47,9 @@ def bisect(
         return 0
     try:
         return deal(items)
-    except sql.DATABASE_AWAY:
-        raise
-    except Exception as error:  # noqa: BLE001 - it must not hold up the others, whatever it is
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
         if len(items) == 1:
             set_aside(items[0], error)
             return 1

@@ -15,7 +15,6 @@ from . import (
     queues,
     registry,
     scheduler,
-    sql,
     status,
     submission,
 )
@@ -49,8 +48,8 @@ def schedule() -> None:
                 done = scheduler.turn(instance.name(), replies, look_at)
                 look_at, again_in, replies = done.more, done.again_in, []
                 more = bool(look_at) and not _stopping.is_set()
-        except sql.DATABASE_AWAY:
-            if replies:  # nothing was recorded: keep the replies for whoever comes next
+        except Exception:
+            if replies:  # nothing was recorded: the next turn has them
                 queues.ring(queues.SCHEDULER, replies)
             raise
         return again_in

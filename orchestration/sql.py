@@ -2,15 +2,67 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, TypeVar
 
-from django.db import InterfaceError, OperationalError, connection
+import psycopg2
+from django.db import connection
 
 Shape = TypeVar("Shape")
 
 NOW = "clock_timestamp()"
-# the database cannot be asked now: whatever was under way is still to be done, and nobody's fault
-DATABASE_AWAY = (OperationalError, InterfaceError)
+
+
+class Availability(Enum):
+    """What an error says of the database as a whole."""
+
+    AWAY = "the connection is gone, or cannot be made"
+    READ_ONLY = "the server takes no writes: it is a standby, after a failover say"
+    AVAILABLE = "the database works: the error belongs to the statement, row or code that raised it"
+
+
+# SQLSTATEs after which a connection is of no use: the server ended it, or refuses to make it.
+GONE = {
+    "25P03",  # idle in a transaction for too long
+    "53300",  # too many connections
+    "57P01",  # an administrator ended it
+    "57P02",  # another server process crashed
+    "57P03",  # the server starts or stops
+    "57P04",  # the database was dropped
+    "57P05",  # idle for too long
+}
+CONNECTION = "08"  # the class of connection exceptions
+READ_ONLY = "25006"
+
+
+def availability(error: BaseException) -> Availability:
+    """Return what an error says of the database, by its SQLSTATE or its cause's.
+
+    The exception's class says too little: psycopg2 raises OperationalError for a lock time-out, and a
+    plain DatabaseError without a SQLSTATE for a connection that broke under a statement.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, psycopg2.Error):
+        cause = cause.__cause__
+    if cause is None:
+        return Availability.AVAILABLE
+    if cause.pgcode == READ_ONLY:
+        return Availability.READ_ONLY
+    return Availability.AWAY if _is_gone(cause) else Availability.AVAILABLE
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Return whether an error is the whole database's: what was under way is still to be done."""
+    return availability(error) is not Availability.AVAILABLE
+
+
+def _is_gone(error: psycopg2.Error) -> bool:
+    code = error.pgcode
+    if code is not None:
+        return code in GONE or code.startswith(CONNECTION)
+    # Without a SQLSTATE no server answered; but mistakes of the client's are programming errors.
+    without = type(error) in {psycopg2.DatabaseError, psycopg2.OperationalError}
+    return without or isinstance(error, psycopg2.InterfaceError)
 
 
 def run(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:

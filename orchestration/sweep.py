@@ -218,9 +218,9 @@ def sweep(
         memory.failing.pop(_named(duty), None)
         try:
             duty(turn)
-        except sql.DATABASE_AWAY:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other duties are to be done
+        except Exception as error:  # whatever it is, the other duties are to be done
+            if sql.is_unavailable(error):
+                raise
             failed[_named(duty)] = error
     memory.failing.pop(LOOKING, None)
     memory.failing.update(failed)
@@ -239,9 +239,9 @@ def _busy(failed: dict[str, Exception]) -> bool:
     """Return whether anything is due; if that cannot be asked, each duty looks by itself."""
     try:
         return due.anything()
-    except sql.DATABASE_AWAY:
-        raise
-    except Exception as error:  # noqa: BLE001 - the duties are to be done all the same
+    except Exception as error:  # the duties are to be done all the same
+        if sql.is_unavailable(error):
+            raise
         failed[LOOKING] = error
         return True
 

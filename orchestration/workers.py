@@ -5,7 +5,7 @@ import signal
 import sys
 from contextlib import nullcontext
 
-from django.db import close_old_connections
+from django.db import close_old_connections, connection
 from rq import Queue, SimpleWorker
 from rq.exceptions import DeserializationError, StopRequested
 from rq.job import Job
@@ -50,10 +50,13 @@ class Worker(SimpleWorker):
             job.perform()
         except Refused as error:
             logger.error("job %s on queue %s was refused: %s", job.id, queue.name, error)
-        except (*sql.DATABASE_AWAY, queues.Unreachable) as error:
-            logger.error("queue %s must wait: %s", queue.name, str(error).strip())
-        except Exception:  # a doorbell never kills its worker: the work is still there
-            logger.exception("queue %s: the doorbell's work failed", queue.name)
+        except Exception as error:  # a doorbell never kills its worker: the work is still there
+            if sql.is_unavailable(error):
+                connection.close()  # a server that takes no writes would be asked again and again
+            if sql.is_unavailable(error) or isinstance(error, queues.Unreachable):
+                logger.error("queue %s must wait: %s", queue.name, str(error).strip())
+            else:
+                logger.exception("queue %s: the doorbell's work failed", queue.name)
         finally:
             self._answering = False
             close_old_connections()

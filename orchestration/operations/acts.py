@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import OperationalError, connection
+from django.db import DatabaseError, connection
 
 from .. import crashpoints, schemas
 from ..models import Operation, OperationItem, Task
@@ -98,7 +98,7 @@ def _undo(operation: Operation, items: Sequence[OperationItem]) -> Answers:
             item.id: undo(item.task_id, seen=ALIKE[item.seen], force=item.stands, **_who(operation))
             for item in items
         }
-    except OperationalError as error:
+    except DatabaseError as error:
         if getattr(error.__cause__, "pgcode", None) in BUSY:
             raise Busy from error
         raise

@@ -86,9 +86,9 @@ def _send(operation_id: int, sending: _Sending) -> int:
             sent = _turn(operation_id, sending, most, accrue=first)
         except Busy:
             break  # somebody has the task: its turn comes again with the next sweep
-        except sql.DATABASE_AWAY:
-            raise
-        except Exception:
+        except Exception as error:
+            if sql.is_unavailable(error):
+                raise
             logger.exception("operation %d: a batch failed", operation_id)
             if most == 1:
                 _pass_over(operation_id)

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
+from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from orchestration.api import is_unavailable
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -120,6 +122,8 @@ def handle(api: NinjaAPI) -> None:
         return _of(problem).answer()
 
     def failed(request: HttpRequest, error: Any) -> HttpResponse:
+        if is_unavailable(error):
+            return away(request, error)
         logger.error("%s %s failed", request.method, request.path, exc_info=error)
         return Problem(
             status=HTTPStatus.INTERNAL_SERVER_ERROR, code="failed", detail="We failed at this."
@@ -127,6 +131,7 @@ def handle(api: NinjaAPI) -> None:
 
     def away(request: HttpRequest, error: Any) -> HttpResponse:
         logger.error("%s %s: the database is away: %s", request.method, request.path, error)
+        connection.close()
         return Problem(
             status=HTTPStatus.SERVICE_UNAVAILABLE,
             code="database_away",
@@ -137,8 +142,6 @@ def handle(api: NinjaAPI) -> None:
     said: tuple[type[Exception], ...] = (Problem, AuthenticationError, ValidationError, HttpError)
     for kind in said:
         api.add_exception_handler(kind, as_it_says)
-    api.add_exception_handler(OperationalError, away)
-    api.add_exception_handler(InterfaceError, away)
     api.add_exception_handler(Exception, failed)
 
 

@@ -4,12 +4,13 @@ import logging
 import sys
 from http import HTTPStatus
 
-from django.db import InterfaceError, OperationalError
+from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext_lazy as _
 from django.views import defaults
 
+from orchestration.api import is_unavailable
 from orders.api.problems import Problem
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer for an exception: 503 where the database is away, otherwise 500. Uses neither."""
     error = sys.exc_info()[1]
-    away = isinstance(error, OperationalError | InterfaceError)
+    away = error is not None and is_unavailable(error)
     perhaps = request.META.get("shop.may_be_ordered", False)
     ours = "" if request.resolver_match is None else request.resolver_match.app_name
     folder = "ops/" if ours == "ops" else ""
@@ -62,6 +63,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not away:
         return HttpResponse(text, status=500)
     logger.error("%s %s: the database is away: %s", request.method, request.path, error)
+    connection.close()
     return HttpResponse(text, status=503, headers={"Retry-After": str(RETRY_AFTER)})
 
 

@@ -34,11 +34,14 @@ class Command(BaseCommand):
                 try:
                     close_old_connections()
                     pause = watch.step(time.monotonic())
-                except sql.DATABASE_AWAY as error:
-                    logger.warning("the database is away: %s", sql.first_line(error))
-                    connection.close()
-                except Exception:  # whatever one row does, the others need their supervisor
-                    logger.exception("the sweep failed")
+                except (
+                    Exception
+                ) as error:  # whatever one row does, the others need their supervisor
+                    if sql.is_unavailable(error):
+                        logger.warning("the database is away: %s", sql.first_line(error))
+                        connection.close()
+                    else:
+                        logger.exception("the sweep failed")
                 stop.wait(pause)
             watch.end()
         instance.end()
