@@ -35,6 +35,8 @@ WITH raised AS (
 SELECT fingerprint, id FROM raised
 """  # noqa: S608 - put together from constants
 
+LATE_EFFECT = "late_effect/"  # begins the causes of alerts that a person may have to close
+
 HEALED = """
 a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id)
 """

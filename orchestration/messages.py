@@ -84,7 +84,10 @@ class Request(Message):
     """Scheduler to agent: all that one attempt at a step needs (P7).
 
     Times are seconds; `complete_by` is a Unix time on the database's clock. `key` is the
-    idempotency key that goes to the remote service, the same in every attempt. `mode` is a `Mode`.
+    idempotency key that goes to the remote service, the same in every attempt of a `generation`.
+    `mode` is a `Mode`. `dispatch` is a number that no other dispatch has, of this timeline of the
+    database or of one that a failover lost. `in_doubt` says that an earlier attempt under the key
+    may have had its effect.
     """
 
     step: int
@@ -99,6 +102,9 @@ class Request(Message):
     tries: int
     payload: dict[str, Any]
     mode: str
+    generation: int = 0
+    dispatch: int = 0
+    in_doubt: bool = True
 
     types: ClassVar = {
         "step": (int,),
@@ -113,6 +119,9 @@ class Request(Message):
         "tries": (int,),
         "payload": (dict,),
         "mode": (str,),
+        "generation": (int,),
+        "dispatch": (int,),
+        "in_doubt": (bool,),
     }
 
     def check(self) -> None:
@@ -127,7 +136,9 @@ class Reply(Message):
 
     `started` and `ended` are Unix times on the database's clock; `tries` is how many calls the
     agent made; `by` is the agent's instance id. `retry_after` is the seconds for which the service
-    asked to be left alone, if it did.
+    asked to be left alone, if it did. `generation` and `dispatch` are the request's (0: of an agent
+    that does not know them). `in_doubt` is whether the effect may have happened under the key, by
+    this attempt or an earlier one; None if this one says nothing about it.
     """
 
     step: int
@@ -142,6 +153,9 @@ class Reply(Message):
     ended: float
     by: str
     retry_after: float | None = None
+    generation: int = 0
+    dispatch: int = 0
+    in_doubt: bool | None = None
 
     types: ClassVar = {
         "step": (int,),
@@ -156,6 +170,9 @@ class Reply(Message):
         "ended": (int, float),
         "by": (str,),
         "retry_after": (int, float, NoneType),
+        "generation": (int,),
+        "dispatch": (int,),
+        "in_doubt": (bool, NoneType),
     }
 
     def check(self) -> None:

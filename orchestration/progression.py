@@ -1,7 +1,8 @@
 """What follows for a task when some of its steps change: pure decisions over plain data."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -14,14 +15,10 @@ from .states import (
     TaskState,
 )
 from .workflow import (
-    KEYS,
     UNDECLARED,
-    Unresolved,
     Workflow,
-    placeholders,
     require_fields,
     resolve,
-    step_key,
 )
 
 
@@ -31,6 +28,7 @@ class Refusal(Enum):
     NO_SUCH_STEP = "there is no such step"
     NOT_PROCESSING = "the step is not being processed any more"
     OTHER_ATTEMPT = "the reply is for another attempt"
+    OTHER_DISPATCH = "the reply is for a dispatch that is not in the state store"
     ALREADY_ANSWERED = "this attempt was answered already"
     NOT_IN_ERROR = "the step is not in error"
     NOT_BUILDABLE = "its request still cannot be built"
@@ -78,8 +76,17 @@ class StepView:
     undo_action: str = ""
     undo_request: Mapping[str, Any] | None = None
     irreversible: str = ""
+    dispatched_at: datetime | None = None
+
+    @property
+    def dispatch(self) -> int:
+        """The number of its last dispatch: when that was, in microseconds of Unix time."""
+        if self.dispatched_at is None:
+            return 0
+        return (self.dispatched_at - EPOCH) // timedelta(microseconds=1)
 
 
+EPOCH = datetime.fromtimestamp(0, UTC)
 RENAMED = {"state": "process_state", "task": "task_id"}  # columns not called as a view's fields are
 
 
@@ -98,22 +105,6 @@ class StepPlan:
     undo_request: Mapping[str, Any] | None = None
     irreversible: str = ""
     charges: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Released:
-    """A waiting step whose time has come, and the request it will send."""
-
-    id: int
-    request: Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unbuildable:
-    """A waiting step whose request cannot be built from what was recorded, and why."""
-
-    id: int
-    reason: str
 
 
 def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
@@ -145,12 +136,20 @@ def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
     return plans
 
 
-def refuse_reply(step: StepView | None, attempt: int) -> Refusal | None:
-    """Return why a reply for `attempt` may change nothing, or None when it may (the fence)."""
+def refuse_reply(
+    step: StepView | None, attempt: int, generation: int = 0, dispatch: int = 0
+) -> Refusal | None:
+    """Return why a reply may change nothing, or None when it may (the fence).
+
+    A failover may lose a dispatch whose numbers are given again: the key's generation and the
+    dispatch itself must match too. 0 is of an agent that does not report them.
+    """
     if step is None:
         return Refusal.NO_SUCH_STEP
     if step.attempt != attempt:
         return Refusal.OTHER_ATTEMPT
+    if generation not in {0, step.generation} or dispatch not in {0, step.dispatch}:
+        return Refusal.OTHER_DISPATCH
     if step.state != StepState.PROCESSING:
         return Refusal.NOT_PROCESSING
     if step.locked_by is None:
@@ -159,114 +158,42 @@ def refuse_reply(step: StepView | None, attempt: int) -> Refusal | None:
 
 
 def after_reply(
-    step: StepView, outcome: str, result: Mapping[str, Any], *, undoing: bool
+    step: StepView,
+    outcome: str,
+    result: Mapping[str, Any],
+    *,
+    undoing: bool,
+    in_doubt: bool | None = None,
 ) -> StepView:
     """Return the step as it is once a reply to its attempt is recorded.
 
     What is neither done nor refused stays processing, unlocked, for the supervisor to count. While
-    its task is being undone, a step of which nothing was done is simply let be.
+    its task is being undone, a step of which nothing was done is cancelled. `in_doubt` is what the
+    reply says of it, if anything.
     """
-    settled = outcome in {Outcome.DONE, Outcome.REJECTED, Outcome.ABSENT}
-    in_doubt = not settled and (step.in_doubt or outcome == Outcome.UNKNOWN)
-    step = replace(step, locked_by=None, outcome=outcome, in_doubt=in_doubt)
+    doubt = _doubt_after(step, outcome, in_doubt)
+    step = replace(step, locked_by=None, outcome=outcome, in_doubt=doubt)
     unwanted = undoing and step.direction == Direction.DO
     if outcome == Outcome.DONE:
         return replace(step, state=StepState.PROCESSED, result=result)
-    if unwanted and settled:
+    if unwanted and not doubt and outcome in {Outcome.REJECTED, Outcome.ABSENT}:
         return replace(step, state=StepState.CANCELLED)
     if outcome == Outcome.REJECTED:
         return replace(step, state=StepState.ERROR)
     return step
 
 
-def release(
-    steps: Collection[StepView], data: Mapping[str, Any], *, undoing: bool
-) -> tuple[list[Released], list[Unbuildable], list[int]]:
-    """Return what follows for the waiting steps of a task.
+def _doubt_after(step: StepView, outcome: str, reported: bool | None) -> bool:
+    """Return whether the effect may have happened under the step's key, after one more reply.
 
-    That is: those that may now start, with their requests; those whose request cannot be built; and
-    the ids of undo steps that are not needed, as nothing was done. Only undo steps start while the
-    task is being undone: an undo step once its own step and all that come after it are settled, and
-    those of them that can be are undone.
+    An attempt only adds doubt, unless its answer is what the service keeps under the key. A refusal
+    by itself is not: it may have been made before the service looked at the key.
     """
-    direction = Direction.UNDO if undoing else Direction.DO
-    does = {step.name: step for step in steps if step.direction == Direction.DO}
-    waiting = {
-        step.name: step
-        for step in steps
-        if step.state == StepState.WAITING and step.direction == direction
-    }
-    needless = []
-    if undoing:
-        needless = [step for name, step in waiting.items() if _needless(does[name], step)]
-        for step in needless:
-            del waiting[step.name]
-    ended = {step.name for step in needless}.union(
-        step.name
-        for step in steps
-        if step.direction == direction and step.state in ENDED_STEP_STATES
-    )
-    unsettled = _unsettled(does) if undoing else set[str]()
-    released: list[Released] = []
-    broken: list[Unbuildable] = []
-    for step in waiting.values():
-        if step.name in unsettled or not all(name in ended for name in step.after):
-            continue
-        try:
-            request = resolve(step.request, data, _known(steps))
-        except Unresolved as error:
-            broken.append(Unbuildable(id=step.id, reason=str(error)))
-        else:
-            released.append(Released(id=step.id, request=request))
-    return released, broken, [step.id for step in needless]
-
-
-def _unsettled(does: Mapping[str, StepView]) -> set[str]:
-    """Return the steps that may still have an effect, and all that one of these comes after.
-
-    A step without an undo step of its own may be at work on what an earlier one did.
-    """
-    found: set[str] = set()
-    fresh = {name for name, step in does.items() if step.state not in ENDED_STEP_STATES}
-    while fresh:
-        found |= fresh
-        fresh = {before for name in fresh for before in does[name].after} - found
-    return found
-
-
-def build(
-    step: StepView, steps: Collection[StepView], data: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Return the request of a step whose template could not be filled before, or None still."""
-    try:
-        request: dict[str, Any] = resolve(step.request, data, _known(steps))
-    except Unresolved:
-        return None
-    return request
-
-
-def _known(steps: Collection[StepView]) -> dict[str, Any]:
-    """Return what templates may take of a task's steps: results of those done, and keys of all."""
-    does = [step for step in steps if step.direction == Direction.DO]
-    results: dict[str, Any] = {
-        step.name: step.result or {} for step in does if step.state in DONE_STEP_STATES
-    }
-    results[KEYS] = {
-        step.name: step_key(step.task, step.name, step.direction, step.generation) for step in does
-    }
-    return results
-
-
-def _needless(done: StepView, undo: StepView) -> bool:
-    """Return whether there is nothing to undo: its step was never done.
-
-    Where the service knows of no effect, and the undo needs no result (it goes by key), it is sent
-    all the same: a call that is still on its way is then refused when it arrives.
-    """
-    if done.state != StepState.CANCELLED:
+    if outcome in {Outcome.DONE, Outcome.ABSENT}:
         return False
-    own = any(origin == undo.name for origin, *_ in placeholders(undo.request))
-    return done.outcome != Outcome.ABSENT or own
+    if outcome == Outcome.UNKNOWN:
+        return True
+    return step.in_doubt if reported is None else reported
 
 
 def task_state(current: str, steps: Iterable[StepView], *, undoing: bool) -> TaskState:

@@ -137,18 +137,23 @@ def _backoff(thresholds: Thresholds, count: int, chance: float) -> float:
     return ceiling * (0.5 + chance / 2)
 
 
-def key_of_resubmission(outcome: str, *, attempt: int, changed: bool, nothing_done: bool) -> str:
+def key_of_resubmission(
+    outcome: str, *, attempt: int, in_doubt: bool, changed: bool, nothing_done: bool
+) -> str:
     """Return which key a resubmission uses, as a name of `KEYS`.
 
-    `outcome` and `attempt` are of the last attempt; `changed` says that the input is another, and
-    `nothing_done` that somebody found out by hand that the attempts had no effect.
+    `outcome` and `attempt` are of the last attempt; `in_doubt`, that the effect may have happened
+    under the present key, whatever the last outcome was; `changed`, that the input is another, and
+    `nothing_done`, that a person found out that the attempts had no effect.
     """
-    if outcome == Outcome.REJECTED:
-        return "rejected"
     if nothing_done:
         return "nothing"
     if not attempt:
         return "unsent"
+    if in_doubt:
+        return "same"
+    if outcome == Outcome.REJECTED:
+        return "rejected"
     return "changed" if changed else "same"
 
 

@@ -100,7 +100,7 @@ TASK_MOVES: dict[TaskState, dict[TaskState, str]] = {
         TaskState.UNDONE: "its last undo step is processed",
         TaskState.ERROR: "an undo step ends in error: partly undone",
     },
-    TaskState.UNDONE: {},
+    TaskState.UNDONE: {TaskState.UNDOING: "proof comes that a cancelled step was done after all"},
 }
 
 STEP_MOVES: dict[StepState, dict[StepState, str]] = {
@@ -126,7 +126,9 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     },
     StepState.PROCESSED: {},
     StepState.SKIPPED: {},
-    StepState.CANCELLED: {},
+    StepState.CANCELLED: {
+        StepState.PENDING: "for an undo step: proof comes that what it undoes was done after all"
+    },
 }
 
 LIVE_TASK_STATES = (TaskState.PENDING, TaskState.PROCESSING, TaskState.UNDOING)

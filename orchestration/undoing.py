@@ -5,11 +5,15 @@ cancelled; what is in doubt is settled first, and what an agent has at this mome
 """
 
 import hashlib
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from .progression import StepPlan, StepView
+from .readiness import build, needs_result
 from .states import DONE_STEP_STATES, Direction, StepState
+
+UNUSED = (StepState.WAITING, StepState.CANCELLED)  # steps that were not sent, or let nothing happen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +69,43 @@ def may_be_done(step: StepView) -> bool:
     """Return whether a step had its effect, or may have had it, or may have it any moment."""
     at_work = step.state == StepState.PROCESSING and step.locked_by is not None
     return step.state in DONE_STEP_STATES or step.in_doubt or at_work
+
+
+def is_uncounted(
+    step: StepView, undo: StepView | None, *, generation: int, result: Mapping[str, Any] | None
+) -> bool:
+    """Return whether an effect that shows late counts nowhere: no state of the task stands for it.
+
+    `generation` (0: unknown) and `result` are of the reply that shows it; without a result it may
+    have happened. `undo` is the undo step.
+    """
+    if generation not in {0, step.generation}:
+        return True
+    if step.state == StepState.SKIPPED:
+        # a person knew whether it was done; the same result is what was typed in
+        return result is not None and result != step.result
+    if step.state != StepState.CANCELLED:
+        return False  # done, or the next try under this key finds it
+    # an undo by key that was sent takes back whatever the key made
+    return undo is None or undo.state in UNUSED or needs_result(step.name, undo.request)
+
+
+def late_undo(
+    steps: Collection[StepView], done: StepView, undo: StepView | None, data: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the request that undoes an effect that shows late, or None if none can be sent.
+
+    `done` is its step, with the result and the generation of the reply that shows it.
+    """
+    spent = undo is not None and undo.state not in UNUSED
+    if done.direction == Direction.UNDO or done.state != StepState.CANCELLED or spent:
+        return None
+    if not done.undo_action:
+        return None
+    others = [step for step in steps if step.id != done.id]
+    proven = replace(done, state=StepState.PROCESSED)
+    template = replace(done, direction=Direction.UNDO, request=done.undo_request or {})
+    return build(template, [*others, proven], data)
 
 
 def _followers(name: str, steps: Collection[StepView]) -> set[str]:

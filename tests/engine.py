@@ -45,12 +45,14 @@ def reply_to(request, outcome="done", **fields) -> Reply:
         "started": 1.0,
         "ended": 2.0,
         "by": "agent-1",
+        "generation": request.generation,
+        "dispatch": request.dispatch,
     }
     return Reply(**{**known, **fields})
 
 
 def step_of(task, name="hello") -> Step:
-    return Step.objects.get(task=task, name=name)
+    return Step.objects.get(task=task, name=name, direction="do")
 
 
 def states(task) -> dict[str, str]:

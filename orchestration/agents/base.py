@@ -30,8 +30,8 @@ class Agent:
 
     An action is `async def reserve(self, call: Call) -> dict`: what it returns is the step's
     result (JSON). It raises `Transient`, `Rejected` or `Unknown`. It never repeats a call by
-    itself and needs no deadline of its own: `perform` sees to both. How a step is undone is an
-    action too. Where the service can be asked what came of a key, write `ask`.
+    itself and needs no deadline of its own: `perform` has both. How a step is undone is an action
+    too. Where the service can be asked what came of a key, write `ask`.
     """
 
     name: ClassVar[str]
@@ -112,7 +112,8 @@ class Agent:
             try:
                 result = await _within(way(call := self._call(request)), call.timeout)
             except Rejected as fault:
-                return self._reply(request, started, count, fault=fault)
+                doubtful = request.in_doubt or doubt is not None
+                return await self._refused(request, started, count, fault, doubtful=doubtful)
             except (Transient, Unknown) as fault:
                 doubt = fault if isinstance(fault, Unknown) else doubt
                 wait = QUICK_BACKOFF * 2 ** (count - 1) * (0.5 + random.random() / 2)  # noqa: S311
@@ -127,10 +128,38 @@ class Agent:
                 return self._reply(request, started, count, result=result)
         raise AssertionError("a request allows at least one try")
 
+    async def _refused(
+        self, request: Request, started: float, count: int, refusal: Rejected, *, doubtful: bool
+    ) -> Reply:
+        """Return the reply to a refusal; while earlier calls are in doubt, ask about these first.
+
+        That the service knows of no effect is then no answer: such a call may still be on its way.
+        """
+        if doubtful and not refusal.stored and self.can_ask():
+            try:
+                result = await _within(self._ask(call := self._call(request)), call.timeout)
+            except Rejected as stored:
+                refusal = stored
+            except (Transient, Unknown) as fault:
+                logger.info("%s cannot be asked about: %s", request.reference, fault)
+            else:
+                if result is not None:
+                    return self._reply(request, started, count, result=result)
+        in_doubt = False if refusal.stored else doubtful or None
+        return self._reply(request, started, count, fault=refusal, in_doubt=in_doubt)
+
+    async def _ask(self, call: Call) -> Result | None:
+        """Ask what came of a key: a refusal is then what the service keeps under it."""
+        try:
+            return await self.ask(call)
+        except Rejected as refusal:
+            refusal.stored = True
+            raise
+
     def _way(self, act: Action, mode: str) -> Callable[[Call], Awaitable[Result | None]] | None:
         """Return how to go about a request: act or ask; None if neither may be."""
         if mode != Mode.DO and self.can_ask():
-            return self.ask
+            return self._ask
         return None if mode == Mode.ASK else partial(_perform, act, self)
 
     def _call(self, request: Request) -> Call:
@@ -162,6 +191,7 @@ class Agent:
         result: Result | None = None,
         fault: Fault | None = None,
         retry_after: float | None = None,
+        in_doubt: bool | None = None,
     ) -> Reply:
         """Return the reply: a fault, a result, or neither, which is that nothing was done."""
         good = Outcome.ABSENT if result is None else Outcome.DONE
@@ -178,6 +208,9 @@ class Agent:
             ended=clock.now(),
             by=self.instance,
             retry_after=retry_after,
+            generation=request.generation,
+            dispatch=request.dispatch,
+            in_doubt=in_doubt,
         )
 
 

@@ -31,9 +31,24 @@ class Transient(Fault):
 
 
 class Rejected(Fault):
-    """The service refused for good: a repeat would not help (P25)."""
+    """The service refused for good: a repeat would not help (P25).
+
+    `stored`: it is the service's answer to the key, kept and given to every repeat. Only such a
+    refusal says that no earlier call under the key had its effect either.
+    """
 
     outcome = Outcome.REJECTED
+
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        retry_after: float | None = None,
+        stored: bool = False,
+    ) -> None:
+        super().__init__(code, message, retry_after=retry_after)
+        self.stored = stored
 
 
 class Unknown(Fault):

@@ -14,11 +14,15 @@ from .faults import Fault, Rejected, Transient, Unknown
 
 LONGEST_PAUSE = 86_400.0  # seconds; a service that asks for more is not understood to mean it
 LARGEST_ANSWER = 1_000_000  # bytes
-NOTHING_DONE = {425, 429, 503}  # statuses by which a service says that it did not even start
+NOTHING_DONE = {425, 429}  # statuses by which a service says that it did not even start
+UNAVAILABLE = (
+    503  # with Retry-After it says the same; without, a proxy may have forwarded the request
+)
 # refused before anybody looked at the key, for a wrong credential or address of ours: what an earlier
 # call under this key did is as open as before, and a repeat succeeds once that is mended
 NOT_HEARD = {401, 403, 404, 405, 407}
 IN_DOUBT = {408}  # a proxy may say so after the request went through
+AT_WORK = {409, 423}  # a conflict or a lock: it may be with an earlier call under the same key
 
 
 class Answer(NamedTuple):
@@ -33,27 +37,34 @@ class HttpAgent(Agent):
     """Calls one service over kept-open connections, and tells its failures apart.
 
     Set `base_url`. A refusal (4xx) is `Rejected`; "too busy", "cannot be reached", "you may not
-    come in" are `Transient`; whatever leaves it open whether the effect happened (a time-out, a cut
-    connection, another 5xx, an answer that cannot be read) is `Unknown`. A Retry-After that comes
-    with "too busy" is kept (RFC 9110, 10.2.3).
+    come in" are `Transient`; what leaves it open whether the effect happened (a time-out, a cut
+    connection, a conflict, a 5xx, an answer that cannot be read) is `Unknown`. A Retry-After that
+    comes with "too busy" is kept (RFC 9110, 10.2.3).
+
+    Set `stores_refusals` only if the service keeps every refusal under its key and gives it to each
+    repeat: otherwise a refusal says nothing of earlier calls under the key.
     """
 
     base_url: ClassVar[str]
     key_header: ClassVar[str] = "Idempotency-Key"
+    stores_refusals: ClassVar[bool] = False
 
     def __init__(self, instance: str = "agent") -> None:
         super().__init__(instance)
         self._session: aiohttp.ClientSession | None = None
 
     def headers(self) -> dict[str, str]:
-        """Return headers for every call, such as credentials."""
+        """Return headers for a call, such as credentials; asked for with each."""
         return {}
 
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
         """Return what a 4xx answer means; services with conventions of their own override this."""
         error = answer.get("error")
         detail = error if isinstance(error, Mapping) else {}
-        return Rejected(str(detail.get("code") or f"http_{status}"), _message(answer))
+        code, message = str(detail.get("code") or f"http_{status}"), _message(answer)
+        if status in AT_WORK:
+            return Unknown(code, message)
+        return Rejected(code, message, stored=self.stores_refusals)
 
     async def post(
         self,
@@ -128,11 +139,12 @@ class HttpAgent(Agent):
                 method,
                 self.base_url + path,
                 data=data,
-                headers=headers,
+                headers={**self.headers(), **(headers or {})},
                 timeout=aiohttp.ClientTimeout(total=call.timeout),
                 allow_redirects=False,
             ) as response:
-                pause = _pause(response.headers) if response.status in NOTHING_DONE else None
+                asks_for_pause = {*NOTHING_DONE, UNAVAILABLE}
+                pause = _pause(response.headers) if response.status in asks_for_pause else None
                 return Answer(response.status, await _read(response), pause)
         except aiohttp.ClientConnectorError as error:
             raise Transient("unreachable", str(error)) from error
@@ -147,7 +159,6 @@ class HttpAgent(Agent):
                 # the gate's window bounds the calls in flight, not the connector
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                headers=self.headers(),
             )
         return self._session
 
@@ -171,6 +182,8 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 def _failure(answer: Answer) -> Fault | None:
     """Return the fault where nobody looked at the request, or nobody knows what came of it."""
     code = f"http_{answer.status}"
+    if answer.status == UNAVAILABLE and answer.retry_after is not None:
+        return Transient(code, _said(answer.raw), retry_after=answer.retry_after)
     if answer.status in NOTHING_DONE or answer.status in NOT_HEARD:
         return Transient(code, _said(answer.raw), retry_after=answer.retry_after)
     if answer.status >= 500 or answer.status in IN_DOUBT:

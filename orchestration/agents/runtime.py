@@ -70,7 +70,7 @@ class Runtime:
             return []
         now = clock.now()
         new = await self.inbox.first_time(
-            [f"{request.step}:{request.attempt}" for request in requests],
+            [f"{request.step}:{request.attempt}:{request.dispatch}" for request in requests],
             [request.complete_by - now for request in requests],  # after that nobody performs it
         )
         return [request for request, first in zip(requests, new, strict=True) if first]

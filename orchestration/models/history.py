@@ -50,6 +50,7 @@ class EventKind(models.TextChoices):
     ERROR = "error", "Stopped in error"
     RESUBMITTED = "resubmitted", "Resubmitted"
     REPLY_REFUSED = "refused", "A late or repeated reply was refused"
+    LATE = "late", "Its effect was proven after it was given up"
     OVERDUE = "overdue", "Overdue"
     EXCUSED = "excused", "Failed while its agent was in trouble: not counted"
     WAITS = "waits", "Waits for an extended time"

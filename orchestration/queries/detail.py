@@ -32,7 +32,11 @@ class Again:
 def again(step: Step, *, changed: bool = False, nothing_done: bool = False) -> Again:
     """Return which key a resubmission of a step in error would use."""
     why = key_of_resubmission(
-        step.outcome, attempt=step.attempt, changed=changed, nothing_done=nothing_done
+        step.outcome,
+        attempt=step.attempt,
+        in_doubt=step.in_doubt,
+        changed=changed,
+        nothing_done=nothing_done,
     )
     generation = step.generation + (not keeps_key(why))
     return Again(

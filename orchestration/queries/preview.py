@@ -6,6 +6,7 @@ from uuid import UUID
 from .. import sql
 from ..models import Step, Task
 from ..progression import RENAMED, StepView
+from ..readiness import needs_person
 from ..states import DONE_STEP_STATES, Direction, StepState
 from ..undoing import plan, signature
 from ..workflow import step_key
@@ -15,7 +16,8 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
     """Return the preview as data, or None if there is no such task.
 
     `calls` are in the order of the undo: {step, agent, action, key, after, amount, currency,
-    settled_first}; amounts are in minor units, and what is in doubt counts as done. `net` is the
+    settled_first, by_hand}; amounts are in minor units, and what is in doubt counts as done. What a
+    person did by hand and only a person can undo is `by_hand`, in error until then. `net` is the
     sum by currency that goes back. `stands` names what cannot be undone, and why. `seen` is what
     `transitions.undo` wants back, to know that nothing has changed since.
     """
@@ -37,6 +39,7 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
             "amount": (charges[undo.name] or {}).get("amount", 0),
             "currency": (charges[undo.name] or {}).get("currency", ""),
             "settled_first": does[undo.name].state not in DONE_STEP_STATES,
+            "by_hand": needs_person(does[undo.name], undo.request),
         }
         for undo in sorted(wanted.undo, key=lambda undo: len(undo.after))
     ]

@@ -12,7 +12,8 @@ from .. import incidents, registry, sql
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..progression import RENAMED, Released, StepView, release
+from ..progression import RENAMED, StepView
+from ..readiness import Released, release
 from ..states import StepState
 from ..status import News
 from ..workflow import resolve
@@ -180,9 +181,7 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
         for problem in broken:
             change.moved(replace(change.steps[problem.id], state=StepState.ERROR))
             change.troubles.append(
-                Trouble(
-                    step=problem.id, code="request_not_built", message=problem.reason, attempt=0
-                )
+                Trouble(step=problem.id, code=problem.code, message=problem.reason, attempt=0)
             )
         for unneeded_step in unneeded:
             change.moved(replace(change.steps[unneeded_step], state=StepState.CANCELLED))

@@ -61,7 +61,8 @@ WHERE id = ANY(%(ids)s)
 RETURNING id, extract(epoch FROM complete_by)::float8,
     CASE WHEN in_doubt AND keyed_at < clock_timestamp()
         + (%(time_allowed)s - %(memory)s) * interval '1 second'  -- when the call may arrive
-        THEN 'ask' WHEN in_doubt AND settling THEN 'settle' ELSE 'do' END
+        THEN 'ask' WHEN in_doubt AND settling THEN 'settle' ELSE 'do' END,
+    (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt
 """  # noqa: S608 - a constant of our own
 
 # Two claims for different agents may start the same tasks: both lock them in one order.
@@ -211,7 +212,7 @@ def _process(steps: list[Pending], demand: Demand, by: str, *, stood: bool) -> l
             "ids": [step.id for step in steps],
         },
     )
-    written = {step: (complete_by, mode) for step, complete_by, mode in rows}
+    written = {step: times for step, *times in rows}
     return [
         Request(
             step=step.id,
@@ -221,13 +222,17 @@ def _process(steps: list[Pending], demand: Demand, by: str, *, stood: bool) -> l
             action=step.action,
             key=step_key(step.task, step.name, step.direction, step.generation),
             reference=step.reference,
-            complete_by=written[step.id][0],
+            complete_by=complete_by,
             call_timeout=demand.call_timeout,
             tries=demand.tries,
             payload=step.request,
-            mode=written[step.id][1],
+            mode=mode,
+            generation=step.generation,
+            dispatch=dispatch,
+            in_doubt=in_doubt,
         )
         for step in steps
+        for complete_by, mode, dispatch, in_doubt in [written[step.id]]
     ]
 
 

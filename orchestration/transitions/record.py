@@ -11,11 +11,12 @@ from .. import incidents, sql
 from ..gate import Heard
 from ..incidents import Failure
 from ..messages import Reply
-from ..models import Event, Policy, Step
+from ..models import Event, Policy
 from ..models.history import EventKind
 from ..progression import Refusal, StepView, after_reply, refuse_reply
-from ..states import ANSWERED, OnRejection, Outcome, StepState
+from ..states import ANSWERED, Direction, OnRejection, StepState
 from .changes import Change, cancel, finish, lock, note
+from .late import close_undone, hear_late
 from .settle import Trouble, cause_of
 from .undo import begin
 
@@ -25,8 +26,8 @@ ENDED = """
 WITH reply AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(outcomes)s::text[],
         %(results)s::jsonb[], %(codes)s::text[], %(messages)s::text[], %(tries)s::int[],
-        %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[])
-    AS r (id, attempt, outcome, result, code, message, tries, started, by, incident)
+        %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[], %(in_doubt)s::bool[])
+    AS r (id, attempt, outcome, result, code, message, tries, started, by, incident, in_doubt)
 ), history AS (
     INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
         dispatched_at, started_at, ended_at, outcome, tries, error_code, error_message)
@@ -40,7 +41,7 @@ UPDATE orchestration_step s SET
     complete_by = CASE r.outcome WHEN 'done' THEN NULL ELSE clock_timestamp() END,
     ended_at = clock_timestamp(),
     outcome = r.outcome,
-    in_doubt = CASE r.outcome WHEN 'unknown' THEN true WHEN 'transient' THEN s.in_doubt ELSE false END,
+    in_doubt = r.in_doubt,
     settling = s.settling AND r.outcome IN ('unknown', 'transient'),
     result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
     error_code = r.code, error_message = r.message,
@@ -80,11 +81,13 @@ def record(replies: Sequence[Reply]) -> Recorded:
     for reply in replies:
         change = changes.get(UUID(reply.task))
         step = change.steps.get(reply.step) if change else None
-        refusal = refuse_reply(step, reply.attempt)
+        refusal = refuse_reply(step, reply.attempt, reply.generation, reply.dispatch)
         if refusal or change is None or step is None:
             recorded.refused.append((reply, refusal or Refusal.NO_SUCH_STEP))
             continue
-        after = after_reply(step, reply.outcome, reply.result, undoing=change.undoing)
+        after = after_reply(
+            step, reply.outcome, reply.result, undoing=change.undoing, in_doubt=reply.in_doubt
+        )
         change.moved(after)
         accepted.append((reply, after, change))
         recorded.agents.add(step.agent)
@@ -93,14 +96,19 @@ def record(replies: Sequence[Reply]) -> Recorded:
         )
     recorded.accepted = len(accepted)
     blamed = _count_rejected(accepted)
-    _write_ended([reply for reply, _, _ in accepted], blamed)
+    _write_ended(accepted, blamed)
     _let_be(accepted)
     _reject(accepted, blamed)
     touched = {change.id: change for _, _, change in accepted}
+    touched |= hear_late([reply for reply, _ in recorded.refused], changes, by=BY)
     follows = finish(touched.values(), by=BY)
     recorded.agents |= follows.agents
     recorded.applications = follows.applications
-    _doubt(recorded.refused)
+    close_undone(
+        (step, change)
+        for _, step, change in accepted
+        if step.direction == Direction.UNDO and step.state == StepState.PROCESSED
+    )
     _keep_refused(recorded.refused, changes)
     return recorded
 
@@ -142,6 +150,8 @@ def _reject(accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[
     for reply, step, change in rejected:
         why = f"{reply.code}: {reply.message}".strip(": ")
         policy = policies.get(step.agent) or Policy()
+        if change.steps[step.id].state != StepState.ERROR:
+            continue  # another rejection of the same batch has its task undone already
         undo = policy.on_rejection == OnRejection.UNDO and not change.undoing
         if undo and not begin(change, actor=BY, reason=f"{step.name} was rejected ({why})"):
             continue
@@ -158,9 +168,12 @@ def _reject(accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[
         )
 
 
-def _write_ended(replies: Sequence[Reply], blamed: Mapping[int, int]) -> None:
-    if not replies:
+def _write_ended(
+    accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[int, int]
+) -> None:
+    if not accepted:
         return
+    replies = [reply for reply, _, _ in accepted]
     sql.run(
         ENDED,
         {
@@ -174,16 +187,9 @@ def _write_ended(replies: Sequence[Reply], blamed: Mapping[int, int]) -> None:
             "started": [reply.started for reply in replies],
             "by": [reply.by[:80] for reply in replies],
             "incidents": [blamed.get(reply.step) for reply in replies],
+            "in_doubt": [step.in_doubt for _, step, _ in accepted],
         },
     )
-
-
-def _doubt(refused: Sequence[tuple[Reply, Refusal]]) -> None:
-    """Note that steps may have been done after all: a request that came twice may be answered twice."""
-    told = [reply.step for reply, _ in refused if reply.outcome in {Outcome.DONE, Outcome.UNKNOWN}]
-    if told:
-        live = (StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
-        Step.objects.filter(id__in=told, process_state__in=live).update(in_doubt=True)
 
 
 def _keep_refused(refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, Change]) -> None:

@@ -10,11 +10,13 @@ from .. import alerts, incidents, schemas, sql
 from ..models import Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
-from ..progression import Refusal, StepView, build
+from ..progression import Refusal, StepView
+from ..readiness import build
 from ..recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
 from ..states import Direction, StepState
 from ..workflow import step_key
 from .changes import NOTHING, Amendment, Change, amend, cancel, finish, lock, note
+from .late import close_undone
 
 # As many steps as there are ids: error → pending.
 AGAIN = """
@@ -132,7 +134,11 @@ def _decide(
             return Refusal.NOT_BUILDABLE
         wanted = built
     why = key_of_resubmission(
-        step.outcome, attempt=step.attempt, changed=changed, nothing_done=nothing_done
+        step.outcome,
+        attempt=step.attempt,
+        in_doubt=step.in_doubt,
+        changed=changed,
+        nothing_done=nothing_done,
     )
     return Again(change=change, view=view, step=step, request=wanted, changed=changed, why=why)
 
@@ -220,9 +226,12 @@ def done_by_hand(
     note(
         change, view, EventKind.BY_HAND, by=actor, reason=reason, operation=operation, result=result
     ).save()
-    change.moved(replace(view, state=StepState.SKIPPED, result=result, in_doubt=False))
+    skipped = replace(view, state=StepState.SKIPPED, result=result, in_doubt=False)
+    change.moved(skipped)
     finish([change], by=actor)
     alerts.close_if_healed([alert])
+    if step.direction == Direction.UNDO:
+        close_undone([(skipped, change)])
     return None
 
 

@@ -6,12 +6,16 @@ from urllib.parse import quote
 
 from django.conf import settings
 
-from orchestration.api import Call, Fault, HttpAgent, LedgerEntry, Transient, Unknown
+from orchestration.api import Call, Fault, HttpAgent, LedgerEntry, Rejected, Unknown
 
 from .. import ledger
 from .shapes import TEXT, record
 
-BUSY = {"key_in_use", "idempotency_key_in_use"}  # a request with the same key is still at work
+# a request with the same key is still at work, or did something else
+IN_DOUBT = {
+    *("key_in_use", "idempotency_key_in_use"),
+    *("key_reused", "idempotency_key_reused"),
+}
 BY_KEY = record(key=TEXT)  # what an undo by key takes
 MEND_WITHIN = 1_800.0  # seconds for which an order is kept that only its customer can mend
 
@@ -28,16 +32,18 @@ class PartnerAgent(HttpAgent):
         return ledger.entries(self.base_url, self.partner)
 
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
-        """Return what a 4xx answer means: for a key in use, that a repeat will find the result.
+        """Return what a 4xx answer means; of a key in use, that a repeat will find the result.
 
         Our partners say why they refuse: an answer without that is not theirs, or was spoiled.
         """
         if not isinstance(answer.get("error"), Mapping):
             return Unknown("unexpected_answer", f"HTTP {status}, and no reason in: {answer}")
         fault = super().refusal(status, answer)
-        if status == 409 and fault.code in BUSY:
-            return Transient(fault.code, fault.message)
-        return fault
+        if fault.code in IN_DOUBT:
+            return Unknown(fault.code, fault.message)
+        # a conflict that a partner gives a reason of its own is none with the same key
+        named = fault.code != f"http_{status}"
+        return Rejected(fault.code, fault.message) if named else fault
 
 
 class KeyedAgent(PartnerAgent):

@@ -32,6 +32,8 @@ class SimRequest:
     payload: Any
     complete_by: float
     mode: str
+    generation: int
+    in_doubt: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +46,8 @@ class SimReply:
     result: dict[str, Any]
     code: str = ""
     retry_after: float | None = None
+    generation: int = 1
+    in_doubt: bool | None = None
 
 
 class Agents:
@@ -73,11 +77,30 @@ class Agents:
         if world.hit("call_late"):
             delay, heard = CALL_TIMEOUT + world.chance(0.1, LATEST), False
             world.after(CALL_TIMEOUT, self._answer, request, (Outcome.UNKNOWN, {}, "timeout"), None)
+        if world.hit("slow_work"):  # others with the same key are turned away meanwhile
+            world.after(CALL_TIMEOUT, self._answer, request, (Outcome.UNKNOWN, {}, "timeout"), None)
+            world.under_way[request.key] += 1
+            world.after(delay, self._begin_work, request)
+            return
         stopped = heard and world.hit("agent_stopped")
         if stopped:  # a process that wakes up past its deadline, in the middle of a call
             delay = request.complete_by - world.now + world.chance(0.1, 5.0)
         world.under_way[request.key] += 1
         world.after(delay, self._arrive, request, heard, stopped)
+
+    def _begin_work(self, request: SimRequest) -> None:
+        """Have a service work on a call for longer than its agent waits."""
+        service = self.world.services[request.agent]
+        if request.key in service.at_work or request.mode != Mode.DO:
+            self._end_work(request)
+            return
+        service.at_work.add(request.key)
+        self.world.after(self.world.chance(CALL_TIMEOUT, LATEST - 1), self._end_work, request)
+
+    def _end_work(self, request: SimRequest) -> None:
+        self.world.services[request.agent].at_work.discard(request.key)
+        self.world.under_way[request.key] -= 1
+        self._serve(request)
 
     def _arrive(self, request: SimRequest, heard: bool, stopped: bool) -> None:
         world = self.world
@@ -113,11 +136,27 @@ class Agents:
 
     def _answer(self, request: SimRequest, answer: Answer, retry: float | None) -> None:
         outcome, result, code = answer
+        in_doubt: bool | None = None
+        if outcome == Outcome.REJECTED:
+            (outcome, result, code), in_doubt = self._refused(request, answer)
+        if "doubt" in self.world.broken and (outcome == Outcome.REJECTED or code == "busy"):
+            outcome, in_doubt = Outcome.REJECTED, False
         reply = SimReply(
             step=request.step, attempt=request.attempt, outcome=outcome, result=result, code=code,
-            retry_after=retry,
+            retry_after=retry, generation=request.generation, in_doubt=in_doubt,
         )  # fmt: skip
         self.world.send("reply", self.reply, reply)
+
+    def _refused(self, request: SimRequest, answer: Answer) -> tuple[Answer, bool | None]:
+        """Return what is replied to a refusal, and whether that leaves the key in doubt."""
+        rules = self.world.rules(request.agent)
+        if rules.stores_refusals or (request.mode != Mode.DO and rules.can_ask):
+            return answer, False
+        if request.in_doubt and rules.can_ask:
+            known = self.world.services[request.agent].ask(request.key, close=False)
+            if known[0] == Outcome.DONE:
+                return known, None
+        return answer, request.in_doubt or None
 
 
 class Schedulers:
@@ -164,15 +203,19 @@ class Schedulers:
         world, store = self.world, self.store
         row = store.rows[reply.step]
         task = store.tasks[row.view.task]
-        refusal = refuse_reply(row.view, reply.attempt)
+        refusal = refuse_reply(row.view, reply.attempt, reply.generation)
         if refusal is Refusal.OTHER_ATTEMPT and "fence" in world.broken:
             refusal = None
         world.log("reply to {} #{}: {} {} {}", row.key, reply.attempt, reply.outcome, reply.code,
                   f"refused: {refusal.value}" if refusal else "")  # fmt: skip
         if refusal:
+            if "late" not in world.broken:
+                store.hear_late(row, reply.outcome, reply.result, reply.generation)
             return
         row.code = reply.code
-        view = after_reply(row.view, reply.outcome, reply.result, undoing=task.undoing)
+        view = after_reply(
+            row.view, reply.outcome, reply.result, undoing=task.undoing, in_doubt=reply.in_doubt
+        )
         row.complete_by = world.now
         store.accept(row, view, reply.attempt)
         if reply.code != KEY_FORGOTTEN:
@@ -250,6 +293,7 @@ class Schedulers:
             step=view.id, attempt=view.attempt, agent=view.agent, action=row.action,
             task=view.task, name=view.name, key=key, direction=view.direction,
             payload=view.request, complete_by=row.complete_by, mode=mode,
+            generation=view.generation, in_doubt=view.in_doubt,
         )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from orchestration.recovery import KEY_FORGOTTEN
+from orchestration.recovery import KEY_FORGOTTEN, keeps_key, key_of_resubmission
 from orchestration.states import Direction, Outcome, StepState
 
 from .store import Row
@@ -45,7 +45,11 @@ class Operators:
             self._mend(self.world.rng.choice(found), by_hand=by_hand)
 
     def mend_all(self) -> None:
-        """See to every step in error."""
+        """Mend every step in error, and take back what only an alert names."""
+        for agent, key in list(self.store.alarms):
+            if not self.world.under_way[key]:
+                self.world.services[agent].take_back(key)
+                self.store.alarms.remove((agent, key))
         for row in list(self.store.rows.values()):
             if row.view.state == StepState.ERROR:
                 self._mend(row, by_hand=self.world.rng.random() < 0.3)
@@ -58,7 +62,12 @@ class Operators:
         service = world.services[view.agent]
         known = service.ask(row.key, close=False)
         row.failure_count = row.rounds = 0
-        if known[0] == Outcome.DONE and (by_hand or row.code == KEY_FORGOTTEN):
+        if row.code == "done_by_hand":
+            done = store.does(task)[view.name]
+            service.take_back(done.key)
+            world.log("operator: what {} made is taken back by hand", done.key)
+            store.write(row, replace(view, state=StepState.SKIPPED, result={}, in_doubt=False))
+        elif known[0] == Outcome.DONE and (by_hand or row.code == KEY_FORGOTTEN):
             world.log("operator: {} was done", row.key)
             store.write(
                 row, replace(view, state=StepState.SKIPPED, result=known[1], in_doubt=False)
@@ -77,7 +86,14 @@ class Operators:
             store.write(row, replace(view, in_doubt=False))
             store.cancel(row)
         else:
-            new_key = view.outcome == Outcome.REJECTED or row.code == KEY_FORGOTTEN
+            why = key_of_resubmission(
+                view.outcome, attempt=view.attempt, in_doubt=view.in_doubt, changed=False,
+                nothing_done=row.code == KEY_FORGOTTEN,
+            )  # fmt: skip
+            new_key = not keeps_key(why)
+            if "doubt" in world.broken:
+                new_key = view.outcome == Outcome.REJECTED
+            row.settling = task.undoing and view.direction == Direction.DO and view.in_doubt
             world.log("operator: resubmit {}{}", row.key, " under a new key" * new_key)
             store.pend(row, new_key=new_key)
         store.finish(task)

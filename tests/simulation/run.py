@@ -52,7 +52,8 @@ class Run:
         world = self.world
         if not world.healed or world.store.live() or self.schedulers.inbox:
             return False
-        return not any(world.under_way.values()) and not (self.mended and self._in_error())
+        for_people = self._in_error() or bool(world.store.alarms)
+        return not any(world.under_way.values()) and not (self.mended and for_people)
 
     def _in_error(self) -> bool:
         return any(task.state == TaskState.ERROR for task in self.world.store.tasks.values())
@@ -153,7 +154,8 @@ class Run:
                     standing == 1, f"{task.id} is processed, and {name} was done {standing} times"
                 )
             elif task.state == TaskState.UNDONE and world.revertible(row.view.agent):
-                require(standing == 0, f"{task.id} is undone, and {name} stands")
+                known = any(task.id in key for _, key in world.store.alarms)
+                require(standing == 0 or known, f"{task.id} is undone, and {name} stands")
         if task.state == TaskState.ERROR:
             errors = [row for row in task.rows.values() if row.view.state == StepState.ERROR]
             require(bool(errors), f"{task.id} is in error, and nothing of it is")

@@ -39,11 +39,14 @@ class Service:
 
     It remembers the answer to a key for `memory` seconds (None: for ever), refuses a *do* under a
     key that was undone, and can say what it knows of a key for ever if it can be asked at all.
+    Where it does not store refusals, one may also come before it has looked at the key, and a repeat
+    may be accepted. While a request is at work, others with its key are told so.
     """
 
     name: str
     memory: float | None
     can_ask: bool
+    stores_refusals: bool
     witness: Callable[[str, str, Effect], None]
     effects: list[Effect] = field(default_factory=list)
     answers: dict[str, tuple[float, Answer]] = field(default_factory=dict)
@@ -51,6 +54,7 @@ class Service:
     closed: set[str] = field(default_factory=set)
     undos: dict[str, str] = field(default_factory=dict)  # undo key → effect id
     refuse_next: int = 0
+    at_work: set[str] = field(default_factory=set)
     standing: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
 
     def call(
@@ -60,6 +64,11 @@ class Service:
         said = json.dumps(payload, sort_keys=True)
         known = self.payloads.setdefault(key, said)
         require(known == said, f"key {key} has two payloads: {known} and {said}")
+        if key in self.at_work:
+            return (Outcome.UNKNOWN, {}, "busy")
+        if self.refuse_next and not self.stores_refusals:
+            self.refuse_next -= 1
+            return (Outcome.REJECTED, {}, "refused")
         if key in self.answers:
             at, answer = self.answers[key]
             if self.memory is None or now < at + self.memory:
@@ -99,11 +108,22 @@ class Service:
         self.undos[key] = found[0].id if found else ""
         return (Outcome.DONE, {}, "")
 
+    def take_back(self, key: str) -> None:
+        """Undo by hand what stands under a key: a person has found it."""
+        for effect in self.effects:
+            if effect.key == key and not effect.undone:
+                effect.undone = True
+                self.standing[effect.task, effect.step] -= 1
+
     def ask(self, key: str, *, close: bool) -> Answer:
         """Say what is known of a key. With `close`, "nothing" is a promise: the key is refused later."""
+        if key in self.at_work:
+            return (Outcome.UNKNOWN, {}, "busy")
         for effect in self.effects:
             if effect.key == key:
                 return (Outcome.DONE, {"id": effect.id}, "")
+        if key in self.answers and self.answers[key][1][0] == Outcome.REJECTED:
+            return self.answers[key][1]
         if key in self.undos:
             return (Outcome.DONE, {}, "")
         if close:

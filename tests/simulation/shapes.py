@@ -20,7 +20,7 @@ FAULTS = (
     *("agent_stopped", "redis_flushed", "nobody_schedules", "nobody_supervises"),
     # services
     *("call_lost", "call_late", "answer_lost", "unavailable", "leave_alone", "refused", "outage"),
-    *("long_outage", "slow_answer"),
+    *("long_outage", "slow_answer", "slow_work", "refused"),
     # people
     *("undo", "undo", "force_undo", "resubmit", "by_hand", "hold", "hold"),
 )
@@ -36,6 +36,7 @@ class Rules:
     key_memory: float | None
     undo_by: str  # "key", "result", "none" (nothing to undo) or "never" (irreversible)
     can_ask: bool
+    stores_refusals: bool
 
 
 def rules(rng: Random, undo_by: str) -> Rules:
@@ -66,6 +67,7 @@ def rules(rng: Random, undo_by: str) -> Rules:
         # Where undo needs a result, a call on its way after "there is no such effect" could not be
         # refused any more: such a service is settled by a repeat.
         can_ask=undo_by == "key" and rng.random() < 0.6,
+        stores_refusals=rng.random() < 0.5,
     )
 
 

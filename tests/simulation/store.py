@@ -11,14 +11,15 @@ from orchestration.progression import (
     StepPlan,
     StepView,
     first_steps,
-    release,
     task_state,
 )
+from orchestration.readiness import release
 from orchestration.states import (
     DONE_STEP_STATES,
     STEP_MOVES,
     TASK_MOVES,
     Direction,
+    Outcome,
     StepState,
     TaskState,
 )
@@ -27,6 +28,7 @@ from orchestration.workflow import Workflow, step_key
 from .services import require
 
 DONE = frozenset(DONE_STEP_STATES)
+GOES_ON = frozenset({StepState.PENDING, StepState.PROCESSING, StepState.ERROR})
 MOVING = frozenset({StepState.PENDING, StepState.PROCESSING})
 
 
@@ -76,6 +78,7 @@ class Store:
         self.answered: set[tuple[int, int]] = set()
         self.settle_first = settle_first
         self.touched: set[str] = set()
+        self.alarms: list[tuple[str, str]] = []  # late effects for a person: agent, key
 
     def submit(self, task: str, workflow: Workflow) -> None:
         """Record a task and its steps in one operation."""
@@ -147,7 +150,7 @@ class Store:
             row = task.rows[item.id]
             self.write(row, replace(row.view, state=StepState.PENDING, request=item.request))
         for problem in broken:
-            self.error(task.rows[problem.id], problem.reason)
+            self.error(task.rows[problem.id], problem.code)
         for step in needless:
             self.cancel(task.rows[step])
         self.settle(task, task_state(task.state, task.views(), undoing=task.undoing))
@@ -193,6 +196,35 @@ class Store:
         elif row.view.state != StepState.PENDING and row.view.locked_by is None:
             self.pend(row)
         row.run_after = None
+
+    def hear_late(self, row: Row, outcome: str, result: dict[str, Any], generation: int) -> None:
+        """Act on a reply that changes no step any more."""
+        view, task = row.view, self.tasks[row.view.task]
+        if outcome not in {Outcome.DONE, Outcome.UNKNOWN}:
+            return
+        if view.state in GOES_ON and generation == view.generation:
+            row.view = replace(view, in_doubt=True)
+            return
+        shown = result if outcome == Outcome.DONE else None
+        undos = [one for one in task.views() if one.direction == Direction.UNDO]
+        undo = next((one for one in undos if one.name == view.name), None)
+        if not undoing.is_uncounted(view, undo, generation=generation, result=shown):
+            return
+        done = replace(view, result=shown, generation=generation)
+        request = undoing.late_undo(task.views(), done, undo, task.data) if task.undoing else None
+        if request is None:
+            key = step_key(view.task, view.name, view.direction, generation)
+            self.alarms.append((view.agent, key))
+        elif undo is None:
+            plan = StepPlan(
+                name=view.name, agent=view.agent, action="undo", after=(), request=request,
+                ready=True, direction=Direction.UNDO,
+            )  # fmt: skip
+            self._add(task, [plan])
+        else:
+            again = replace(undo, state=StepState.PENDING, request=request)
+            self.write(task.rows[undo.id], again)
+        self.finish(task)
 
     def in_flight(self, agent: str) -> list[Row]:
         """Return the steps that an agent has at work."""

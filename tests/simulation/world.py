@@ -14,8 +14,8 @@ from .store import DONE, Store
 
 # What can be left out, to see it go wrong: the attempt's fence; the key that stays; the lock on the
 # gate; that doubt is settled before an undo; that a forgotten key is not used; that an agent takes
-# each attempt once.
-GUARDS = ("fence", "key", "lock", "settle", "memory", "once")
+# each attempt once; that a refusal by itself ends no doubt; that late replies are heard.
+GUARDS = ("fence", "key", "lock", "settle", "memory", "once", "doubt", "late")
 
 
 class World:
@@ -34,6 +34,7 @@ class World:
                 name=name,
                 memory=None if rules.key_memory is None else rules.key_memory + LATEST + 1,
                 can_ask=rules.can_ask,
+                stores_refusals=rules.stores_refusals,
                 witness=self.witness,
             )
             for name, rules in self.agents.items()

@@ -76,6 +76,7 @@ def request(**fields) -> Request:
         "tries": 1,
         "payload": {"order": "o1"},
         "mode": "do",
+        "in_doubt": False,
     }
     return Request(**{**known, **fields})
 
@@ -98,7 +99,10 @@ FAULTS = [
     ({"fault": "timeout_after_effect", "seconds": 9}, "unknown", "timeout", True),
     ({"fault": "status", "status": 500}, "unknown", "http_500", False),
     ({"fault": "status", "status": 502}, "unknown", "http_502", False),
-    ({"fault": "status", "status": 503}, "transient", "http_503", False),
+    ({"fault": "status", "status": 503}, "unknown", "http_503", False),
+    ({"fault": "status_after_effect", "status": 503}, "unknown", "http_503", True),
+    ({"fault": "reject", "status": 409}, "unknown", "rejected", False),
+    ({"fault": "reject", "status": 423}, "unknown", "rejected", False),
     ({"fault": "status_after_effect", "status": 500}, "unknown", "http_500", True),
     ({"fault": "too_many_requests", "retry_after": 2}, "transient", "http_429", False),
     ({"fault": "reset"}, "unknown", "connection_lost", False),

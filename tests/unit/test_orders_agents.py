@@ -102,10 +102,10 @@ def test_a_payment_in_an_unexpected_state_keeps_its_key(monkeypatch, action, pay
         (
             409,
             {"type": "idempotency_error", "code": "idempotency_key_in_use"},
-            Transient,
+            Unknown,
             "idempotency_key_in_use",
         ),
-        (400, {"type": "idempotency_error"}, Rejected, "http_400"),
+        (400, {"type": "idempotency_error"}, Unknown, "http_400"),
         (400, {"type": "invalid_request_error", "code": "amount_too_large"}, Rejected,
          "amount_too_large"),
         (401, {"type": "invalid_request_error", "message": "No key."}, Rejected, "http_401"),
@@ -120,7 +120,8 @@ def test_payment_errors(status, error, kind, code):
 
 def test_another_partner_that_is_still_busy_with_the_same_key():
     busy = {"error": {"code": "key_in_use", "message": "Wait."}}
-    assert type(Inventory().refusal(409, busy)) is Transient
+    assert type(Inventory().refusal(409, busy)) is Unknown
+    assert type(Inventory().refusal(409, {"error": {"message": "Conflict."}})) is Unknown
     assert type(Inventory().refusal(409, {"error": {"code": "out_of_stock"}})) is Rejected
 
 
@@ -406,7 +407,7 @@ async def test_a_key_that_is_still_at_work_is_asked_about_later(client):
         assert not sending.done()
     client.sandbox.script.latency["mail"] = 0.0
     asked = await shop.do("notification", "send", MAIL, key="k-1", mode="settle")
-    assert (asked.outcome, asked.code) == ("transient", "key_in_use")
+    assert (asked.outcome, asked.code) == ("unknown", "key_in_use")
     assert (await sending).outcome == "done"
 
 

@@ -15,7 +15,7 @@ from orchestration.states import (
     illegal_moves,
 )
 
-guards = import_module("orchestration.migrations.0004_guards_of_undo")
+guards = import_module("orchestration.migrations.0022_effects_that_show_late")
 
 
 @pytest.mark.parametrize(("moves", "states"), [(TASK_MOVES, TaskState), (STEP_MOVES, StepState)])
@@ -41,8 +41,8 @@ def test_every_state_can_be_reached():
         assert reached == set(moves)
 
 
-def test_an_undone_task_never_moves_again():
-    assert TASK_MOVES[TaskState.UNDONE] == {}
+def test_an_undone_task_is_only_undone_further():
+    assert set(TASK_MOVES[TaskState.UNDONE]) == {TaskState.UNDOING}
     assert TaskState.UNDONE in FINAL_TASK_STATES
 
 
