@@ -17,10 +17,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "timeout": {"seconds": 60.0},
     "timeout_after_effect": {"seconds": 60.0},
     "slow": {"seconds": 5.0},
-    "status": {"status": 500},
+    "status": {"status": 500, "retry_after": None},
     "status_after_effect": {"status": 500},
     "too_many_requests": {"retry_after": 1},
     "reset": {},
+    "reset_within_answer": {},
     "reset_after_effect": {},
     "wrong_json": {},
     "wrong_schema": {},
@@ -169,7 +170,7 @@ def _check_action(fault: Fault, where: str) -> None:
 
 def _check_status(fault: Fault, where: str) -> None:
     status = fault.params.get("status")
-    if fault.kind == "reject" and status is not None and status >= 500:
+    if fault.kind == "reject" and status is not None and not 400 <= status < 500:
         raise bad_script(f"{where}.status", "of a reject must be from 400 to 499")
 
 
@@ -232,7 +233,7 @@ READERS: dict[str, Callable[[object, str], Any]] = {
 }
 PARAMS: dict[str, Callable[[object, str], Any]] = {
     "seconds": _seconds,
-    "status": _whole(400, 599),
+    "status": _whole(300, 599),
     "retry_after": _whole(0, DAY),
     "code": _text,
     "message": _text,

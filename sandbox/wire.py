@@ -87,6 +87,8 @@ async def after_effect(
     """Act out a fault that spoils the answer after the effect; other kinds leave it sound."""
     if fault.kind == "reset_after_effect":
         return cut(request)
+    if fault.kind == "reset_within_answer":
+        return await _begin(request, answer)
     if fault.kind == "timeout_after_effect":
         return await hang(request, fault.params["seconds"])
     if fault.kind == "slow":
@@ -96,6 +98,16 @@ async def after_effect(
     if fault.kind in SPOILERS:
         return SPOILERS[fault.kind](fault.params, partner, answer)
     return answer
+
+
+async def _begin(request: BaseRequest, answer: Response) -> Response:
+    """Send the headers and half of the body, then cut the connection."""
+    body = _bytes(answer)
+    headers = {"Content-Length": str(len(body)), **JSON_HEADERS}
+    response = StreamResponse(status=answer.status, headers=headers)
+    await response.prepare(request)
+    await response.write(body[: len(body) // 2])
+    return cut(request)
 
 
 async def _drip(request: BaseRequest, answer: Response, seconds: float) -> StreamResponse:
@@ -117,7 +129,11 @@ def _failure(params: Params, partner: str) -> Response:
     status = params["status"]
     phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "Failure"
     message = f"{phrase} (by the fault script). Repeat the request with the same key."
-    return _error(status, "internal_error" if status >= 500 else "failure", message, partner)
+    code = "internal_error" if status >= 500 else "failure"
+    response = _error(status, code, message, partner)
+    if params.get("retry_after") is not None:
+        response.headers["Retry-After"] = str(params["retry_after"])
+    return response
 
 
 def _too_many(params: Params, partner: str) -> Response:

@@ -36,6 +36,7 @@ WORDS = {
     "status_after_effect": ("Failing", "does the work, then answers {status}"),
     "too_many_requests": ("Rate-limiting", "answers 429 with Retry-After: {retry_after}"),
     "reset": ("Cutting off", "does nothing and cuts the connection"),
+    "reset_within_answer": ("Losing replies", "does the work, then cuts its answer in two"),
     "reset_after_effect": ("Losing replies", "does the work, then cuts the connection"),
     "wrong_json": ("Garbled", "does the work, then answers half a JSON text"),
     "wrong_schema": ("Garbled", "does the work, then answers another shape"),
