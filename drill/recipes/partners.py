@@ -20,6 +20,12 @@ SELECT t.reference, t.id FROM orchestration_step s JOIN orchestration_task t ON 
 WHERE t.reference = ANY(%s) AND s.name = 'reserve_stock' AND s.process_state = 'pending'
 AND s.attempt = 0
 """
+REFUSED_IN_DOUBT = """
+SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.reference = ANY(%s) AND s.process_state = 'error' AND s.outcome = 'rejected' AND s.in_doubt
+"""
+STOPPED = "SELECT reference FROM orchestration_task WHERE reference = ANY(%s) AND state = 'error'"
+UNDER_WAY = "SELECT count(*) FROM orchestration_operation WHERE ended_at IS NULL"
 
 
 @contextmanager
@@ -66,6 +72,31 @@ def outage(run: Running) -> Iterator[None]:
     finally:
         run.stack.sandbox("/faults", method="DELETE")
     watch_windows(run, 2)
+
+
+@recipe
+def refused_in_doubt(run: Running, *, often: float = 0.3) -> Iterator[None]:
+    """Calls have their effect in silence, and repeats are refused before the key is looked at.
+
+    Once the partners work, operators resubmit whatever stopped: under the same key, or all is twice.
+    """
+    faults = [
+        {"fault": "timeout_after_effect", "seconds": 20},
+        {"fault": "status", "status": 422},
+    ]
+    everywhere = {"partner": "*", "action": "*", "probability": often}
+    script = [{**everywhere, **fault} for fault in faults]
+    run.stack.sandbox("/faults", {"faults": script}, "PUT")
+    try:
+        yield
+        wait_for(lambda: run.stack.count(REFUSED_IN_DOUBT, run.orders) >= 3, "some are refused", 30)
+    finally:
+        run.stack.sandbox("/faults", method="DELETE")
+    run.quiet()
+    while stopped := [reference for (reference,) in run.stack.sql(STOPPED, run.orders)]:
+        run.stack.python("drill.act", "resubmit", *stopped)
+        wait_for(lambda: not run.stack.count(UNDER_WAY), "the operation is done", 60, pause=0.2)
+        run.quiet()
 
 
 @recipe

@@ -166,7 +166,7 @@ class TestDeliveredTwice:
 
     def test_that_it_may_have_been_done_sends_the_undo_by_key_too(self):
         Policy.objects.filter(agent="greeter").update(on_rejection="undo")
-        task = new_task(workflow="by_key")
+        new_task(workflow="by_key")
         (request,) = claimed()
         record([reply_to(request, "rejected")])
         record([reply_to(request, "unknown")])
@@ -203,7 +203,7 @@ class TestProofThatComesLate:
         assert Event.objects.filter(task=task, kind="late").count() == 1
 
     def test_an_undo_by_result_takes_the_result_of_the_proof(self):
-        task, request = self.given_up("by_result")
+        _, request = self.given_up("by_result")
         record([reply_to(request, result={"id": "r7"})])
         assert claimed()[0].payload == {"id": "r7"}
 

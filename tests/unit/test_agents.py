@@ -101,6 +101,8 @@ FAULTS = [
     ({"fault": "status", "status": 502}, "unknown", "http_502", False),
     ({"fault": "status", "status": 503}, "unknown", "http_503", False),
     ({"fault": "status_after_effect", "status": 503}, "unknown", "http_503", True),
+    ({"fault": "status", "status": 503, "retry_after": 1}, "transient", "http_503", False),
+    ({"fault": "reset_within_answer"}, "unknown", "connection_lost", True),
     ({"fault": "reject", "status": 409}, "unknown", "rejected", False),
     ({"fault": "reject", "status": 423}, "unknown", "rejected", False),
     ({"fault": "status_after_effect", "status": 500}, "unknown", "http_500", True),
@@ -150,7 +152,11 @@ async def test_the_trouble_of_a_service_is_told_in_its_own_words(client, status)
 @pytest.mark.parametrize(
     ("fault", "outcome", "code", "effect"),
     # a refusal, and a wish to be left alone, are not followed by a repeat
-    [row for row in FAULTS if row[0]["fault"] not in {"reject", "too_many_requests"}],
+    [
+        row
+        for row in FAULTS
+        if row[0]["fault"] not in {"reject", "too_many_requests"} and "retry_after" not in row[0]
+    ],
 )
 def test_a_repeat_finds_out_what_happened(tmp_path, fault, outcome, code, effect):
     """Whatever the first try left open, the second one under the same key ends in one effect."""
@@ -199,6 +205,67 @@ def test_quick_retries(how, tries, outcome, calls):
     agent = Greeter()
     reply = asyncio.run(agent.answer(request(action="fail", tries=tries, payload={"how": how})))
     assert (reply.outcome, reply.tries, agent.calls) == (outcome, calls, calls)
+
+
+def refused(how, *, in_doubt=False, known=None):
+    """Return the reply to tries that end in a refusal; `known` is what an agent that can ask hears."""
+
+    class Asking(Greeter):
+        async def ask(self, call):
+            if isinstance(known, Exception):
+                raise known
+            return known or None
+
+    class Storing(Greeter):
+        @action
+        async def fail(self, call):
+            raise Rejected("code", "words", stored=True)
+
+    agent = Storing() if how == "stored" else Greeter() if known is None else Asking()
+    tries = ["rejected"] if how == "stored" else how
+    asked = request(action="fail", tries=len(tries), payload={"how": tries}, in_doubt=in_doubt)
+    return asyncio.run(agent.answer(asked))
+
+
+@pytest.mark.parametrize(
+    ("how", "in_doubt", "known", "outcome", "left"),
+    [
+        (["rejected"], False, None, "rejected", None),  # it adds no doubt
+        (["rejected"], True, None, "rejected", True),  # and ends none
+        (["unknown", "rejected"], False, None, "rejected", True),
+        (["transient", "rejected"], False, None, "rejected", None),
+        ("stored", True, None, "rejected", False),  # what the service keeps ends it
+        (["unknown", "rejected"], False, {"id": "x"}, "done", None),  # as does an answer
+        (["rejected"], True, Rejected("refused"), "rejected", False),
+        (["rejected"], True, False, "rejected", True),  # an earlier call may still be on its way
+        (["rejected"], True, Unknown("lost"), "rejected", True),
+        (["rejected"], False, {"id": "x"}, "rejected", None),  # without doubt there is no question
+    ],
+)  # fmt: skip
+def test_a_refusal_ends_no_doubt_by_itself(how, in_doubt, known, outcome, left):
+    reply = refused(how, in_doubt=in_doubt, known=known)
+    assert (reply.outcome, reply.in_doubt) == (outcome, left)
+
+
+def test_a_reply_brings_back_which_dispatch_it_is_for():
+    reply = asyncio.run(Greeter().answer(request(action="crash", generation=3, dispatch=7)))
+    assert (reply.generation, reply.dispatch) == (3, 7)
+
+
+@served
+async def test_credentials_are_asked_for_with_each_call(client):
+    class Renewed(Greeter):
+        sent = 0
+
+        def headers(self):
+            Renewed.sent += 1
+            return {"Authorization": f"Bearer {Renewed.sent}"}
+
+    agent = Renewed(client)
+    for _ in range(3):
+        assert (await agent.answer(request())).outcome == "done"
+    await agent.close()
+    assert Renewed.sent == 3
 
 
 def test_no_retry_that_would_not_fit_before_the_deadline():
@@ -353,7 +420,7 @@ async def test_asked_it_tells_that_it_was_refused(client):
     [
         ({"fault": "timeout", "seconds": 9}, "unknown", "timeout"),
         ({"fault": "status", "status": 500}, "unknown", "http_500"),
-        ({"fault": "status", "status": 503}, "transient", "http_503"),
+        ({"fault": "status", "status": 503}, "unknown", "http_503"),
         ({"fault": "reject", "status": 422, "code": "no_way"}, "unknown", "no_way"),
         ({"fault": "html"}, "unknown", "unreadable_answer"),
         ({"fault": "wrong_schema"}, "unknown", "unexpected_answer"),

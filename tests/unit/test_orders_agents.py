@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestration import registry
-from orchestration.api import Call, Rejected, Transient, Unknown
+from orchestration.api import Call, Rejected, Unknown
 from orchestration.messages import Request
 from orders.agents.inventory import Inventory
 from orders.agents.notification import Notification

@@ -56,6 +56,8 @@ async def test_connection_is_cut(
         ("status", {"status": 503}, 503, "internal_error", False),
         ("status", {}, 500, "internal_error", False),
         ("status", {"status": 520}, 520, "internal_error", False),
+        ("status", {"status": 503, "retry_after": 7}, 503, "internal_error", False),
+        ("status", {"status": 302}, 302, "failure", False),
         ("status_after_effect", {"status": 502}, 502, "internal_error", True),
         ("too_many_requests", {"retry_after": 7}, 429, "rate_limit", False),
         ("ok_with_error", {}, 200, "internal_error", False),
@@ -71,8 +73,7 @@ async def test_error_is_answered(
     assert (reply.status, reply.code) == (status, code)
     assert reply.body["error"]["message"]
     assert await done(client) is has_effect
-    if kind == "too_many_requests":
-        assert reply.headers["Retry-After"] == "7"
+    assert reply.headers.get("Retry-After") == ("7" if "retry_after" in params else None)
     await client.faults()
     assert (await call(client)).status == 201
 
@@ -141,6 +142,14 @@ async def test_latency_comes_before_the_effect(client: Client) -> None:
     assert not await done(client)
     client.time.let_go()
     assert (await task).status == 201
+
+
+@served
+async def test_an_answer_is_cut_in_two(client: Client) -> None:
+    await client.faults({"fault": "reset_within_answer"})
+    with pytest.raises(ClientError):
+        await call(client)
+    assert await done(client)
 
 
 @served
