@@ -38,7 +38,11 @@ class Message:
 
     @classmethod
     def parse(cls, raw: bytes) -> Self:
-        """Return the message in `raw`; raise `Malformed` if it is not exactly one of this kind."""
+        """Return the message in `raw`; raise `Malformed` if it is none of this kind.
+
+        Old and new code run side by side: unknown fields are ignored, and those that have a default
+        may be missing.
+        """
         if len(raw) > MAX_BYTES:
             raise Malformed(f"{len(raw)} bytes; at most {MAX_BYTES} are taken")
         try:
@@ -51,14 +55,16 @@ class Message:
             raise Malformed("NUL characters cannot be stored")
         if not isinstance(data, dict):
             raise Malformed(f"a JSON object is expected, not {type(data).__name__}")
-        if data.keys() != cls.types.keys():
-            odd = sorted(cls.types.keys() ^ data.keys())
-            raise Malformed(f"fields missing or unknown: {', '.join(odd)}")
-        for name, kinds in cls.types.items():
-            value = data[name]
+        known = {name: data[name] for name in cls.types if name in data}
+        # a default is an attribute of the class
+        missing = (name for name in cls.types if name not in known and not hasattr(cls, name))
+        if names := sorted(missing):
+            raise Malformed(f"fields missing: {', '.join(names)}")
+        for name, value in known.items():
+            kinds = cls.types[name]
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
                 raise Malformed(f"{name} has type {type(value).__name__}")
-        message = cls(**data)
+        message = cls(**known)
         message.check()
         return message
 
@@ -127,7 +133,8 @@ class Reply(Message):
 
     `started` and `ended` are Unix times on the database's clock; `tries` is how many calls the
     agent made; `by` is the agent's instance id. `retry_after` is the seconds for which the service
-    asked to be left alone, if it did.
+    asked to be left alone, if it did. `returned` is how often the schedulers failed
+    to record it: it came back from the dead letters each time.
     """
 
     step: int
@@ -142,6 +149,7 @@ class Reply(Message):
     ended: float
     by: str
     retry_after: float | None = None
+    returned: int = 0
 
     types: ClassVar = {
         "step": (int,),
@@ -156,6 +164,7 @@ class Reply(Message):
         "ended": (int, float),
         "by": (str,),
         "retry_after": (int, float, NoneType),
+        "returned": (int,),
     }
 
     def check(self) -> None:
@@ -170,3 +179,5 @@ class Reply(Message):
             raise Malformed("retry_after is a number of seconds")
         if not 0 < self.step < 2**63 or not 0 < self.attempt < 2**31:
             raise Malformed("step and attempt are positive numbers")
+        if not 0 <= self.returned < 2**15:
+            raise Malformed("returned is a small number")
