@@ -53,7 +53,7 @@ ROLES = {role.__name__: role for role in (scheduler, supervisor)}
 def main(role: str) -> None:
     """Take turns until told to stop."""
     django.setup()
-    from django.db import DatabaseError, connection
+    from django.db import Error, connection
 
     from orchestration import jobs
 
@@ -70,7 +70,7 @@ def main(role: str) -> None:
     while not stop.wait(pause):
         try:
             dealt_with = turn()
-        except (DatabaseError, ExceptionGroup) as error:
+        except (Error, ExceptionGroup) as error:
             sys.stderr.write(f"{error}\n")
             connection.close()
     print(dealt_with)

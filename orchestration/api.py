@@ -54,7 +54,7 @@ from .progression import Refusal
 from .roles import give
 from .schemas import Invalid
 from .sight import Sight
-from .sql import is_unavailable
+from .sql import is_busy, is_unavailable
 from .standing import Progress, StepProgress, progress, set_aside, states, version
 from .states import Direction, StepState, TaskState
 from .status import Status
@@ -97,6 +97,7 @@ __all__ = [
     "ensure_application",
     "field",
     "give",
+    "is_busy",
     "is_unavailable",
     "key",
     "post",

@@ -37,22 +37,36 @@ def bisect(
     items: Sequence[Item],
     deal: Callable[[Sequence[Item]], int],
     set_aside: Callable[[Item, Exception], None],
+    *,
+    patience: int = 5,
 ) -> int:
     """Deal with `items`, in their order; return how many were dealt with, or set aside.
 
     `deal` is one transaction, and says how many of its items it dealt with. An item with which it
-    fails alone is set aside. Raises what says that the database is away: that is no item's fault.
+    fails alone is set aside.
+
+    Raises the error, with the items from there on untouched, when the database is unavailable: no
+    item is the cause. The same after `patience` items were set aside and `deal` has worked for none,
+    while others remain: they fail alike, for a reason that is not in them.
     """
-    if not items:
-        return 0
-    try:
-        return deal(items)
-    except Exception as error:
-        if sql.is_unavailable(error):
-            raise
-        if len(items) == 1:
-            set_aside(items[0], error)
-            return 1
-        logger.info("a batch of %d is dealt with in parts: %s", len(items), error)
-    middle = len(items) // 2
-    return bisect(items[:middle], deal, set_aside) + bisect(items[middle:], deal, set_aside)
+    done = failed = 0
+    works = False
+    parts = [items] if items else []
+    while parts:
+        part = parts.pop()
+        try:
+            done += deal(part)
+            works = True
+        except Exception as error:
+            if sql.is_unavailable(error):
+                raise
+            if len(part) > 1:
+                logger.info("a batch of %d is dealt with in parts: %s", len(part), error)
+                middle = len(part) // 2
+                parts += [part[middle:], part[:middle]]
+                continue
+            set_aside(part[0], error)
+            failed += 1
+            if failed >= patience and parts and not works:
+                raise
+    return done + failed

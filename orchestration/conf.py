@@ -5,6 +5,7 @@ FLAG_LIFE = 5  # after this a doorbell may be rung again, answered or not
 PACE = 0.01  # at least this long from turn to turn of a worker: under load, messages gather
 LINGER = 1.0  # how long a worker that attends waits for another message; below REDIS_TIMEOUT
 CHORES = 5.0  # between two rounds of what the leader does besides: books, alerts about what lasts
+RETURNS = (1.0, 5.0, 25.0)  # before a dead letter returns the first time, the second, the last
 UNSERVED = 1.0  # what waits longer than this is rung for by the supervisor
 HEARTBEAT = 3.0  # between two signs of life of a worker
 ALIVE = 10.0  # a worker not seen for longer counts as dead

@@ -34,6 +34,8 @@ SELECT
     OR EXISTS ({SERVICE_CHANGED})
     OR EXISTS (SELECT FROM orchestration_operation WHERE ended_at IS NULL AND state <> 'draft')
     OR EXISTS (SELECT FROM orchestration_incidenttally)
+    -- dead letters to be sent back: dead_letter_due
+    OR EXISTS (SELECT FROM orchestration_deadletter WHERE retry_at <= {NOW})
     -- doorbells that may have been lost
     OR EXISTS (SELECT FROM orchestration_submission
         WHERE refused_at IS NULL AND created_at < {NOW} - interval '{conf.UNSERVED} seconds')

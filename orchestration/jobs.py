@@ -42,16 +42,11 @@ def schedule() -> None:
         replies = [message for message in messages if message != queues.LOOK]
         look_at = set(registry.agents) if len(replies) < len(messages) else set()
         again_in = None
-        try:
-            more = True
-            while more:
-                done = scheduler.turn(instance.name(), replies, look_at)
-                look_at, again_in, replies = done.more, done.again_in, []
-                more = bool(look_at) and not _stopping.is_set()
-        except Exception:
-            if replies:  # nothing was recorded: the next turn has them
-                queues.ring(queues.SCHEDULER, replies)
-            raise
+        more = True
+        while more:
+            done = scheduler.turn(instance.name(), replies, look_at)
+            look_at, again_in, replies = done.more, done.again_in, []
+            more = bool(look_at) and not _stopping.is_set()
         return again_in
 
     _attend(queues.SCHEDULER, turn)

@@ -6,7 +6,7 @@ Doorbells are rung by the leader, through Redis; an alert about either must not 
 import logging
 import threading
 
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from . import conf, notices, sql, vigil
 
@@ -33,8 +33,11 @@ class Lookout:
         while not self._stop.wait(conf.LOOKOUT):
             try:
                 self.look()
-            except DatabaseError as error:
-                logger.warning("the lookout must wait: %s", sql.first_line(error))
+            except Exception as error:  # it looks on, whatever it met with
+                if sql.is_unavailable(error):
+                    logger.warning("the lookout must wait: %s", sql.first_line(error))
+                else:
+                    logger.exception("the lookout failed")
                 connection.close()
         connection.close()
 

@@ -38,7 +38,11 @@ class Message:
 
     @classmethod
     def parse(cls, raw: bytes) -> Self:
-        """Return the message in `raw`; raise `Malformed` if it is not exactly one of this kind."""
+        """Return the message in `raw`; raise `Malformed` if it is none of this kind.
+
+        Old and new code run side by side: unknown fields are ignored, and those that have a default
+        may be missing.
+        """
         if len(raw) > MAX_BYTES:
             raise Malformed(f"{len(raw)} bytes; at most {MAX_BYTES} are taken")
         try:
@@ -51,14 +55,16 @@ class Message:
             raise Malformed("NUL characters cannot be stored")
         if not isinstance(data, dict):
             raise Malformed(f"a JSON object is expected, not {type(data).__name__}")
-        if data.keys() != cls.types.keys():
-            odd = sorted(cls.types.keys() ^ data.keys())
-            raise Malformed(f"fields missing or unknown: {', '.join(odd)}")
-        for name, kinds in cls.types.items():
-            value = data[name]
+        known = {name: data[name] for name in cls.types if name in data}
+        # a default is an attribute of the class
+        missing = (name for name in cls.types if name not in known and not hasattr(cls, name))
+        if names := sorted(missing):
+            raise Malformed(f"fields missing: {', '.join(names)}")
+        for name, value in known.items():
+            kinds = cls.types[name]
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
                 raise Malformed(f"{name} has type {type(value).__name__}")
-        message = cls(**data)
+        message = cls(**known)
         message.check()
         return message
 
@@ -138,7 +144,8 @@ class Reply(Message):
     agent made; `by` is the agent's instance id. `retry_after` is the seconds for which the service
     asked to be left alone, if it did. `generation` and `dispatch` are the request's (0: of an agent
     that does not know them). `in_doubt` is whether the effect may have happened under the key, by
-    this attempt or an earlier one; None if this one says nothing about it.
+    this attempt or an earlier one; None if this one says nothing about it. `returned` is how often
+    the schedulers failed to record it: it came back from the dead letters each time.
     """
 
     step: int
@@ -156,6 +163,7 @@ class Reply(Message):
     generation: int = 0
     dispatch: int = 0
     in_doubt: bool | None = None
+    returned: int = 0
 
     types: ClassVar = {
         "step": (int,),
@@ -173,6 +181,7 @@ class Reply(Message):
         "generation": (int,),
         "dispatch": (int,),
         "in_doubt": (bool, NoneType),
+        "returned": (int,),
     }
 
     def check(self) -> None:
@@ -187,3 +196,5 @@ class Reply(Message):
             raise Malformed("retry_after is a number of seconds")
         if not 0 < self.step < 2**63 or not 0 < self.attempt < 2**31:
             raise Malformed("step and attempt are positive numbers")
+        if not 0 <= self.returned < 2**15:
+            raise Malformed("returned is a small number")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import Error, connection
 
 from . import clock, conf, instance, sql
 from .models import Worker
@@ -55,16 +55,16 @@ class Presence:
             self._stop.wait(conf.HEARTBEAT if self._seen.is_set() else conf.HEARTBEAT / 2)
         try:
             Worker.objects.filter(instance=instance.name()).delete()
-        except (DatabaseError, InterfaceError):
-            logger.warning("could not sign off: the database is away")
+        except Error as error:
+            logger.warning("could not sign off: %s", sql.first_line(error))
         connection.close()
 
 
 def _try_to_report(queue: str) -> bool:
     try:
         report(queue)
-    except (DatabaseError, InterfaceError) as error:
-        logger.warning("the database is away: %s", sql.first_line(error))
+    except Error as error:
+        logger.warning("cannot report this process: %s", sql.first_line(error))
         connection.close()
         return False
     return True

@@ -13,6 +13,7 @@ the supervisor rings again.
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from functools import cache
 from threading import Lock
@@ -140,6 +141,16 @@ def try_to_ring(name: str, messages: Sequence[bytes] = ()) -> bool:
         logger.warning("cannot ring for %s (the supervisor will): %s", name, error)
         return False
     return True
+
+
+def put_back(name: str, messages: Sequence[bytes]) -> None:
+    """Return messages that were taken to their inbox; wait a while for a Redis that is away."""
+    give_up_at = time.monotonic() + conf.SEND_PATIENCE
+    while not try_to_ring(name, messages):
+        if time.monotonic() > give_up_at:
+            logger.error("Redis does not take %d messages back to %s", len(messages), name)
+            return
+        time.sleep(0.2)
 
 
 def _enqueue(name: str) -> None:

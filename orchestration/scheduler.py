@@ -7,15 +7,13 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from django.db import DataError, IntegrityError, transaction
+from django.db import transaction
 
-from . import conf, crashpoints, queues
+from . import batches, conf, crashpoints, dead_letters, queues, sql
 from .messages import Malformed, Reply
 from .transitions import Claimed, Recorded, claim, record
 
 logger = logging.getLogger(__name__)
-
-UNSTORABLE = (DataError, IntegrityError)
 
 
 @dataclass(kw_only=True)
@@ -30,23 +28,22 @@ class Turn:
     again_in: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Popped:
+    """A reply, as it was taken from the inbox and as it was understood."""
+
+    raw: bytes
+    reply: Reply
+
+
 def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> Turn:
     """Record `raw_replies`, then claim for the agents they touched and those in `look_at`.
 
-    The requests go out after the commit: what is never sent expires, and is tried again.
+    Each reply is recorded, kept as a dead letter, or back in the inbox, whatever is raised. The
+    requests go out after the commit: what is never sent expires, and is tried again.
     """
-    replies = [reply for raw in raw_replies if (reply := _parse(raw))]
-    try:
-        recorded, claimed = _record_and_claim(by, replies, look_at)
-    except UNSTORABLE as error:
-        if not replies:
-            raise
-        if len(replies) == 1:
-            logger.error("a reply that cannot be stored was refused: %s", str(error).strip())
-            return Turn(more=set(look_at))
-        # one of them spoils the batch: take them one by one, so that only that one is lost
-        alone = [turn(by, [raw], look_at) for raw in raw_replies]
-        return Turn(more=set().union(*(one.more for one in alone)))
+    popped = [one for raw in raw_replies if (one := _parse(raw))]
+    recorded, claimed = _record_and_claim(by, popped, look_at)
     for reply, refusal in recorded.refused:
         logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
     crashpoints.reached("scheduler.after_claim", claimed.requests)
@@ -59,17 +56,57 @@ def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> Tur
     return Turn(more=full, again_in=claimed.again_in)
 
 
-@transaction.atomic
 def _record_and_claim(
-    by: str, replies: Sequence[Reply], look_at: Collection[str]
+    by: str, popped: Sequence[_Popped], look_at: Collection[str]
 ) -> tuple[Recorded, Claimed]:
-    recorded = record(replies) if replies else Recorded()
+    """Record and claim in one transaction; if it fails, each by itself: neither spoils the other."""
+    try:
+        with transaction.atomic():
+            recorded = record([one.reply for one in popped]) if popped else Recorded()
+            return recorded, claim(recorded.agents.union(look_at), by, recorded.heard)
+    except Exception as error:
+        if not popped:
+            raise
+        if sql.is_unavailable(error):
+            _put_back(popped)
+            raise
+        logger.warning("a turn is taken in parts: %s", sql.first_line(error))
+    recorded = _record_in_parts(popped)
     return recorded, claim(recorded.agents.union(look_at), by, recorded.heard)
 
 
-def _parse(raw: bytes) -> Reply | None:
+def _record_in_parts(popped: Sequence[_Popped]) -> Recorded:
+    """Record what can be recorded; keep what fails alone as dead letters, and put back the rest."""
+    recorded = Recorded()
+    done = 0
+
+    def deal(some: Sequence[_Popped]) -> int:
+        nonlocal done
+        recorded.add(record([one.reply for one in some]))
+        done += len(some)
+        return len(some)
+
+    def keep(one: _Popped, error: Exception) -> None:
+        nonlocal done
+        dead_letters.keep(queues.SCHEDULER, one.raw, error, returned=one.reply.returned)
+        logger.error("a reply that cannot be recorded is kept: %s", sql.first_line(error))
+        done += 1
+
     try:
-        return Reply.parse(raw)
+        batches.bisect(popped, deal, keep)
+    finally:
+        _put_back(popped[done:])  # in their order: these are those that nothing was done about
+    return recorded
+
+
+def _put_back(popped: Sequence[_Popped]) -> None:
+    if popped:
+        queues.put_back(queues.SCHEDULER, [one.raw for one in popped])
+
+
+def _parse(raw: bytes) -> _Popped | None:
+    try:
+        return _Popped(raw=raw, reply=Reply.parse(raw))
     except Malformed as error:
         logger.error("a malformed reply was refused: %s", error)
         return None

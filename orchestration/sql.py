@@ -24,6 +24,7 @@ class Availability(Enum):
 # SQLSTATEs after which a connection is of no use: the server ended it, or refuses to make it.
 GONE = {
     "25P03",  # idle in a transaction for too long
+    "25P04",  # a transaction took too long
     "53300",  # too many connections
     "57P01",  # an administrator ended it
     "57P02",  # another server process crashed
@@ -33,6 +34,13 @@ GONE = {
 }
 CONNECTION = "08"  # the class of connection exceptions
 READ_ONLY = "25006"
+UNIQUE = "23505"
+# SQLSTATEs after which the same may work at once: others had the rows, and the statement gave way.
+BUSY = {
+    "40001",  # a serialization failure
+    "40P01",  # a deadlock
+    "55P03",  # a lock was not available in time
+}
 
 
 def availability(error: BaseException) -> Availability:
@@ -41,9 +49,7 @@ def availability(error: BaseException) -> Availability:
     The exception's class says too little: psycopg2 raises OperationalError for a lock time-out, and a
     plain DatabaseError without a SQLSTATE for a connection that broke under a statement.
     """
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, psycopg2.Error):
-        cause = cause.__cause__
+    cause = _cause(error)
     if cause is None:
         return Availability.AVAILABLE
     if cause.pgcode == READ_ONLY:
@@ -54,6 +60,26 @@ def availability(error: BaseException) -> Availability:
 def is_unavailable(error: BaseException) -> bool:
     """Return whether an error is the whole database's: what was under way is still to be done."""
     return availability(error) is not Availability.AVAILABLE
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether others had the rows that a statement needed: the same may work at once."""
+    cause = _cause(error)
+    return cause is not None and cause.pgcode in BUSY
+
+
+def is_twin(error: BaseException) -> bool:
+    """Return whether there is a row already with what must be unique."""
+    cause = _cause(error)
+    return cause is not None and cause.pgcode == UNIQUE
+
+
+def _cause(error: BaseException) -> psycopg2.Error | None:
+    """Return the driver's error that an error is, or was raised from."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, psycopg2.Error):
+        cause = cause.__cause__
+    return cause
 
 
 def _is_gone(error: psycopg2.Error) -> bool:

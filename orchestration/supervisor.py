@@ -2,7 +2,9 @@
 
 import logging
 
-from . import conf, leader, policies
+from django.db import Error
+
+from . import conf, leader, policies, sql
 from .sweep import Memory, sweep
 
 logger = logging.getLogger(__name__)
@@ -41,6 +43,9 @@ class Watch:
         return max(0.0, min(self._sweep_at - now, conf.LEASE / 3))
 
     def end(self) -> None:
-        """Give the lease back."""
+        """Give the lease back; without the database it runs out."""
         if self.leading:
-            leader.resign(self.me)
+            try:
+                leader.resign(self.me)
+            except Error as error:
+                logger.warning("the lease is not given back: %s", sql.first_line(error))

@@ -21,6 +21,7 @@ from . import (
     batches,
     conf,
     crashpoints,
+    dead_letters,
     due,
     incidents,
     leader,
@@ -72,6 +73,7 @@ class Sweep:
     woken: int = 0
     overdue: int = 0
     operated: int = 0
+    sent_back: int = 0
 
     def __str__(self) -> str:
         done = ((name.replace("_", " "), count) for name, count in vars(self).items() if count)
@@ -135,6 +137,11 @@ class Round:
         operations.forget_drafts()
         rollups.keep(self.leadership)
 
+    def send_dead_letters_back(self) -> None:
+        """Return messages that failed to their inboxes, and close the alerts about others."""
+        self.done.sent_back += _all_of(lambda: dead_letters.send_back(conf.BATCH))
+        dead_letters.close_alerts()
+
     def ring_doorbells(self) -> None:
         """Ring for whatever is due and nobody is serving."""
         due.ring()
@@ -151,7 +158,8 @@ class Round:
 
         def batch() -> int:
             found = find(conf.BATCH, self.stuck)
-            return batches.bisect(found, deal, self.stuck.__setitem__)
+            # with patience for all: what is stuck is in the way of the others in each sweep
+            return batches.bisect(found, deal, self.stuck.__setitem__, patience=len(found))
 
         before = len(self.stuck)
         return _all_of(batch) - (len(self.stuck) - before)
@@ -168,6 +176,7 @@ DUTIES: tuple[Duty, ...] = (
     Round.tend_gates,
     Round.advance_operations,
     Round.fold_incidents,
+    Round.send_dead_letters_back,
     Round.ring_doorbells,
 )
 # Done every few seconds, due or not: some incidents change by time alone, for example.
@@ -175,6 +184,7 @@ CHORES: tuple[Duty, ...] = (
     Round.warn_of_late_tasks,
     Round.fold_incidents,
     Round.keep_books,
+    Round.send_dead_letters_back,
     Round.ring_doorbells,
 )
 

@@ -2,7 +2,7 @@
 
 import redis
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 from redis.backoff import NoBackoff
@@ -19,7 +19,7 @@ def alive(_request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def ready(_request: HttpRequest) -> JsonResponse:
-    """Say whether the database and Redis answer; 503 when one of them does not.
+    """Say whether the database takes orders and Redis answers; 503 when one of them does not.
 
     Orders are accepted without Redis all the same: `takes_orders` tells.
     """
@@ -36,12 +36,16 @@ def ready(_request: HttpRequest) -> JsonResponse:
 
 
 def _database_answers() -> bool:
+    """Say whether the database answers, and takes writes: after a failover it may be a standby."""
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError:
-        return False
-    return True
+            cursor.execute("SHOW transaction_read_only")
+            writable = bool(cursor.fetchone() == ("off",))
+    except Error:
+        writable = False
+    if not writable:
+        connection.close()  # the next look is at the server that is behind the address by then
+    return writable
 
 
 def _redis_answers() -> bool:

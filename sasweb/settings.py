@@ -87,6 +87,9 @@ REDIS_URL = env.text("REDIS_URL") or embedded.redis_url()
 _database = dj_database_url.parse(DATABASE_URL, conn_max_age=None, conn_health_checks=True)
 _database["ENGINE"] = "django.db.backends.postgresql"
 _database["OPTIONS"] = {
+    # Behind one address, or one of several, there may be a standby after a failover: it is not taken.
+    # From version 14 on the server says with its greeting whether it takes writes: no round trip more.
+    "target_session_attrs": "read-write",
     **_database.get("OPTIONS", {}),
     "application_name": "sas",
     "connect_timeout": 5,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from .. import crashpoints, schemas
 from ..models import Operation, OperationItem, Task
@@ -15,7 +15,6 @@ from ..transitions import done_by_hand, hold_tasks, release_tasks, resubmit_all,
 
 ONE_BY_ONE = (Act.UNDO,)  # it locks steps before tasks, as a claim does: several would meet it
 LOCK_WAIT = "500ms"
-BUSY = ("55P03", "40P01")  # a lock was not to be had in time; two waited for each other
 
 # Within one group a task is still what it was when it was seen.
 ALIKE: dict[str, tuple[str, ...]] = {
@@ -29,15 +28,11 @@ Answers = dict[int, Refusal | str | None]
 Mark = Callable[[Sequence[tuple[OperationItem, ItemState, str]]], None]
 
 
-class Busy(Exception):
-    """Somebody else has what is needed at this moment."""
-
-
 def perform(operation: Operation, items: Sequence[OperationItem], mark: Mark) -> Answers:
     """Act on items, and mark them; return for each why it was passed over, or None.
 
     Items whose task somebody else has locked are left for another turn. Each is marked as sent
-    before the act, so that what comes of it at once is noted. Raises `Busy`.
+    before the act, so that what comes of it at once is noted.
     """
     if operation.act != Act.UNDO:
         items = _free(items)
@@ -93,15 +88,10 @@ def _by_hand(operation: Operation, items: Sequence[OperationItem]) -> Answers:
 def _undo(operation: Operation, items: Sequence[OperationItem]) -> Answers:
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_WAIT}'")
-    try:
-        return {
-            item.id: undo(item.task_id, seen=ALIKE[item.seen], force=item.stands, **_who(operation))
-            for item in items
-        }
-    except DatabaseError as error:
-        if getattr(error.__cause__, "pgcode", None) in BUSY:
-            raise Busy from error
-        raise
+    return {
+        item.id: undo(item.task_id, seen=ALIKE[item.seen], force=item.stands, **_who(operation))
+        for item in items
+    }
 
 
 def _hold(operation: Operation, items: Sequence[OperationItem]) -> Answers:

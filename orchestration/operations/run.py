@@ -20,7 +20,7 @@ from ..models.fields import DatabaseNow
 from ..models.operation import ItemState, OperationState
 from ..states import StepState, TaskState
 from ..transitions import database_now
-from .acts import ONE_BY_ONE, Busy, perform
+from .acts import ONE_BY_ONE, perform
 from .count import recount
 from .pace import allowance
 
@@ -84,11 +84,11 @@ def _send(operation_id: int, sending: _Sending) -> int:
     while time.monotonic() < sending.until:
         try:
             sent = _turn(operation_id, sending, most, accrue=first)
-        except Busy:
-            break  # somebody has the task: its turn comes again with the next sweep
         except Exception as error:
             if sql.is_unavailable(error):
                 raise
+            if sql.is_busy(error):
+                break  # others have a row it needs: its turn comes again with the next sweep
             logger.exception("operation %d: a batch failed", operation_id)
             if most == 1:
                 _pass_over(operation_id)

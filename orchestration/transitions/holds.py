@@ -155,7 +155,9 @@ def hold(
             made = Hold.objects.create(
                 scope=scope, cause=cause, actor=actor, reason=reason, **target
             )
-    except IntegrityError:
+    except IntegrityError as error:
+        if not sql.is_twin(error):
+            raise
         return Refusal.HELD_ALREADY
     if cause == Cause.HAND:
         _tell(made, EventKind.HELD, actor, reason)

@@ -64,6 +64,15 @@ class Recorded:
     applications: set[str] = field(default_factory=set)  # who has a status message waiting
     heard: dict[str, list[Heard]] = field(default_factory=lambda: defaultdict(list))
 
+    def add(self, other: "Recorded") -> None:
+        """Add what recording another batch did."""
+        self.accepted += other.accepted
+        self.refused += other.refused
+        self.agents |= other.agents
+        self.applications |= other.applications
+        for agent, heard in other.heard.items():
+            self.heard[agent] += heard
+
 
 @transaction.atomic(savepoint=False)
 def record(replies: Sequence[Reply]) -> Recorded:

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from orchestration.api import is_unavailable
+from orchestration.api import is_busy, is_unavailable
 
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -115,6 +115,15 @@ def only(request: HttpRequest, *known: str) -> None:
         )
 
 
+def may_pass(error: Exception) -> bool:
+    """Return whether the same request may work a little later: what it began was rolled back.
+
+    A statement time-out is not among these: what took half a minute takes it again, until a
+    developer has looked at it. It is a failure like any other, with a traceback in the log.
+    """
+    return is_unavailable(error) or is_busy(error)
+
+
 def handle(api: NinjaAPI) -> None:
     """Have everything that is raised below the API answered as a problem."""
 
@@ -122,7 +131,7 @@ def handle(api: NinjaAPI) -> None:
         return _of(problem).answer()
 
     def failed(request: HttpRequest, error: Any) -> HttpResponse:
-        if is_unavailable(error):
+        if may_pass(error):
             return away(request, error)
         logger.error("%s %s failed", request.method, request.path, exc_info=error)
         return Problem(

@@ -10,8 +10,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext_lazy as _
 from django.views import defaults
 
-from orchestration.api import is_unavailable
-from orders.api.problems import Problem
+from orders.api.problems import Problem, may_pass
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER = 30  # seconds
@@ -45,9 +44,9 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer for an exception: 503 where the database is away, otherwise 500. Uses neither."""
+    """Answer for an exception: 503 where it may pass, otherwise 500. Uses no database."""
     error = sys.exc_info()[1]
-    away = error is not None and is_unavailable(error)
+    away = isinstance(error, Exception) and may_pass(error)
     perhaps = request.META.get("shop.may_be_ordered", False)
     ours = "" if request.resolver_match is None else request.resolver_match.app_name
     folder = "ops/" if ours == "ops" else ""

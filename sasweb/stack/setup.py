@@ -20,7 +20,7 @@ django.setup()  # where this is a Python of its own
 
 from django.conf import settings  # noqa: E402 - the models need django.setup()
 from django.core.management import call_command  # noqa: E402
-from django.db import DatabaseError, connection  # noqa: E402
+from django.db import Error, connection  # noqa: E402
 
 from orchestration import canary, sql  # noqa: E402
 
@@ -149,10 +149,10 @@ def _database_answers(problem: _Problem) -> bool:
     """Say whether the database is there; make it in the embedded server if it is not."""
     try:
         connection.ensure_connection()
-    except DatabaseError as error:
+    except Error as error:
         problem.said = sql.first_line(error)
         if "does not exist" in str(error) and not os.environ.get("DATABASE_URL"):
-            with contextlib.suppress(DatabaseError), connection._nodb_cursor() as cursor:  # noqa: SLF001
+            with contextlib.suppress(Error), connection._nodb_cursor() as cursor:  # noqa: SLF001
                 cursor.execute(f'CREATE DATABASE "{embedded.DATABASE}"')
         return False
     return True

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestration import due
 from orchestration.leader import Leadership
-from orchestration.models import Gate, StatusMessage, Step, Submission, Task, Worker
+from orchestration.models import DeadLetter, Gate, StatusMessage, Step, Submission, Task, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.states import GateState
 from orchestration.sweep import Memory, sweep
@@ -115,6 +115,10 @@ def a_status_message_that_lies():
     StatusMessage.objects.filter(task=task).update(created_at=DatabaseNow() - AGO)
 
 
+def a_dead_letter_whose_time_has_come():
+    DeadLetter.objects.create(queue="scheduler", body="{}", tries=1, retry_at=DatabaseNow() - AGO)
+
+
 def settle():
     """Have what happened so far dealt with."""
     sweep(LEADER)
@@ -135,6 +139,7 @@ def settle():
         a_tally,
         a_submission_that_lies,
         a_status_message_that_lies,
+        a_dead_letter_whose_time_has_come,
     ],
 )
 def test_it_is_due(happen):
@@ -167,6 +172,13 @@ def a_step_of_a_workflow_in_a_hold():
     settle()
 
 
+def dead_letters_that_wait():
+    an_end()
+    hence = DatabaseNow() + AGO
+    DeadLetter.objects.create(queue="scheduler", body="{}", tries=1, retry_at=hence)
+    DeadLetter.objects.create(queue="scheduler", body="{}", tries=4)
+
+
 def a_dry_run():
     drafted([in_error().task])
     settle()
@@ -183,6 +195,7 @@ def an_end():
         an_error_that_waits_for_an_operator,
         a_step_in_a_hold,
         a_step_of_a_workflow_in_a_hold,
+        dead_letters_that_wait,
         a_dry_run,
         an_end,
     ],

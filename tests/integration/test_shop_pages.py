@@ -8,15 +8,15 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.core.management import call_command
-from django.db import OperationalError
+from django.db import connection
 from django.test import Client
 from redis.exceptions import ConnectionError as RedisDown
 
 from orchestration import queues
 from orchestration.models import Submission
-from orders import placing
 from orders.models import Product
 from orders.throttle import Limit
+from tests.database import kill, locked, read_only, reads_fail, writes_fail
 from tests.shop import buy, fill_cart, open_checkout, products, send
 
 pytestmark = pytest.mark.django_db
@@ -115,7 +115,7 @@ def test_a_product_page_takes_two_queries(django_assert_num_queries):
         Client().get("/products/slug-3/")
 
 
-def test_health(client, django_assert_num_queries, monkeypatch):
+def test_health(client, django_assert_num_queries):
     with django_assert_num_queries(0):
         assert client.get("/livez").content == b"alive\n"
     assert client.get("/readyz").json() == {
@@ -126,18 +126,31 @@ def test_health(client, django_assert_num_queries, monkeypatch):
     }
 
 
-def test_readiness_says_which_one_is_away(client, settings, monkeypatch):
+def test_readiness_says_which_one_is_away(client, settings):
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
     response = client.get("/readyz")
     assert response.status_code == 503
     assert response.json()["redis"] == "away"
     assert response.json()["takes_orders"] is True
 
-    def away():
-        raise OperationalError("gone")
 
-    monkeypatch.setattr("sasweb.health.connection.cursor", away)
+@pytest.mark.django_db(transaction=True)
+def test_readiness_looks_again_after_the_database_was_away(client):
+    connection.ensure_connection()
+    kill()
     assert client.get("/readyz").json()["database"] == "away"
+    assert client.get("/readyz").json()["database"] == "ok"
+    connection.connection.close()  # under our feet: another class of error
+    assert client.get("/readyz").json()["database"] == "away"
+    assert client.get("/readyz").json()["database"] == "ok"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_server_that_takes_no_writes_takes_no_orders(client):
+    with read_only():
+        answer = client.get("/readyz").json()
+        assert (answer["database"], answer["takes_orders"]) == ("away", False)
+    assert client.get("/readyz").json()["takes_orders"] is True
 
 
 @pytest.mark.django_db(transaction=True)
@@ -152,43 +165,51 @@ def test_without_redis_orders_are_taken_all_the_same(client, monkeypatch):
     assert Submission.objects.filter(workflow="process_order").count() == 1
 
 
-def fail(*_args, **_kwargs):
-    raise OperationalError("connection to server failed")
-
-
 @pytest.fixture
 def public():
     return Client(raise_request_exception=False)
 
 
-def test_without_the_database_the_page_says_so(public, monkeypatch):
-    monkeypatch.setattr("orders.views.products.Product.objects.sold", fail)
-    response = public.get("/")
+@pytest.mark.django_db(transaction=True)
+def test_without_the_database_the_page_says_so(public):
+    products()
+    with reads_fail("orders_product", "57P01", times=1):
+        response = public.get("/")
     assert response.status_code == 503
     assert response["Retry-After"] == "30"
     assert "Nothing was ordered" in response.content.decode()
 
 
-def test_a_checkout_that_could_not_begin_ordered_nothing(public, monkeypatch):
+@pytest.mark.django_db(transaction=True)
+def test_a_page_that_waits_for_a_lock_says_to_come_again(public):
+    products()
+    with locked("orders_product"):
+        response = public.get("/")
+    assert (response.status_code, response["Retry-After"]) == (503, "30")
+    assert public.get("/").status_code == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_checkout_that_could_not_begin_ordered_nothing(public):
     products()
     fill_cart(public, sku_0=1)
     token = open_checkout(public)
-    monkeypatch.setattr("orders.placing.placed", fail)
-    page = send(public, token)
+    with locked("orders_placement"):
+        page = send(public, token)
     assert page.status_code == 503
     assert "Nothing was ordered" in page.content.decode()
 
 
-def test_a_checkout_that_broke_in_the_middle_does_not_claim_to_know(public, monkeypatch):
+@pytest.mark.django_db(transaction=True)
+def test_a_checkout_that_broke_in_the_middle_does_not_claim_to_know(public):
     products()
     fill_cart(public, sku_0=1)
     token = open_checkout(public)
-    monkeypatch.setattr(placing, "_claim", fail)
-    page = send(public, token)
+    with writes_fail("orders_placement", "INSERT", "57P01", times=1):
+        page = send(public, token)
     assert page.status_code == 503
     assert "We cannot tell" in page.content.decode()
     assert "never placed twice" in page.content.decode()
-    monkeypatch.undo()
     fields = dict(
         re.findall(r'type="hidden" name="([^"]+)" value="([^"]*)"', page.content.decode())
     )

@@ -1,11 +1,13 @@
 """Status messages: numbered, in the transaction, taken once (P27)."""
 
 import pytest
-from django.db import OperationalError
+from django.db import Error, connection
 
 from orchestration import api, registry, status
 from orchestration.models import Alert, StatusMessage
+from orchestration.sql import is_unavailable
 from orchestration.transitions import record, resubmit
+from tests.database import writes_fail
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 
 pytestmark = pytest.mark.django_db
@@ -54,15 +56,19 @@ def test_one_that_its_receiver_cannot_take_is_set_aside_and_holds_up_no_other(mo
     assert status.deliver("shop", 100) == 0
 
 
-def test_with_the_database_away_nothing_is_set_aside(monkeypatch):
-    def away(_):
-        raise OperationalError("gone")
-
-    monkeypatch.setitem(registry.receivers, "shop", away)
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("code", ["57P01", "25006"])
+def test_with_the_database_unavailable_nothing_is_set_aside(code):
     new_task(reply_to="shop")
-    with pytest.raises(OperationalError):
+    with (
+        writes_fail("orchestration_statusmessage", "DELETE", code, times=1),
+        pytest.raises(Error) as raised,
+    ):
         status.deliver("shop", 100)
+    assert is_unavailable(raised.value)
+    connection.close()
     assert StatusMessage.objects.get().refused_at is None
+    assert status.deliver("shop", 100) == 1
 
 
 def test_the_shop_ignores_what_is_not_about_orders():

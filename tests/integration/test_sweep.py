@@ -3,13 +3,14 @@
 from datetime import timedelta
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, Error, connection, transaction
 
 from orchestration.batches import bisect
 from orchestration.leader import Leadership
 from orchestration.models import Alert, Attempt, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
+from tests.database import kill
 from tests.engine import claimed, force, in_error, new_task, staff, step_of
 
 LEADER = Leadership(holder="supervisor-1", epoch=3)
@@ -127,13 +128,52 @@ def test_only_what_spoils_a_batch_is_set_aside_and_the_order_is_kept():
     assert bisect([], deal, print) == 0
 
 
-@pytest.mark.django_db
-def test_what_the_database_cannot_do_now_is_no_items_fault():
-    def deal(_):
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL statement_timeout = 1")
-            cursor.execute("SELECT pg_sleep(5)")
-        return 1
+def failing(bad):
+    def deal(some):
+        if bad & set(some):
+            raise ValueError("no")
+        return len(some)
 
-    with pytest.raises(DatabaseError, match="timeout"):
+    return deal
+
+
+def test_when_all_fail_alike_only_a_few_are_set_aside():
+    aside = []
+    with pytest.raises(ValueError, match="no"):
+        bisect(range(200), failing(set(range(200))), lambda item, _: aside.append(item))
+    assert aside == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="no"):
+        bisect(range(9), failing(set(range(9))), lambda item, _: aside.append(item), patience=2)
+    assert aside[5:] == [0, 1]
+
+
+def test_where_one_works_or_none_is_left_all_that_fail_are_set_aside():
+    aside = []
+    assert bisect(range(20), failing(set(range(2, 20))), lambda item, _: aside.append(item)) == 20
+    assert aside == list(range(2, 20))
+    assert bisect(range(5), failing(set(range(5))), lambda *_: None) == 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_away_is_no_items_fault():
+    def deal(_):
+        kill()
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+
+    with pytest.raises(Error):
         bisect([1], deal, lambda *_: pytest.fail("it was set aside"))
+    connection.close()
+
+
+@pytest.mark.django_db
+def test_a_statement_that_takes_too_long_belongs_to_its_item():
+    def deal(some):
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 10")
+            cursor.execute("SELECT pg_sleep(%s)", [5 if 1 in some else 0])
+        return len(some)
+
+    aside = []
+    assert bisect([1, 2], deal, lambda item, _: aside.append(item)) == 2
+    assert aside == [1]

@@ -1,14 +1,15 @@
 """What arrives on Redis may be anything: refused with words, nothing changed, worker alive."""
 
-import logging
 import signal
 
 import pytest
+from django.db import OperationalError, connection
 from rq.job import Job
 from rq.serializers import DefaultSerializer
 
 from orchestration import conf, jobs, queues, workers
 from orchestration.models import Step, Task
+from tests.database import read_only, writes_fail
 from tests.engine import claimed, new_task, reply_to, states
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -101,19 +102,6 @@ def test_malformed_replies_are_refused_and_good_ones_recorded(caplog):
     assert len(refused) == 2 * len(GARBAGE)
 
 
-def test_a_reply_that_cannot_be_stored_does_not_hold_up_the_others(caplog):
-    good, bad = new_task(), new_task()
-    replies = [
-        reply_to(request, started=1e300 if request.task == str(bad.id) else 1.0)
-        for request in claimed()
-    ]
-    queues.ring(queues.SCHEDULER, [reply.dump() for reply in replies])
-    serve(queues.SCHEDULER)
-    assert states(good)["hello"] == "processed"
-    assert states(bad)["hello"] == "processing"  # it expires, and is tried again
-    assert "cannot be stored" in caplog.text
-
-
 def test_malformed_requests_are_refused(caplog):
     queues.ring("greeter", GARBAGE)
     serve("greeter")
@@ -156,25 +144,31 @@ def test_jobs_leave_nothing_behind_in_redis():
     assert queues.connection().llen("rq:queue:scheduler") == 0
 
 
-def test_with_the_database_away_replies_are_kept(monkeypatch, caplog):
-    from django.db import OperationalError
-
-    from orchestration import scheduler
-
-    caplog.set_level(logging.INFO)
+def test_with_the_backend_killed_replies_are_kept(caplog):
     task = new_task()
     (request,) = claimed()
-
-    def away(*_, **__):
-        raise OperationalError("the server closed the connection")
-
-    monkeypatch.setattr(scheduler, "turn", away)
     queues.ring(queues.SCHEDULER, [reply_to(request).dump()])
-    serve(queues.SCHEDULER)
-    monkeypatch.undo()
-    assert "the server closed the connection" in caplog.text
-    queues.leave(queues.SCHEDULER)  # the doorbell expires: that is the pause between two tries
+    with writes_fail("orchestration_attempt", "INSERT", "57P01", times=1):
+        serve(queues.SCHEDULER)
+        assert "queue scheduler must wait" in caplog.text
+        queues.leave(queues.SCHEDULER)  # the doorbell expires: that is the pause between two tries
+        queues.ring(queues.SCHEDULER)
+        serve(queues.SCHEDULER)
+    assert states(task)["hello"] == "processed"
+    assert Task.objects.get(id=task.id).state == "processing"
+
+
+def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_replaced(caplog):
+    task = new_task()
+    (request,) = claimed()
+    queues.ring(queues.SCHEDULER, [reply_to(request).dump()])
+    with read_only():
+        serve(queues.SCHEDULER)
+        assert "read-only transaction" in caplog.text
+        assert connection.connection is None  # not one that looks healthy for ever
+        with pytest.raises(OperationalError, match="session is read-only"):
+            connection.ensure_connection()  # nor is a new one made
+    queues.leave(queues.SCHEDULER)
     queues.ring(queues.SCHEDULER)
     serve(queues.SCHEDULER)
     assert states(task)["hello"] == "processed"
-    assert Task.objects.get(id=task.id).state == "processing"

@@ -52,10 +52,12 @@ def altered(**changes):
         (b"", "not JSON"),
         (b"\x80\x04\x95pickle", "not JSON"),
         (b"[]", "a JSON object is expected, not list"),
-        (b"{}", "fields missing or unknown: attempt, by"),
+        (b"{}", "fields missing: attempt, by"),
         (b"[" * 100_000, "not JSON"),
         (b" " * (MAX_BYTES + 1), "bytes; at most"),
-        (altered(extra=1), "fields missing or unknown: extra"),
+        (altered(returned=-1), "returned is a small number"),
+        (altered(returned=2**15), "returned is a small number"),
+        (altered(returned="1"), "returned has type str"),
         (altered(step="1"), "step has type str"),
         (altered(step=True), "step has type bool"),
         (altered(step=-1), "positive"),
@@ -72,6 +74,12 @@ def altered(**changes):
 def test_what_is_not_a_reply_is_refused_with_the_reason(raw, why):
     with pytest.raises(Malformed, match=why):
         Reply.parse(raw)
+
+
+def test_old_and_new_code_understand_each_other():
+    assert Reply.parse(altered(what_comes_later={"a": 1})) == REPLY
+    before = {name: value for name, value in asdict(REPLY).items() if name != "returned"}
+    assert Reply.parse(json.dumps(before).encode()) == REPLY
 
 
 @given(st.binary(max_size=200))

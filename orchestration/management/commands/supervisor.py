@@ -34,9 +34,7 @@ class Command(BaseCommand):
                 try:
                     close_old_connections()
                     pause = watch.step(time.monotonic())
-                except (
-                    Exception
-                ) as error:  # whatever one row does, the others need their supervisor
+                except Exception as error:  # whatever one row does, the others need us
                     if sql.is_unavailable(error):
                         logger.warning("the database is away: %s", sql.first_line(error))
                         connection.close()

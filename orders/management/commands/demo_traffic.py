@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, close_old_connections
+from django.db import Error, connection
 
 from orchestration import api
 from orders import mending
@@ -143,9 +143,9 @@ class Command(BaseCommand):
                     traffic.order(now)
                     due += chance.expovariate(rate)
                 traffic.come_back(now)
-            except DatabaseError as problem:
+            except Error as problem:
                 self.stderr.write(f"the database does not take orders: {str(problem).strip()}")
-                close_old_connections()
+                connection.close()
                 time.sleep(PAUSE)
                 due = time.monotonic()  # whoever could not order has gone
             if rate and now - told >= TOLD_EVERY:

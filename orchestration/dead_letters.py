@@ -1,0 +1,81 @@
+"""Dead letters: messages from an inbox on Redis that failed by themselves, kept until they succeed.
+
+One returns to its inbox a few times, at growing distances. After that it waits for a person, and an
+alert is open for its queue.
+"""
+
+from collections import defaultdict
+from datetime import timedelta
+
+from django.db import transaction
+
+from . import alerts, conf, notices, queues
+from .models import Alert, DeadLetter
+from .models.alert import Severity
+from .models.fields import DatabaseNow
+
+PREFIX = "dead_letter/"
+
+CURED = """
+a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT FROM orchestration_deadletter
+    WHERE retry_at IS NULL AND a.fingerprint = %(prefix)s || queue)
+"""
+
+
+@transaction.atomic
+def keep(queue: str, raw: bytes, error: Exception, *, returned: int) -> None:
+    """Keep a message that failed although it had `returned` to its inbox so many times."""
+    reason = f"{type(error).__name__}: {error}".replace("\0", "").strip()
+    wait = conf.RETURNS[returned] if returned < len(conf.RETURNS) else None
+    DeadLetter.objects.create(
+        queue=queue,
+        body=raw.decode(errors="backslashreplace").replace("\0", r"\x00"),
+        reason=reason,
+        tries=returned + 1,
+        retry_at=None if wait is None else DatabaseNow() + timedelta(seconds=wait),
+    )
+    if wait is None:
+        alerts.raise_alert(
+            PREFIX + queue,
+            severity=Severity.CRITICAL,
+            title=f"{queue}: a message fails again and again",
+            detail=reason,
+        )
+
+
+@transaction.atomic
+def send_back(limit: int) -> int:
+    """Return up to `limit` letters whose time has come to their inboxes; return how many went.
+
+    A row is deleted after Redis took its message: a crash in between sends it twice, which the
+    fence of attempts is for. Those that Redis does not take stay.
+    """
+    rows = DeadLetter.objects.select_for_update(skip_locked=True)
+    letters: dict[str, list[DeadLetter]] = defaultdict(list)
+    for letter in rows.filter(retry_at__lte=DatabaseNow()).order_by("retry_at")[:limit]:
+        letters[letter.queue].append(letter)
+    sent: list[int] = []
+    for queue, some in letters.items():
+        if queues.try_to_ring(queue, [_again(letter) for letter in some]):
+            sent += [letter.id for letter in some]
+    DeadLetter.objects.filter(id__in=sent).delete()
+    return len(sent)
+
+
+def _again(letter: DeadLetter) -> bytes:
+    """Return the message with the number of its failures, which replaces an earlier one.
+
+    It is not parsed: it may be nested too deeply to be written anew, and hold up the others.
+    """
+    return f'{letter.body.rstrip()[:-1]},"returned":{letter.tries}}}'.encode()
+
+
+@transaction.atomic
+def close_alerts() -> int:
+    """Close the alerts of queues of which no letter waits for a person; return how many.
+
+    The rows are locked first: a letter that is kept meanwhile is seen, or opens a new alert.
+    """
+    rows = Alert.objects.select_for_update().filter(fingerprint__startswith=PREFIX, closed_at=None)
+    ids = list(rows.order_by("id").values_list("id", flat=True))
+    return notices.close(CURED, {"ids": ids, "prefix": PREFIX}) if ids else 0
