@@ -15,7 +15,7 @@ from orchestration.states import (
     illegal_moves,
 )
 
-guards = import_module("orchestration.migrations.0022_effects_that_show_late")
+guards = import_module("orchestration.migrations.0025_effects_that_show_late")
 
 
 @pytest.mark.parametrize(("moves", "states"), [(TASK_MOVES, TaskState), (STEP_MOVES, StepState)])
