@@ -15,6 +15,7 @@ from ..models import (
     Alert,
     Attempt,
     AuditRun,
+    ClockJump,
     Event,
     Gate,
     Hold,
@@ -220,6 +221,14 @@ class LeaseAdmin(ReadOnlyAdmin):
     """Who leads."""
 
     list_display = ("name", "holder", "epoch", "renewed_at", "expires_at")
+
+
+@admin.register(ClockJump)
+class ClockJumpAdmin(ReadOnlyAdmin):
+    """Jumps of the database's clock."""
+
+    list_display = ("at", "seconds", "by")
+    ordering = ("-id",)
 
 
 @admin.register(Gate)
