@@ -91,14 +91,15 @@ def look(
     how many troubles there are.
     """
     limits = SupervisorPolicy.objects.get(id=1)
+    alive = presence.alive()
     quiet = jump.ago if jump else float("inf")  # seconds that the clock can be relied on for
     troubles = [
         *also,
-        *_no_workers(absent.of(unserved(), patience)),
+        *_no_workers(absent.of(_needed() - {worker.queue for worker in alive}, patience)),
         *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
         *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
-        *([_jumped(jump)] if jump and quiet < conf.CLOCK_SHOWN else _clocks_off()),
+        *([_jumped(jump)] if jump and quiet < conf.CLOCK_SHOWN else _clocks_off(alive)),
     ]
     _keep({trouble.fingerprint: trouble for trouble in troubles})
     return len(troubles)
@@ -141,10 +142,9 @@ def _jumped(jump: Jump) -> Trouble:
     )
 
 
-def _clocks_off() -> list[Trouble]:
+def _clocks_off(alive: Sequence[Worker]) -> list[Trouble]:
     """Return a trouble for each host whose clock is off; one, if it is the database's that is."""
-    alive = Worker.objects.filter(seen_at__gt=DatabaseNow() - timedelta(seconds=conf.ALIVE))
-    offsets = list(alive.values_list("host", "clock_offset"))
+    offsets = [(worker.host, worker.clock_offset) for worker in alive]
     usual = median(offset for _, offset in offsets) if offsets else 0.0
     if abs(usual) <= conf.CLOCK_JUMP:
         usual = 0.0
@@ -199,8 +199,12 @@ def _told(error: Exception) -> str:
 
 def unserved(since: datetime | None = None) -> set[str]:
     """Return the queues that no living worker serves, or none that started after `since`."""
+    return _needed() - {worker.queue for worker in presence.alive(since)}
+
+
+def _needed() -> set[str]:
     statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
-    return presence.unserved([*queues.ANSWERS, *registry.agents, *statuses], since)
+    return {*queues.ANSWERS, *registry.agents, *statuses}
 
 
 def _no_workers(names: Iterable[str]) -> list[Trouble]:

@@ -73,7 +73,7 @@ FORWARD = (
     SET run_after = run_after + %(jump)s, pending_since = pending_since + %(jump)s
     WHERE process_state = 'pending' AND run_after IS NOT NULL
         AND pending_since <= %(now)s - %(jump)s""",
-    # also what was refused since: a customer has rather more time
+    # also what was refused since: mending it has rather more time
     "UPDATE orchestration_step SET mend_by = mend_by + %(jump)s WHERE mend_by IS NOT NULL",
     """UPDATE orchestration_gate SET
         probe_at = CASE WHEN probe_at <= %(now)s - %(since)s THEN probe_at + %(jump)s ELSE probe_at END,
