@@ -110,7 +110,10 @@ def look_for_a_leader(absent: Lasting, *, patience: float = conf.LEASE) -> bool:
 
     For a process that is no supervisor. A lease that ran out is first given `patience` seconds more.
     """
-    led = Lease.objects.filter(name=leader.NAME, expires_at__gt=DatabaseNow()).exists()
+    longest = DatabaseNow() + timedelta(seconds=2 * conf.LEASE)  # beyond that, the clock went back
+    led = Lease.objects.filter(
+        name=leader.NAME, expires_at__gt=DatabaseNow(), expires_at__lt=longest
+    ).exists()
     if led:
         alerts.close(NO_LEADER)
     lasting = bool(absent.of([] if led else [NO_LEADER], patience))

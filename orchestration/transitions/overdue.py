@@ -41,7 +41,7 @@ def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
     tasks = list(
         Task.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(state__in=LIVE_TASK_STATES, overdue=False, complete_by__lte=now)
-        .order_by("id")[:limit]
+        .order_by("complete_by")[:limit]  # along task_due; nothing is waited for
     )
     if not tasks:
         return []

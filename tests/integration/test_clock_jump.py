@@ -4,9 +4,11 @@ The clock of the tests' Postgres cannot be set. So what a row would look like af
 into it, and what a supervisor remembers of the clock is moved (`jumped`).
 """
 
+import threading
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models import F
 
 from orchestration import conf, leader, registry
@@ -437,3 +439,28 @@ class TestRest:
         watch._memory.chores_at = 0
         watch.step(20.0)
         assert "system/waiting/greeter" in open_alerts()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_supervisors_that_notice_at_once_one_deals_with_it():
+    """Each that thinks it leads has seen the same sum: without the lease's lock, all would move."""
+    step = step_of(new_task())
+    Step.objects.filter(id=step.id).update(run_after=DatabaseNow(), pending_since=DatabaseNow())
+    shifted(Step.objects, 9 * HOUR, "run_after", "pending_since")
+    ready, landed = threading.Barrier(4), []
+
+    def supervisor(name):
+        try:
+            ready.wait(10)
+            landed.append(allow_for_jump(HOUR, handled=0.0, since=1.0, by=name))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=supervisor, args=(str(n),)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(landed) == [False, False, False, True]
+    assert ClockJump.objects.count() == 1
+    assert left(step, "run_after") == near(-8 * HOUR)

@@ -97,6 +97,11 @@ class TestLeader:
         leader.acquire("supervisor-2")
         assert troubles() == []
 
+    def test_a_lease_that_runs_for_longer_than_one_can_is_nobodys(self):
+        """Its holder died before the database's clock went back."""
+        Lease.objects.update(expires_at=DatabaseNow() + LONG)
+        assert look_for_a_leader(Lasting(), patience=0) is False
+
     def test_the_other_process_sees_a_leader_too(self):
         absent = Lasting()
         Lease.objects.update(expires_at=DatabaseNow())
