@@ -28,6 +28,7 @@ LIVE = "SELECT count(*) FROM orchestration_task WHERE state IN ('pending', 'proc
 POSTED = "SELECT count(*) FROM orchestration_submission WHERE refused_at IS NULL"
 TOLD = "SELECT count(*) FROM orchestration_statusmessage WHERE refused_at IS NULL"
 SERVERS = {"postgres", "redis"}
+QUITS = {"postgres": signal.SIGINT}  # ends its sessions, and does not wait for them
 WORKERS = (
     "work-submission", "work-scheduler", "work-inventory", "work-payment", "work-shipping",
     "work-notification", "work-status.shop", "work-alerts", "work-audit",
@@ -233,15 +234,16 @@ class Stack:
 
     def beside(self, name: str, **environment: str) -> "subprocess.Popen[bytes]":
         """Start one more process like `name`, in another environment; the caller ends it."""
-        command = shlex.split(self.configuration[f"program:{name}"]["command"])
+        program = self.configuration[f"program:{name}"]
+        identity = folders.server_identity() if "user" in program else {"cwd": folders.PROJECT}
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                command,
+                shlex.split(program["command"]),
                 env=self.inside(PROCESS=name + "*", **environment),
-                cwd=folders.PROJECT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                **identity,
             )
 
     @contextmanager
@@ -252,7 +254,7 @@ class Stack:
         try:
             yield process
         finally:
-            end(process)
+            end(process, QUITS.get(name, signal.SIGTERM))
             self.manage("startProcess", name)
 
     def policy(self, **columns: float) -> None:
@@ -300,9 +302,9 @@ class Stack:
         return {**self.environment, "SECRET_KEY": key, **more}
 
 
-def end(process: "subprocess.Popen[bytes]") -> None:
+def end(process: "subprocess.Popen[bytes]", by: signal.Signals = signal.SIGTERM) -> None:
     """Ask a process to stop, and see to it that it does."""
-    process.terminate()
+    process.send_signal(by)
     try:
         process.wait(20)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The one clock: the database's. A process knows how far its own is off."""
+"""The one clock: the database's, reckoned from the last measurement by a clock that no one sets."""
 
 import time
 from collections.abc import Callable
@@ -7,34 +7,51 @@ from django.db import connection
 
 SLOWEST = 0.2  # seconds; a round trip that took longer says too little about the clock
 
-_offset: float | None = None
+# Goes on while a laptop sleeps, where there is such a clock.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+_measured: tuple[float, float] | None = (
+    None  # the database's Unix time, and `steady()` at that moment
+)
+
+
+def steady() -> float:
+    """Return seconds of a clock that only goes forward, whatever happens to the time of day."""
+    return time.clock_gettime(_STEADY)
 
 
 def now() -> float:
-    """Return the Unix time on the database's clock, as last measured."""
-    return time.time() + (_offset or 0.0)
+    """Return the Unix time on the database's clock, as last measured.
+
+    A process that never measured (a web process, a command) has only its own clock.
+    """
+    if _measured is None:
+        return time.time()
+    there, at = _measured
+    return there + steady() - at
 
 
 def lead() -> float:
-    """Return the database's lead over this process's clock in seconds; measure it the first time."""
-    return measure() if _offset is None else _offset
+    """Return the database's lead over this process's time of day in seconds; measure it if need be."""
+    if _measured is None:
+        measure()
+    return now() - time.time()
 
 
-def measure(ask: Callable[[], float] | None = None) -> float:
-    """Measure the database's lead over this process's clock in seconds, keep it, and return it.
+def measure(ask: Callable[[], float] | None = None) -> None:
+    """Measure what time it is on the database's clock.
 
     `ask` asks the database for its Unix time, by any statement that waits for nothing. Half the
     round trip is taken as the way there; on one network that is exact to milliseconds. A slow one
     (the database was frozen) changes nothing, unless there is no older measurement.
     """
-    global _offset  # noqa: PLW0603 - one clock per process
+    global _measured  # noqa: PLW0603 - one clock per process
     connection.ensure_connection()  # connecting is not part of the round trip
-    before, started = time.time(), time.monotonic()
+    started = steady()
     there = (ask or _ask)()
-    taken = time.monotonic() - started
-    if taken <= SLOWEST or _offset is None:
-        _offset = there - (before + taken / 2)
-    return _offset
+    taken = steady() - started
+    if taken <= SLOWEST or _measured is None:
+        _measured = there, started + taken / 2
 
 
 def _ask() -> float:

@@ -1,21 +1,34 @@
 """Leader election among supervisors: a lease on the database's clock (P4)."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from . import conf, sql
+from . import clock, conf, sql
+from .clock_watch import ClockWatch, Reading
 from .models import Lease
 
 NAME = "supervisor"
 
-# One row, one statement: the holder renews, anybody else takes over when the lease has run out.
+# One row, one statement: the holder renews, anybody else takes over when the lease has run out, or
+# runs for longer than one can: then the clock went back since. What the clock shows, and how its
+# jumps were dealt with, comes back to both.
 ACQUIRE = """
-UPDATE orchestration_lease SET
-    epoch = CASE WHEN holder = %(me)s THEN epoch ELSE epoch + 1 END,
-    holder = %(me)s,
-    renewed_at = clock_timestamp(),
-    expires_at = clock_timestamp() + %(lease)s * interval '1 second'
-WHERE name = %(name)s AND (holder = %(me)s OR expires_at <= clock_timestamp())
-RETURNING epoch
+WITH ours AS (
+    UPDATE orchestration_lease SET
+        epoch = CASE WHEN holder = %(me)s THEN epoch ELSE epoch + 1 END,
+        holder = %(me)s,
+        renewed_at = clock_timestamp(),
+        expires_at = clock_timestamp() + %(lease)s * interval '1 second'
+    WHERE name = %(name)s AND (holder = %(me)s OR expires_at <= clock_timestamp()
+        OR expires_at > clock_timestamp() + 2 * %(lease)s * interval '1 second')
+    RETURNING epoch
+)
+SELECT ours.epoch, clock_timestamp(), last.at, last.seconds,
+    (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump)
+FROM orchestration_lease l LEFT JOIN ours ON true
+LEFT JOIN LATERAL (SELECT at, seconds FROM orchestration_clockjump ORDER BY id DESC LIMIT 1) AS last
+    ON true
+WHERE l.name = %(name)s
 """
 
 HOLDS = """
@@ -37,11 +50,24 @@ WHERE name = %(name)s AND holder = %(me)s
 
 
 @dataclass(frozen=True, kw_only=True)
+class Jump:
+    """The last jump of the database's clock, `ago` seconds before; `seconds` < 0: it went back."""
+
+    seconds: float
+    ago: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Leadership:
-    """The right to lead, for a while; `epoch` numbers the reigns."""
+    """The right to lead, for a while; `epoch` numbers the reigns.
+
+    `at` is when it was renewed, on the database's clock; `jump` is that clock's last jump.
+    """
 
     holder: str
     epoch: int
+    at: datetime | None = None
+    jump: Jump | None = None
 
     @property
     def actor(self) -> str:
@@ -49,14 +75,26 @@ class Leadership:
         return f"{self.holder} (epoch {self.epoch})"
 
 
-def acquire(me: str) -> Leadership | None:
+def acquire(me: str, watch: ClockWatch | None = None) -> Leadership | None:
     """Become or stay the leader for `conf.LEASE` seconds; return None while another one leads.
 
-    A former leader that wakes up late finds its lease taken. What it may still do in the
-    transaction it slept in is guarded by the rows' own state, attempt and locks.
+    `watch` takes in what the database's clock shows. A former leader that wakes up late finds its
+    lease taken. What it may still do in the transaction it slept in is guarded by the rows' own
+    state, attempt and locks.
     """
+    before = clock.steady()
     rows = sql.run(ACQUIRE, {"me": me, "name": NAME, "lease": conf.LEASE})
-    return Leadership(holder=me, epoch=rows[0][0]) if rows else None
+    after = clock.steady()
+    if not rows:
+        return None
+    epoch, now, jumped_at, seconds, handled = rows[0]
+    if watch is not None:
+        reading = Reading(now=now.timestamp(), handled=handled, before=before, after=after)
+        watch.see(reading, leading=epoch is not None)
+    if epoch is None:
+        return None
+    jump = Jump(seconds=seconds, ago=(now - jumped_at).total_seconds()) if jumped_at else None
+    return Leadership(holder=me, epoch=epoch, at=now, jump=jump)
 
 
 def holds(leadership: Leadership) -> bool:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 import random
-import time
 from collections.abc import Callable, Collection, Sequence
 from email.utils import parseaddr
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from . import conf, sql, webhooks
+from . import clock, conf, sql, webhooks
 from .models import Notice
 from .models.notice import ChannelKind, NoticeKind
 
@@ -165,7 +164,7 @@ def _post(notices: Sequence[Notice]) -> list[str]:
         )
         for notice in notices
     ]
-    return asyncio.run(webhooks.post(messages, int(time.time())))
+    return asyncio.run(webhooks.post(messages, int(clock.now())))
 
 
 def _mail(notices: Sequence[Notice]) -> list[str]:

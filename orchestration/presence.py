@@ -4,7 +4,6 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import Error, connection
@@ -82,12 +81,10 @@ def report(queue: str) -> None:
     clock.measure(lambda: float(sql.run(SEEN, parameters)[0][0]))
 
 
-def unserved(queues: Iterable[str], since: datetime | None = None) -> set[str]:
-    """Return those of `queues` that no living worker serves, or none that started after `since`."""
-    alive = Worker.objects.filter(seen_at__gt=DatabaseNow() - timedelta(seconds=conf.ALIVE))
-    if since:
-        alive = alive.filter(started_at__gt=since)
-    return set(queues) - set(alive.values_list("queue", flat=True).distinct())
+def alive(since: datetime | None = None) -> list[Worker]:
+    """Return the processes that gave a sign of life lately, or those that started after `since`."""
+    found = Worker.objects.filter(seen_at__gt=DatabaseNow() - timedelta(seconds=conf.ALIVE))
+    return list(found.filter(started_at__gt=since) if since else found)
 
 
 def forget_the_dead() -> int:

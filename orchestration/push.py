@@ -11,13 +11,12 @@ import asyncio
 import json
 import logging
 import random
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from django.db import transaction
 
-from . import conf, sql, status, webhooks
+from . import clock, conf, sql, status, webhooks
 from .models import Application, StatusMessage
 from .notices import wait
 
@@ -108,7 +107,7 @@ def _send(
         for receiver, batch in batches.items()
         for row in batch
     ]
-    problems = iter(asyncio.run(webhooks.post(posts, int(time.time()))))
+    problems = iter(asyncio.run(webhooks.post(posts, int(clock.now()))))
     results = {
         receiver: [(row, next(problems)) for row in batch] for receiver, batch in batches.items()
     }

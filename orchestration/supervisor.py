@@ -2,9 +2,11 @@
 
 import logging
 
-from django.db import Error
+from django.db import Error, transaction
 
-from . import conf, leader, policies, sql
+from . import conf, leader, policies, sql, transitions, vigil
+from .clock_watch import ClockWatch
+from .leader import Leadership
 from .sweep import Memory, sweep
 
 logger = logging.getLogger(__name__)
@@ -18,13 +20,14 @@ class Watch:
         self.leading = False
         self._sweep_at = 0.0
         self._memory = Memory()
+        self._clock = ClockWatch()
 
     def step(self, now: float) -> float:
         """Renew or try for the lease; sweep if it is ours and time; return the seconds to wait.
 
         `now` is any clock that only goes forward: it paces this process and decides nothing else.
         """
-        leadership = leader.acquire(self.me)
+        leadership = leader.acquire(self.me, self._clock)
         if leadership is None:
             if self.leading:
                 logger.warning("another supervisor leads now")
@@ -33,6 +36,9 @@ class Watch:
         if not self.leading:
             logger.info("leads now (epoch %d)", leadership.epoch)
             self.leading = True
+        if self._clock.jump:
+            self._allow_for_the_jump(leadership)
+            return 0.0
         interval = policies.interval()
         self._sweep_at = min(self._sweep_at, now + interval)  # a shorter interval holds at once
         if now >= self._sweep_at:
@@ -41,6 +47,16 @@ class Watch:
             if done:
                 logger.info(done)
         return max(0.0, min(self._sweep_at - now, conf.LEASE / 3))
+
+    @transaction.atomic
+    def _allow_for_the_jump(self, leadership: Leadership) -> None:
+        """Move what a jump of the database's clock would end too early or too late, and alert."""
+        jump = self._clock.jump
+        if transitions.allow_for_jump(
+            jump, handled=self._clock.handled, since=self._clock.since, by=leadership.actor
+        ):
+            logger.critical("the database's clock jumped by %+.0f s", jump)
+            vigil.report_jump(jump)
 
     def end(self) -> None:
         """Give the lease back; without the database it runs out."""

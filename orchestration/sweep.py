@@ -10,7 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from itertools import islice
 from uuid import UUID
 
@@ -89,15 +90,21 @@ class Round:
     done: Sweep = field(default_factory=Sweep)
     stuck: dict[UUID, Exception] = field(default_factory=dict)  # tasks with which a duty fails
 
+    @cached_property
+    def now(self) -> datetime:
+        """The database's time as the lease was renewed: the clock may jump at any moment since."""
+        return self.leadership.at or datetime.fromtimestamp(database_now(), UTC)
+
     def recover_what_failed(self) -> None:
         """Count each failed or expired step, and decide about it."""
-        self._deal(failed_tasks, partial(_recover, self))
+        self._deal(partial(failed_tasks, now=self.now), partial(_recover, self))
         crashpoints.reached("supervisor.mid_sweep", self.done.retried)
 
     def undo_what_nobody_mended(self) -> None:
         """Have tasks undone of which a rejected step was not mended in time."""
-        by = self.leadership.actor
-        self.done.undone += self._deal(unmended_tasks, partial(undo_unmended, by=by))
+        find = partial(unmended_tasks, now=self.now)
+        act = partial(undo_unmended, by=self.leadership.actor, now=self.now)
+        self.done.undone += self._deal(find, act)
 
     def wake_what_waited(self) -> None:
         """End the wait of retries whose time has come."""
@@ -119,7 +126,7 @@ class Round:
 
     @transaction.atomic
     def _warn_of_a_batch(self) -> int:
-        late = mark_overdue(conf.BATCH)
+        late = mark_overdue(conf.BATCH, now=self.now)
         alerts.overdue(late)
         return len(late)
 
@@ -235,7 +242,8 @@ def sweep(
     memory.failing.pop(LOOKING, None)
     memory.failing.update(failed)
     if chores or failed or turn.stuck:
-        vigil.look(memory.absent, also=[*vigil.failing(memory.failing), *vigil.stuck(turn.stuck)])
+        also = [*vigil.failing(memory.failing), *vigil.stuck(turn.stuck)]
+        vigil.look(memory.absent, also=also, jump=leadership.jump)
     for task, why in islice(turn.stuck.items(), 1):  # the alert says how many there are
         logger.error("task %s cannot be recovered", task, exc_info=why)
     if chores or str(turn.done):
@@ -272,7 +280,7 @@ def _all_of(batch: Callable[[], int]) -> int:
 def _recover(turn: Round, tasks: Collection[UUID]) -> int:
     """Count the failures of some tasks and decide about each; return how many there were."""
     by, done = turn.leadership.actor, turn.done
-    failed = lock_failed(tasks, by=by)
+    failed = lock_failed(tasks, by=by, now=turn.now)
     if not failed:
         return 0
     known = Policy.objects.in_bulk({step.agent for step in failed})

@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from statistics import median
 from typing import Any
 from uuid import UUID
 
 from . import alerts, conf, leader, presence, queues, registry, sql, status
-from .models import Alert, Application, Lease, SupervisorPolicy
+from .leader import Jump
+from .models import Alert, Application, Lease, SupervisorPolicy, Worker
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
@@ -19,6 +21,8 @@ from .models.fields import DatabaseNow
 PREFIX = "system/"
 NO_LEADER = f"{PREFIX}no_leader"
 NO_WORKER = f"{PREFIX}no_worker/"
+JUMPED = f"{PREFIX}clock_jumped"
+CLOCK = f"{PREFIX}clock/"
 SEEN_EVERY = timedelta(seconds=10)  # how exact an alert's `last_seen` is while it lasts
 
 # The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
@@ -72,20 +76,30 @@ class Lasting:
         return {one for one, since in self._since.items() if now - since >= patience}
 
 
-def look(absent: Lasting, *, also: Sequence[Trouble] = (), patience: float = conf.ALIVE) -> int:
+def look(
+    absent: Lasting,
+    *,
+    also: Sequence[Trouble] = (),
+    patience: float = conf.ALIVE,
+    jump: Jump | None = None,
+) -> int:
     """Open an alert for each trouble of the machinery, and close those that are over.
 
     Called by whoever leads, which keeps `absent` from one look to the next: a queue must have been
     without a worker for `patience` seconds. `also` are troubles that were met with on the way here.
-    Returns how many troubles there are.
+    `jump` is the last one of the database's clock: what has lasted too long, has so since. Returns
+    how many troubles there are.
     """
     limits = SupervisorPolicy.objects.get(id=1)
+    alive = presence.alive()
+    quiet = jump.ago if jump else float("inf")  # seconds that the clock can be relied on for
     troubles = [
         *also,
-        *_no_workers(absent.of(unserved(), patience)),
-        *_waiting(limits.oldest_waiting),
-        *_undoing(limits.undo_stuck),
-        *_undelivered(limits.status_undelivered),
+        *_no_workers(absent.of(_needed() - {worker.queue for worker in alive}, patience)),
+        *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
+        *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
+        *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
+        *([_jumped(jump)] if jump and quiet < conf.CLOCK_SHOWN else _clocks_off(alive)),
     ]
     _keep({trouble.fingerprint: trouble for trouble in troubles})
     return len(troubles)
@@ -96,7 +110,10 @@ def look_for_a_leader(absent: Lasting, *, patience: float = conf.LEASE) -> bool:
 
     For a process that is no supervisor. A lease that ran out is first given `patience` seconds more.
     """
-    led = Lease.objects.filter(name=leader.NAME, expires_at__gt=DatabaseNow()).exists()
+    longest = DatabaseNow() + timedelta(seconds=2 * conf.LEASE)  # beyond that, the clock went back
+    led = Lease.objects.filter(
+        name=leader.NAME, expires_at__gt=DatabaseNow(), expires_at__lt=longest
+    ).exists()
     if led:
         alerts.close(NO_LEADER)
     lasting = bool(absent.of([] if led else [NO_LEADER], patience))
@@ -110,6 +127,45 @@ def look_for_a_leader(absent: Lasting, *, patience: float = conf.LEASE) -> bool:
             )
         )
     return led
+
+
+def report_jump(seconds: float) -> None:
+    """Alert people that the database's clock jumped by so many seconds, or once more."""
+    _raise(_jumped(Jump(seconds=seconds, ago=0.0)))
+
+
+def _jumped(jump: Jump) -> Trouble:
+    way = "forward" if jump.seconds > 0 else "back"
+    return Trouble(
+        fingerprint=JUMPED,
+        severity=Severity.CRITICAL,
+        title=f"The database's clock jumped {way} by {abs(jump.seconds):.0f} s",
+        detail=f"The last jump: {jump.seconds:+.0f} s. Deadlines and waits were moved by it, and "
+        "nothing was undone for it. Find out what sets the clock of the database's host.",
+    )
+
+
+def _clocks_off(alive: Sequence[Worker]) -> list[Trouble]:
+    """Return a trouble for each host whose clock is off; one, if it is the database's that is."""
+    offsets = [(worker.host, worker.clock_offset) for worker in alive]
+    usual = median(offset for _, offset in offsets) if offsets else 0.0
+    if abs(usual) <= conf.CLOCK_JUMP:
+        usual = 0.0
+    odd = {host: offset for host, offset in offsets if abs(offset - usual) > conf.CLOCK_JUMP}
+    off = {f"{CLOCK}{host}": (f"The clock of {host}", offset) for host, offset in odd.items()}
+    if usual:
+        off[f"{CLOCK}all"] = ("Most hosts' clock", usual)
+    return [
+        Trouble(
+            fingerprint=fingerprint,
+            severity=Severity.WARNING,
+            title=f"{whose} is {abs(offset):.0f} s {'behind' if offset > 0 else 'ahead of'} the "
+            "database's",
+            detail="Tasks are not affected: all times are the database's. Find out which of them is "
+            "right, and have the other set.",
+        )
+        for fingerprint, (whose, offset) in sorted(off.items())
+    ]
 
 
 def failing(duties: Mapping[str, Exception]) -> list[Trouble]:
@@ -146,8 +202,12 @@ def _told(error: Exception) -> str:
 
 def unserved(since: datetime | None = None) -> set[str]:
     """Return the queues that no living worker serves, or none that started after `since`."""
+    return _needed() - {worker.queue for worker in presence.alive(since)}
+
+
+def _needed() -> set[str]:
     statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
-    return presence.unserved([*queues.ANSWERS, *registry.agents, *statuses], since)
+    return {*queues.ANSWERS, *registry.agents, *statuses}
 
 
 def _no_workers(names: Iterable[str]) -> list[Trouble]:

@@ -9,13 +9,15 @@ from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
-# Who tries too often while the count runs is counted on, but the time does not start again.
+# Who tries too often while the count runs is counted on, but the time does not start again. A count
+# that ends later than one that begins now is of before the clock was set back.
 COUNT = """
 INSERT INTO orders_throttle AS t (key, count, until)
 VALUES (%(key)s, 1, clock_timestamp() + %(seconds)s * interval '1 second')
 ON CONFLICT (key) DO UPDATE SET
-    count = CASE WHEN t.until < clock_timestamp() THEN 1 ELSE t.count + 1 END,
-    until = CASE WHEN t.until < clock_timestamp() THEN excluded.until ELSE t.until END
+    count = CASE WHEN t.until BETWEEN clock_timestamp() AND excluded.until THEN t.count + 1 ELSE 1 END,
+    until = CASE WHEN t.until BETWEEN clock_timestamp() AND excluded.until THEN t.until
+        ELSE excluded.until END
 RETURNING count, extract(epoch FROM until - clock_timestamp())
 """
 # Skipping what is locked keeps two who forget at once from waiting for each other in a circle.

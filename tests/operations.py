@@ -102,7 +102,7 @@ def pass_time(operation, seconds) -> None:
 
 def advance(operation, by=None, *, seconds=1.0) -> Operation:
     """Let a supervisor take it on, `seconds` after the last time."""
-    sql.run(run.BEGIN, {})
+    sql.run(run.BEGIN, {"now": None})
     pass_time(operation, seconds)
     operations.advance(by or lead(), reach=3600.0)
     operation.refresh_from_db()

@@ -15,6 +15,7 @@ from ..models import (
     Alert,
     Attempt,
     AuditRun,
+    ClockJump,
     DeadLetter,
     Event,
     Gate,
@@ -230,6 +231,14 @@ class LeaseAdmin(ReadOnlyAdmin):
     """Who leads."""
 
     list_display = ("name", "holder", "epoch", "renewed_at", "expires_at")
+
+
+@admin.register(ClockJump)
+class ClockJumpAdmin(ReadOnlyAdmin):
+    """Jumps of the database's clock."""
+
+    list_display = ("at", "seconds", "by")
+    ordering = ("-id",)
 
 
 @admin.register(Gate)

@@ -1,6 +1,6 @@
 """Invariants 5, 6, 8 and 9: what the attempts of each step tell."""
 
-from .violation import Check
+from .violation import Check, shown_twice
 
 ASK_PARTNER = (
     "Ask the partner by the order's reference how often it was done, and have it take back what is "
@@ -69,7 +69,7 @@ ORDER = (
     Check(
         invariant=6,
         mend="See whether what was done too early suits what came before it; if not, undo it.",
-        query="""
+        query=f"""
         SELECT s.reference, 'step ' || s.name || ' was sent out before '
             || coalesce(p.name, a.name || ', which does not exist,') || ' was done'
         FROM audit_step s
@@ -79,8 +79,9 @@ ORDER = (
         LEFT JOIN orchestration_attempt f ON f.step_id = s.id AND f.number = 1
         WHERE s.direction = 'do' AND s.attempt > 0
           AND (p.id IS NULL OR p.process_state NOT IN ('processed', 'skipped')
-               OR p.ended_at > coalesce(f.dispatched_at, s.dispatched_at))
-        """,
+               OR p.ended_at > coalesce(f.dispatched_at, s.dispatched_at)
+                   AND NOT {shown_twice("p.ended_at")})
+        """,  # noqa: S608 - a condition of our own
     ),
     Check(
         invariant=6,
@@ -115,14 +116,15 @@ FENCED = (
     Check(
         invariant=8,
         mend="Ask the partner what was done under the step's key; look for what wrote past the fence.",
-        query="""
+        query=f"""
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction || '): attempt ' || a.number
             || ' was still written after attempt ' || b.number || ' had begun'
         FROM orchestration_attempt a
         JOIN orchestration_attempt b ON b.step_id = a.step_id AND b.number = a.number + 1
         JOIN audit_step s ON s.id = a.step_id
         WHERE b.dispatched_at < a.ended_at
-        """,
+            AND NOT {shown_twice("a.ended_at")}
+        """,  # noqa: S608 - a condition of our own
     ),
 )
 

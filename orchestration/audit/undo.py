@@ -1,6 +1,6 @@
 """Invariant 7: each undo matches a do, in reverse order; none for what was never done."""
 
-from .violation import Check
+from .violation import Check, shown_twice
 
 UNDO = (
     Check(
@@ -30,7 +30,7 @@ UNDO = (
     Check(
         invariant=7,
         mend="See at the partner whether what came later is undone, too; if not, undo that by hand.",
-        query="""
+        query=f"""
         SELECT u.reference, 'the undo of ' || u.name || ' was sent out before that of '
             || a.name || ' had ended'
         FROM audit_step u
@@ -40,8 +40,9 @@ UNDO = (
         LEFT JOIN orchestration_attempt f ON f.step_id = u.id AND f.number = 1
         WHERE u.direction = 'undo' AND u.attempt > 0
           AND (p.id IS NULL OR p.process_state NOT IN ('processed', 'skipped', 'cancelled')
-               OR p.ended_at > coalesce(f.dispatched_at, u.dispatched_at))
-        """,
+               OR p.ended_at > coalesce(f.dispatched_at, u.dispatched_at)
+                   AND NOT {shown_twice("p.ended_at")})
+        """,  # noqa: S608 - a condition of our own
     ),
     Check(
         invariant=7,

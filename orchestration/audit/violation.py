@@ -25,6 +25,16 @@ INVARIANTS = {
 MOST = 1_000  # violations that one check names: beyond that, there is one cause to look for
 
 
+def shown_twice(column: str) -> str:
+    """Return the condition that the database's clock went back, and showed a time twice.
+
+    What came first cannot be told from it.
+    """
+    return f"""EXISTS (SELECT FROM orchestration_clockjump j WHERE j.seconds < 0
+        AND {column} BETWEEN j.at - interval '1 minute'
+        AND j.at + interval '1 minute' - j.seconds * interval '1 second')"""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Violation:
     """One task, or whatever else `reference` names, that breaks an invariant, and how to mend it."""

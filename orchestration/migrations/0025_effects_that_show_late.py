@@ -42,7 +42,7 @@ def moves(table: str, column: str, legal: dict[str, list[str]]) -> migrations.Ru
 
 
 class Migration(migrations.Migration):
-    dependencies = [("orchestration", "0022_dead_letters")]
+    dependencies = [("orchestration", "0024_clock_jumps")]
 
     operations = [
         moves("orchestration_task", "state", TASK_MOVES),

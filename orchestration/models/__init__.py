@@ -10,7 +10,7 @@ from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
 from .notice import Notice, NoticeChannel
 from .operation import Operation, OperationItem
 from .policy import Gate, Policy, SupervisorPolicy
-from .process import Lease, Worker
+from .process import ClockJump, Lease, Worker
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView
 from .step import Step
@@ -22,6 +22,7 @@ __all__ = [
     "ApplicationToken",
     "Attempt",
     "AuditRun",
+    "ClockJump",
     "DeadLetter",
     "Event",
     "Gate",

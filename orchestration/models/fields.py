@@ -1,11 +1,12 @@
 """Database expressions and fields that the models share."""
 
 import os
-import time
 from typing import Any
 from uuid import UUID
 
 from django.db import models
+
+from .. import clock
 
 
 class DatabaseNow(models.Func):
@@ -29,7 +30,7 @@ def one_of(name: str, states: type[models.TextChoices], constraint: str) -> mode
 
 def time_ordered_id() -> UUID:
     """Return a UUID of version 7 (RFC 9562): rows made together lie together in the index."""
-    milliseconds = time.time_ns() // 1_000_000
+    milliseconds = int(clock.now() * 1000)
     value = (milliseconds << 80) | int.from_bytes(os.urandom(10))
     value = (value & ~(0xF << 76)) | (0x7 << 76)
     value = (value & ~(0x3 << 62)) | (0x2 << 62)

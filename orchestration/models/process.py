@@ -27,6 +27,22 @@ class Lease(models.Model):
         return f"{self.name} held by {self.holder or 'nobody'}"
 
 
+class ClockJump(models.Model):
+    """A jump of the database's clock that a supervisor has dealt with: by so many seconds.
+
+    Their sum is what the clock is off by the supervisors' own, steady clocks.
+    """
+
+    at = models.DateTimeField(
+        db_default=DatabaseNow(), help_text="When it was dealt with, on the clock after the jump."
+    )
+    seconds = models.FloatField(help_text="Positive when the clock went forward.")
+    by = models.CharField(max_length=100, help_text="The supervisor.")
+
+    def __str__(self) -> str:
+        return f"{self.seconds:+.0f} s"
+
+
 class Worker(models.Model):
     """A process start: a worker on one queue, or a supervisor. Seen every few seconds while alive."""
 

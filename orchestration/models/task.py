@@ -32,6 +32,11 @@ class Task(models.Model):
     )
     overdue = models.BooleanField(default=False)
     complete_by = models.DateTimeField(help_text="When the task counts as overdue.")
+    clock_jumps = models.FloatField(
+        default=0.0,
+        db_default=0.0,
+        help_text="Sum of the clock's jumps that `complete_by` allows for, in seconds.",
+    )
     undo_at = models.DateTimeField(null=True, help_text="When its undo was asked for.")
     created_at = models.DateTimeField(db_default=DatabaseNow())
     ended_at = models.DateTimeField(null=True)

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 BEGIN = """
 UPDATE orchestration_operation SET state = 'running', started_at = clock_timestamp(),
     paced_at = clock_timestamp(), tokens = 1
-WHERE state = 'waiting' AND starts_at <= clock_timestamp()
+WHERE state = 'waiting' AND starts_at <= least(clock_timestamp(), %(now)s)
 """
 
 MARK = """
@@ -63,7 +63,7 @@ def advance(leadership: Leadership, *, reach: float = 2.0) -> int:
 
     `reach` is the time, in seconds, for which a late sweep makes up.
     """
-    sql.run(BEGIN, {})
+    sql.run(BEGIN, {"now": leadership.at})
     until = time.monotonic() + conf.OPERATING
     sending = _Sending(until=until, leadership=leadership, reach=reach)
     open_ones = Operation.objects.filter(ended_at=None).exclude(state=OperationState.DRAFT)

@@ -13,12 +13,12 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from .. import registry
 from ..money import digits
 from ..states import TaskState
+from .agents import database_now
 
 LONGEST = 500  # characters of a query
 TOKEN = re.compile(r'(?:([A-Za-z_]+):)?(?:"([^"]*)"|(\S+))')
@@ -236,7 +236,7 @@ def _amount(value: str) -> Bound:
 def _moment(value: str) -> datetime:
     """Return the moment of a date, of a date with a time (UTC unless it says), or so long ago."""
     if match := SPAN.match(value):
-        return timezone.now() - timedelta(seconds=int(match[1]) * UNITS[match[2]])
+        return database_now() - timedelta(seconds=int(match[1]) * UNITS[match[2]])
     try:
         day = parse_date(value)
         moment = datetime(day.year, day.month, day.day) if day else parse_datetime(value)  # noqa: DTZ001

@@ -19,9 +19,11 @@ not land is a normal outcome with a name (`Refusal`), never an exception.
 
 from .changes import NOTHING, Amendment
 from .claim import Claimed, claim
+from .clock_jump import allow_for_jump
 from .create import NewTask, create
 from .gates import database_now, hear_all, lock_gates, open_unasked, probe_now
 from .holds import hold, hold_tasks, hold_unserved, let_go, release, release_tasks
+from .overdue import mark_overdue
 from .record import Recorded, record
 from .recover import (
     Failed,
@@ -30,7 +32,6 @@ from .recover import (
     give_up,
     let_be,
     lock_failed,
-    mark_overdue,
     retry,
     suspected,
     undo_for,
@@ -46,6 +47,7 @@ __all__ = [
     "Failed",
     "NewTask",
     "Recorded",
+    "allow_for_jump",
     "claim",
     "create",
     "database_now",

@@ -14,10 +14,11 @@ from ..progression import StepPlan, first_steps
 # the same rows take as model instances, and the submission process makes more rows than any other.
 TASKS = """
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, statuses,
-    overdue, complete_by, created_at, tell_steps, label, contact, value, currency)
+    overdue, complete_by, clock_jumps, created_at, tell_steps, label, contact, value, currency)
 SELECT id, workflow, reference, 'pending', priority, data, reply_to,
     CASE WHEN told THEN 1 ELSE 0 END, false,
-    clock_timestamp() + time_allowed * interval '1 second', clock_timestamp(),
+    clock_timestamp() + time_allowed * interval '1 second',
+    (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
     EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.wants_steps),
     label, contact, value, currency
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],

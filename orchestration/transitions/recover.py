@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,14 +10,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from .. import incidents, sql
-from ..models import Event, Step, Task
+from ..models import Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import StepView
 from ..recovery import Failure, Retry
-from ..states import LIVE_TASK_STATES, Outcome, StepState
+from ..states import Outcome, StepState
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
-from .holds import STOOD
 from .settle import Trouble, cause_of
 from .undo import begin
 
@@ -36,10 +36,12 @@ WHERE id = ANY(%(ids)s)
 """
 
 # Silence speaks against the service only where none of our own processes can be the reason: no
-# worker of the queue came or went since the dispatch.
+# worker of the queue came or went since the dispatch, nor did the clock jump, by which agents stop.
 SUSPECTED = """
 SELECT s.agent FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
   AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent)
+  AND NOT EXISTS (SELECT 1 FROM orchestration_clockjump j WHERE j.at >= s.dispatched_at)
+  AND s.dispatched_at <= clock_timestamp()
   AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent
     AND (w.started_at > s.dispatched_at OR w.seen_at < clock_timestamp() - interval '5 seconds'))
 """
@@ -74,24 +76,6 @@ UPDATE orchestration_step SET run_after = NULL, pending_since = clock_timestamp(
 WHERE id = ANY(%(ids)s)
 """
 
-# Whoever waited at a shut gate, or in a hold, gets that time back: its own, and what was noted at
-# the claims. A step that is being claimed at this moment is passed over; its claim notes it.
-PUT_OFF = f"""
-WITH given AS MATERIALIZED (
-    SELECT s.id, s.task_id, s.stood_still, CASE s.process_state WHEN 'pending' THEN {STOOD}
-        ELSE 0 END AS now
-    FROM orchestration_step s WHERE s.task_id = ANY(%(ids)s::uuid[])
-    ORDER BY s.id FOR NO KEY UPDATE SKIP LOCKED
-), noted AS (
-    UPDATE orchestration_step s SET stood_still = -given.now FROM given
-    WHERE s.id = given.id AND s.stood_still <> -given.now
-)
-UPDATE orchestration_task t SET complete_by = t.complete_by + more.seconds * interval '1 second'
-FROM (SELECT task_id, sum(stood_still + now) AS seconds FROM given GROUP BY task_id) AS more
-WHERE t.id = more.task_id AND more.seconds > 0.001
-RETURNING t.id, t.complete_by > clock_timestamp()
-"""  # noqa: S608 - a constant of our own
-
 NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
 
 
@@ -116,23 +100,28 @@ class Failed:
         return self.view.agent
 
 
-def _failed() -> QuerySet[Step]:
-    return Step.objects.filter(process_state=StepState.PROCESSING, complete_by__lte=DatabaseNow())
+def _failed(now: datetime) -> QuerySet[Step]:
+    """Return what has failed at `now`, and still has if the clock has gone back since."""
+    failed = Step.objects.filter(process_state=StepState.PROCESSING, complete_by__lte=now)
+    return failed.filter(complete_by__lte=DatabaseNow())
 
 
-def failed_tasks(limit: int, beyond: Collection[UUID] = ()) -> list[UUID]:
-    """Return the tasks of `limit` steps whose complete-by has passed, oldest first, `beyond` some."""
-    return tasks_of(_failed().order_by("complete_by"), limit, beyond)
+def failed_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) -> list[UUID]:
+    """Return the tasks of `limit` steps whose complete-by has passed, oldest first, `beyond` some.
+
+    `now` is the leader's verified time: a failure may be the one after which a task is undone.
+    """
+    return tasks_of(_failed(now).order_by("complete_by"), limit, beyond)
 
 
-def lock_failed(tasks: Collection[UUID], *, by: str) -> list[Failed]:
+def lock_failed(tasks: Collection[UUID], *, by: str, now: datetime) -> list[Failed]:
     """Lock tasks, and return their steps whose complete-by has passed.
 
     Skips what somebody else is at: the next sweep finds it. Writes the history of attempts that
     ended in silence, and counts each failure to the incident of its cause.
     """
     changes = lock(tasks, wait=False)
-    steps = list(_failed().filter(task__in=changes).order_by("id"))
+    steps = list(_failed(now).filter(task__in=changes).order_by("id"))
     silent = [step.id for step in steps if step.locked_by is not None]
     if silent:
         sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})
@@ -301,26 +290,3 @@ def wake(limit: int) -> int:
     if due:
         sql.run(WAKE, {"ids": due})
     return len(due)
-
-
-def mark_overdue(limit: int) -> list[Task]:
-    """Mark live tasks past their own complete-by; return them. They go on: it is a warning.
-
-    The deadline of those that waited at a shut gate, or in a hold, is put off by that time first.
-    """
-    tasks = list(
-        Task.objects.select_for_update(skip_locked=True, no_key=True)
-        .filter(state__in=LIVE_TASK_STATES, overdue=False, complete_by__lte=DatabaseNow())
-        .order_by("id")[:limit]
-    )
-    if not tasks:
-        return []
-    rows = sql.run(PUT_OFF, {"ids": [str(task.id) for task in tasks]})
-    in_time = {task for task, later in rows if later}
-    late = [task for task in tasks if task.id not in in_time]
-    Task.objects.filter(id__in=[task.id for task in late]).update(overdue=True)
-    Event.objects.bulk_create(
-        Event(task=task, kind=EventKind.OVERDUE, actor="supervisor", reason="past its time allowed")
-        for task in late
-    )
-    return late

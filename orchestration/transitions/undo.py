@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -68,17 +69,22 @@ def undo(
     return None
 
 
-def _due() -> QuerySet[Step]:
-    return Step.objects.filter(process_state=StepState.ERROR, mend_by__lte=DatabaseNow())
+def _due(now: datetime) -> QuerySet[Step]:
+    """Return what is due at `now`, and still is if the clock has gone back since."""
+    due = Step.objects.filter(process_state=StepState.ERROR, mend_by__lte=now)
+    return due.filter(mend_by__lte=DatabaseNow())
 
 
-def unmended_tasks(limit: int, beyond: Collection[UUID] = ()) -> list[UUID]:
-    """Return the tasks of `limit` rejected steps not mended in time, oldest first, `beyond` some."""
-    return tasks_of(_due().order_by("mend_by"), limit, beyond)
+def unmended_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) -> list[UUID]:
+    """Return the tasks of `limit` rejected steps not mended in time, oldest first, `beyond` some.
+
+    `now` is the leader's verified time: what is undone by mistake cannot be taken back.
+    """
+    return tasks_of(_due(now).order_by("mend_by"), limit, beyond)
 
 
 @transaction.atomic
-def undo_unmended(tasks: Collection[UUID], *, by: str) -> int:
+def undo_unmended(tasks: Collection[UUID], *, by: str, now: datetime) -> int:
     """Have tasks undone of which a rejected step was not mended in time; return how many.
 
     Skips what somebody else is at: the next sweep finds it. Where something irreversible forbids
@@ -87,14 +93,14 @@ def undo_unmended(tasks: Collection[UUID], *, by: str) -> int:
     changes = lock(tasks, wait=False)
     unmended = {
         task: (name, code)
-        for task, name, code in _due()
+        for task, name, code in _due(now)
         .filter(task__in=changes)
         .values_list("task_id", "name", "error_code")
     }
     for task, (name, code) in unmended.items():
         why = f"nobody mended {name} in time ({code})"
         if begin(changes[task], actor=by, reason=why):
-            _due().filter(task=task).update(mend_by=None)
+            _due(now).filter(task=task).update(mend_by=None)
     finish([changes[task] for task in unmended], by=by)
     return len(unmended)
 

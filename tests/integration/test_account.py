@@ -214,6 +214,13 @@ def test_a_throttle_counts_anew_when_its_time_has_come():
     assert Throttle.objects.count() == 2
 
 
+def test_a_clock_that_is_set_back_locks_no_one_out():
+    limit = Limit("test", most=1, seconds=60)
+    assert [limit.allows("ada") for _ in range(2)] == [True, False]
+    Throttle.objects.update(until=timezone.now() + timedelta(hours=1))
+    assert [limit.allows("ada") for _ in range(2)] == [True, False]
+
+
 def test_what_is_ordered_while_signed_in_is_in_the_account():
     products()
     guest = Client()

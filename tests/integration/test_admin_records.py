@@ -15,6 +15,7 @@ from orchestration.admin.settings import SettingAdmin
 from orchestration.leader import Leadership
 from orchestration.models import (
     AuditRun,
+    ClockJump,
     Hold,
     Incident,
     IncidentHit,
@@ -33,8 +34,8 @@ from tests.operators import browser, person, press
 
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
-           "gate", "hold", "worker", "lease", "auditrun", "incident", "incidenthit", "incidenthour",
-           "incidenttally", "operation", "operationitem", "savedview", "deadletter",
+           "gate", "hold", "worker", "lease", "clockjump", "auditrun", "incident", "incidenthit",
+           "incidenthour", "incidenttally", "operation", "operationitem", "savedview", "deadletter",
            "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
 SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
@@ -54,6 +55,7 @@ def _some_of_each(client):
     Submission.objects.create(workflow="greet", reference="s-1", data={})
     DeadLetter.objects.create(queue="scheduler", body="{}", reason="no such row", tries=1)
     AuditRun.objects.create(by="ann")
+    ClockJump.objects.create(seconds=-3600, by="supervisor-1")
     operation = Operation.objects.create(act="hold", selection={"tasks": []}, actor="ann")
     OperationItem.objects.create(operation=operation, task=task, seen="pending")
     cause = Incident.objects.create(fingerprint="v1-x", version=1, title="greet: hello failed")

@@ -1,6 +1,7 @@
 """The list of tasks, and the page of one."""
 
 import re
+import time
 
 import pytest
 from django.db import transaction
@@ -8,6 +9,7 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils.html import escape
 
+from orchestration import clock
 from orchestration.models import Hold, Policy, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.hold import Cause
@@ -72,6 +74,18 @@ def _three(client):
 def test_the_list_is_narrowed_by_its_address(client, query, expected):
     page = client.get(f"/ops/tasks/?{query}").text
     assert set(re.findall(ROW, page)) == expected
+
+
+@pytest.mark.usefixtures("_three")
+@pytest.mark.parametrize("seconds", [7200, -7200])
+def test_so_long_ago_is_by_the_databases_clock(client, monkeypatch, seconds):
+    clock.measure()
+    wrong = time.time() + seconds
+    monkeypatch.setattr("time.time", lambda: wrong)
+    task = new_task("now")
+    found = re.findall(ROW, client.get("/ops/tasks/?q=after:1h").text)
+    assert set(found) == {"a-bad", "a-done", "b-waits", "now"}, task.id
+    assert re.findall(ROW, client.get("/ops/tasks/?q=before:1h").text) == []
 
 
 @pytest.mark.usefixtures("_three")

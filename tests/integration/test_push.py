@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import time
 from collections import defaultdict
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ import pytest
 from django.db.models import F
 
 from docs.shop_client import verify
-from orchestration import conf, jobs, push, queues, status, vigil
+from orchestration import clock, conf, jobs, push, queues, status, vigil
 from orchestration.models import Alert, Application, StatusMessage, SupervisorPolicy
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
@@ -75,6 +76,17 @@ def test_messages_arrive_signed_in_order_and_are_gone(receiver):
     with pytest.raises(ValueError, match="too old"):
         verify({**headers, "webhook-timestamp": "1"}, body, SECRET)
     assert not StatusMessage.objects.exists()
+
+
+def test_a_worker_whose_time_of_day_is_wrong_signs_with_the_right_one(receiver, monkeypatch):
+    application(receiver)
+    right = time.time()
+    clock.measure()
+    monkeypatch.setattr(clock.time, "time", lambda: right + 600)
+    new_task(reply_to="till")
+    send_all()
+    ((headers, _),) = receiver.got
+    assert int(headers["webhook-timestamp"]) == pytest.approx(right, abs=30)
 
 
 def test_a_later_message_never_overtakes_one_that_failed(receiver):

@@ -97,6 +97,11 @@ class TestLeader:
         leader.acquire("supervisor-2")
         assert troubles() == []
 
+    def test_a_lease_that_runs_for_longer_than_one_can_is_nobodys(self):
+        """Its holder died before the database's clock went back."""
+        Lease.objects.update(expires_at=DatabaseNow() + LONG)
+        assert look_for_a_leader(Lasting(), patience=0) is False
+
     def test_the_other_process_sees_a_leader_too(self):
         absent = Lasting()
         Lease.objects.update(expires_at=DatabaseNow())
@@ -204,3 +209,36 @@ def test_a_look_costs_the_same_however_much_waits(django_assert_num_queries):
     troubles()
     with django_assert_num_queries(7):
         look(Lasting())
+
+
+class TestClocks:
+    def off(self, seconds, **which):
+        Worker.objects.filter(**which).update(clock_offset=seconds)
+
+    def alerts(self, jump=None):
+        look(Lasting(), jump=jump)
+        opened = Alert.objects.filter(closed_at=None).order_by("fingerprint")
+        return list(opened.values_list("fingerprint", "severity", "title"))
+
+    @pytest.mark.parametrize(("seconds", "way"), [(300, "behind"), (-300, "ahead of")])
+    def test_a_host_whose_clock_is_off_is_told_until_it_is_right(self, seconds, way):
+        Worker.objects.filter(queue="greeter").update(host="odd", clock_offset=seconds)
+        title = f"The clock of odd is 300 s {way} the database's"
+        assert self.alerts() == [("system/clock/odd", "warning", title)]
+        self.off(20)
+        assert self.alerts() == []
+
+    def test_when_all_hosts_are_off_alike_it_is_one_alert(self):
+        self.off(300)
+        Worker.objects.filter(queue="greeter").update(host="right", clock_offset=0)
+        assert [one[0] for one in self.alerts()] == ["system/clock/all", "system/clock/right"]
+        self.off(300)
+        title = "Most hosts' clock is 300 s behind the database's"
+        assert self.alerts() == [("system/clock/all", "warning", title)]
+
+    def test_after_a_jump_there_is_only_the_alert_about_that(self):
+        self.off(3600)
+        jump = leader.Jump(seconds=3600, ago=100)
+        assert [one[0] for one in self.alerts(jump)] == ["system/clock_jumped"]
+        jump = leader.Jump(seconds=3600, ago=conf.CLOCK_SHOWN + 1)
+        assert [one[0] for one in self.alerts(jump)] == ["system/clock/all"]

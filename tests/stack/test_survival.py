@@ -118,13 +118,18 @@ def test_clocks_are_five_minutes_off(stack, orders, agents, schedulers):
         " WHERE queue IN ('payment', 'scheduler') AND abs(clock_offset) > 290"
     )
     failed = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
+    told = (
+        "SELECT count(*) FROM orchestration_alert WHERE fingerprint LIKE %s AND closed_at IS NULL"
+    )
     before = stack.count(failed)
     with (
         stack.replaced("work-payment", **faked(agents)),
         stack.replaced("work-scheduler", **faked(schedulers)),
     ):
         wait_for(lambda: stack.count(odd) == 2, "the workers with odd clocks are at work", 20)
+        wait_for(lambda: stack.count(told, "system/clock/%") == 1, "an alert says so", 15)
         stack.quiet()
+    wait_for(lambda: stack.count(told, "system/clock/%") == 0, "it closes with them", 25)
     # what was in hand at the change of workers may expire, but not what the odd ones work on
     assert stack.count(failed) - before < MANY / 5
 

@@ -1,0 +1,466 @@
+"""The database's clock jumps: all deadlines move by it, once, and nothing irreversible follows.
+
+The clock of the tests' Postgres cannot be set. So what a row would look like after a jump is written
+into it, and what a supervisor remembers of the clock is moved (`jumped`).
+"""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import F
+
+from orchestration import conf, leader, registry
+from orchestration.models import (
+    Alert,
+    Application,
+    ClockJump,
+    Gate,
+    Lease,
+    Notice,
+    NoticeChannel,
+    Operation,
+    Policy,
+    StatusMessage,
+    Step,
+    Submission,
+    Task,
+    Worker,
+)
+from orchestration.models.fields import DatabaseNow
+from orchestration.supervisor import Watch
+from orchestration.sweep import sweep
+from orchestration.transitions import allow_for_jump, mark_overdue, record, suspected
+from orchestration.transitions.recover import failed_tasks, lock_failed
+from orchestration.transitions.undo import undo_unmended, unmended_tasks
+from tests.engine import claimed, new_task, reply_to, staff, step_of
+from tests.integration.test_unmended import PARTY, refused
+
+pytestmark = pytest.mark.django_db
+HOUR = 3600.0
+
+
+@pytest.fixture(autouse=True)
+def _staffed():
+    staff()
+
+
+def shifted(query, seconds, *columns):
+    """Have rows look as after a jump: their times are as the clock was before."""
+    query.update(**{name: F(name) - timedelta(seconds=seconds) for name in columns})
+
+
+def jump(seconds, since=1.0):
+    return allow_for_jump(seconds, handled=known(), since=since, by="supervisor-1")
+
+
+def known():
+    return sum(ClockJump.objects.values_list("seconds", flat=True))
+
+
+def left(row, column):
+    """Return the seconds until a time of a row, on the database's clock."""
+    found = type(row).objects.annotate(left=F(column) - DatabaseNow()).get(pk=row.pk)
+    return found.left.total_seconds()
+
+
+def near(seconds):
+    return pytest.approx(seconds, abs=2)
+
+
+def jumped(watch, seconds):
+    """Have the database's clock jump, as far as this supervisor can see."""
+    watch._clock._base -= seconds
+
+
+def watching(name="supervisor-1"):
+    watch = Watch(name)
+    watch.step(0.0)
+    return watch
+
+
+def open_alerts():
+    return list(Alert.objects.filter(closed_at=None).values_list("fingerprint", flat=True))
+
+
+class TestSupervisor:
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_a_jump_is_dealt_with_once_and_said_once(self, seconds):
+        watch = watching()
+        jumped(watch, seconds)
+        assert watch.step(1.0) == 0.0
+        assert ClockJump.objects.get().seconds == near(seconds)
+        for moment in range(2, 9):
+            watch._memory.chores_at = 0
+            watch.step(float(moment))
+        assert ClockJump.objects.count() == 1
+        alert = Alert.objects.get(closed_at=None)
+        assert (alert.fingerprint, alert.severity) == ("system/clock_jumped", "critical")
+        assert f"{'forward' if seconds > 0 else 'back'} by 3600 s" in alert.title
+
+    def test_there_and_back_is_one_alert(self):
+        watch = watching()
+        for moment, seconds in enumerate((HOUR, -HOUR), 1):
+            jumped(watch, seconds)
+            watch.step(float(2 * moment))
+            watch.step(float(2 * moment + 1))
+        assert known() == near(0)
+        assert ClockJump.objects.count() == 2
+        alert = Alert.objects.get()
+        assert (alert.closed_at, alert.count) == (None, 2)
+        assert "-3600 s" in alert.detail
+
+    def test_the_alert_closes_after_a_while(self):
+        watch = watching()
+        jumped(watch, HOUR)
+        watch.step(1.0)
+        shifted(ClockJump.objects, conf.CLOCK_SHOWN, "at")
+        watch._memory.chores_at = 0
+        watch.step(60.0)
+        assert open_alerts() == []
+
+    def test_a_standby_deals_with_what_its_predecessor_did_not(self):
+        first, second = watching(), watching("supervisor-2")
+        for watch in (first, second):
+            jumped(watch, HOUR)
+        second.step(1.0)
+        assert not ClockJump.objects.exists()  # it does not lead
+        leader.resign("supervisor-1")  # the leader is gone before it has looked
+        second.step(2.0)
+        assert ClockJump.objects.get().by.startswith("supervisor-2")
+        first.step(3.0)
+        leader.resign("supervisor-2")
+        first.step(4.0)
+        assert ClockJump.objects.count() == 1
+
+    def test_who_knows_an_older_sum_is_late(self):
+        assert jump(HOUR)
+        assert not allow_for_jump(HOUR, handled=0.0, since=1.0, by="supervisor-2")
+        assert ClockJump.objects.count() == 1
+
+    def test_a_failure_on_the_way_leaves_it_to_the_next_step(self, monkeypatch):
+        watch, task = watching(), new_task()
+        claimed()
+        shifted(Step.objects.filter(task=task), HOUR, "complete_by", "dispatched_at")
+        jumped(watch, HOUR)
+        with monkeypatch.context() as broken:
+            broken.setattr("orchestration.vigil.report_jump", lambda _: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                watch.step(1.0)
+        assert not ClockJump.objects.exists()
+        assert step_of(task).process_state == "processing"  # and it did not sweep
+        watch.step(2.0)
+        watch.step(3.0)
+        assert ClockJump.objects.count() == 1
+        assert step_of(task).failure_count == 0
+
+    def test_a_lease_far_in_the_future_has_run_out(self):
+        leader.acquire("supervisor-1")
+        assert leader.acquire("supervisor-2") is None
+        Lease.objects.update(expires_at=F("expires_at") + timedelta(hours=1))
+        assert leader.acquire("supervisor-2") is not None
+
+
+class TestSteps:
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR, 40.0, -40.0])
+    def test_what_an_agent_has_keeps_its_time(self, seconds):
+        step = step_of(new_task())
+        claimed()
+        before, dispatched = left(step, "complete_by"), step_of(step.task).dispatched_at
+        shifted(Step.objects, seconds, "complete_by", "dispatched_at")
+        jump(seconds)
+        assert left(step, "complete_by") == near(before)
+        moved = step_of(step.task).dispatched_at - dispatched
+        assert moved.total_seconds() == near(-seconds)  # as it was written
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_what_was_sent_out_after_the_jump_has_no_more_time(self, seconds):
+        step = step_of(new_task())
+        claimed()
+        before = left(step, "complete_by")
+        jump(seconds)
+        assert left(step, "complete_by") == near(before)
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_what_has_failed_is_decided_about_at_once(self, seconds):
+        task = new_task()
+        (request,) = claimed()
+        record([reply_to(request, "transient")])
+        shifted(Step.objects, seconds, "complete_by", "dispatched_at")
+        jump(seconds)
+        assert left(step_of(task), "complete_by") <= 0
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_a_retry_waits_as_long_as_before(self, seconds):
+        step = self.retrying(300)
+        shifted(Step.objects, seconds, "run_after", "pending_since")
+        jump(seconds)
+        assert left(step, "run_after") == near(300)
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_a_retry_of_after_the_jump_does_not_move(self, seconds):
+        step = self.retrying(300)
+        jump(seconds)
+        assert left(step, "run_after") == near(300)
+
+    def retrying(self, wait):
+        step = step_of(new_task())
+        Step.objects.filter(id=step.id).update(
+            pending_since=DatabaseNow(), run_after=DatabaseNow() + timedelta(seconds=wait)
+        )
+        return step
+
+    @pytest.mark.parametrize("first", [HOUR, -HOUR])
+    def test_there_and_back_leaves_all_as_it_was(self, first):
+        waits, flies = self.retrying(300), step_of(new_task())
+        Step.objects.filter(id=flies.id).update(priority=1)
+        assert len(claimed()) == 1
+        before = left(flies, "complete_by")
+        for seconds in (first, -first):
+            shifted(Step.objects, seconds, "run_after", "pending_since", "complete_by")
+            jump(seconds)
+        assert left(waits, "run_after") == near(300)
+        assert left(flies, "complete_by") == near(before)
+
+    def test_a_key_counts_as_forgotten_too_early_but_never_too_late(self):
+        Policy.objects.update(key_memory=86400)
+        step = step_of(new_task())
+        claimed()
+        before = left(step, "keyed_at")
+        jump(HOUR)
+        assert left(step, "keyed_at") == near(before)
+        jump(-HOUR)
+        assert left(step, "keyed_at") == near(before - HOUR)
+
+    def test_silence_over_a_jump_accuses_no_service(self):
+        task = new_task()
+        claimed()
+        Worker.objects.update(started_at=DatabaseNow() - timedelta(hours=9))
+        shifted(Step.objects, HOUR, "complete_by", "dispatched_at")
+        before = lock_failed([task.id], by="x", now=self.now())
+        assert suspected(before) == ["greeter"]
+        jump(HOUR)
+        assert suspected(before) == []
+
+    def now(self):
+        found = leader.acquire("supervisor-1")
+        assert found is not None
+        return found.at
+
+
+class TestUndo:
+    @pytest.fixture(autouse=True)
+    def _party(self, monkeypatch):
+        monkeypatch.setitem(registry.workflows, "party", PARTY)
+        Policy.objects.filter(agent="greeter").update(on_rejection="wait", mend_within=1800)
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR, 40.0, -40.0])
+    def test_a_refused_step_has_as_long_to_be_mended(self, seconds):
+        task, step = refused()
+        watch = watching()
+        shifted(Step.objects, seconds, "mend_by", "ended_at")
+        jumped(watch, seconds)
+        watch.step(1.0)
+        watch.step(2.0)
+        assert left(step, "mend_by") == near(1800)
+        assert Task.objects.get(id=task.id).state == "error"
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_what_was_refused_after_the_jump_is_not_undone_early(self, seconds):
+        _, step = refused()
+        jump(seconds)
+        assert left(step, "mend_by") >= 1798
+
+    def test_a_jump_in_mid_sweep_undoes_nothing(self):
+        """What is due is what was due when the lease was renewed, by the clock of then."""
+        task, _ = refused()
+        leadership = leader.acquire("supervisor-1")
+        assert leadership is not None
+        shifted(Step.objects, HOUR, "mend_by")  # the clock jumps now
+        before = leadership.at - timedelta(hours=1)
+        assert unmended_tasks(10, now=leadership.at) == [task.id]  # the control
+        assert unmended_tasks(10, now=before) == []
+        assert undo_unmended([task.id], by="x", now=before) == 0
+        assert sweep(replaced(leadership, before)).undone == 0
+        assert Task.objects.get(id=task.id).state == "error"
+
+    def test_nor_does_one_back(self):
+        task, _ = refused()
+        later = leader.acquire("supervisor-1").at + timedelta(hours=1)
+        assert unmended_tasks(10, now=later) == []
+        assert undo_unmended([task.id], by="x", now=later) == 0
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_nor_does_anything_expire_in_mid_sweep(self, seconds):
+        task = new_task("8")
+        claimed()
+        at = leader.acquire("supervisor-1").at
+        if seconds > 0:
+            shifted(Step.objects, HOUR, "complete_by")
+            assert failed_tasks(10, now=at) == [task.id]  # the control
+        verified = at - timedelta(seconds=seconds)
+        assert failed_tasks(10, now=verified) == []
+        assert lock_failed([task.id], by="x", now=verified) == []
+
+
+def replaced(leadership, at):
+    return leader.Leadership(holder=leadership.holder, epoch=leadership.epoch, at=at)
+
+
+class TestTasks:
+    def late(self, seconds):
+        task = new_task()
+        shifted(Task.objects, seconds, "complete_by")
+        return task
+
+    def mark(self):
+        return [task.id for task in mark_overdue(10, now=leader.acquire("supervisor-1").at)]
+
+    def test_a_jump_makes_no_task_late(self):
+        task = self.late(HOUR)
+        jump(HOUR)
+        assert self.mark() == []
+        task.refresh_from_db()
+        assert not task.overdue
+        assert left(task, "complete_by") > 0
+        Task.objects.update(complete_by=DatabaseNow())
+        assert self.mark() == [task.id]  # it was put off once
+
+    def test_a_task_of_after_the_jump_is_late_in_its_time(self):
+        jump(HOUR)
+        task = new_task()
+        Task.objects.update(complete_by=DatabaseNow())
+        assert self.mark() == [task.id]
+
+    def test_there_and_back_puts_nothing_off(self):
+        task = self.late(HOUR)
+        jump(HOUR)
+        jump(-HOUR)
+        assert self.mark() == [task.id]
+
+
+class TestGate:
+    def gate(self, **values):
+        Gate.objects.filter(agent="greeter").update(**values)
+        return Gate.objects.get(agent="greeter")
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_its_times_move(self, seconds):
+        soon = DatabaseNow() + timedelta(seconds=30 - seconds)
+        ago = DatabaseNow() - timedelta(seconds=5 + seconds)
+        gate = self.gate(
+            state="shut", probe_at=soon, paused_until=soon, heard_at=ago, tokens_at=ago
+        )
+        jump(seconds)
+        assert left(gate, "probe_at") == near(30)
+        assert left(gate, "paused_until") == near(30)
+        assert left(gate, "heard_at") == near(-5)
+        assert left(gate, "tokens_at") == near(-5)
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_what_it_learned_after_the_jump_makes_it_wait_no_longer(self, seconds):
+        soon = DatabaseNow() + timedelta(seconds=5)
+        gate = self.gate(
+            state="shut", probe_at=soon, paused_until=soon, heard_at=DatabaseNow(),
+            tokens_at=DatabaseNow(),
+        )  # fmt: skip
+        jump(seconds, since=3.0)
+        assert left(gate, "probe_at") <= 5
+        assert left(gate, "paused_until") <= 5
+        assert left(gate, "tokens_at") <= 0
+
+    def test_a_rate_lets_requests_through_at_once_after_a_jump_back(self):
+        Policy.objects.filter(agent="greeter").update(rate=2)
+        self.gate(tokens=0, tokens_at=DatabaseNow() + timedelta(seconds=HOUR - 5))
+        new_task()
+        assert claimed() == []  # the control
+        jump(-HOUR)
+        assert len(claimed()) == 1
+
+
+class TestRest:
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_the_living_live_and_the_dead_are_dead(self, seconds):
+        Worker.objects.all().delete()
+        for name, age in (("alive", 2), ("dead", 55)):
+            Worker.objects.create(
+                instance=name, queue="greeter", host="h", pid=1,
+                started_at=DatabaseNow() - timedelta(days=1),
+                seen_at=DatabaseNow() - timedelta(seconds=age + seconds),
+            )  # fmt: skip
+        jump(seconds)
+        seen = [left(worker, "seen_at") for worker in Worker.objects.order_by("instance")]
+        assert seen == [near(-2), near(-55)]
+
+    def test_nothing_that_is_to_be_sent_waits_an_hour_longer(self):
+        ahead = DatabaseNow() + timedelta(seconds=HOUR + 20)
+        lately = DatabaseNow() + timedelta(seconds=HOUR - 20)
+        till = Application.objects.create(name="till", push_after=ahead)
+        posted = Submission.objects.create(
+            workflow="greet", reference="s", data={}, created_at=lately
+        )
+        about = {"task": new_task(), "reply_to": "till", "kind": "step"}
+        first = StatusMessage.objects.create(number=8, created_at=lately, **about)
+        again = StatusMessage.objects.create(number=9, tries=1, send_after=ahead, **about)
+        notice = Notice.objects.create(
+            alert=Alert.objects.create(fingerprint="f", severity="warning", title="t"),
+            channel=NoticeChannel.objects.create(name="c", kind="email", address="a@example.com"),
+            kind="opened", send_after=ahead,
+        )  # fmt: skip
+        jump(-HOUR)
+        assert left(till, "push_after") == near(20)
+        assert left(again, "send_after") == near(20)
+        assert left(notice, "send_after") == near(20)
+        assert left(posted, "created_at") == near(-20)
+        assert left(first, "created_at") == near(-20)
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_an_operation_can_be_taken_back_as_long_as_before(self, seconds):
+        row = Operation.objects.create(
+            act="hold", selection={"tasks": []}, actor="ann", reason="x", state="waiting",
+            starts_at=DatabaseNow() + timedelta(seconds=8 - seconds),
+            paced_at=DatabaseNow() - timedelta(seconds=seconds),
+        )  # fmt: skip
+        jump(seconds)
+        assert 7 < left(row, "starts_at") <= conf.TAKE_BACK
+        assert left(row, "paced_at") <= 0
+
+    def test_alerts_about_what_lasts_count_from_the_jump_on(self):
+        watch = watching()
+        new_task()
+        shifted(Step.objects.filter(process_state="pending"), HOUR, "pending_since")
+        jumped(watch, HOUR)
+        watch.step(1.0)
+        watch._memory.chores_at = 0
+        watch.step(10.0)
+        assert open_alerts() == ["system/clock_jumped"]
+        shifted(ClockJump.objects, 1000, "at")
+        watch._memory.chores_at = 0
+        watch.step(20.0)
+        assert "system/waiting/greeter" in open_alerts()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_supervisors_that_notice_at_once_one_deals_with_it():
+    """Each that thinks it leads has seen the same sum: without the lease's lock, all would move."""
+    step = step_of(new_task())
+    Step.objects.filter(id=step.id).update(run_after=DatabaseNow(), pending_since=DatabaseNow())
+    shifted(Step.objects, 9 * HOUR, "run_after", "pending_since")
+    ready, landed = threading.Barrier(4), []
+
+    def supervisor(name):
+        try:
+            ready.wait(10)
+            landed.append(allow_for_jump(HOUR, handled=0.0, since=1.0, by=name))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=supervisor, args=(str(n),)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(landed) == [False, False, False, True]
+    assert ClockJump.objects.count() == 1
+    assert left(step, "run_after") == near(-8 * HOUR)

@@ -1,0 +1,65 @@
+"""The database's clock an hour forth and back, with orders that wait for their customers."""
+
+import time
+
+import pytest
+
+from drill.recipes.clocks import databases_clock
+from drill.stack import Stack
+from drill.verdict import audit, check
+from drill.waiting import wait_for
+from tests.stack.test_survival import prepare
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
+HOUR = 3600
+
+DECLINED = """
+SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.reference = ANY(%s) AND t.state = 'error' AND s.mend_by IS NOT NULL
+"""
+TO_MEND = """
+SELECT min(extract(epoch FROM mend_by - clock_timestamp())),
+    max(extract(epoch FROM mend_by - clock_timestamp()))
+FROM orchestration_step WHERE mend_by IS NOT NULL
+"""
+UNDONE = "SELECT count(*) FROM orchestration_task WHERE undo_at IS NOT NULL"
+LAST = "SELECT coalesce(max(id), 0) FROM orchestration_alert"
+RAISED = "SELECT fingerprint FROM orchestration_alert WHERE id > %s"
+CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
+DONE = "SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND state = 'processed'"
+
+
+@pytest.fixture
+def stack():
+    running = Stack("clock").start()
+    try:
+        prepare(running)
+        running.policy(window=4)  # some orders are in flight, and some wait, when the clock jumps
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.mark.parametrize("first", [HOUR, -HOUR])
+def test_an_hour_forth_and_back_undoes_nothing(stack, first):
+    with databases_clock(stack) as set_to:
+        declined = stack.place(10, card="pm_card_visa_chargeDeclined")
+        wait_for(lambda: stack.count(DECLINED, declined) == 10, "all cards are declined", 60)
+        before = stack.count(LAST)
+        placed = []
+        for offset in (first, 0):
+            placed += stack.place(60)
+            stack.in_flight(30)
+            set_to(offset)
+            assert float(stack.sql(CLOCK)[0][0]) == pytest.approx(time.time() + offset, abs=5)
+            new = stack.place(5)
+            placed += new
+            wait_for(lambda new=new: stack.count(DONE, new) == 5, "new orders go through", 45)
+        stack.quiet(60)
+        assert stack.count(DECLINED, declined) == 10  # they still wait for their customers
+        least, most = stack.sql(TO_MEND)[0]
+        assert 1800 - 120 < least <= most <= 1800
+        assert stack.count(UNDONE) == 0
+        assert [name for (name,) in stack.sql(RAISED, before)] == ["system/clock_jumped"]
+        check(stack, placed)
+        assert audit(stack, declined) == []
