@@ -11,11 +11,7 @@ from orchestration.api import Call, Fault, HttpAgent, LedgerEntry, Rejected, Unk
 from .. import ledger
 from .shapes import TEXT, record
 
-# a request with the same key is still at work, or did something else
-IN_DOUBT = {
-    *("key_in_use", "idempotency_key_in_use"),
-    *("key_reused", "idempotency_key_reused"),
-}
+AT_WORK = {"key_in_use", "idempotency_key_in_use"}  # a request with the same key is still at work
 BY_KEY = record(key=TEXT)  # what an undo by key takes
 MEND_WITHIN = 1_800.0  # seconds for which an order is kept that only its customer can mend
 
@@ -39,7 +35,7 @@ class PartnerAgent(HttpAgent):
         if not isinstance(answer.get("error"), Mapping):
             return Unknown("unexpected_answer", f"HTTP {status}, and no reason in: {answer}")
         fault = super().refusal(status, answer)
-        if fault.code in IN_DOUBT:
+        if fault.code in AT_WORK:
             return Unknown(fault.code, fault.message)
         # a conflict that a partner gives a reason of its own is none with the same key
         named = fault.code != f"http_{status}"

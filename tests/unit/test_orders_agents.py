@@ -105,7 +105,7 @@ def test_a_payment_in_an_unexpected_state_keeps_its_key(monkeypatch, action, pay
             Unknown,
             "idempotency_key_in_use",
         ),
-        (400, {"type": "idempotency_error"}, Unknown, "http_400"),
+        (400, {"type": "idempotency_error"}, Rejected, "http_400"),
         (400, {"type": "invalid_request_error", "code": "amount_too_large"}, Rejected,
          "amount_too_large"),
         (401, {"type": "invalid_request_error", "message": "No key."}, Rejected, "http_401"),
