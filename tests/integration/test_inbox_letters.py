@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import Error
 
-from orchestration import conf, dead_letters, due, queues, scheduler
+from orchestration import conf, due, inbox_letters, queues, scheduler
 from orchestration.leader import Leadership
 from orchestration.messages import Reply
 from orchestration.models import Alert, Attempt, DeadLetter, Event
@@ -67,7 +67,7 @@ def test_it_returns_three_times_then_waits_for_a_person():
         letter = DeadLetter.objects.get()
         assert letter.tries == returned
         assert wait - 1 < (letter.retry_at - letter.created_at).total_seconds() < wait + 1
-        assert dead_letters.send_back(10) == 0  # not before its time
+        assert inbox_letters.send_back(10) == 0  # not before its time
         let_wait(wait)
         assert due.anything()
         sweep(LEADER)
@@ -91,21 +91,21 @@ def test_one_that_could_be_recorded_in_the_end_is():
     with writes_fail("orchestration_attempt", "INSERT", "XX000"):
         turn([reply_to(request)])
     DeadLetter.objects.update(retry_at=DatabaseNow())
-    assert dead_letters.send_back(10) == 1
+    assert inbox_letters.send_back(10) == 1
     scheduler.turn("scheduler-1", in_the_inbox(), [])
     assert states(task)["hello"] == "processed"
     assert not DeadLetter.objects.exists()
 
 
 def test_a_letter_that_redis_does_not_take_stays():
-    dead_letters.keep("no such queue", b"{}", ValueError("why"), returned=0)
+    inbox_letters.keep("no such queue", b"{}", ValueError("why"), returned=0)
     DeadLetter.objects.update(retry_at=DatabaseNow())
-    assert dead_letters.send_back(10) == 0
+    assert inbox_letters.send_back(10) == 0
     assert DeadLetter.objects.exists()
 
 
 def test_anything_can_be_kept():
-    dead_letters.keep("scheduler", b"\xff\x00{", ValueError("a\x00b"), returned=7)
+    inbox_letters.keep("scheduler", b"\xff\x00{", ValueError("a\x00b"), returned=7)
     letter = DeadLetter.objects.get()
     assert letter.body == r"\xff\x00{"
     assert letter.reason == "ValueError: ab"
