@@ -27,7 +27,8 @@ OPERATOR = (
 LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin
 RECORDS = (
-    *("task", "step", "attempt", "event", "submission", "statusmessage", "notice"),
+    *("task", "step", "attempt", "event"),
+    *("submission", "statusmessage", "deadletter", "notice"),
     *(
         "alert",
         "incident",

@@ -15,6 +15,7 @@ from ..models import (
     Alert,
     Attempt,
     AuditRun,
+    DeadLetter,
     Event,
     Gate,
     Hold,
@@ -204,6 +205,15 @@ class StatusMessageAdmin(ReadOnlyAdmin):
     """Status messages that their application has not taken yet."""
 
     list_display = ("id", "reply_to", "task_id", "number", "kind", "created_at")
+    ordering = ("-id",)
+
+
+@admin.register(DeadLetter)
+class DeadLetterAdmin(ReadOnlyAdmin):
+    """Messages between schedulers and agents that failed by themselves."""
+
+    list_display = ("id", "queue", "tries", "retry_at", "created_at", "reason")
+    list_filter = (("retry_at", admin.EmptyFieldListFilter),)
     ordering = ("-id",)
 
 

@@ -5,7 +5,7 @@ from .application import Application, ApplicationToken
 from .audit import AuditRun
 from .history import Attempt, Event
 from .hold import Hold
-from .inbox import StatusMessage, Submission
+from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
 from .notice import Notice, NoticeChannel
 from .operation import Operation, OperationItem
@@ -22,6 +22,7 @@ __all__ = [
     "ApplicationToken",
     "Attempt",
     "AuditRun",
+    "DeadLetter",
     "Event",
     "Gate",
     "GateRollUp",

@@ -1,4 +1,4 @@
-"""The durable messages between applications and the engine (P18, P27)."""
+"""The durable messages: between applications and the engine (P18, P27), and those that failed."""
 
 from django.db import models
 from django.db.models import Q
@@ -97,3 +97,30 @@ class StatusMessage(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.number} to {self.reply_to}"
+
+
+class DeadLetter(models.Model):
+    """A message from an inbox on Redis that failed by itself, as it came.
+
+    It returns to the inbox of its queue at `retry_at`; without one it waits for a person.
+    """
+
+    queue = models.CharField(max_length=100)
+    body = models.TextField(help_text="As it came; bytes that are not UTF-8 text are escaped.")
+    reason = models.TextField()
+    tries = models.PositiveSmallIntegerField(help_text="How often it has failed.")
+    retry_at = models.DateTimeField(null=True, help_text="Empty: it waits for a person.")
+    created_at = models.DateTimeField(db_default=DatabaseNow())
+
+    class Meta:
+        indexes = [
+            # what returns to its inbox, in order
+            models.Index(
+                fields=["retry_at"],
+                name="dead_letter_due",
+                condition=Q(retry_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.queue} {self.created_at}"

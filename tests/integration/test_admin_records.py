@@ -27,14 +27,14 @@ from orchestration.models import (
     Step,
     Submission,
 )
-from orchestration.models.inbox import StatusMessage
+from orchestration.models.inbox import DeadLetter, StatusMessage
 from tests.engine import in_error, new_task
 from tests.operators import browser, person, press
 
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
            "gate", "hold", "worker", "lease", "auditrun", "incident", "incidenthit", "incidenthour",
-           "incidenttally", "operation", "operationitem", "savedview",
+           "incidenttally", "operation", "operationitem", "savedview", "deadletter",
            "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
 SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
@@ -52,6 +52,7 @@ def _some_of_each(client):
     press(client, in_error(task))
     in_error(new_task("t-2"))
     Submission.objects.create(workflow="greet", reference="s-1", data={})
+    DeadLetter.objects.create(queue="scheduler", body="{}", reason="no such row", tries=1)
     AuditRun.objects.create(by="ann")
     operation = Operation.objects.create(act="hold", selection={"tasks": []}, actor="ann")
     OperationItem.objects.create(operation=operation, task=task, seen="pending")
