@@ -6,11 +6,17 @@ from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 
-from . import sql
+from . import conf, sql
 
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Rows = QuerySet[Any]
+
+PATIENCE = 5  # items that may fail one after the other before a turn ends
+# How long what has failed `tries` times, and now fails again, waits for its next try: doubling, its
+# upper half by lot, as an interval.
+WAIT = f"""least({conf.RETRY_WAIT} * power(2, least(tries, 30)), {conf.RETRY_WAIT_CAP})
+    * (0.5 + random() / 2) * interval '1 second'"""
 
 
 def take(
@@ -37,22 +43,32 @@ def bisect(
     items: Sequence[Item],
     deal: Callable[[Sequence[Item]], int],
     set_aside: Callable[[Item, Exception], None],
+    patience: int = PATIENCE,
 ) -> int:
     """Deal with `items`, in their order; return how many were dealt with, or set aside.
 
     `deal` is one transaction, and says how many of its items it dealt with. An item with which it
-    fails alone is set aside. Raises what says that the database is away: that is no item's fault.
+    fails alone is set aside. Raises what says that the database is away, which is no item's fault;
+    and the last error once `patience` items in succession have failed: the rest would, too.
     """
-    if not items:
-        return 0
-    try:
-        return deal(items)
-    except Exception as error:
-        if sql.is_unavailable(error):
-            raise
-        if len(items) == 1:
-            set_aside(items[0], error)
-            return 1
-        logger.info("a batch of %d is dealt with in parts: %s", len(items), error)
-    middle = len(items) // 2
-    return bisect(items[:middle], deal, set_aside) + bisect(items[middle:], deal, set_aside)
+    done = failed = 0
+    parts = [items] if items else []
+    while parts:
+        some = parts.pop()
+        try:
+            done += deal(some)
+            failed = 0
+            continue
+        except Exception as error:
+            if sql.is_unavailable(error):
+                raise
+            if len(some) == 1:
+                set_aside(some[0], error)
+                done, failed = done + 1, failed + 1
+                if failed == patience:
+                    raise
+                continue
+            logger.info("a batch of %d is dealt with in parts: %s", len(some), error)
+        middle = len(some) // 2
+        parts += [some[middle:], some[:middle]]
+    return done

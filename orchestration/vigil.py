@@ -73,7 +73,7 @@ class Lasting:
 
 
 def look(absent: Lasting, *, also: Sequence[Trouble] = (), patience: float = conf.ALIVE) -> int:
-    """Open an alert for each trouble of the machinery, and close those that are over.
+    """Open an alert for each trouble of the machinery; close all that are over.
 
     Called by whoever leads, which keeps `absent` from one look to the next: a queue must have been
     without a worker for `patience` seconds. `also` are troubles that were met with on the way here.
@@ -88,6 +88,7 @@ def look(absent: Lasting, *, also: Sequence[Trouble] = (), patience: float = con
         *_undelivered(limits.status_undelivered),
     ]
     _keep({trouble.fingerprint: trouble for trouble in troubles})
+    alerts.close_settled()
     return len(troubles)
 
 
