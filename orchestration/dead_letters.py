@@ -74,6 +74,15 @@ INBOX = {
 }
 NONE = Q(id=None)
 
+WAITING = """
+SELECT (SELECT count(*) FROM (SELECT FROM orchestration_submission
+        WHERE (refused_at IS NOT NULL OR NOT (problem = '')) AND closed_at IS NULL
+        LIMIT %(limit)s) AS c)
+    + (SELECT count(*) FROM (SELECT FROM orchestration_statusmessage
+        WHERE NOT (reason = '') AND closed_at IS NULL LIMIT %(limit)s) AS c)
+    + (SELECT count(*) FROM (SELECT FROM orchestration_deadletter LIMIT %(limit)s) AS c)
+"""
+
 # Of several that were set aside for one reference only the newest can be a task; none while another
 # waits for it.
 RETRY_SUBMISSIONS = """
@@ -159,6 +168,11 @@ ROWS: dict[Kind, Callable[[Wanted], QuerySet[Any]]] = {
 def count(wanted: Wanted, limit: int) -> int:
     """Return how many are wanted, of each kind no further than `limit`."""
     return sum(ROWS[kind](wanted).order_by()[:limit].count() for kind in wanted.kinds)
+
+
+def waiting(limit: int) -> int:
+    """Return how many are not closed, of each kind no further than `limit` (one statement)."""
+    return int(sql.run(WAITING, {"limit": limit})[0][0])
 
 
 def retry(wanted: Wanted, *, by: str, reason: str = "") -> int:
