@@ -15,7 +15,7 @@ EXAMPLES = """
 examples:
   manage.py deadletters list
   manage.py deadletters list --kind submission --name greet --state refused
-  manage.py deadletters retry 12 --kind submission --reason "the product is back"
+  manage.py deadletters retry 12 --kind submission --reason "the guest is known now"
   manage.py deadletters retry --name greet --reason "the release is mended"
   manage.py deadletters retry --all
   manage.py deadletters close 12 --kind submission --reason "they ordered by phone"
