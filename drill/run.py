@@ -71,9 +71,11 @@ class Run:
         self.stack = stack
         self.orders: list[str] = []
 
-    def place(self, count: int, *, card: str = "pm_card_visa", flying: int = 0) -> list[str]:
+    def place(
+        self, count: int, *, card: str = "pm_card_visa", flying: int = 0, **environment: str
+    ) -> list[str]:
         """Place orders that belong to this run; return their ids."""
-        placed = self.stack.place(count, card=card, flying=flying)
+        placed = self.stack.place(count, card=card, flying=flying, **environment)
         self.orders += placed
         return placed
 

@@ -267,13 +267,15 @@ class Stack:
         text = ", ".join(f'"{name}" = %s' for name in kept)
         self.sql(f"UPDATE orchestration_policy SET {text}", *kept.values())
 
-    def place(self, count: int, *, card: str = "pm_card_visa", flying: int = 0) -> list[str]:
+    def place(
+        self, count: int, *, card: str = "pm_card_visa", flying: int = 0, **environment: str
+    ) -> list[str]:
         """Place orders as the checkout does, through the shop's own code; return their ids.
 
         More than `count` are placed until `flying` of them are open, as long as that is possible.
         """
         given = [str(count), "--card", card, "--flying", str(flying)]
-        return self.python("drill.place", *given).split()
+        return self.python("drill.place", *given, **environment).split()
 
     def python(self, module: str, *arguments: str, **environment: str) -> str:
         """Run a module in the stack's own environment; return what it printed."""

@@ -20,6 +20,17 @@ class Reason(forms.Form):
     )
 
 
+class ReasonIfAny(forms.Form):
+    """Why somebody acts, where the act speaks for itself."""
+
+    reason = forms.CharField(
+        max_length=LONGEST_REASON,
+        required=False,
+        label="Why, if there is more to say",
+        help_text="Kept in the history, with your name.",
+    )
+
+
 class Change(Resubmission):
     """A resubmission with another input, or after somebody found out what was done."""
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
-from . import notices, sql
+from . import conf, notices, sql
 from .models import Alert, Event, Incident, Task
 from .models.alert import Severity
 from .models.history import EventKind
 from .states import LIVE_TASK_STATES, Direction
+
+STUCK = "stuck"  # the end of the cause that has failed for some minutes
 
 # Locks the open alerts of causes, or makes them; concurrent raisers wait for each other here, in one
 # order. Whoever is to be told is told of those that were made (rows without xmax), in the same
@@ -40,6 +42,33 @@ LATE_EFFECT = "late_effect/"  # begins the causes of alerts that a person may ha
 HEALED = """
 a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id)
 """
+
+# Of submissions and messages: nothing of that kind fails, or was set aside, any more.
+UNSUFFERED = f"""
+NOT EXISTS (
+    SELECT FROM orchestration_submission s
+    WHERE (s.refused_at IS NOT NULL OR s.problem <> '') AND s.closed_at IS NULL
+      AND a.fingerprint IN (concat_ws('/', 'submission', s.workflow,
+            CASE WHEN s.refused_at IS NULL THEN s.problem END),
+        CASE WHEN s.refused_at IS NULL AND s.tries >= {conf.RETRY_STUCK}
+            THEN 'submission/' || s.workflow || '/{STUCK}' END))
+  AND NOT EXISTS (
+    SELECT FROM orchestration_statusmessage m
+    WHERE m.reason <> '' AND m.closed_at IS NULL
+      AND a.fingerprint IN (concat_ws('/', 'status', m.reply_to,
+            CASE WHEN m.refused_at IS NULL THEN 'failing' END),
+        CASE WHEN m.refused_at IS NULL AND m.tries >= {conf.RETRY_STUCK}
+            THEN 'status/' || m.reply_to || '/{STUCK}' END))
+  AND NOT EXISTS (
+    SELECT FROM orchestration_deadletter d
+    WHERE d.retry_at IS NULL AND a.fingerprint = 'dead_letter/' || d.queue)
+"""  # noqa: S608 - put together from constants
+
+NOT_ASIDE = f"a.id = ANY(%(ids)s) AND {UNSUFFERED}"
+SETTLED = f"""
+SELECT a.id FROM orchestration_alert a
+WHERE a.closed_at IS NULL AND a.fingerprint ~ '^(submission|status|dead_letter)/' AND {UNSUFFERED}
+"""  # noqa: S608 - put together from constants
 
 TELL = """
 INSERT INTO orchestration_notice (alert_id, channel_id, kind)
@@ -171,6 +200,49 @@ def close_if_healed(alerts: Iterable[int | None]) -> None:
     )
     if locked:
         notices.close(HEALED, {"ids": locked})
+
+
+def raise_waiting(kind: str, name: str, problem: str, title: str, reason: str, tries: int) -> None:
+    """Raise the alert of what fails and is tried again: from its second failure on.
+
+    `kind` is "submission" or "status", `name` the workflow or application. What has failed for some
+    minutes is critical.
+    """
+    where = f"{kind}/{name}"
+    raised = []
+    if tries > 1:
+        raised.append(
+            Alarm(
+                fingerprint=f"{where}/{problem}",
+                severity=Severity.WARNING,
+                title=title,
+                detail=f"It is tried again by itself. {reason}",
+            )
+        )
+    if tries >= conf.RETRY_STUCK:
+        raised.append(
+            Alarm(
+                fingerprint=f"{where}/{STUCK}",
+                severity=Severity.CRITICAL,
+                title=f"{title}, for minutes by now",
+                detail=reason,
+            )
+        )
+    if raised:
+        raise_all(raised)
+
+
+def close_settled() -> int:
+    """Close the alerts of submissions and messages that none suffers from any more; return how many.
+
+    The rows are locked before the last look, as in `close_if_healed`.
+    """
+    settled = [alert for (alert,) in sql.run(SETTLED, {})]
+    if not settled:
+        return 0
+    with transaction.atomic():
+        locked = Alert.objects.select_for_update().filter(id__in=settled).order_by("id")
+        return notices.close(NOT_ASIDE, {"ids": list(locked.values_list("id", flat=True))})
 
 
 def overdue(tasks: Sequence[Task]) -> None:

@@ -55,7 +55,7 @@ from .roles import give
 from .schemas import Invalid
 from .sight import Sight
 from .sql import is_busy, is_unavailable
-from .standing import Progress, StepProgress, progress, set_aside, states, version
+from .standing import Aside, Progress, StepProgress, progress, set_aside, states, version
 from .states import Direction, StepState, TaskState
 from .status import Status
 from .transitions import NOTHING, Amendment
@@ -65,6 +65,7 @@ __all__ = [
     "READ_STATUS",
     "Agent",
     "Amendment",
+    "Aside",
     "Call",
     "Caller",
     "Check",
@@ -182,7 +183,8 @@ def submit(
 
     `reference` is your own id for it (at most 100 characters): one task per workflow and reference,
     however often it is posted. Inside a transaction the task is posted when that commits. Redis
-    need not be there: a supervisor rings again. Raises `LookupError` if nobody receives `reply_to`.
+    need not be there: a supervisor rings again. Raises `NotRegistered`, `Unresolved` (both
+    `LookupError`) or `ValueError` for what could never be a task: see `post`.
     """
     task = Posting(
         workflow=workflow, reference=reference, data=data, reply_to=reply_to, priority=priority

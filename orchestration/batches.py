@@ -6,11 +6,17 @@ from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 
-from . import sql
+from . import conf, sql
 
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Rows = QuerySet[Any]
+
+PATIENCE = 5  # items that may fail one after the other before a turn ends
+# How long what has failed `tries` times, and now fails again, waits for its next try: doubling, its
+# upper half by lot, as an interval.
+WAIT = f"""least({conf.RETRY_WAIT} * power(2, least(tries, 30)), {conf.RETRY_WAIT_CAP})
+    * (0.5 + random() / 2) * interval '1 second'"""
 
 
 def take(
@@ -38,7 +44,7 @@ def bisect(
     deal: Callable[[Sequence[Item]], int],
     set_aside: Callable[[Item, Exception], None],
     *,
-    patience: int = 5,
+    patience: int = PATIENCE,
 ) -> int:
     """Deal with `items`, in their order; return how many were dealt with, or set aside.
 
@@ -46,17 +52,16 @@ def bisect(
     fails alone is set aside.
 
     Raises the error, with the items from there on untouched, when the database is unavailable: no
-    item is the cause. The same after `patience` items were set aside and `deal` has worked for none,
-    while others remain: they fail alike, for a reason that is not in them.
+    item is the cause. The same once `patience` items in succession have failed while others remain:
+    these would, too.
     """
     done = failed = 0
-    works = False
     parts = [items] if items else []
     while parts:
         part = parts.pop()
         try:
             done += deal(part)
-            works = True
+            failed = 0
         except Exception as error:
             if sql.is_unavailable(error):
                 raise
@@ -66,7 +71,7 @@ def bisect(
                 parts += [part[middle:], part[:middle]]
                 continue
             set_aside(part[0], error)
-            failed += 1
-            if failed >= patience and parts and not works:
+            done, failed = done + 1, failed + 1
+            if failed >= patience and parts:
                 raise
-    return done + failed
+    return done

@@ -9,6 +9,12 @@ from .transitions.holds import SERVICE_CHANGED
 
 NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
 
+# Was posted and not taken for a while, or failed and is to be tried again.
+POSTED = f"""
+SELECT FROM orchestration_submission WHERE refused_at IS NULL AND CASE WHEN retry_at IS NULL
+    THEN created_at < {NOW} - interval '{conf.UNSERVED} seconds' ELSE retry_at <= {NOW} END
+"""
+
 # Each part is what a duty of the sweep looks for; the first that finds a row ends the statement. Not
 # asked for here are lost doorbells of what nothing waits for: chores ring for those.
 ANYTHING = f"""
@@ -37,19 +43,18 @@ SELECT
     -- dead letters to be sent back: dead_letter_due
     OR EXISTS (SELECT FROM orchestration_deadletter WHERE retry_at <= {NOW})
     -- doorbells that may have been lost
-    OR EXISTS (SELECT FROM orchestration_submission
-        WHERE refused_at IS NULL AND created_at < {NOW} - interval '{conf.UNSERVED} seconds')
+    OR EXISTS ({POSTED})
     OR EXISTS (SELECT FROM orchestration_statusmessage
         WHERE reply_to = ANY(%(receivers)s) AND refused_at IS NULL
+        AND (send_after IS NULL OR send_after <= {NOW})
         AND created_at < {NOW} - interval '{conf.UNSERVED} seconds')
 """  # noqa: S608 - put together from constants
 
-# What was posted and not taken for a while; steps that a scheduler may claim: step_oldest.
-LYING = """
-SELECT EXISTS (SELECT FROM orchestration_submission WHERE refused_at IS NULL
-        AND created_at < clock_timestamp() - %(seconds)s * interval '1 second'),
+# Beside what was posted: steps that a scheduler may claim (step_oldest).
+LYING = f"""
+SELECT EXISTS ({POSTED}),
     EXISTS (SELECT FROM orchestration_step WHERE process_state = 'pending' AND run_after IS NULL)
-"""
+"""  # noqa: S608 - put together from constants
 
 
 def anything() -> bool:
@@ -60,7 +65,7 @@ def anything() -> bool:
 
 def ring() -> None:
     """Ring for what is due and not served: a lost doorbell costs seconds, not an order."""
-    ((posted, ready),) = sql.run(LYING, {"seconds": conf.UNSERVED})
+    ((posted, ready),) = sql.run(LYING, {})
     told = {queues.of_application(name) for name, _ in status.waiting(conf.UNSERVED)}
     wanted = {
         queues.SUBMISSION: posted,

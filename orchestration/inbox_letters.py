@@ -9,17 +9,12 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from . import alerts, conf, notices, queues
-from .models import Alert, DeadLetter
+from . import alerts, conf, queues
+from .models import DeadLetter
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 
 PREFIX = "dead_letter/"
-
-CURED = """
-a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT FROM orchestration_deadletter
-    WHERE retry_at IS NULL AND a.fingerprint = %(prefix)s || queue)
-"""
 
 
 @transaction.atomic
@@ -68,14 +63,3 @@ def _again(letter: DeadLetter) -> bytes:
     It is not parsed: it may be nested too deeply to be written anew, and hold up the others.
     """
     return f'{letter.body.rstrip()[:-1]},"returned":{letter.tries}}}'.encode()
-
-
-@transaction.atomic
-def close_alerts() -> int:
-    """Close the alerts of queues of which no letter waits for a person; return how many.
-
-    The rows are locked first: a letter that is kept meanwhile is seen, or opens a new alert.
-    """
-    rows = Alert.objects.select_for_update().filter(fingerprint__startswith=PREFIX, closed_at=None)
-    ids = list(rows.order_by("id").values_list("id", flat=True))
-    return notices.close(CURED, {"ids": ids, "prefix": PREFIX}) if ids else 0

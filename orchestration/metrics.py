@@ -96,7 +96,7 @@ def _lying(now: System) -> Iterator[Metric]:
     )  # fmt: skip
     aside = {"submission": lying.submissions_refused, "status_message": lying.statuses_refused}
     yield _gauge(
-        "set_aside", f"Rows that can never be passed on, {CAPPED}", ["what"],
+        "set_aside", f"Rows that wait for a person, {CAPPED}", ["what"],
         of=[([what], count) for what, count in aside.items()],
     )  # fmt: skip
 

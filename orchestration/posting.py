@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from . import applications, crashpoints, queues, registry, sql
+from . import applications, crashpoints, queues, registry, schemas, sql
 
 # a statement, not models: making one of them takes most of the time, and this is done for each task
 POST = """
@@ -19,6 +19,8 @@ FROM unnest(
 ) AS p (workflow, reference, data, reply_to, priority)
 ON CONFLICT DO NOTHING
 """
+LONGEST_REFERENCE = 100  # characters
+PRIORITIES = range(-(2**15), 2**15)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +42,11 @@ def post(postings: Sequence[Posting]) -> None:
     """Post tasks, durably, in one statement, and ring once for the submission process.
 
     Inside a transaction they are posted when that commits. Redis need not be there: a supervisor
-    rings again. Raises `LookupError` if nobody receives a `reply_to`.
+    rings again. Raises, before anything is written: `NotRegistered` for an unknown workflow or
+    `reply_to`; `Unresolved` for data without all the fields that the workflow takes; `ValueError`
+    for a reference, priority or data that cannot be kept.
     """
+    data = [_checked(one) for one in postings]
     for reply_to in {one.reply_to for one in postings} - {"", *registry.receivers}:
         if not applications.is_known(reply_to):
             registry.get(registry.receivers, "receiver of status messages", reply_to)
@@ -50,10 +55,27 @@ def post(postings: Sequence[Posting]) -> None:
         {
             "workflow": [one.workflow for one in postings],
             "reference": [one.reference for one in postings],
-            "data": sql.as_json([one.data for one in postings]),
+            "data": data,
             "reply_to": [one.reply_to for one in postings],
             "priority": [one.priority for one in postings],
         },
     )
     transaction.on_commit(partial(crashpoints.reached, "web.after_commit_before_ring"))
     transaction.on_commit(partial(queues.try_to_ring, queues.SUBMISSION))
+
+
+def _checked(one: Posting) -> str:
+    """Return a posting's data as JSON; raise what `post` names."""
+    workflow = registry.get(registry.workflows, "workflow", one.workflow)
+    if not 0 < len(one.reference) <= LONGEST_REFERENCE or "\0" in one.reference:
+        raise ValueError(
+            f"the reference {one.reference!r} has not 1 to {LONGEST_REFERENCE} printable characters"
+        )
+    if one.priority not in PRIORITIES:
+        raise ValueError(
+            f"the priority {one.priority!r} is not between {PRIORITIES[0]} and {PRIORITIES[-1]}"
+        )
+    if not isinstance(one.data, dict):
+        raise schemas.Invalid("the data is not a JSON object")
+    workflow.require(one.data)
+    return schemas.written(one.data)

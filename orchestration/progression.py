@@ -17,7 +17,6 @@ from .states import (
 from .workflow import (
     UNDECLARED,
     Workflow,
-    require_fields,
     resolve,
 )
 
@@ -108,15 +107,14 @@ class StepPlan:
 
 
 def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
-    """Return the steps of a new task; raise `Unresolved` if `data` lacks a field that any of them takes.
+    """Return the steps of a new task; raise `Unresolved` if `data` lacks fields that it takes.
 
     The templates of waiting steps are kept as they are: a value of the input is put in only when
     the request is built, so that no input can pose as a placeholder.
     """
+    workflow.require(data)
     plans = []
     for step in workflow.steps:
-        for template in (step.request, step.undo_request, step.charges):
-            require_fields(template, data)
         ready = not step.after
         undo = "" if step.undo in {None, UNDECLARED} else str(step.undo)
         plans.append(

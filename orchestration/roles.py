@@ -23,6 +23,7 @@ OPERATOR = (
     "orchestration.bulk",
     "orchestration.mute",
     "orchestration.share",
+    "orchestration.requeue",
 )
 LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin

@@ -16,27 +16,40 @@ class Invalid(ValueError):
 
 
 def parse(text: str) -> Any:
-    """Return the JSON value that somebody typed; raise `Invalid` if it is none that can be kept.
-
-    Python reads more than JSON is (NaN), and more than the database keeps (NUL, half a character).
-    """
+    """Return the JSON value that somebody typed; raise `Invalid` if it is none that can be kept."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
-        kept = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        kept.encode()
     except json.JSONDecodeError as error:
         raise Invalid(error.msg) from None
     except RecursionError:
         raise Invalid("it is nested too deeply") from None
-    except UnicodeEncodeError:
-        raise Invalid("it has half a character (a lone surrogate)") from None
     except ValueError:  # also of a number of thousands of digits
         raise Invalid("it has a number that JSON has not, or that is too large") from None
-    if "\\u0000" in kept:
-        raise Invalid("it has a character of the code 0, which cannot be kept")
+    written(value)
     if _depth(value) > DEEPEST:
         raise Invalid("it is nested too deeply")
     return value
+
+
+def written(value: Any) -> str:
+    """Return a value as JSON; raise `Invalid` if it is none that can be kept.
+
+    Python writes more than JSON is (NaN), and more than the database keeps (NUL, half a character).
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()
+    except TypeError as error:
+        raise Invalid(f"it is not JSON: {error}") from None
+    except RecursionError:
+        raise Invalid("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise Invalid("it has half a character (a lone surrogate)") from None
+    except ValueError:
+        raise Invalid("it has a number that JSON has not, or that is too large") from None
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise Invalid("it has a character of the code 0, which cannot be kept")
+    return text
 
 
 def check(agent: str, action: str, request: Mapping[str, Any], *, like: Mapping[str, Any]) -> None:

@@ -5,7 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import datetime
+from enum import Enum
 from typing import Any
+
+from django.db.models import F
 
 from . import sql
 from .models import Submission, Task
@@ -39,14 +42,22 @@ SELECT coalesce(
         WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
     ),
     (
-        SELECT 'set aside'
+        SELECT CASE WHEN closed_at IS NOT NULL THEN 'closed'
+            WHEN refused_at IS NOT NULL THEN 'refused' END
         FROM orchestration_submission
-        WHERE workflow = %(workflow)s AND reference = %(reference)s AND refused_at IS NOT NULL
-        LIMIT 1
+        WHERE workflow = %(workflow)s AND reference = %(reference)s
+        ORDER BY refused_at DESC NULLS FIRST LIMIT 1
     ),
     ''
 )
 """
+
+
+class Aside(Enum):
+    """What became of a submission that is no task."""
+
+    REFUSED = "its application refused it: an operator decides"
+    CLOSED = "an operator decided that it is not processed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,10 +124,13 @@ def progress(workflow: str, reference: str) -> Progress | None:
     )
 
 
-def set_aside(workflow: str, reference: str) -> bool:
-    """Return whether what was posted can never be a task: an operator knows why."""
-    refused = Submission.objects.filter(refused_at__isnull=False)
-    return refused.filter(workflow=workflow, reference=reference).exists()
+def set_aside(workflow: str, reference: str) -> Aside | None:
+    """Return why what was posted is not processed; None if it waits for that, or is a task."""
+    posted = Submission.objects.filter(workflow=workflow, reference=reference)
+    last = posted.defer("data").order_by(F("refused_at").desc(nulls_first=True)).first()
+    if last is None or last.refused_at is None:
+        return None
+    return Aside.CLOSED if last.closed_at else Aside.REFUSED
 
 
 def states(workflow: str, references: Sequence[str]) -> dict[str, TaskState]:

@@ -15,13 +15,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from . import alerts, batches, registry, sql
-from .models import Application, StatusMessage
+from .models import StatusMessage
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import StatusKind
+from .workflow import Refused
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,13 @@ WITH RECURSIVE queue AS (
 SELECT reply_to, created_at FROM queue
 WHERE created_at < clock_timestamp() - %(seconds)s * interval '1 second'
 """
+
+PUT_OFF = f"""
+UPDATE orchestration_statusmessage SET tries = least(tries + 1, 32767), reason = %(reason)s,
+    send_after = clock_timestamp() + {batches.WAIT}
+WHERE id = %(id)s
+RETURNING tries
+"""  # noqa: S608 - put together from constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,15 +139,30 @@ def deliver(application: str, limit: int) -> int:
     """Hand up to `limit` messages to the receiver of `application`; return how many were dealt with.
 
     What the receiver writes is committed together with the messages' deletion. Only messages to
-    this application are ever seen. If the receiver fails on a batch, it gets the batch in parts:
-    a message that it cannot take is set aside, with an alert, and never holds up the others.
+    this application are ever seen. If the receiver fails on a batch, it gets the batch in parts: a
+    message that it refuses is set aside until a person acts; one on which it fails otherwise is tried
+    again, with backoff, before later ones of its task. Neither holds up other tasks. Raises the
+    receiver's error if it fails on one after the other.
     """
-    return batches.take(_waiting(application), limit, partial(_hand_over, application), _set_aside)
+    try:
+        return batches.take(_due(application), limit, partial(_hand_over, application), _fail)
+    except Refused:
+        return limit  # one after the other was set aside: the rest has its turn
 
 
 def _waiting(application: str) -> QuerySet[StatusMessage]:
     rows = StatusMessage.objects.filter(reply_to=application, refused_at=None)
     return rows.select_related("task").order_by("id")
+
+
+def _due(application: str) -> QuerySet[StatusMessage]:
+    """Return the messages whose time has come: of each task in the order of their numbers."""
+    later = Q(send_after__gt=DatabaseNow())
+    failed = StatusMessage.objects.filter(~Q(reason=""), later, refused_at=None)  # few: by index
+    before = failed.filter(
+        task=OuterRef("task"), reply_to=OuterRef("reply_to"), number__lt=OuterRef("number")
+    )
+    return _waiting(application).exclude(later).exclude(Exists(before))
 
 
 @transaction.atomic
@@ -168,16 +191,6 @@ def acknowledge(application: str, ids: Sequence[int]) -> int:
     return StatusMessage.objects.filter(reply_to=application, id__in=ids).delete()[0]
 
 
-def redeliver(application: str) -> int:
-    """Have the messages that were set aside delivered after all; return how many."""
-    with transaction.atomic():
-        Application.objects.filter(name=application).update(push_after=None)
-        again = StatusMessage.objects.filter(reply_to=application, refused_at__isnull=False)
-        count = again.update(refused_at=None, reason="", tries=0, send_after=None)
-        alerts.close(f"status/{application}")
-    return count
-
-
 def as_json(row: StatusMessage) -> dict[str, Any]:
     """Return a message as it goes to applications outside."""
     return {
@@ -203,19 +216,28 @@ def _as_status(row: StatusMessage) -> Status:
 
 
 @transaction.atomic
-def _set_aside(message_id: int, error: Exception) -> None:
+def _fail(message_id: int, error: Exception) -> None:
+    """Set a message aside that was refused; have it wait after any other failure."""
     rows = StatusMessage.objects.filter(id=message_id, refused_at=None).select_related("task")
     row = rows.select_for_update(of=("self",)).first()
     if row is None:
         return  # another process could deliver it meanwhile
-    row.refused_at = DatabaseNow()
-    row.reason = f"{type(error).__name__}: {error}"
-    row.save(update_fields=["refused_at", "reason"])
-    alert(row, row.reason)
+    if isinstance(error, Refused):
+        reason = str(error).strip() or "refused"
+        StatusMessage.objects.filter(id=row.id).update(
+            refused_at=DatabaseNow(), send_after=None, reason=reason
+        )
+        alert(row, reason)
+        return
+    reason = f"{type(error).__name__}: {sql.first_line(error)}"
+    ((tries,),) = sql.run(PUT_OFF, {"id": row.id, "reason": reason})
+    title = f"{row.reply_to}: its receiver fails on status messages"
+    alerts.raise_waiting("status", row.reply_to, "failing", title, reason, tries)
+    logger.warning("status %d of %s waits: %s", row.number, row.task.reference, reason)
 
 
 def alert(row: StatusMessage, reason: str) -> None:
-    """Tell people of a message that was set aside."""
+    """Alert people of a message that was set aside."""
     alerts.raise_alert(
         f"status/{row.reply_to}",
         severity=Severity.CRITICAL,

@@ -1,34 +1,78 @@
 """The submission process: durable submissions become orders *and* tasks, in one transaction (P19).
 
-A batch normally goes through as a whole. If anything in it cannot be taken, the batch is rolled
-back and taken in parts, so that a bad submission is set aside, with the reason, and never holds up
-the others.
+A batch normally goes through as a whole. If anything in it cannot be taken, the batch is rolled back
+and taken in parts, each workflow by itself. One that its application refuses is set aside until a
+person acts; one that fails for any other reason is tried again, with backoff: a deploy may be under
+way. Neither holds up the others.
 """
 
 import logging
+import time
+from collections import defaultdict
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from . import alerts, batches, crashpoints, registry
+from . import alerts, batches, conf, crashpoints, registry, sql
 from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
+from .models.inbox import Problem
 from .transitions import NewTask, create
-from .workflow import Refused, Submitted
+from .workflow import Refused, Submitted, Workflow
 
 logger = logging.getLogger(__name__)
+
+PUT_OFF = f"""
+UPDATE orchestration_submission SET tries = least(tries + 1, 32767), problem = %(problem)s,
+    reason = %(reason)s, retry_at = clock_timestamp() + {batches.WAIT}
+WHERE id = ANY(%(ids)s) AND refused_at IS NULL
+RETURNING tries
+"""  # noqa: S608 - put together from constants
+
+_paused: dict[str, float] = {}  # workflows whose submissions all fail here: until when (monotonic)
 
 
 def take(limit: int) -> int:
     """Turn up to `limit` submissions into tasks, oldest first; return how many were dealt with."""
     crashpoints.reached("submission.before_transaction")
-    return batches.take(_waiting(), limit, _take, _set_aside)
+    rows = _due()
+    try:
+        return _take(rows[:limit])
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
+        logger.info("a batch of up to %d is taken in parts: %s", limit, error)
+    ids: dict[str, list[int]] = defaultdict(list)
+    for number, workflow in rows.values_list("id", "workflow")[:limit]:
+        ids[workflow].append(number)
+    return sum(_take_parts(workflow, some) for workflow, some in ids.items())
 
 
-def _waiting() -> QuerySet[Submission]:
-    return Submission.objects.filter(refused_at=None).order_by("id")
+def _take_parts(workflow: str, ids: Sequence[int]) -> int:
+    """Take submissions of one workflow in parts; return how many were dealt with, or put aside.
+
+    If one after the other fails, the workflow is left alone for a while: none of it would go through.
+    """
+    try:
+        return batches.bisect(ids, lambda some: _take(_due().filter(id__in=some)), _fail)
+    except Refused:
+        return len(ids)  # one after the other was set aside: the rest has its turn
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
+        _paused[workflow] = time.monotonic() + conf.FAILING_PAUSE
+        logger.exception("%s: one submission after the other fails", workflow)
+        return len(ids)  # others may wait behind these
+
+
+def _due() -> QuerySet[Submission]:
+    paused = [name for name, until in _paused.items() if until > time.monotonic()]
+    now = Q(retry_at=None) | Q(retry_at__lte=DatabaseNow())
+    return (
+        Submission.objects.filter(now, refused_at=None).exclude(workflow__in=paused).order_by("id")
+    )
 
 
 @transaction.atomic
@@ -39,25 +83,32 @@ def _take(some: QuerySet[Submission]) -> int:
 def _accept(submissions: Sequence[Submission]) -> int:
     """Record new ones and forget them all; one that is there already changes nothing."""
     known = _known(submissions)
-    fresh: list[Submission] = []
+    fresh: dict[str, list[Submission]] = defaultdict(list)
     for submission in submissions:
         data = known.get((submission.workflow, submission.reference))
         if data is None:
-            fresh.append(submission)
+            fresh[submission.workflow].append(submission)
         elif data != submission.data:
             raise Refused("its reference is taken by a task with other content")
-    for name in sorted({submission.workflow for submission in fresh}):
-        batch = [submission for submission in fresh if submission.workflow == name]
-        workflow = registry.get(registry.workflows, "workflow", name)
-        for submission in batch:
-            if not isinstance(submission.data, dict):
-                raise Refused("its data is not a JSON object")
-        workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
-        create([_as_task(submission) for submission in batch])
-    Submission.objects.filter(id__in=[submission.id for submission in submissions]).delete()
-    crashpoints.reached("submission.before_commit", submissions)
-    transaction.on_commit(lambda: crashpoints.reached("submission.after_commit", submissions))
+    unknown: list[int] = []
+    for name, batch in sorted(fresh.items()):
+        if workflow := registry.workflows.get(name):
+            _record(workflow, batch)
+        else:
+            unknown += _put_off_unknown(name, batch)
+    taken = [submission for submission in submissions if submission.id not in unknown]
+    Submission.objects.filter(id__in=[submission.id for submission in taken]).delete()
+    crashpoints.reached("submission.before_commit", taken)
+    transaction.on_commit(lambda: crashpoints.reached("submission.after_commit", taken))
     return len(submissions)
+
+
+def _record(workflow: Workflow, batch: Sequence[Submission]) -> None:
+    for submission in batch:
+        if not isinstance(submission.data, dict):
+            raise Refused("its data is not a JSON object")
+    workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
+    create([_as_task(submission) for submission in batch])
 
 
 def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
@@ -79,19 +130,44 @@ def _as_task(submission: Submission) -> NewTask:
     )
 
 
+def _put_off_unknown(name: str, batch: Sequence[Submission]) -> list[int]:
+    """Have submissions of a workflow that this process does not know wait; return their ids."""
+    ids = [submission.id for submission in batch]
+    reason = f"there is no workflow {name!r}{registry.suggest(name, registry.workflows)}"
+    _put_off(name, ids, Problem.UNKNOWN, reason)
+    return ids
+
+
 @transaction.atomic
-def _set_aside(submission_id: int, error: Exception) -> None:
-    reason = str(error).strip() or type(error).__name__
-    submission = _waiting().filter(id=submission_id).select_for_update().first()
+def _fail(submission_id: int, error: Exception) -> None:
+    """Set a submission aside that was refused; have it wait after any other failure."""
+    rows = Submission.objects.filter(id=submission_id, refused_at=None)
+    submission = rows.select_for_update().first()
     if submission is None:
         return  # another process could take it meanwhile
-    submission.refused_at = DatabaseNow()
-    submission.reason = reason
-    submission.save(update_fields=["refused_at", "reason"])
+    if not isinstance(error, Refused):
+        reason = f"{type(error).__name__}: {sql.first_line(error)}"
+        _put_off(submission.workflow, [submission_id], Problem.FAILING, reason)
+        return
+    reason = str(error).strip() or "refused"
+    rows.update(refused_at=DatabaseNow(), retry_at=None, problem="", reason=reason)
     alerts.raise_alert(
-        f"submission/{submission.workflow}"[:300],
+        f"submission/{submission.workflow}",
         severity=Severity.CRITICAL,
-        title=f"{submission.workflow}: a submission was set aside"[:300],
+        title=f"{submission.workflow}: a submission was refused",
         detail=reason,
     )
-    logger.error("submission %s was set aside: %s", submission.reference, reason)
+    logger.error("submission %s was refused: %s", submission.reference, reason)
+
+
+def _put_off(workflow: str, ids: Sequence[int], problem: Problem, reason: str) -> None:
+    """Have locked submissions wait for their next try, longer each time."""
+    tries = sql.run(PUT_OFF, {"ids": list(ids), "problem": problem.value, "reason": reason})
+    what = {
+        Problem.FAILING: f"{workflow}: submissions fail",
+        Problem.UNKNOWN: f"{workflow}: submissions of an unknown workflow",
+    }
+    alerts.raise_waiting(
+        "submission", workflow, problem.value, what[problem], reason, max(n for (n,) in tries)
+    )
+    logger.warning("%d of %s wait for their next try: %s", len(ids), workflow, reason)

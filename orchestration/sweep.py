@@ -147,7 +147,6 @@ class Round:
     def send_dead_letters_back(self) -> None:
         """Return messages that failed to their inboxes, and close the alerts about others."""
         self.done.sent_back += _all_of(lambda: inbox_letters.send_back(conf.BATCH))
-        inbox_letters.close_alerts()
 
     def ring_doorbells(self) -> None:
         """Ring for whatever is due and nobody is serving."""

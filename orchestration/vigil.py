@@ -83,7 +83,7 @@ def look(
     patience: float = conf.ALIVE,
     jump: Jump | None = None,
 ) -> int:
-    """Open an alert for each trouble of the machinery, and close those that are over.
+    """Open an alert for each trouble of the machinery, and close all that are over.
 
     Called by whoever leads, which keeps `absent` from one look to the next: a queue must have been
     without a worker for `patience` seconds. `also` are troubles that were met with on the way here.
@@ -102,6 +102,7 @@ def look(
         *([_jumped(jump)] if jump and quiet < conf.CLOCK_SHOWN else _clocks_off(alive)),
     ]
     _keep({trouble.fingerprint: trouble for trouble in troubles})
+    alerts.close_settled()
     return len(troubles)
 
 

@@ -6,9 +6,11 @@ task, so a deploy never changes an order in flight, and they are checked when th
 an unknown step, a cycle or a result of a step that need not be done yet is found before it runs.
 """
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -60,13 +62,6 @@ def placeholders(template: Any) -> Iterable[Sequence[str]]:
             yield from placeholders(value)
 
 
-def require_fields(template: Any, data: Mapping[str, Any]) -> None:
-    """Raise `Unresolved` if `template` takes a field that `data` does not have."""
-    for path in placeholders(template):
-        if not path[0]:
-            _look_up(path, data, {})
-
-
 def _look_up(path: Sequence[str], data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
     step, *names = path
     value: Any = results.get(step) if step else data
@@ -77,6 +72,26 @@ def _look_up(path: Sequence[str], data: Mapping[str, Any], results: Mapping[str,
             origin = f"the result of {step}" if step else "the input"  # keys are always there
             raise Unresolved(f"{origin} has no {'.'.join(names)}") from None
     return value
+
+
+def _has(value: Any, path: Sequence[str]) -> bool:
+    for name in path:
+        if not isinstance(value, Mapping) or name not in value:
+            return False
+        value = value[name]
+    return True
+
+
+def _near(value: Any, path: Sequence[str]) -> str:
+    """Return the question whether another name was meant, if one like the missing one is there."""
+    for name in path:
+        if not isinstance(value, Mapping):
+            return ""
+        if name not in value:
+            near = difflib.get_close_matches(name, [str(known) for known in value], n=1)
+            return f" (did you mean {near[0]!r}?)" if near else ""
+        value = value[name]
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +127,10 @@ class Submitted:
 
 
 class Refused(ValueError):
-    """Raised by a `record` hook: this submission can never be taken, and why."""
+    """Raised by an application: it can never take this submission or status message, and why.
+
+    A person decides about it. After any other exception it is tried again by itself.
+    """
 
 
 def _no_label(_data: Mapping[str, Any]) -> str:
@@ -140,10 +158,11 @@ class Workflow:
 
     `record` is called with a batch of submissions inside the transaction that makes their tasks:
     what it writes is committed with them or not at all (P19). It raises `Refused` for one that
-    can never be taken. `time_allowed` is the seconds until a task counts as overdue. `keeper` is an
-    application that is told the status of every task, whoever submitted it: that which keeps what
-    `record` wrote. The tasks of a `background` one only serve others: operators who ask for nothing
-    in particular are not shown them, unless something is wrong with them.
+    can never be taken; after any other exception a submission is tried again. `time_allowed` is the
+    seconds until a task counts as overdue. `keeper` is an application that is told the status of
+    every task, whoever submitted it: that which keeps what `record` wrote. The tasks of a
+    `background` one only serve others: operators who ask for nothing in particular are not shown
+    them, unless something is wrong with them.
 
     What operators see and search for, all taken from the input when the task is made: `label`
     returns what people call the task, if that is not its reference; `contact` is a template of whom
@@ -162,6 +181,21 @@ class Workflow:
     value: Mapping[str, Any] | None = None
     personal: Sequence[Mapping[str, Any]] = ()
     background: bool = False
+
+    @cached_property
+    def fields(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of the input that its steps, contact and value take, each once."""
+        templates = [self.contact, self.value]
+        for step in self.steps:
+            templates += [step.request, step.undo_request, step.charges]
+        paths = (path for template in templates for path in placeholders(template))
+        return tuple(dict.fromkeys(tuple(names) for origin, *names in paths if not origin))
+
+    def require(self, data: Mapping[str, Any]) -> None:
+        """Raise `Unresolved` if `data` lacks fields that its tasks take; the error names all of them."""
+        if missing := [path for path in self.fields if not _has(data, path)]:
+            named = (".".join(path) + _near(data, path) for path in missing)
+            raise Unresolved(f"the input has no {', '.join(named)}")
 
     def card(self, data: Mapping[str, Any]) -> "Card":
         """Return how operators know a task with this input; raise `Unresolved` if it lacks a field."""

@@ -40,6 +40,10 @@ class Malformed(ValueError):
     """The message cannot be an order; its text says why."""
 
 
+class Newer(ValueError):
+    """The message has something that this release does not know: one that does can take it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """So many of one product; `unit_price` in minor units."""
@@ -136,7 +140,10 @@ def fingerprint(content: Any) -> str:
 
 
 def read(data: Mapping[str, Any]) -> Message:
-    """Return the message in `data`; raise `Malformed` unless it is one in every detail."""
+    """Return the message in `data`; raise `Malformed` unless it is one in every detail.
+
+    Raises `Newer` for what a later release may have added.
+    """
     _exactly(
         data,
         "the order",
@@ -147,19 +154,16 @@ def read(data: Mapping[str, Any]) -> Message:
     total = sum(line.price for line in lines)
     if data["total"] != total or isinstance(data["total"], bool):
         raise Malformed(f"its total is {data['total']!r}, but its lines add up to {total}")
-    if data["payment_method"] not in Card.values:
-        raise Malformed(f"there is no payment method {data['payment_method']!r}")
+    payment_method = _one_of(Card.values, data["payment_method"], "payment method")
     if data["currency"] != "EUR":
         raise Malformed(f"the shop sells in EUR, not in {data['currency']!r}")
     customer = data["customer"]
-    language = data.get("language", "en")
-    if language not in LANGUAGES:
-        raise Malformed(f"the shop does not speak {language!r}")
+    language = _one_of(LANGUAGES, data.get("language", "en"), "language")
     return Message(
         order=_uuid(data["order"]),
         email=_email(data["email"]),
         address=_address(data["address"]),
-        payment_method=data["payment_method"],
+        payment_method=payment_method,
         currency=data["currency"],
         total=total,
         lines=lines,
@@ -225,10 +229,18 @@ def _exactly(value: Any, what: str, names: str, *, optional: str = "") -> None:
     if not isinstance(value, Mapping):
         raise Malformed(f"{what} is not an object")
     wanted = set(names.split())
+    if extra := value.keys() - wanted - set(optional.split()):
+        raise Newer(f"{what} has parts that this release does not know: {', '.join(sorted(extra))}")
     if missing := wanted - value.keys():
         raise Malformed(f"{what} lacks {', '.join(sorted(missing))}")
-    if extra := value.keys() - wanted - set(optional.split()):
-        raise Malformed(f"{what} has unknown parts: {', '.join(sorted(extra))}")
+
+
+def _one_of(known: Sequence[str], value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise Malformed(f"its {what} is {value!r}")
+    if value not in known:
+        raise Newer(f"its {what} {value!r} is not one that this release knows")
+    return value
 
 
 def _text(value: Any, name: str) -> str:

@@ -9,7 +9,10 @@ from .models import Order, OrderLine, Product
 
 
 def record(submitted: Sequence[Submitted]) -> None:
-    """Write the orders of a batch of messages; raise `Refused` if one can never be an order."""
+    """Write the orders of a batch of messages; raise `Refused` if one can never be an order.
+
+    One of a newer release raises `Newer`, and waits until a worker of that release takes it.
+    """
     messages = [_read(one) for one in submitted]
     _refuse_unknown_products(messages)
     Order.objects.bulk_create(
@@ -40,7 +43,10 @@ def _read(one: Submitted) -> Message:
 
 
 def _refuse_unknown_products(messages: Sequence[Message]) -> None:
-    """Refuse what the shop never sold; the price that the customer saw and agreed to is kept."""
+    """Refuse what the shop does not sell; the price that the customer saw and agreed to is kept.
+
+    Only a person can bring a product back: whoever does so has the submission tried again.
+    """
     wanted = {line.sku for message in messages for line in message.lines}
     known = set(Product.objects.filter(sku__in=wanted).values_list("sku", flat=True))
     if unknown := wanted - known:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from orchestration.api import Progress, StepProgress, StepState, TaskState
+from orchestration.api import Aside, Progress, StepProgress, StepState, TaskState
 
 from .declines import DECLINED
 from .stages import DONE, Stage, does, stages, undos
@@ -35,6 +35,7 @@ SET_ASIDE = _(
     "We could not take your order. Nothing was charged; our staff is looking into it and will "
     "write to you."
 )
+CLOSED = _("We could not take your order. Nothing was charged.")
 WORKING = _("We received your order and are preparing it.")
 TROUBLE = _("This takes longer than usual. Your order is safe; we keep trying.")
 STUCK = _("This takes longer than usual. Your order is safe; our staff is looking into it.")
@@ -115,15 +116,15 @@ def track(
     *,
     placed_at: datetime,
     now: datetime,
-    set_aside: bool = False,
+    aside: Aside | None = None,
     waits: bool = False,
 ) -> Tracking:
     """Return what to tell the customer; `progress` is None while the order is not taken yet.
 
-    `set_aside`: it can never be taken. `waits`: its customer waits for goods that are sold out.
+    `aside`: why it is not processed, if it is not. `waits`: its customer waits for goods that are sold out.
     """
     age = (now - placed_at).total_seconds()
-    sentence, mood = _summary(progress, age, set_aside=set_aside, waits=waits)
+    sentence, mood = _summary(progress, age, aside=aside, waits=waits)
     found = mends(progress)
     undoing = progress is not None and bool(
         progress.state in {TaskState.UNDOING, TaskState.UNDONE} or undos(progress)
@@ -135,7 +136,7 @@ def track(
     return Tracking(
         sentence=str(sentence),
         mood=mood,
-        thanks=mood != "bad" and not undoing and not set_aside,
+        thanks=mood != "bad" and not undoing,
         stages=stages(progress, placed_at),
         final=progress is not None and progress.state in {TaskState.PROCESSED, TaskState.UNDONE},
         interval=CALM if found else pace,
@@ -163,11 +164,11 @@ def mends(progress: Progress | None) -> Sequence[Mend]:
 
 
 def _summary(
-    progress: Progress | None, age: float, *, set_aside: bool, waits: bool
+    progress: Progress | None, age: float, *, aside: Aside | None, waits: bool
 ) -> tuple[str | Promise, str]:
     if progress is None:
-        if set_aside:
-            return SET_ASIDE, "bad"
+        if aside:
+            return (CLOSED if aside is Aside.CLOSED else SET_ASIDE), "bad"
         return (DELAYED, "slow") if age > LATE else (RECEIVED, "busy")
     if progress.state in {TaskState.PENDING, TaskState.PROCESSING}:
         return _under_way(progress, waits=waits)

@@ -1,11 +1,22 @@
-"""The shop's workflow with a step added, one removed, or two in another order."""
+"""The shop's next release: other steps, a new message field, workflow or column, or a mistake.
+
+DRILL_DEPLOY says what changes. What a developer would write into the modules is put there from here.
+"""
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from orchestration.api import Step, field, register, result
+from django.db import models
+
+from orchestration.api import Posting, Step, Submitted, field, register, result
 from orchestration.registry import workflows
-from orders.message import WORKFLOW
+from orders import letters, submission
+from orders.message import LETTER, WORKFLOW, Message
+from orders.models import Order
+
+NEW_FIELD, NEW_WORKFLOW, NEW_COLUMN = "wrapping", "write_to_customer", "wrapping"
 
 old = workflows[WORKFLOW]
 steps = {step.name: step for step in old.steps}
@@ -34,3 +45,47 @@ elif os.environ.get("DRILL_DEPLOY") == "reordered":
     steps["send_confirmation"] = replace(steps["send_confirmation"], after=["create_shipment"])
 
 register(replace(old, steps=list(steps.values())))
+
+
+def new_field() -> None:
+    """Have orders name a wrapping, which the release before takes for none of their parts."""
+    as_json, read = Message.as_json, submission.read
+
+    def with_field(message: Message) -> dict[str, Any]:
+        return {**as_json(message), NEW_FIELD: "plain"}
+
+    def without_field(data: Mapping[str, Any]) -> Message:
+        return read({name: part for name, part in data.items() if name != NEW_FIELD})
+
+    Message.as_json = with_field  # type: ignore[method-assign]
+    submission.read = without_field
+
+
+def new_workflow() -> None:
+    """Have the first letter sent by a workflow that the release before does not know."""
+    received = letters.received
+    register(replace(workflows[LETTER], name=NEW_WORKFLOW))
+
+    def by_new_workflow(message: Message) -> Posting:
+        return replace(received(message), workflow=NEW_WORKFLOW)
+
+    letters.received = by_new_workflow
+
+
+def new_column() -> None:
+    """Write a column of orders that the release before leaves out."""
+    models.TextField(default="plain").contribute_to_class(Order, NEW_COLUMN)
+
+
+def broken() -> None:
+    """Have no order be recorded."""
+
+    def record(_submitted: Sequence[Submitted]) -> None:
+        raise TypeError("record() got an unexpected keyword argument 'wrapping'")
+
+    register(replace(old, record=record))
+
+
+changes = {"field": new_field, "workflow": new_workflow, "column": new_column, "broken": broken}
+if change := changes.get(os.environ.get("DRILL_DEPLOY", "")):
+    change()

@@ -17,8 +17,8 @@ class Running(Protocol):
     stack: Stack
     orders: list[str]
 
-    def place(self, count: int, *, card: str = ...) -> list[str]:
-        """Place orders that belong to the mode."""
+    def place(self, count: int, *, card: str = ..., **environment: str) -> list[str]:
+        """Place orders that belong to the mode, in another environment perhaps."""
 
     def quiet(self) -> None:
         """Wait until every order of the mode has come to its end."""

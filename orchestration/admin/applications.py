@@ -11,7 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from .. import applications, registry, status
+from .. import applications, dead_letters, registry
+from ..dead_letters import Kind, Wanted
 from ..models import Application, ApplicationToken
 from ..models.application import Delivery
 from ..models.fields import DatabaseNow
@@ -89,7 +90,10 @@ class ApplicationAdmin(RowsAdmin):
     @admin.action(description="Deliver again what was set aside", permissions=["change"])
     def redeliver(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
         """Give messages that could not be delivered another chance."""
-        count = sum(status.redeliver(application.name) for application in chosen)
+        by = request.user.get_username()
+        count = sum(
+            dead_letters.retry(Wanted(kind=Kind.STATUS, name=one.name), by=by) for one in chosen
+        )
         self.message_user(request, f"{count} messages will be delivered again.")
 
 

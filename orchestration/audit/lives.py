@@ -149,11 +149,34 @@ LEFT_BEHIND = (
     ),
     Check(
         invariant=12,
-        mend="Settle it with whoever receives it: its alert is gone before it was seen to.",
+        mend="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
+        query="""
+        SELECT s.reference, 'its submission to ' || s.workflow || ' was refused at '
+            || to_char(s.refused_at, 'YYYY-MM-DD HH24:MI:SS') || ', and no alert is open'
+        FROM orchestration_submission s
+        WHERE s.refused_at IS NOT NULL AND s.closed_at IS NULL AND NOT EXISTS (
+            SELECT 1 FROM orchestration_alert a
+            WHERE a.closed_at IS NULL AND a.fingerprint = 'submission/' || s.workflow)
+        """,
+    ),
+    Check(
+        invariant=12,
+        mend="See that a worker of the queue submission runs, and what it says.",
+        query="""
+        SELECT s.reference, 'its submission to ' || s.workflow || ' could be taken since '
+            || to_char(coalesce(s.retry_at, s.created_at), 'YYYY-MM-DD HH24:MI:SS')
+        FROM orchestration_submission s
+        WHERE s.refused_at IS NULL AND coalesce(s.retry_at, s.created_at)
+            < clock_timestamp() - %(undelivered)s * interval '1 second'
+        """,
+    ),
+    Check(
+        invariant=12,
+        mend="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
         query="""
         SELECT t.reference, 'status message ' || m.number || ' was set aside, and no alert is open'
         FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id
-        WHERE m.refused_at IS NOT NULL AND NOT EXISTS (
+        WHERE m.refused_at IS NOT NULL AND m.closed_at IS NULL AND NOT EXISTS (
             SELECT 1 FROM orchestration_alert a
             WHERE a.closed_at IS NULL AND a.fingerprint = 'status/' || m.reply_to)
         """,

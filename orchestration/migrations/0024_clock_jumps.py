@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('orchestration', '0022_dead_letters'),
+        ('orchestration', '0023_set_aside_is_retried'),
     ]
 
     operations = [

@@ -71,6 +71,8 @@ class Migration(migrations.Migration):
                     ("bulk", "Something was done to a bulk operation"),
                     ("incident", "Something was done about an incident"),
                     ("cause", "An incident changed by itself"),
+                    ("retried", "A dead letter was retried"),
+                    ("closed", "A dead letter was closed"),
                 ],
                 max_length=12,
             ),

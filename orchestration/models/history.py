@@ -65,6 +65,8 @@ class EventKind(models.TextChoices):
     BULK = "bulk", "Something was done to a bulk operation"
     INCIDENT = "incident", "Something was done about an incident"
     CAUSE = "cause", "An incident changed by itself"
+    RETRIED = "retried", "A dead letter was retried"
+    CLOSED = "closed", "A dead letter was closed"
 
 
 # what people do to tasks; the rest happens by itself
@@ -79,15 +81,17 @@ ACTS = (
     EventKind.ACKNOWLEDGED,
     EventKind.BULK,
     EventKind.INCIDENT,
+    EventKind.RETRIED,
+    EventKind.CLOSED,
 )
 
 
 class Event(models.Model):
     """A line of history: what happened, who or what did it, and why; of a task, as a rule.
 
-    What people do to an agent or an alert has no task: `detail` names what it was done to. What they
-    do to a bulk operation has none either, and `operation`; what that did to tasks has both. What
-    is done about an incident, or happens to it by itself, has `incident`.
+    What people do to an agent, an alert or a submission has no task: `detail` names what it was done
+    to. What they do to a bulk operation has none either, and `operation`; what that did to tasks has
+    both. What is done about an incident, or happens to it by itself, has `incident`.
     """
 
     task = models.ForeignKey(Task, models.CASCADE, null=True, related_name="events")

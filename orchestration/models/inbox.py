@@ -7,10 +7,21 @@ from .fields import DatabaseNow, state_field
 from .task import Task
 
 
+class Problem(models.TextChoices):
+    """Why a submission that waits for its next try is not a task yet."""
+
+    FAILING = "failing", "An error: of the database, or in the code of its application"
+    UNKNOWN = "unknown", "Its workflow is unknown: a worker of another release may know it"
+
+
+ASIDE = Q(refused_at__isnull=False) | ~Q(problem="")
+
+
 class Submission(models.Model):
     """A message that describes one task, from an application; gone once it is a task.
 
-    One that cannot be taken is set aside: `refused_at` and `reason` say when and why.
+    One that fails waits until `retry_at`. One that its application refuses, or that an operator
+    closes, is set aside, which `refused_at` says; a closed one is the record of that decision.
     """
 
     workflow = models.CharField(max_length=60)
@@ -19,10 +30,19 @@ class Submission(models.Model):
     reply_to = models.CharField(max_length=60, blank=True)
     priority = models.SmallIntegerField(default=0)
     created_at = models.DateTimeField(db_default=DatabaseNow())
-    refused_at = models.DateTimeField(null=True)
+    tries = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="How often it has failed."
+    )
+    retry_at = models.DateTimeField(null=True, help_text="When it is tried again.")
+    refused_at = models.DateTimeField(null=True, help_text="When it was set aside.")
+    closed_at = models.DateTimeField(
+        null=True, help_text="When an operator decided that it is not processed."
+    )
+    problem = state_field(Problem, blank=True, default="", db_default="")
     reason = models.TextField(blank=True)
 
     class Meta:
+        permissions = [("requeue", "Can retry and close dead letters")]
         constraints = [
             # posting twice is posting once, as long as the first is not consumed; after that, the
             # task itself is the record that refuses a twin
@@ -33,12 +53,8 @@ class Submission(models.Model):
             ),
         ]
         indexes = [
-            # what was set aside, for the dashboard
-            models.Index(
-                fields=["-refused_at"],
-                name="submission_refused",
-                condition=Q(refused_at__isnull=False),
-            ),
+            # what fails or was set aside, for the dashboard and the alerts
+            models.Index(fields=["id"], name="submission_aside", condition=ASIDE),
             # the submission process's queue, in order
             models.Index(
                 fields=["id"], name="submission_open", condition=Q(refused_at__isnull=True)
@@ -74,10 +90,13 @@ class StatusMessage(models.Model):
     kind = state_field(StatusKind, max_length=20)
     detail = models.JSONField(default=dict)
     created_at = models.DateTimeField(db_default=DatabaseNow())
-    tries = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="To push it.")
-    send_after = models.DateTimeField(null=True, help_text="When it may be pushed again.")
+    tries = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="To deliver it.")
+    send_after = models.DateTimeField(null=True, help_text="When it may be delivered again.")
     refused_at = models.DateTimeField(
-        null=True, help_text="When its receiver failed on it, or pushing it was given up."
+        null=True, help_text="When its receiver refused it, or pushing it was given up."
+    )
+    closed_at = models.DateTimeField(
+        null=True, help_text="When an operator decided that it is not delivered."
     )
     reason = models.TextField(blank=True)
 
@@ -93,6 +112,8 @@ class StatusMessage(models.Model):
             models.Index(
                 fields=["reply_to", "id"], name="status_queue", condition=Q(refused_at__isnull=True)
             ),
+            # what fails or was set aside, for the dashboard and the alerts
+            models.Index(fields=["id"], name="status_aside", condition=~Q(reason="")),
         ]
 
     def __str__(self) -> str:

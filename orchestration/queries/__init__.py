@@ -15,6 +15,7 @@ from .acts import (
 )
 from .agents import CAP, agents, database_now
 from .attention import counts, open_alerts
+from .dead_letters import Letter, LettersPage, letters, who_requeued
 from .detail import Again, StepDetail, TaskDetail, again, step_by_id, task_by_id, task_detail
 from .gates import AgentRow, AgentsPage, agent_row, agents_page
 from .health import Shell, shell
@@ -67,6 +68,8 @@ __all__ = [
     "IncidentFilters",
     "IncidentPage",
     "IncidentRow",
+    "Letter",
+    "LettersPage",
     "OperationDetail",
     "OperationFilters",
     "OperationPage",
@@ -98,6 +101,7 @@ __all__ = [
     "incident_detail",
     "incidents",
     "left_out",
+    "letters",
     "matching",
     "open_alerts",
     "operation_by_id",
@@ -123,6 +127,7 @@ __all__ = [
     "who_operated",
     "who_probed",
     "who_released",
+    "who_requeued",
     "who_undid",
     "who_was_first",
     "wording",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
-from .. import conf, leader, queues, registry, sounding, sql
+from .. import conf, dead_letters, leader, queues, registry, sounding, sql
 from ..models import Incident, Operation, Task
 from ..models.incident import IncidentState
 from ..models.operation import OperationState
@@ -40,7 +40,7 @@ class Shell:
 
 
 def shell() -> Shell:
-    """Read what every page shows: four small queries, whatever the number of tasks."""
+    """Read what every page shows: five small queries, whatever the number of tasks."""
     begun = time.monotonic()
     counts = {
         "tasks": _counted(Task.objects.filter(state=TaskState.ERROR)),
@@ -57,6 +57,7 @@ def shell() -> Shell:
                 )
             )
         ),
+        "dead_letters": dead_letters.waiting(CAP + 1),
     }
     needed = _needed_queues()
     told = {

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 
-from .. import conf, leader, sql
-from ..models import Lease, Step, Submission
+from .. import conf, dead_letters, leader, sql
+from ..dead_letters import Kind
+from ..models import Lease, Step
 from ..states import StepState
 from . import attention
 from .agents import CAP, agents, database_now
@@ -54,6 +56,14 @@ class AlertView:
         kind, _, rest = self.fingerprint.partition("/")
         return rest if kind == "overdue" else ""
 
+    @property
+    def dead_letters(self) -> str:
+        """Return how the page of dead letters names those that the alert is about, if it is."""
+        kind, _, rest = self.fingerprint.partition("/")
+        if kind not in {Kind.SUBMISSION, Kind.STATUS}:
+            return ""
+        return urlencode({"kind": kind, "name": rest.partition("/")[0]})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Leader:
@@ -67,11 +77,11 @@ class Leader:
 
 @dataclass(frozen=True, kw_only=True)
 class Inbox:
-    """Submissions that wait to become tasks, and those that cannot."""
+    """Submissions that wait to become tasks, and dead letters."""
 
     waiting: int
     oldest: datetime | None
-    set_aside: Sequence[Submission]
+    dead: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +160,4 @@ def leading(now: datetime) -> Leader:
 
 def _inbox() -> Inbox:
     waiting, oldest = sql.run(INBOX, {"limit": CAP + 1})[0]
-    set_aside = Submission.objects.filter(refused_at__isnull=False).defer("data")
-    return Inbox(
-        waiting=waiting, oldest=oldest, set_aside=list(set_aside.order_by("-refused_at")[:SHOWN])
-    )
+    return Inbox(waiting=waiting, oldest=oldest, dead=dead_letters.waiting(CAP + 1))

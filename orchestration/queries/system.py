@@ -24,13 +24,13 @@ SELECT
         WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL ORDER BY id LIMIT 1),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
-        WHERE refused_at IS NOT NULL LIMIT %(limit)s) AS c),
+        WHERE refused_at IS NOT NULL AND closed_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage
         WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT created_at FROM orchestration_statusmessage WHERE refused_at IS NULL
         ORDER BY id LIMIT 1),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage
-        WHERE refused_at IS NOT NULL LIMIT %(limit)s) AS c),
+        WHERE refused_at IS NOT NULL AND closed_at IS NULL AND reason <> '' LIMIT %(limit)s) AS c),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_notice
         WHERE sent_at IS NULL AND given_up_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT min(created_at) FROM orchestration_notice

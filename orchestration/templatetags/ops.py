@@ -74,6 +74,7 @@ COUNTED = {
     "tasks": "in error",
     "incidents": "that nobody has taken care of yet",
     "operations": "not at their end",
+    "dead_letters": "that fail, or wait for a person",
 }
 
 

@@ -62,17 +62,16 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
     """Record tasks with all their steps and "received" messages, in the caller's transaction.
 
     Returns the tasks' ids, in order. Raises `NotRegistered` for an unknown workflow and
-    `Unresolved` for an input that lacks a field some step's request takes: both before anything is
-    written.
+    `Unresolved` for an input that lacks fields: both before anything is written.
     """
     workflows = [registry.get(registry.workflows, "workflow", item.workflow) for item in new]
-    cards = [workflow.card(item.data) for item, workflow in zip(new, workflows, strict=True)]
     ids = [time_ordered_id() for _ in new]
     plans = [
         (task, item.priority, plan)
         for task, item, workflow in zip(ids, new, workflows, strict=True)
         for plan in first_steps(workflow, item.data)
     ]
+    cards = [workflow.card(item.data) for item, workflow in zip(new, workflows, strict=True)]
     told = {
         task: status.told_by(item.workflow, item.reply_to)
         for task, item in zip(ids, new, strict=True)

@@ -2,6 +2,7 @@
 
 from .agents import agents, probe
 from .alerts import acknowledge
+from .dead_letters import close_letters, letters, retry_letters
 from .holds import hold, release
 from .incidents import (
     acknowledge_incident,
@@ -43,10 +44,12 @@ __all__ = [
     "audit",
     "by_hand",
     "change",
+    "close_letters",
     "forget_view",
     "hold",
     "incident",
     "incident_list",
+    "letters",
     "metrics",
     "mute_incident",
     "note_incident",
@@ -65,6 +68,7 @@ __all__ = [
     "release",
     "resolve_incident",
     "resubmit",
+    "retry_letters",
     "save_view",
     "system",
     "task",

@@ -22,6 +22,7 @@ ACKNOWLEDGE = "orchestration.acknowledge"
 BULK = "orchestration.bulk"
 MUTE = "orchestration.mute"
 APPROVE = "orchestration.approve"
+REQUEUE = "orchestration.requeue"
 SHARE = "orchestration.share"
 SEE_PERSONAL = "orchestration.see_personal"
 

@@ -136,7 +136,7 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         progress,
         placed_at=visit.order.placed_at,
         now=timezone.now(),
-        set_aside=progress is None and api.set_aside(WORKFLOW, str(order_id)),
+        aside=None if progress else api.set_aside(WORKFLOW, str(order_id)),
         waits=visit.order.waits,
     )
     if not visit.own:

@@ -9,10 +9,12 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from orchestration import audit, jobs, queues, sweep
+from orchestration import audit, dead_letters, jobs, queues, submission, sweep
+from orchestration.dead_letters import Wanted
 from orchestration.leader import Leadership
 from orchestration.ledger import LedgerEntry
-from orchestration.models import Alert, AuditRun, Step, SupervisorPolicy, Task
+from orchestration.models import Alert, AuditRun, Step, Submission, SupervisorPolicy, Task
+from orchestration.models.fields import DatabaseNow
 from tests.audit_rows import CAUSE, TOTAL, no_route, orders
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 
@@ -172,6 +174,25 @@ def test_two_open_alerts_of_one_cause_are_found(rows):
         "SELECT 'system/x', 'critical', 't', '', 1 FROM generate_series(1, 2)"
     )
     assert blamed(rows) == {(12, "system/x")}
+
+
+def test_a_submission_that_was_refused_is_found_unless_somebody_knows_or_decided():
+    Submission.objects.create(workflow="greet", reference="7", data=["no object"])
+    submission.take(10)
+    assert blamed() == set()  # its alert is open
+    Alert.objects.update(closed_at=DatabaseNow())
+    assert blamed() == {(12, "7")}
+    dead_letters.close(Wanted(), by="ann", reason="a test")
+    assert blamed() == set()
+
+
+def test_a_submission_that_nobody_takes_is_found():
+    Submission.objects.create(
+        workflow="greet", reference="7", data={}, created_at=DatabaseNow() - timedelta(hours=1)
+    )
+    assert blamed() == {(12, "7")}
+    Submission.objects.update(retry_at=DatabaseNow() + timedelta(minutes=5), problem="failing")
+    assert blamed() == set()
 
 
 # invariant, stage, agent, kind of the entry, what becomes of it: gone, again, or another amount

@@ -109,6 +109,12 @@ def a_submission_that_lies():
     )
 
 
+def a_submission_whose_retry_has_come():
+    Submission.objects.create(
+        workflow="greet", reference="1", data={}, problem="failing", retry_at=DatabaseNow()
+    )
+
+
 def a_status_message_that_lies():
     task = new_task(reply_to="shop")
     run_to_end(task)
@@ -138,6 +144,7 @@ def settle():
         an_operation_that_runs,
         a_tally,
         a_submission_that_lies,
+        a_submission_whose_retry_has_come,
         a_status_message_that_lies,
         a_dead_letter_whose_time_has_come,
     ],
@@ -179,6 +186,17 @@ def dead_letters_that_wait():
     DeadLetter.objects.create(queue="scheduler", body="{}", tries=4)
 
 
+def a_submission_and_a_status_message_that_failed():
+    submission = {"workflow": "greet", "data": {}, "created_at": DatabaseNow() - AGO}
+    Submission.objects.create(
+        **submission, reference="1", problem="failing", retry_at=DatabaseNow() + AGO
+    )
+    Submission.objects.create(**submission, reference="2", refused_at=DatabaseNow())
+    a_status_message_that_lies()
+    StatusMessage.objects.update(send_after=DatabaseNow() + AGO, reason="no")
+    settle()
+
+
 def a_dry_run():
     drafted([in_error().task])
     settle()
@@ -196,6 +214,7 @@ def an_end():
         a_step_in_a_hold,
         a_step_of_a_workflow_in_a_hold,
         dead_letters_that_wait,
+        a_submission_and_a_status_message_that_failed,
         a_dry_run,
         an_end,
     ],

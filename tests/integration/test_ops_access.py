@@ -10,7 +10,8 @@ from django.contrib.auth.models import Group
 from django.urls import resolve, reverse
 
 from orchestration import api, registry, urls
-from orchestration.models import Gate, Incident, Policy, SavedView, Step
+from orchestration.models import Gate, Incident, Policy, SavedView, Step, Submission
+from orchestration.models.fields import DatabaseNow
 from orchestration.queries import undo_preview
 from orchestration.roles import ROLES
 from orchestration.transitions import hold
@@ -97,6 +98,14 @@ def an_incident(**fields):
     ]
 
 
+def a_dead_letter(_world):
+    Submission.objects.create(
+        workflow="greet", reference="t-9", data={"name": "Ada-of-Bath"}, refused_at=DatabaseNow(),
+        reason="nobody knows Ada-of-Bath",
+    )  # fmt: skip
+    return []
+
+
 def seen(world):
     return {"seen": world.step.incident.events.latest("id").id}
 
@@ -164,6 +173,17 @@ TABLE = {
     "operation_pause": Route(post="operator", args=operation("running")),
     "operation_resume": Route(post="operator", args=operation("paused")),
     "operation_abort": Route(post="operator", args=operation("running")),
+    "dead_letters": Route(get="viewer", args=a_dead_letter),
+    "dead_letters_retry": Route(
+        get="operator", post="operator", args=a_dead_letter, query="?state=refused"
+    ),
+    "dead_letters_close": Route(
+        get="operator",
+        post="operator",
+        args=a_dead_letter,
+        query="?state=refused",
+        data=lambda _: WHY,
+    ),
     "agents": Route(get="viewer"),
     "probe": Route(get="operator", post="operator", args=lambda _: ["greeter"], data=lambda _: WHY),
     "system": Route(get="viewer"),
@@ -300,7 +320,7 @@ def test_personal_data_is_for_those_who_may_see_it(who, sees):
         text = client.get(reverse(f"ops:{route}", args=row.args(world)) + row.query).text.lower()
         if not sees:
             assert "ada-of-bath" not in text, route
-        elif route in {"overview", "tasks", "task", "audit"}:
+        elif route in {"overview", "tasks", "task", "audit", "dead_letters"}:
             assert "ada-of-bath" in text, route
     found = client.get("/ops/tasks/?q=ada-of-bath").text
     assert (">t-0<" in found) is sees

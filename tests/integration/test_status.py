@@ -1,12 +1,16 @@
 """Status messages: numbered, in the transaction, taken once (P27)."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import Error, connection
+from django.db.models import F
 
-from orchestration import api, registry, status
+from orchestration import alerts, api, batches, registry, status
 from orchestration.models import Alert, StatusMessage
 from orchestration.sql import is_unavailable
 from orchestration.transitions import record, resubmit
+from orchestration.workflow import Refused
 from tests.database import writes_fail
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 
@@ -37,23 +41,84 @@ def test_the_story_of_a_task_is_told_in_order(told):
     assert status.deliver("shop", 100) == 0
 
 
-def test_one_that_its_receiver_cannot_take_is_set_aside_and_holds_up_no_other(monkeypatch):
-    told = []
+@pytest.fixture
+def failing(monkeypatch):
+    """Have the shop's receiver raise what `errors` has for a reference; return both."""
+    told, errors = [], {}
 
     def receiver(messages):
-        if any(one.reference == "bad" for one in messages):
-            raise ValueError("what is this?")
-        told.extend(one.reference for one in messages)
+        for one in messages:
+            if error := errors.get(one.reference):
+                raise error
+        told.extend((one.reference, one.number) for one in messages)
 
     monkeypatch.setitem(registry.receivers, "shop", receiver)
+    return told, errors
+
+
+def let_pass():
+    """Have the time of every retry come."""
+    StatusMessage.objects.update(send_after=F("send_after") - timedelta(hours=1))
+
+
+def test_one_that_its_receiver_refuses_is_set_aside_and_holds_up_no_other(failing):
+    told, errors = failing
+    errors["bad"] = Refused("no such parcel")
     for reference in ("before", "bad", "after"):
         new_task(reference, reply_to="shop")
     assert status.deliver("shop", 100) == 3
-    assert told == ["before", "after"]
+    assert told == [("before", 1), ("after", 1)]
     left = StatusMessage.objects.get()
-    assert (left.task.reference, left.reason) == ("bad", "ValueError: what is this?")
+    assert (left.task.reference, left.reason) == ("bad", "no such parcel")
     assert Alert.objects.get().fingerprint == "status/shop"
+    let_pass()
     assert status.deliver("shop", 100) == 0
+
+
+def test_one_on_which_its_receiver_fails_is_tried_again_before_later_ones_of_its_task(failing):
+    told, errors = failing
+    errors["bad"] = ValueError("what is this?")
+    run_to_end(new_task("bad", reply_to="shop"))
+    new_task("good", reply_to="shop")
+    assert status.deliver("shop", 100) == 2  # its second message is not tried, nor counted
+    assert told == [("good", 1)]
+    left = StatusMessage.objects.earliest("number")
+    assert (left.tries, left.refused_at, left.reason) == (1, None, "ValueError: what is this?")
+    assert status.deliver("shop", 100) == 0  # neither is due
+    assert not Alert.objects.exists()
+    let_pass()
+    assert status.deliver("shop", 100) == 1
+    assert Alert.objects.get(closed_at=None).fingerprint == "status/shop/failing"
+    errors.clear()
+    let_pass()
+    assert status.deliver("shop", 100) == 2
+    assert told == [("good", 1), ("bad", 1), ("bad", 2)]
+    assert alerts.close_settled() == 1
+
+
+def test_a_receiver_that_fails_on_one_after_the_other_is_left_alone(failing):
+    told, errors = failing
+    for number in range(20):
+        errors[str(number)] = ValueError("a bad release")
+        new_task(str(number), reply_to="shop")
+    with pytest.raises(ValueError, match="a bad release"):
+        status.deliver("shop", 100)
+    assert StatusMessage.objects.filter(tries=0, reason="").count() == 20 - batches.PATIENCE
+    errors.clear()
+    status.deliver("shop", 100)
+    assert len(told) == 20 - batches.PATIENCE
+
+
+def test_many_that_are_refused_hold_up_nobody(failing):
+    told, errors = failing
+    for number in range(12):
+        errors[str(number)] = Refused("never")
+        new_task(str(number), reply_to="shop")
+    new_task("good", reply_to="shop")
+    while status.deliver("shop", 20):
+        pass
+    assert told == [("good", 1)]
+    assert StatusMessage.objects.filter(refused_at__isnull=False).count() == 12
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,11 +1,17 @@
 """The submission process: both or neither, once, and a bad one never blocks the others (P18–P20)."""
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
 
-from orchestration import api, jobs, queues, registry, submission
+from orchestration import alerts, api, batches, conf, jobs, queues, registry, submission
 from orchestration.models import Alert, StatusMessage, Submission, Task
-from orchestration.workflow import Refused, Workflow
+from orchestration.registry import NotRegistered
+from orchestration.workflow import Refused, Unresolved, Workflow
 
 pytestmark = pytest.mark.django_db
 
@@ -66,14 +72,13 @@ def test_the_same_reference_with_other_content_is_set_aside():
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"workflow": "nope"}, "there is no workflow 'nope'"),
-        ({"data": {}}, "the input has no name"),
         ({"data": ["name"]}, "not a JSON object"),
         ({"data": {"name": "x", "bad": True}}, "it is bad"),
-        ({"data": {"name": "x", "bad": "bug"}}, "a mistake"),
     ],
 )
-def test_a_bad_one_is_set_aside_and_does_not_hold_up_the_others(recording, fields, reason):
+def test_one_that_is_refused_is_set_aside_and_does_not_hold_up_the_others(
+    recording, fields, reason
+):
     post("before")
     post("bad", **fields)
     post("after")
@@ -87,6 +92,104 @@ def test_a_bad_one_is_set_aside_and_does_not_hold_up_the_others(recording, field
     assert Alert.objects.get().fingerprint == f"submission/{left.workflow}"
     jobs.take_submissions()  # and is not looked at again
     assert Submission.objects.get().refused_at == left.refused_at
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem", "reason"),
+    [
+        ({"workflow": "gret"}, "unknown", "there is no workflow 'gret'; did you mean 'greet'?"),
+        ({"data": {"nmae": 1}}, "failing", "the input has no name (did you mean 'nmae'?)"),
+        ({"data": {"name": "x", "bad": "bug"}}, "failing", "KeyError: 'a mistake'"),
+    ],
+)
+def test_one_that_fails_is_tried_again_and_does_not_hold_up_the_others(
+    recording, fields, problem, reason
+):
+    post("before")
+    bad = post("bad", **fields)
+    post("after")
+    submission.take(100)
+    assert {"before", "after"} <= set(Task.objects.values_list("reference", flat=True))
+    left = Submission.objects.get()
+    assert (left.id, left.tries, left.refused_at, left.problem) == (bad.id, 1, None, problem)
+    assert reason in left.reason
+    assert 0.4 < (left.retry_at - timezone.now()).total_seconds() <= 1.0
+    submission.take(100)
+    assert Submission.objects.get().tries == 1  # its time has not come
+    assert not Alert.objects.exists()  # it may be a hiccup
+    let_pass()
+    submission.take(100)
+    again = Submission.objects.get()
+    assert again.tries == 2
+    assert 0.9 < (again.retry_at - timezone.now()).total_seconds() <= 2.0
+    alert = Alert.objects.get()
+    assert (alert.fingerprint, alert.severity) == (
+        f"submission/{left.workflow}/{problem}",
+        "warning",
+    )
+    assert reason in alert.detail
+    while Submission.objects.get().tries < conf.RETRY_STUCK:
+        let_pass()
+        submission.take(100)
+    stuck = Alert.objects.get(severity="critical")
+    assert stuck.fingerprint == f"submission/{left.workflow}/stuck"
+    assert alerts.close_settled() == 0
+    Submission.objects.update(workflow="greet", data={"name": "Ada"})  # the deploy is over
+    let_pass()
+    submission.take(100)
+    assert Task.objects.filter(reference="bad").exists()
+    assert alerts.close_settled() == 2
+    assert not Alert.objects.filter(closed_at=None).exists()
+
+
+def let_pass():
+    """Have the time of every retry come."""
+    Submission.objects.update(retry_at=F("retry_at") - timedelta(hours=1))
+
+
+def test_under_a_bad_release_few_are_tried_and_other_workflows_go_on(monkeypatch, recording):
+    greet = registry.workflows["greet"]
+    monkeypatch.setitem(registry.workflows, "other", replace(greet, name="other"))
+    monkeypatch.setattr(submission, "_paused", {})
+    for number in range(50):
+        post(f"bad-{number}", data={"name": "x", "bad": "bug"})
+    for number in range(10):
+        post(f"good-{number}", workflow="other")
+    while submission.take(20):
+        pass
+    assert set(recording) == {f"good-{number}" for number in range(10)}
+    assert Submission.objects.filter(tries=1).count() == batches.PATIENCE
+    assert Submission.objects.filter(tries=0, reason="").count() == 50 - batches.PATIENCE
+    assert submission.take(20) == 0  # it is left alone for a while, whoever rings
+    submission._paused["greet"] -= conf.FAILING_PAUSE
+    Submission.objects.filter(tries=0).update(data={"name": "Ada"})
+    while submission.take(20):
+        pass
+    assert Submission.objects.count() == batches.PATIENCE
+
+
+def test_many_that_are_refused_hold_up_nobody(monkeypatch, recording):
+    monkeypatch.setattr(submission, "_paused", {})
+    for number in range(25):
+        post(f"bad-{number}", data={"name": "x", "bad": True})
+    post("good")
+    while submission.take(20):
+        pass
+    assert recording == ["good"]
+    assert Submission.objects.filter(refused_at__isnull=False).count() == 25
+    assert not submission._paused
+
+
+def test_a_thousand_of_an_unknown_workflow_fail_without_an_error(
+    recording, django_assert_max_num_queries
+):
+    for number in range(100):
+        post(f"new-{number}", workflow="new")
+    post("good")
+    with django_assert_max_num_queries(12):
+        assert submission.take(200) == 101
+    assert recording == ["good"]
+    assert Submission.objects.filter(problem="unknown", tries=1).count() == 100
 
 
 def test_both_or_neither(recording, monkeypatch):
@@ -115,6 +218,36 @@ def test_redis_away_is_not_the_customers_problem(django_capture_on_commit_callba
     finally:
         queues._connection.cache_clear()
     assert Submission.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"workflow": "gret"}, NotRegistered, "no workflow 'gret'; did you mean 'greet'?"),
+        ({"data": {"nmae": "Ada"}}, Unresolved, r"no name \(did you mean 'nmae'\?\)"),
+        ({"reference": ""}, ValueError, "the reference '' has not 1 to 100"),
+        ({"reference": "x" * 101}, ValueError, "has not 1 to 100"),
+        ({"reference": "a\0b"}, ValueError, "has not 1 to 100"),
+        ({"priority": 40_000}, ValueError, "the priority 40000 is not between"),
+        ({"data": ["name"]}, ValueError, "the data is not a JSON object"),
+        ({"data": {"name": object()}}, ValueError, "it is not JSON: Object of type object"),
+        ({"data": {"name": float("nan")}}, ValueError, "a number that JSON has not"),
+        ({"data": {"name": "a\0b"}}, ValueError, "a character of the code 0"),
+        ({"data": {"name": "\ud800"}}, ValueError, "half a character"),
+    ],
+)
+def test_what_can_never_be_a_task_is_not_posted(changes, error, words):
+    known = {"workflow": "greet", "reference": "1", "data": {"name": "Ada"}}
+    good = api.Posting(**{**known, "reference": "good"})
+    with pytest.raises(error, match=words):
+        api.post([good, api.Posting(**{**known, **changes})])
+    assert not Submission.objects.exists()  # and the caller's transaction goes on
+
+
+def test_whatever_json_holds_is_posted_as_it_is():
+    data = {"name": "Ada \\u0000 \U0001f600", "more": [1.5, None, True, {"ü": "\u2028"}]}
+    api.submit("greet", reference="1", data=data)
+    assert Submission.objects.get().data == data
 
 
 def test_nothing_is_posted_by_a_transaction_that_rolls_back():

@@ -207,7 +207,7 @@ def test_a_look_costs_the_same_however_much_waits(django_assert_num_queries):
     for _ in range(5):
         waiting_step()
     troubles()
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         look(Lasting())
 
 

@@ -170,6 +170,16 @@ OPS = (
         docs="1280-light",
     ),
     Shown(name="ops-operation", url="ops:operation", path="/ops/operations/{operation}/"),
+    Shown(name="ops-dead-letters", url="ops:dead_letters", path="/ops/dead-letters/"),
+    Shown(name="ops-dead-letters-none", url="ops:dead_letters", path="/ops/dead-letters/?name=x"),
+    Shown(
+        name="ops-dead-letters-retry", url="ops:dead_letters_retry",
+        path="/ops/dead-letters/retry/?kind=submission",
+    ),
+    Shown(
+        name="ops-dead-letters-close", url="ops:dead_letters_close",
+        path="/ops/dead-letters/close/?kind=submission", refused=True, open=sent("^Close"),
+    ),
     Shown(name="ops-agents", url="ops:agents", path="/ops/agents/", docs="1280-light"),
     Shown(name="ops-probe", url="ops:probe", path="/ops/agents/{gate}/probe/"),
     Shown(name="ops-system", url="ops:system", path="/ops/system/", docs="1280-light"),

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from uuid import uuid4
 
 import django
 
@@ -19,9 +20,10 @@ LATE = 12  # orders that meet a partner who is down: as many as have its gate sh
 
 def scenes() -> dict[str, str]:
     """Play the demo's scenes; return where their ends are to be seen."""
-    from orchestration.models import Incident, Step, Task
+    from orchestration.models import Incident, Step, Submission, Task
     from orders import scenes
     from orders.catalogue import GONE
+    from orders.message import WORKFLOW
     from orders.models import Product
 
     played: dict[str, str] = {}
@@ -37,6 +39,11 @@ def scenes() -> dict[str, str]:
     wait_for(
         lambda: all(ended(*end) for end in ENDS.values()), "the orders have ended", 300, pause=0.5
     )
+    for workflow, data in (
+        (WORKFLOW, {"order": "7"}),
+        ("send_gift_card", {"to": "ada@example.org"}),
+    ):
+        Submission.objects.create(workflow=workflow, reference=str(uuid4()), data=data)
     wait_for(lambda: Incident.objects.count() >= 3, "incidents are counted", 60, pause=0.5)
     shown = {story: played[name] for story, (name, _) in ENDS.items()}
     failed = Step.objects.get(task__reference=shown["refused"], process_state="error")

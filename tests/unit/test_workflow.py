@@ -11,7 +11,6 @@ from orchestration.workflow import (
     Workflow,
     field,
     key,
-    require_fields,
     resolve,
     result,
 )
@@ -79,7 +78,36 @@ def test_input_cannot_pose_as_a_placeholder():
 def test_a_field_that_a_later_step_needs_is_missed_at_once():
     with pytest.raises(Unresolved, match="the input has no card"):
         first_steps(flow(step("a"), step("b", ["a"], card=field("card"))), {})
-    require_fields({"id": result("a", "id")}, {})  # results come later
+    first_steps(flow(step("a"), step("b", ["a"], id=result("a", "id"))), {})  # results come later
+
+
+def test_all_fields_that_are_missing_are_named_with_those_that_may_be_meant():
+    booking = Workflow(
+        name="book",
+        contact=field("guest", "email"),
+        value={"amount": field("total"), "currency": field("currency")},
+        personal=[field("note")],  # hidden where it is: it need not be there
+        steps=[
+            Step(
+                name="room",
+                agent="any",
+                action="book",
+                request={"for": field("name"), "same": field("name")},
+                undo="cancel",
+                undo_request={"id": field("room", "id"), "made": result("room", "id")},
+                charges={"amount": field("deposit"), "currency": field("currency")},
+            )
+        ],
+    )
+    whole = {"guest": {"email": "a@b"}, "total": 1, "currency": "EUR", "name": "Ada",
+             "room": {"id": 7}, "deposit": None}  # fmt: skip
+    booking.require(whole)
+    with pytest.raises(Unresolved) as missing:
+        booking.require({"guest": {"mail": "a@b"}, "nmae": "Ada", "room": 7, "currency": "EUR"})
+    assert str(missing.value) == (
+        "the input has no guest.email (did you mean 'mail'?), total, name (did you mean 'nmae'?), "
+        "room.id, deposit"
+    )
 
 
 def test_a_step_that_cannot_be_undone_plans_no_undo():

@@ -10,7 +10,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from orchestration import applications, registry, status, webhooks
+from orchestration import applications, dead_letters, registry, webhooks
+from orchestration.dead_letters import Kind, Wanted
 from orchestration.models import Application, ApplicationToken
 from orchestration.models.application import Delivery
 
@@ -105,7 +106,8 @@ class Command(BaseCommand):
         return {"revoked": token}
 
     def _redeliver(self, name: str, **_: Any) -> Any:
-        return {"delivered again": status.redeliver(self._named(name).name)}
+        wanted = Wanted(kind=Kind.STATUS, name=self._named(name).name)
+        return {"delivered again": dead_letters.retry(wanted, by=getpass.getuser())}
 
     def _off(self, name: str, **_: Any) -> Any:
         return self._switch(name, active=False)

@@ -1,0 +1,88 @@
+"""`manage.py deadletters`: submissions and messages that failed or were set aside, from a shell."""
+
+import getpass
+import json
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from orchestration import dead_letters, queries, registry
+from orchestration.dead_letters import Kind, State, Wanted
+
+EXAMPLES = """
+examples:
+  manage.py deadletters list
+  manage.py deadletters list --kind submission --name greet --state refused
+  manage.py deadletters retry 12 --kind submission --reason "the guest is known now"
+  manage.py deadletters retry --name greet --reason "the release is mended"
+  manage.py deadletters retry --all
+  manage.py deadletters close 12 --kind submission --reason "they ordered by phone"
+"""
+
+
+class Command(BaseCommand):
+    """Lists, retries and closes dead letters."""
+
+    help = "See submissions and messages that failed or were set aside; retry or close them."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take an act, and which."""
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.epilog = EXAMPLES
+        acts = parser.add_subparsers(dest="act", required=True)
+        listed = acts.add_parser("list", help="the newest, all but closed ones")
+        again = acts.add_parser("retry", help="have them tried again now")
+        closed = acts.add_parser("close", help="decide that they are not processed")
+        for act in (listed, again, closed):
+            act.add_argument("--kind", choices=Kind.values, default="")
+            act.add_argument("--name", default="", help="a workflow, an application, or a queue")
+            act.add_argument("--state", choices=State.values, default="")
+        for act in (again, closed):
+            act.add_argument("id", type=int, nargs="?", help="as `list` gives it; with --kind")
+            act.add_argument("--all", action="store_true", help="of every kind")
+            act.add_argument("--actor", default=getpass.getuser(), help="who you are")
+            act.add_argument(
+                "--reason", required=act is closed, default="", help="kept in the history"
+            )
+
+    def handle(self, *_: Any, act: str, **options: Any) -> None:
+        """Do it, and print the result as JSON."""
+        wanted = Wanted(
+            **{name: options[name] for name in ("kind", "name", "state")}, id=options.get("id")
+        )
+        result = getattr(self, f"_{act}")(wanted, **options)
+        self.stdout.write(json.dumps(result, indent=2, default=str))
+
+    def _list(self, wanted: Wanted, **_: Any) -> Any:
+        return [asdict(row) for row in queries.letters(wanted, personal=True).rows]
+
+    def _retry(self, wanted: Wanted, *, actor: str, reason: str, **options: Any) -> Any:
+        self._check(wanted, everything=options["all"])
+        return {"retried": self._some(dead_letters.retry(wanted, by=actor, reason=reason), wanted)}
+
+    def _close(self, wanted: Wanted, *, actor: str, reason: str, **options: Any) -> Any:
+        self._check(wanted, everything=options["all"])
+        return {"closed": self._some(dead_letters.close(wanted, by=actor, reason=reason), wanted)}
+
+    def _check(self, wanted: Wanted, *, everything: bool) -> None:
+        if wanted.id is not None and not wanted.kind:
+            raise CommandError("say of which --kind it is: each kind has its own numbers")
+        narrowed = wanted.id is not None or wanted.kind or wanted.name or wanted.state
+        if bool(narrowed) == everything:
+            raise CommandError("say which: an id, --kind, --name or --state; or --all")
+
+    def _some(self, count: int, wanted: Wanted) -> int:
+        if count:
+            return count
+        if wanted.id is not None:
+            raise CommandError(
+                f"{wanted.kind} {wanted.id} is not a dead letter, or another one has its reference",
+                returncode=1,
+            )
+        known = [*registry.workflows, *registry.receivers]
+        hint = (
+            registry.suggest(wanted.name, known) if wanted.name and wanted.name not in known else ""
+        )
+        raise CommandError(f"there is no such dead letter{hint}", returncode=1)

@@ -1,0 +1,124 @@
+"""Dead letters: their list, and what can be done about them: try again, or close."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from .. import dead_letters, queries
+from ..act_forms import Reason, ReasonIfAny
+from ..dead_letters import Kind, State, Wanted
+from .access import OPERATE, REQUEUE, SEE_PERSONAL, requires, user_of
+from .live import live
+from .outcome import conflict, done
+
+LONGEST_ID = 18  # digits
+BADGES = {
+    State.WAITING: ("warning", "waits"),
+    State.UNKNOWN: ("warning", "unknown workflow"),
+    State.REFUSED: ("error", "refused"),
+    State.CLOSED: ("", "closed"),
+}
+
+
+@require_safe
+@requires(OPERATE)
+def letters(request: HttpRequest) -> HttpResponse:
+    """List dead letters, newest first, narrowed by what the address says."""
+    wanted = _wanted(request.GET)
+    user = user_of(request)
+    page = queries.letters(wanted, personal=user.has_perm(SEE_PERSONAL))
+    context = {
+        "now": page.now,
+        "page": page,
+        "rows": [(row, BADGES[row.state]) for row in page.rows],
+        "wanted": wanted,
+        "narrowing": _narrowing(wanted),
+        "kinds": [("", "any"), *Kind.choices],
+        "states": [("", "any but closed"), *State.choices],
+        "may": {"requeue": user.has_perm(REQUEUE)},
+        "section": "dead_letters",
+    }
+    return live(request, "ops/dead_letters.html", "ops/_dead_letters.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(OPERATE, REQUEUE)
+def retry_letters(request: HttpRequest) -> HttpResponse:
+    """Have dead letters tried again: one, or all that an address names."""
+    return _act(request, "retry", ReasonIfAny)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(OPERATE, REQUEUE)
+def close_letters(request: HttpRequest) -> HttpResponse:
+    """Decide that dead letters are not processed: one, or all that an address names."""
+    return _act(request, "close", Reason)
+
+
+def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpResponse:
+    """Ask for the reason, or act; what is gone meanwhile is a conflict."""
+    wanted = _wanted(request.GET)
+    back = f"{reverse('ops:dead_letters')}?{request.GET.get('back', '')}".removesuffix("?")
+    total = dead_letters.count(wanted, queries.CAP + 1)
+    form = form_class(request.POST if request.method == "POST" else None)
+    if total and form.is_valid():
+        by, reason = user_of(request).get_username(), form.cleaned_data["reason"]
+        if act == "retry":
+            count = dead_letters.retry(wanted, by=by, reason=reason)
+        else:
+            count = dead_letters.close(wanted, by=by, reason=reason)
+        if count:
+            are = "dead letter is" if count == 1 else "dead letters are"
+            return done(
+                request, f"{count} {are} {'tried again' if act == 'retry' else 'closed'}.", back
+            )
+        total = 0
+    if not total:
+        return conflict(
+            request,
+            what="the dead letter" if wanted.id else "the dead letters",
+            first=queries.who_requeued(wanted) if wanted.id else None,
+            advice="It may have gone through by itself, or another one has its reference.",
+            back=(back, "Back to the dead letters"),
+            section="dead_letters",
+        )
+    page = queries.letters(wanted, personal=user_of(request).has_perm(SEE_PERSONAL))
+    context: dict[str, Any] = {
+        "act": act,
+        "total": total,
+        "one": page.rows[0] if wanted.id and page.rows else None,
+        "wanted": wanted,
+        "form": form,
+        "back": back,
+        "command": _command(act, wanted),
+        "section": "dead_letters",
+    }
+    status = 422 if request.method == "POST" else 200
+    return render(request, "ops/dead_letters_act.html", context, status=status)
+
+
+def _wanted(asked: QueryDict) -> Wanted:
+    number = asked.get("id", "")
+    return Wanted(
+        kind=asked.get("kind", ""),
+        name=asked.get("name", "").strip(),
+        state=asked.get("state", ""),
+        id=int(number) if number.isdecimal() and len(number) <= LONGEST_ID else None,
+    )
+
+
+def _narrowing(wanted: Wanted) -> str:
+    named = {"kind": wanted.kind, "state": wanted.state, "name": wanted.name}
+    return urlencode({name: value for name, value in named.items() if value})
+
+
+def _command(act: str, wanted: Wanted) -> str:
+    options = [f"--{name} {value}" for name in ("kind", "name", "state")
+               if (value := getattr(wanted, name))]  # fmt: skip
+    which = [str(wanted.id)] if wanted.id else [] if options else ["--all"]
+    return " ".join(["manage.py deadletters", act, *which, *options, '--reason "…"'])
