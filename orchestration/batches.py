@@ -12,7 +12,6 @@ logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Rows = QuerySet[Any]
 
-PATIENCE = 5  # items that may fail one after the other before a turn ends
 # How long what has failed `tries` times, and now fails again, waits for its next try: doubling, its
 # upper half by lot, as an interval.
 WAIT = f"""least({conf.RETRY_WAIT} * power(2, least(tries, 30)), {conf.RETRY_WAIT_CAP})
@@ -43,32 +42,36 @@ def bisect(
     items: Sequence[Item],
     deal: Callable[[Sequence[Item]], int],
     set_aside: Callable[[Item, Exception], None],
-    patience: int = PATIENCE,
+    *,
+    patience: int = 5,
 ) -> int:
     """Deal with `items`, in their order; return how many were dealt with, or set aside.
 
     `deal` is one transaction, and says how many of its items it dealt with. An item with which it
-    fails alone is set aside. Raises what says that the database is away, which is no item's fault;
-    and the last error once `patience` items in succession have failed: the rest would, too.
+    fails alone is set aside.
+
+    Raises the error, with the items from there on untouched, when the database is unavailable: no
+    item is the cause. The same after `patience` items were set aside and `deal` has worked for none,
+    while others remain: they fail alike, for a reason that is not in them.
     """
     done = failed = 0
+    works = False
     parts = [items] if items else []
     while parts:
-        some = parts.pop()
+        part = parts.pop()
         try:
-            done += deal(some)
-            failed = 0
-            continue
+            done += deal(part)
+            works = True
         except Exception as error:
             if sql.is_unavailable(error):
                 raise
-            if len(some) == 1:
-                set_aside(some[0], error)
-                done, failed = done + 1, failed + 1
-                if failed == patience:
-                    raise
+            if len(part) > 1:
+                logger.info("a batch of %d is dealt with in parts: %s", len(part), error)
+                middle = len(part) // 2
+                parts += [part[middle:], part[:middle]]
                 continue
-            logger.info("a batch of %d is dealt with in parts: %s", len(some), error)
-        middle = len(some) // 2
-        parts += [some[middle:], some[:middle]]
-    return done
+            set_aside(part[0], error)
+            failed += 1
+            if failed >= patience and parts and not works:
+                raise
+    return done + failed

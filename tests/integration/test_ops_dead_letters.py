@@ -10,10 +10,10 @@ from django.core.management import CommandError, call_command
 from django.db.models import F
 from django.urls import reverse
 
-from orchestration import api, dead_letters, registry, status, submission
-from orchestration.dead_letters import Kind, State, Wanted
+from orchestration import api, registry, requeue, status, submission
 from orchestration.models import Alert, DeadLetter, Event, StatusMessage, Submission, Task
 from orchestration.models.fields import DatabaseNow
+from orchestration.requeue import Kind, State, Wanted
 from orchestration.workflow import Refused
 from tests.engine import new_task, run_to_end
 from tests.operators import browser, person, words
@@ -165,7 +165,7 @@ def test_each_is_closed_for_a_reason_that_is_kept(release, operator, which, by):
     assert late.status_code == 409
     assert "closed it" in words(late)
     # and changes their mind
-    dead_letters.retry(Wanted(kind=Kind.SUBMISSION, id=one.id, state=State.CLOSED), by="ann")
+    requeue.retry(Wanted(kind=Kind.SUBMISSION, id=one.id, state=State.CLOSED), by="ann")
     one.refresh_from_db()
     assert (one.closed_at, one.refused_at, one.tries, one.reason) == (None, None, 0, "")
 
@@ -194,7 +194,7 @@ def test_only_one_of_a_reference_is_tried_again(release):
     post("8")
     Submission.objects.filter(reference="8").update(refused_at=DatabaseNow(), reason="no")
     post("8")
-    assert dead_letters.retry(Wanted(), by="ann") == 1  # of 7 one, of 8 none: another waits
+    assert requeue.retry(Wanted(), by="ann") == 1  # of 7 one, of 8 none: another waits
     assert Submission.objects.filter(reference="7", refused_at=None).count() == 1
     with pytest.raises(CommandError, match="another one has its reference"):
         command(
