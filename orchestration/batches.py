@@ -12,7 +12,6 @@ logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 Rows = QuerySet[Any]
 
-PATIENCE = 5  # items that may fail one after the other before a turn ends
 # How long what has failed `tries` times, and now fails again, waits for its next try: doubling, its
 # upper half by lot, as an interval.
 WAIT = f"""least({conf.RETRY_WAIT} * power(2, least(tries, 30)), {conf.RETRY_WAIT_CAP})
@@ -44,7 +43,7 @@ def bisect(
     deal: Callable[[Sequence[Item]], int],
     set_aside: Callable[[Item, Exception], None],
     *,
-    patience: int = PATIENCE,
+    patience: int = 5,
 ) -> int:
     """Deal with `items`, in their order; return how many were dealt with, or set aside.
 
@@ -52,16 +51,17 @@ def bisect(
     fails alone is set aside.
 
     Raises the error, with the items from there on untouched, when the database is unavailable: no
-    item is the cause. The same once `patience` items in succession have failed while others remain:
-    these would, too.
+    item is the cause. The same after `patience` items were set aside and `deal` has worked for none,
+    while others remain: they fail alike, for a reason that is not in them.
     """
     done = failed = 0
+    works = False
     parts = [items] if items else []
     while parts:
         part = parts.pop()
         try:
             done += deal(part)
-            failed = 0
+            works = True
         except Exception as error:
             if sql.is_unavailable(error):
                 raise
@@ -71,7 +71,7 @@ def bisect(
                 parts += [part[middle:], part[:middle]]
                 continue
             set_aside(part[0], error)
-            done, failed = done + 1, failed + 1
-            if failed >= patience and parts:
+            failed += 1
+            if failed >= patience and parts and not works:
                 raise
-    return done
+    return done + failed

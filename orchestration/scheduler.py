@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from . import batches, conf, crashpoints, inbox_letters, queues, sql
+from . import batches, conf, crashpoints, dead_letters, queues, sql
 from .messages import Malformed, Reply
 from .transitions import Claimed, Recorded, claim, record
 
@@ -88,7 +88,7 @@ def _record_in_parts(popped: Sequence[_Popped]) -> Recorded:
 
     def keep(one: _Popped, error: Exception) -> None:
         nonlocal done
-        inbox_letters.keep(queues.SCHEDULER, one.raw, error, returned=one.reply.returned)
+        dead_letters.keep(queues.SCHEDULER, one.raw, error, returned=one.reply.returned)
         logger.error("a reply that cannot be recorded is kept: %s", sql.first_line(error))
         done += 1
 

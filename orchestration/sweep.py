@@ -22,8 +22,8 @@ from . import (
     batches,
     conf,
     crashpoints,
+    dead_letters,
     due,
-    inbox_letters,
     incidents,
     leader,
     operations,
@@ -146,7 +146,7 @@ class Round:
 
     def send_dead_letters_back(self) -> None:
         """Return messages that failed to their inboxes, and close the alerts about others."""
-        self.done.sent_back += _all_of(lambda: inbox_letters.send_back(conf.BATCH))
+        self.done.sent_back += _all_of(lambda: dead_letters.send_back(conf.BATCH))
 
     def ring_doorbells(self) -> None:
         """Ring for whatever is due and nobody is serving."""

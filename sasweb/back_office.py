@@ -27,6 +27,7 @@ GROUPS = {
         "orchestration.Event",
         "orchestration.Submission",
         "orchestration.StatusMessage",
+        "orchestration.DeadLetter",
     ),
     "Records: trouble and what was done about it": (
         "orchestration.Alert",

@@ -11,11 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from .. import applications, dead_letters, registry
-from ..dead_letters import Kind, Wanted
+from .. import applications, registry, requeue
 from ..models import Application, ApplicationToken
 from ..models.application import Delivery
 from ..models.fields import DatabaseNow
+from ..requeue import Kind, Wanted
 from .notices import SigningForm
 from .records import RowsAdmin
 
@@ -91,9 +91,7 @@ class ApplicationAdmin(RowsAdmin):
     def redeliver(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
         """Give messages that could not be delivered another chance."""
         by = request.user.get_username()
-        count = sum(
-            dead_letters.retry(Wanted(kind=Kind.STATUS, name=one.name), by=by) for one in chosen
-        )
+        count = sum(requeue.retry(Wanted(kind=Kind.STATUS, name=one.name), by=by) for one in chosen)
         self.message_user(request, f"{count} messages will be delivered again.")
 
 

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from .. import dead_letters
-from ..dead_letters import Kind, State, Wanted
+from .. import requeue
 from ..models import DeadLetter, Event, StatusMessage, Submission
 from ..models.history import EventKind
 from ..models.inbox import Problem
 from ..redaction import HIDDEN, Veil
+from ..requeue import Kind, State, Wanted
 from .acts import Act
 from .agents import CAP, database_now
 
@@ -60,9 +60,7 @@ def letters(wanted: Wanted, *, personal: bool) -> LettersPage:
         for row in _newest(kind, wanted)
     ]
     rows.sort(key=lambda row: row.since, reverse=True)
-    return LettersPage(
-        now=database_now(), rows=rows[:PAGE], total=dead_letters.count(wanted, CAP + 1)
-    )
+    return LettersPage(now=database_now(), rows=rows[:PAGE], total=requeue.count(wanted, CAP + 1))
 
 
 def who_requeued(wanted: Wanted) -> Act | None:
@@ -76,7 +74,7 @@ def who_requeued(wanted: Wanted) -> Act | None:
 
 
 def _newest(kind: Kind, wanted: Wanted) -> Sequence[Any]:
-    rows = dead_letters.ROWS[kind](wanted).order_by("-id")
+    rows = requeue.ROWS[kind](wanted).order_by("-id")
     return list((rows.select_related("task") if kind is Kind.STATUS else rows)[:PAGE])
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
-from .. import conf, dead_letters, leader, queues, registry, sounding, sql
+from .. import conf, leader, queues, registry, requeue, sounding, sql
 from ..models import Incident, Operation, Task
 from ..models.incident import IncidentState
 from ..models.operation import OperationState
@@ -57,7 +57,7 @@ def shell() -> Shell:
                 )
             )
         ),
-        "dead_letters": dead_letters.waiting(CAP + 1),
+        "dead_letters": requeue.waiting(CAP + 1),
     }
     needed = _needed_queues()
     told = {

@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 
-from .. import conf, dead_letters, leader, sql
-from ..dead_letters import Kind
+from .. import conf, leader, requeue, sql
 from ..models import Lease, Step
+from ..requeue import Kind
 from ..states import StepState
 from . import attention
 from .agents import CAP, agents, database_now
@@ -19,6 +19,9 @@ from .outlook import AgentView
 from .trail import Line, latest
 from .trends import Trends, trends
 
+DEAD_LETTERS = {  # kinds by the beginnings of their alerts
+    "submission": Kind.SUBMISSION, "status": Kind.STATUS, "dead_letter": Kind.INBOX,
+}  # fmt: skip
 SHOWN = 5  # rows of each list; the rest is a link away
 
 # What is wrong with the machinery; steps that failed are told by their incidents.
@@ -59,10 +62,9 @@ class AlertView:
     @property
     def dead_letters(self) -> str:
         """Return how the page of dead letters names those that the alert is about, if it is."""
-        kind, _, rest = self.fingerprint.partition("/")
-        if kind not in {Kind.SUBMISSION, Kind.STATUS}:
-            return ""
-        return urlencode({"kind": kind, "name": rest.partition("/")[0]})
+        what, _, rest = self.fingerprint.partition("/")
+        kind = DEAD_LETTERS.get(what)
+        return urlencode({"kind": kind.value, "name": rest.partition("/")[0]}) if kind else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,4 +162,4 @@ def leading(now: datetime) -> Leader:
 
 def _inbox() -> Inbox:
     waiting, oldest = sql.run(INBOX, {"limit": CAP + 1})[0]
-    return Inbox(waiting=waiting, oldest=oldest, dead=dead_letters.waiting(CAP + 1))
+    return Inbox(waiting=waiting, oldest=oldest, dead=requeue.waiting(CAP + 1))

@@ -9,9 +9,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from .. import dead_letters, queries
+from .. import queries, requeue
 from ..act_forms import Reason, ReasonIfAny
-from ..dead_letters import Kind, State, Wanted
+from ..requeue import Kind, State, Wanted
 from .access import OPERATE, REQUEUE, SEE_PERSONAL, requires, user_of
 from .live import live
 from .outcome import conflict, done
@@ -64,14 +64,14 @@ def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpRe
     """Ask for the reason, or act; what is gone meanwhile is a conflict."""
     wanted = _wanted(request.GET)
     back = f"{reverse('ops:dead_letters')}?{request.GET.get('back', '')}".removesuffix("?")
-    total = dead_letters.count(wanted, queries.CAP + 1)
+    total = requeue.count(wanted, queries.CAP + 1)
     form = form_class(request.POST if request.method == "POST" else None)
     if total and form.is_valid():
         by, reason = user_of(request).get_username(), form.cleaned_data["reason"]
         if act == "retry":
-            count = dead_letters.retry(wanted, by=by, reason=reason)
+            count = requeue.retry(wanted, by=by, reason=reason)
         else:
-            count = dead_letters.close(wanted, by=by, reason=reason)
+            count = requeue.close(wanted, by=by, reason=reason)
         if count:
             are = "dead letter is" if count == 1 else "dead letters are"
             return done(

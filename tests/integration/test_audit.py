@@ -9,12 +9,12 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from orchestration import audit, dead_letters, jobs, queues, submission, sweep
-from orchestration.dead_letters import Wanted
+from orchestration import audit, jobs, queues, requeue, submission, sweep
 from orchestration.leader import Leadership
 from orchestration.ledger import LedgerEntry
 from orchestration.models import Alert, AuditRun, Step, Submission, SupervisorPolicy, Task
 from orchestration.models.fields import DatabaseNow
+from orchestration.requeue import Wanted
 from tests.audit_rows import CAUSE, TOTAL, no_route, orders
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 
@@ -182,7 +182,7 @@ def test_a_submission_that_was_refused_is_found_unless_somebody_knows_or_decided
     assert blamed() == set()  # its alert is open
     Alert.objects.update(closed_at=DatabaseNow())
     assert blamed() == {(12, "7")}
-    dead_letters.close(Wanted(), by="ann", reason="a test")
+    requeue.close(Wanted(), by="ann", reason="a test")
     assert blamed() == set()
 
 

@@ -12,10 +12,10 @@ import pytest
 from django.db.models import F
 
 from docs.shop_client import verify
-from orchestration import clock, conf, dead_letters, jobs, push, queues, status, vigil
-from orchestration.dead_letters import Kind, Wanted
+from orchestration import clock, conf, jobs, push, queues, requeue, status, vigil
 from orchestration.models import Alert, Application, StatusMessage, SupervisorPolicy
 from orchestration.models.fields import DatabaseNow
+from orchestration.requeue import Kind, Wanted
 from orchestration.sweep import sweep
 from orchestration.transitions import record
 from tests.engine import claimed, new_task, reply_to, run_to_end, staff
@@ -170,7 +170,7 @@ def test_after_a_day_it_is_given_up_with_an_alert_and_can_be_delivered_again(rec
     receiver.answers = [204]
     send_all()  # what comes after it is not held up for ever
     assert list(StatusMessage.objects.all()) == [first]
-    assert dead_letters.retry(Wanted(kind=Kind.STATUS, name="till"), by="olga") == 1
+    assert requeue.retry(Wanted(kind=Kind.STATUS, name="till"), by="olga") == 1
     assert not Alert.objects.filter(closed_at=None).exists()
     send_all()
     assert [one["number"] for one in got(receiver)][-2:] == [2, 1]

@@ -14,8 +14,8 @@ from django.db.models import F
 from django.test import Client
 
 from orchestration import api, registry, submission
-from orchestration.dead_letters import Wanted, close, retry
 from orchestration.models import Submission, Task
+from orchestration.requeue import Wanted, close, retry
 from orders import access, placing
 from orders import submission as recording
 from orders.message import LETTER, WORKFLOW, Address, Line, Message, fingerprint

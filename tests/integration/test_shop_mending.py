@@ -247,7 +247,7 @@ def test_what_is_on_its_way_cannot_be_cancelled(client):
 
 def test_an_order_that_cannot_be_taken_is_admitted(client):
     order = buy(client)
-    Submission.objects.filter(reference=str(order)).update(data={"nonsense": 1})
+    Submission.objects.filter(reference=str(order)).update(data={})
     submission.take(100)
     seen = page(client, order)
     assert "We could not take your order. Nothing was charged" in seen

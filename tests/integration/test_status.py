@@ -6,7 +6,7 @@ import pytest
 from django.db import Error, connection
 from django.db.models import F
 
-from orchestration import alerts, api, batches, registry, status
+from orchestration import alerts, api, registry, status
 from orchestration.models import Alert, StatusMessage
 from orchestration.sql import is_unavailable
 from orchestration.transitions import record, resubmit
@@ -15,6 +15,7 @@ from tests.database import writes_fail
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 
 pytestmark = pytest.mark.django_db
+PATIENCE = 5  # failures in succession before a turn ends
 
 
 @pytest.fixture
@@ -103,10 +104,10 @@ def test_a_receiver_that_fails_on_one_after_the_other_is_left_alone(failing):
         new_task(str(number), reply_to="shop")
     with pytest.raises(ValueError, match="a bad release"):
         status.deliver("shop", 100)
-    assert StatusMessage.objects.filter(tries=0, reason="").count() == 20 - batches.PATIENCE
+    assert StatusMessage.objects.filter(tries=0, reason="").count() == 20 - PATIENCE
     errors.clear()
     status.deliver("shop", 100)
-    assert len(told) == 20 - batches.PATIENCE
+    assert len(told) == 20 - PATIENCE
 
 
 def test_many_that_are_refused_hold_up_nobody(failing):

@@ -8,12 +8,13 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from orchestration import alerts, api, batches, conf, jobs, queues, registry, submission
+from orchestration import alerts, api, conf, jobs, queues, registry, submission
 from orchestration.models import Alert, StatusMessage, Submission, Task
 from orchestration.registry import NotRegistered
 from orchestration.workflow import Refused, Unresolved, Workflow
 
 pytestmark = pytest.mark.django_db
+PATIENCE = 5  # failures in succession before a turn ends
 
 
 def post(reference, **fields):
@@ -158,14 +159,14 @@ def test_under_a_bad_release_few_are_tried_and_other_workflows_go_on(monkeypatch
     while submission.take(20):
         pass
     assert set(recording) == {f"good-{number}" for number in range(10)}
-    assert Submission.objects.filter(tries=1).count() == batches.PATIENCE
-    assert Submission.objects.filter(tries=0, reason="").count() == 50 - batches.PATIENCE
+    assert Submission.objects.filter(tries=1).count() == PATIENCE
+    assert Submission.objects.filter(tries=0, reason="").count() == 50 - PATIENCE
     assert submission.take(20) == 0  # it is left alone for a while, whoever rings
     submission._paused["greet"] -= conf.FAILING_PAUSE
     Submission.objects.filter(tries=0).update(data={"name": "Ada"})
     while submission.take(20):
         pass
-    assert Submission.objects.count() == batches.PATIENCE
+    assert Submission.objects.count() == PATIENCE
 
 
 def test_many_that_are_refused_hold_up_nobody(monkeypatch, recording):

@@ -10,9 +10,9 @@ from drill.run import drill, prepare
 from drill.stack import Stack
 from drill.table import load
 from drill.waiting import wait_for
-from orchestration.batches import PATIENCE
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+PATIENCE = 5  # failures in succession before a turn ends
 MODES = {mode.id: mode for mode in load()}
 SUBMISSION = (
     "INSERT INTO orchestration_submission (workflow, reference, data, reply_to, priority, reason)"

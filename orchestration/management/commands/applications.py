@@ -10,10 +10,10 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from orchestration import applications, dead_letters, registry, webhooks
-from orchestration.dead_letters import Kind, Wanted
+from orchestration import applications, registry, requeue, webhooks
 from orchestration.models import Application, ApplicationToken
 from orchestration.models.application import Delivery
+from orchestration.requeue import Kind, Wanted
 
 EXAMPLES = """
 examples:
@@ -107,7 +107,7 @@ class Command(BaseCommand):
 
     def _redeliver(self, name: str, **_: Any) -> Any:
         wanted = Wanted(kind=Kind.STATUS, name=self._named(name).name)
-        return {"delivered again": dead_letters.retry(wanted, by=getpass.getuser())}
+        return {"delivered again": requeue.retry(wanted, by=getpass.getuser())}
 
     def _off(self, name: str, **_: Any) -> Any:
         return self._switch(name, active=False)

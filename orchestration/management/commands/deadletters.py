@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import dead_letters, queries, registry
-from orchestration.dead_letters import Kind, State, Wanted
+from orchestration import queries, registry, requeue
+from orchestration.requeue import Kind, State, Wanted
 
 EXAMPLES = """
 examples:
@@ -60,11 +60,11 @@ class Command(BaseCommand):
 
     def _retry(self, wanted: Wanted, *, actor: str, reason: str, **options: Any) -> Any:
         self._check(wanted, everything=options["all"])
-        return {"retried": self._some(dead_letters.retry(wanted, by=actor, reason=reason), wanted)}
+        return {"retried": self._some(requeue.retry(wanted, by=actor, reason=reason), wanted)}
 
     def _close(self, wanted: Wanted, *, actor: str, reason: str, **options: Any) -> Any:
         self._check(wanted, everything=options["all"])
-        return {"closed": self._some(dead_letters.close(wanted, by=actor, reason=reason), wanted)}
+        return {"closed": self._some(requeue.close(wanted, by=actor, reason=reason), wanted)}
 
     def _check(self, wanted: Wanted, *, everything: bool) -> None:
         if wanted.id is not None and not wanted.kind:
