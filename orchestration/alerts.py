@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db import transaction
 
@@ -184,6 +185,29 @@ def acknowledge(alerts: Iterable[int], *, by: str, reason: str = "") -> int:
         for alert, title in taken
     )  # fmt: skip
     return len(taken)
+
+
+@transaction.atomic
+def settle(alert: int, *, by: str, reason: str) -> bool:
+    """Close the open alert of a late effect, as a person has settled it; return whether it was open.
+
+    All others close by themselves, when nothing suffers from their cause any more.
+    """
+    mine = "a.id = %(id)s AND starts_with(a.fingerprint, %(prefix)s)"
+    if not notices.close(mine, {"id": alert, "prefix": LATE_EFFECT}):
+        return False
+    row = Alert.objects.get(id=alert)
+    Event.objects.create(
+        task_id=late_effect_of(row.fingerprint), kind=EventKind.CLOSED, actor=by, reason=reason,
+        detail={"alert": alert, "title": row.title},
+    )  # fmt: skip
+    return True
+
+
+def late_effect_of(fingerprint: str) -> UUID | None:
+    """Return the task of which an effect showed late, if that is the cause of an alert."""
+    kind, _, where = fingerprint.partition("/")
+    return UUID(where.partition("/")[0]) if f"{kind}/" == LATE_EFFECT else None
 
 
 def close_if_healed(alerts: Iterable[int | None]) -> None:

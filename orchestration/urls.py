@@ -31,6 +31,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("holds/new/", views.hold, name="hold"),
     path("holds/<int:hold_id>/release/", views.release, name="release"),
     path("alerts/<int:alert_id>/acknowledge/", views.acknowledge, name="acknowledge"),
+    path("alerts/<int:alert_id>/settle/", views.settle, name="settle"),
     path("operations/", views.operation_list, name="operations"),
     path("operations/new/", views.operation_new, name="operation_new"),
     path("operations/<int:operation_id>/", views.operation, name="operation"),

@@ -66,7 +66,7 @@ class EventKind(models.TextChoices):
     INCIDENT = "incident", "Something was done about an incident"
     CAUSE = "cause", "An incident changed by itself"
     RETRIED = "retried", "A dead letter was retried"
-    CLOSED = "closed", "A dead letter was closed"
+    CLOSED = "closed", "A dead letter or an alert was closed"
 
 
 # what people do to tasks; the rest happens by itself

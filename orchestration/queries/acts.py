@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db.models import F, Q
 
+from ..alerts import LATE_EFFECT, late_effect_of
 from ..models import Alert, Event, Hold
 from ..models.history import EventKind
 
@@ -17,6 +18,7 @@ DID = {
     EventKind.HELD: "held it",
     EventKind.RELEASED: "released it",
     EventKind.PROBE: "asked for a probe at once",
+    EventKind.CLOSED: "closed it",
 }
 DECIDED = (EventKind.RESUBMITTED, EventKind.BY_HAND, EventKind.SETTLED)
 
@@ -75,6 +77,19 @@ def _act(event: Event | None) -> Act | None:
     if event is None:
         return None
     return Act(actor=event.actor, did=DID[EventKind(event.kind)], at=event.at, reason=event.reason)
+
+
+def who_closed(alert: Alert) -> Act | None:
+    """Return who closed the alert of a late effect."""
+    task = late_effect_of(alert.fingerprint)
+    closed = Event.objects.filter(task=task, kind=EventKind.CLOSED, detail__alert=alert.id)
+    return _act(closed.order_by("-id").first())
+
+
+def late_effects(task: UUID) -> list[Alert]:
+    """Return the open alerts about effects of a task's steps that showed late."""
+    prefix = f"{LATE_EFFECT}{task}/"
+    return list(Alert.objects.filter(closed_at=None, fingerprint__startswith=prefix).order_by("id"))
 
 
 def alert_by_id(alert_id: int) -> Alert | None:

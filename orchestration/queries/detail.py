@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from ..models import Attempt, Event, Hold, Step, Task
+from ..models import Alert, Attempt, Event, Hold, Step, Task
 from ..recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
 from ..states import FINAL_TASK_STATES, StepState
 from ..workflow import step_key
+from .acts import late_effects
 from .agents import agents, database_now
 from .holds import holds_on
 from .outlook import AgentView, Outlook, done_names, of_step, of_task, standing_names, telling_step
@@ -89,6 +90,7 @@ class TaskDetail:
     cut: bool
     hold: Hold | None
     agents: Mapping[str, AgentView]
+    late_effects: Sequence[Alert]
 
     @property
     def failed(self) -> Sequence[StepDetail]:
@@ -107,7 +109,7 @@ class TaskDetail:
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if there is no such task: ten queries."""
+    """Return a task's page, or None if there is no such task: eleven queries."""
     task = Task.objects.filter(id=task_id).first()
     if task is None:
         return None
@@ -134,6 +136,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
         cut=attempts_cut or len(events) > MOST_EVENTS,
         hold=held.by_task.get(task.id),
         agents=known,
+        late_effects=late_effects(task.id),
     )
 
 

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.db.models import QuerySet
 
 from .. import conf, leader, requeue, sql
+from ..alerts import late_effect_of
 from ..models import Lease, Step
 from ..requeue import Kind
 from ..states import StepState
@@ -52,6 +54,11 @@ class AlertView:
     first_seen: datetime
     last_seen: datetime
     suffering: int
+
+    @property
+    def late_effect_of(self) -> UUID | None:
+        """Return the task of which an effect showed late, if that is what the alert is about."""
+        return late_effect_of(self.fingerprint)
 
     @property
     def overdue_workflow(self) -> str:

@@ -1,7 +1,7 @@
 """The operators' dashboard: pages that show the state store, and what operators do about it."""
 
 from .agents import agents, probe
-from .alerts import acknowledge
+from .alerts import acknowledge, settle
 from .dead_letters import close_letters, letters, retry_letters
 from .holds import hold, release
 from .incidents import (
@@ -70,6 +70,7 @@ __all__ = [
     "resubmit",
     "retry_letters",
     "save_view",
+    "settle",
     "system",
     "task",
     "task_list",

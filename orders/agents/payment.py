@@ -115,10 +115,6 @@ class Payment(PartnerAgent):
             code = str(detail.get("decline_code") or detail.get("code") or "card_declined")
             # Stripe keeps under the key what it answers once it has begun to look at the card
             return Rejected(code, str(detail.get("message") or ""), stored=True)
-        if (
-            detail.get("type") == "idempotency_error"
-        ):  # of the same key, at work or with other content
-            return Unknown(str(detail.get("code") or f"http_{status}"), str(detail.get("message")))
         return super().refusal(status, answer)
 
     async def _post(

@@ -31,8 +31,8 @@ from tests.operators import LEADER
 from tests.unit.test_sandbox_kit import process, send
 
 TABLE = Path(__file__).parents[2] / "docs" / "attempts.md"
-QUICK = 0.25  # seconds a call may take
-LATE = 0.6  # seconds after which a late effect comes
+QUICK = 1.0  # seconds a call may take
+LATE = 1.5  # seconds after which a late effect comes
 FAST = {"bench": 0}
 
 

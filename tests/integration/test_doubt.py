@@ -1,6 +1,10 @@
 """What is known of an effect, on a real Postgres: it is never believed undone without proof."""
 
+import json
+
 import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
 
 from orchestration import registry
 from orchestration.models import Alert, Event, Policy, Step, Task
@@ -12,7 +16,7 @@ from orchestration.transitions import claim, done_by_hand, record, resubmit, und
 from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow, key, result
 from tests.engine import claimed, in_error, new_task, reply_to, staff, step_of
-from tests.operators import LEADER
+from tests.operators import LEADER, browser, person
 
 pytestmark = pytest.mark.django_db
 
@@ -321,3 +325,52 @@ class TestDoneByHand:
         assert not undo_preview(task.id)["calls"][0]["by_hand"]
         ask_undo(task)
         assert claimed()[0].payload == {"id": "r1"}
+
+
+class TestClosingTheAlertOfALateEffect:
+    """Nothing else can know that a person has settled it."""
+
+    @pytest.fixture
+    def alert(self):
+        task = new_task(workflow="forever")
+        (request,) = claimed()
+        record([reply_to(request, "rejected")])
+        done_by_hand(
+            step_of(task, "room").id, attempt=1, actor="olga", reason="by phone", result={"id": "x"}
+        )  # fmt: skip
+        record([reply_to(request)])
+        return Alert.objects.get(closed_at=None)
+
+    def test_on_the_page_that_the_alert_leads_to(self, alert):
+        ann = browser(person("ann", "operate", "acknowledge"))
+        task = alert.fingerprint.split("/")[1]
+        page = ann.get(reverse("ops:task", args=[task])).text
+        address = reverse("ops:settle", args=[alert.id])
+        assert address in page
+        assert reverse("ops:task", args=[task]) in ann.get(reverse("ops:overview")).text
+        assert alert.title in ann.get(address).text
+        assert ann.post(address, {"reason": ""}).status_code == 422
+        assert ann.post(address, {"reason": "it was sent back"}).status_code == 303
+        assert open_alerts() == set()
+        event = Event.objects.get(kind="closed")
+        assert (event.actor, event.reason, str(event.task_id)) == ("ann", "it was sent back", task)
+        late = ann.post(address, {"reason": "again"})
+        assert late.status_code == 409
+        assert "it was sent back" in late.text
+
+    def test_from_a_shell(self, alert, capsys):
+        call_command("tasks", "alerts")
+        assert json.loads(capsys.readouterr().out)[0]["id"] == alert.id
+        call_command("tasks", "settle", str(alert.id), "--reason", "it was sent back")
+        assert open_alerts() == set()
+        with pytest.raises(CommandError, match="not the open alert of a late effect"):
+            call_command("tasks", "settle", str(alert.id), "--reason", "again")
+
+    def test_other_alerts_close_by_themselves_only(self):
+        step = in_error()
+        ann = browser(person("ann", "operate", "acknowledge"))
+        assert (
+            ann.post(reverse("ops:settle", args=[step.alert_id]), {"reason": "x"}).status_code
+            == 404
+        )
+        assert Alert.objects.get(closed_at=None).id == step.alert_id

@@ -10,7 +10,9 @@ from django.contrib.auth.models import Group
 from django.urls import resolve, reverse
 
 from orchestration import api, registry, urls
+from orchestration.alerts import LATE_EFFECT, raise_alert
 from orchestration.models import Gate, Incident, Policy, SavedView, Step, Submission
+from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import undo_preview
 from orchestration.roles import ROLES
@@ -40,6 +42,13 @@ class World:
     @property
     def held(self):
         return hold(actor="bob", reason="wait", task=new_task("t-2").id)
+
+
+def late_effect(step) -> int:
+    """Return the open alert of an effect of a step that showed late."""
+    return raise_alert(
+        f"{LATE_EFFECT}{step.task_id}/{step.name}", severity=Severity.CRITICAL, title="late"
+    )
 
 
 def nothing(_world) -> Any:
@@ -155,6 +164,12 @@ TABLE = {
     "hold": Route(get="operator", post="operator", query="?agent=greeter", data=lambda _: WHY),
     "release": Route(
         get="operator", post="operator", args=lambda world: [world.held.id], data=lambda _: WHY
+    ),
+    "settle": Route(
+        get="operator",
+        post="operator",
+        args=lambda world: [late_effect(world.step)],
+        data=lambda _: WHY,
     ),
     "acknowledge": Route(post="operator", args=lambda world: [world.step.alert_id]),
     "operations": Route(get="viewer"),

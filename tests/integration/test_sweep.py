@@ -10,8 +10,9 @@ from orchestration.leader import Leadership
 from orchestration.models import Alert, Attempt, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
+from orchestration.transitions import record
 from tests.database import kill
-from tests.engine import claimed, force, in_error, new_task, staff, step_of
+from tests.engine import claimed, force, new_task, reply_to, staff, step_of
 
 LEADER = Leadership(holder="supervisor-1", epoch=3)
 STUCK = "system/stuck"
@@ -82,14 +83,18 @@ def test_more_bad_tasks_than_fit_into_a_batch_keep_no_other_waiting(monkeypatch)
 
 @pytest.mark.django_db
 def test_a_task_that_cannot_be_undone_keeps_no_other_waiting(monkeypatch):
-    monkeypatch.setattr("orchestration.conf.BATCH", 2)
-    tasks = [in_error().task for _ in range(3)]
+    tasks = [new_task() for _ in range(3)]
+    record([reply_to(request) for request in claimed()])
+    record([reply_to(request, "rejected") for request in claimed()])
     Step.objects.filter(task__in=tasks, process_state="error").update(
         mend_by=DatabaseNow() - timedelta(seconds=1)
     )
-    plant(tasks[0], "undone")
+    Step.objects.create(  # in the way of the undo step
+        task=tasks[0], name="hello", direction="undo", agent="greeter", action="greet", request={}
+    )
+    monkeypatch.setattr("orchestration.conf.BATCH", 2)
     assert sweep(LEADER).undone == 2
-    assert [Task.objects.get(id=task.id).state for task in tasks] == ["undone", "undone", "undone"]
+    assert [Task.objects.get(id=task.id).state for task in tasks] == ["error", "undoing", "undoing"]
     assert str(tasks[0].id) in Alert.objects.get(fingerprint=STUCK, closed_at=None).detail
 
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import queries, queues, registry, schemas
-from orchestration.models import Hold, Step, Task
+from orchestration import alerts, queries, queues, registry, schemas
+from orchestration.models import Alert, Hold, Step, Task
 from orchestration.progression import Refusal
 from orchestration.standing import progress, set_aside
 from orchestration.states import LIVE_TASK_STATES, Direction, StepState, TaskState
@@ -30,6 +30,7 @@ examples:
   manage.py tasks hold --agent hotels --reason "they move house"
   manage.py tasks release 12 --reason "they have moved"
   manage.py tasks probe hotels --reason "they say it is back"
+  manage.py tasks settle 7 --reason "refunded by phone"  close the alert of a late effect
 """
 
 LOOK = 0.05  # seconds between two looks
@@ -73,7 +74,10 @@ class Command(BaseCommand):
         let_go.add_argument("hold", type=int)
         probed = acts.add_parser("probe", help="have a shut gate send its next probe at once")
         probed.add_argument("agent")
-        for act in (undoing, again, done, held, let_go, probed):
+        settled = acts.add_parser("settle", help="close the alert of an effect that showed late")
+        settled.add_argument("alert", type=int, help="its number, as `alerts` gives it")
+        acts.add_parser("alerts", help="the open alerts")
+        for act in (undoing, again, done, held, let_go, probed, settled):
             act.add_argument("--reason", required=True, help="kept in the history")
             act.add_argument("--actor", default=getpass.getuser(), help="who you are")
 
@@ -171,6 +175,15 @@ class Command(BaseCommand):
         return self._rung(
             probe_now(agent, actor=actor, reason=reason), "the next probe goes at once"
         )
+
+    def _alerts(self, **_: Any) -> Any:
+        rows = Alert.objects.filter(closed_at=None).order_by("-last_seen")
+        return list(rows.values("id", "severity", "title", "detail", "count", "first_seen"))
+
+    def _settle(self, alert: int, *, actor: str, reason: str, **_: Any) -> Any:
+        if not alerts.settle(alert, by=actor, reason=reason):
+            raise CommandError(f"{alert} is not the open alert of a late effect")
+        return {"closed": alert}
 
     def _known(self, table: dict[str, Any], kind: str, name: str) -> None:
         try:
