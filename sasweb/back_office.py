@@ -45,6 +45,7 @@ GROUPS = {
         "orchestration.Gate",
         "orchestration.Worker",
         "orchestration.Lease",
+        "orchestration.ClockJump",
         "orchestration.TaskRollUp",
         "orchestration.StepRollUp",
         "orchestration.GateRollUp",

@@ -90,7 +90,7 @@ class TaskDetail:
     cut: bool
     hold: Hold | None
     agents: Mapping[str, AgentView]
-    late_effects: Sequence[Alert]
+    late_effects: Sequence[Alert] = ()
 
     @property
     def failed(self) -> Sequence[StepDetail]:

@@ -170,6 +170,11 @@ OPS = (
         docs="1280-light",
     ),
     Shown(name="ops-operation", url="ops:operation", path="/ops/operations/{operation}/"),
+    Shown(name="ops-task-late-effect", url="ops:task", path="/ops/tasks/{task_refunded}/"),
+    Shown(
+        name="ops-settle", url="ops:settle", path="/ops/alerts/{late_effect}/settle/", refused=True,
+        open=sent("^Close"),
+    ),
     Shown(name="ops-dead-letters", url="ops:dead_letters", path="/ops/dead-letters/"),
     Shown(name="ops-dead-letters-none", url="ops:dead_letters", path="/ops/dead-letters/?name=x"),
     Shown(

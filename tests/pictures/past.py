@@ -51,11 +51,28 @@ def scenes() -> dict[str, str]:
     return {
         **places(shown),
         "step": str(failed.id),
+        "late_effect": str(late_effect(shown["refunded"])),
         "other": str(others[0].task_id),
         "incident": str(Incident.objects.order_by("-suffering", "id")[0].id),
         "product": Product.objects.order_by("position")[0].get_absolute_url(),
         "product_gone": Product.objects.get(sku=GONE).get_absolute_url(),
     }
+
+
+def late_effect(order: str) -> int:
+    """Have an effect of an order show late, as after a failover; return its alert."""
+    from orchestration.messages import Reply
+    from orchestration.models import Alert, Step
+    from orchestration.transitions import record
+
+    step = Step.objects.get(task__reference=order, name="authorize_payment", direction="do")
+    reply = Reply(
+        step=step.id, task=str(step.task_id), attempt=step.attempt, outcome="done",
+        result={"id": "pi_late", "status": "requires_capture"}, code="", message="", tries=1,
+        started=1.0, ended=2.0, by="payment@lost:1", generation=step.generation + 1,
+    )  # fmt: skip
+    record([reply])
+    return Alert.objects.get(fingerprint=f"late_effect/{step.task_id}/{step.name}").id
 
 
 def late() -> dict[str, str]:
