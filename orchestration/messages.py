@@ -194,6 +194,8 @@ class Reply(Message):
             raise Malformed(f"task {self.task!r} is not a UUID") from error
         if self.retry_after is not None and not 0 <= self.retry_after < math.inf:
             raise Malformed("retry_after is a number of seconds")
+        if not 0 <= self.generation < 2**31 or not 0 <= self.dispatch < 2**63:
+            raise Malformed("generation and dispatch are numbers that a request had")
         if not 0 < self.step < 2**63 or not 0 < self.attempt < 2**31:
             raise Malformed("step and attempt are positive numbers")
         if not 0 <= self.returned < 2**15:

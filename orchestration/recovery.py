@@ -104,7 +104,7 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
     silent = failure.outcome == Outcome.EXPIRED
     if failure.undoing and failure.direction == Direction.DO and not failure.in_doubt:
         return Cancel()
-    if failure.outcome == Outcome.ABSENT:
+    if failure.outcome == Outcome.ABSENT and not failure.in_doubt:  # else it showed since
         return Retry(
             failure_count=failure.failure_count, rounds=failure.rounds, wait=0.0, counted=False,
             new_key=True,

@@ -75,6 +75,7 @@ class StepProgress:
     mend_by: datetime | None
     request: dict[str, Any]
     result: dict[str, Any] | None
+    in_doubt: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .progression import StepPlan, StepView
-from .readiness import build, needs_result
+from .readiness import build
 from .states import DONE_STEP_STATES, Direction, StepState
 
-UNUSED = (StepState.WAITING, StepState.CANCELLED)  # steps that were not sent, or let nothing happen
+UNUSED = (StepState.WAITING, StepState.CANCELLED)  # undo steps that were not sent
+SENT = (StepState.PENDING, StepState.PROCESSING, StepState.PROCESSED, StepState.ERROR)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,41 +72,39 @@ def may_be_done(step: StepView) -> bool:
     return step.state in DONE_STEP_STATES or step.in_doubt or at_work
 
 
-def is_uncounted(
-    step: StepView, undo: StepView | None, *, generation: int, result: Mapping[str, Any] | None
-) -> bool:
-    """Return whether an effect that shows late counts nowhere: no state of the task stands for it.
-
-    `generation` (0: unknown) and `result` are of the reply that shows it; without a result it may
-    have happened. `undo` is the undo step.
-    """
-    if generation not in {0, step.generation}:
-        return True
-    if step.state == StepState.SKIPPED:
-        # a person knew whether it was done; the same result is what was typed in
-        return result is not None and result != step.result
-    if step.state != StepState.CANCELLED:
-        return False  # done, or the next try under this key finds it
-    # an undo by key that was sent takes back whatever the key made
-    return undo is None or undo.state in UNUSED or needs_result(step.name, undo.request)
-
-
-def late_undo(
-    steps: Collection[StepView], done: StepView, undo: StepView | None, data: Mapping[str, Any]
+def request_of_undo(
+    steps: Collection[StepView], done: StepView, data: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the request that undoes an effect that shows late, or None if none can be sent.
+    """Return the request that undoes an effect of a step, or None if none can be sent.
 
-    `done` is its step, with the result and the generation of the reply that shows it.
+    `done` is the step as the reply that shows the effect has it: with its result, if it brings one,
+    and the generation of its key.
     """
-    spent = undo is not None and undo.state not in UNUSED
-    if done.direction == Direction.UNDO or done.state != StepState.CANCELLED or spent:
-        return None
-    if not done.undo_action:
+    if done.direction == Direction.UNDO or not done.undo_action:
         return None
     others = [step for step in steps if step.id != done.id]
     proven = replace(done, state=StepState.PROCESSED)
     template = replace(done, direction=Direction.UNDO, request=done.undo_request or {})
     return build(template, [*others, proven], data)
+
+
+def is_uncounted(
+    step: StepView, done: StepView, undo: StepView | None, request: Mapping[str, Any] | None
+) -> bool:
+    """Return whether an effect that shows late counts nowhere: no state of the task stands for it.
+
+    `done` is as for `request_of_undo`, which returned `request`; without a result it may have
+    happened. `undo` is the undo step, if there is one.
+    """
+    if undo is not None and undo.state in SENT and request == undo.request:
+        return False  # taken back with what it was sent for
+    if done.generation != step.generation or step.state == StepState.CANCELLED:
+        return True
+    if step.state == StepState.SKIPPED:
+        # a person knew whether it was done; the same result is what was typed in
+        return done.result is not None and done.result != step.result
+    # otherwise it is done, or the next try under this key finds it
+    return step.state == StepState.WAITING and done.result is not None
 
 
 def _followers(name: str, steps: Collection[StepView]) -> set[str]:

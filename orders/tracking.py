@@ -148,10 +148,14 @@ def track(
 
 
 def mends(progress: Progress | None) -> Sequence[Mend]:
-    """Return what the customer can put right at this moment."""
+    """Return what the customer can put right at this moment: not what may have been done after all."""
     if progress is None or progress.state != TaskState.ERROR or undos(progress):
         return ()
-    failed = {name: step for name, step in does(progress).items() if step.state is StepState.ERROR}
+    failed = {
+        name: step
+        for name, step in does(progress).items()
+        if step.state is StepState.ERROR and not step.in_doubt
+    }
     found = []
     card, stock = failed.get(CARD), failed.get(STOCK)
     if stock and stock.error_code == OUT_OF_STOCK:

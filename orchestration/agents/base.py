@@ -5,6 +5,7 @@ import inspect
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar, cast
 
@@ -135,9 +136,12 @@ class Agent:
 
         That the service knows of no effect is then no answer: such a call may still be on its way.
         """
-        if doubtful and not refusal.stored and self.can_ask():
+        # what is known already must still be replied in time
+        left = request.complete_by - 3 * conf.REPLY_MARGIN - clock.now()
+        if doubtful and not refusal.stored and self.can_ask() and left > 0:
+            call = replace(self._call(request), timeout=min(request.call_timeout, left))
             try:
-                result = await _within(self._ask(call := self._call(request)), call.timeout)
+                result = await _within(self._ask(call), call.timeout)
             except Rejected as stored:
                 refusal = stored
             except (Transient, Unknown) as fault:

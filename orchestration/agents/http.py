@@ -15,9 +15,8 @@ from .faults import Fault, Rejected, Transient, Unknown
 LONGEST_PAUSE = 86_400.0  # seconds; a service that asks for more is not understood to mean it
 LARGEST_ANSWER = 1_000_000  # bytes
 NOTHING_DONE = {425, 429}  # statuses by which a service says that it did not even start
-UNAVAILABLE = (
-    503  # with Retry-After it says the same; without, a proxy may have forwarded the request
-)
+# with Retry-After it says the same; without, a proxy may have forwarded the request
+UNAVAILABLE = 503
 # refused before anybody looked at the key, for a wrong credential or address of ours: what an earlier
 # call under this key did is as open as before, and a repeat succeeds once that is mended
 NOT_HEARD = {401, 403, 404, 405, 407}

@@ -44,7 +44,9 @@ BULK = (
         LEFT JOIN orchestration_step s ON s.id = i.step_id
         WHERE i.state = 'fixed' AND (o.act = 'resubmit' AND s.process_state <> 'processed'
             OR o.act = 'by_hand' AND s.process_state <> 'skipped'
-            OR o.act = 'undo' AND t.state <> 'undone')
+            OR o.act = 'undo' AND t.state <> 'undone' AND NOT EXISTS (
+                SELECT FROM orchestration_event e  -- whose undo goes on
+                WHERE e.task_id = t.id AND e.kind = 'late' AND e.at > i.ended_at))
         """,
     ),
     Check(

@@ -13,7 +13,9 @@ UNDO = (
             ON d.task_id = u.task AND d.name = u.name AND d.direction = 'do'
         WHERE u.direction = 'undo' AND (d.id IS NULL OR (u.attempt > 0
             AND ((d.attempt = 0 AND d.process_state <> 'skipped')
-                 OR (d.process_state = 'cancelled' AND d.outcome <> 'absent'))))
+                 OR (d.process_state = 'cancelled' AND d.outcome <> 'absent'
+                    AND NOT EXISTS (SELECT FROM orchestration_event e
+                        WHERE e.task_id = u.task AND e.step_id = d.id AND e.kind = 'late')))))
         """,
     ),
     Check(

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from .. import alerts, notices, sql
 from ..messages import Reply
-from ..models import Event, Step, Task
+from ..models import Attempt, Event, Step, Task
 from ..models.alert import Severity
 from ..models.history import EventKind
 from ..progression import StepPlan, StepView
 from ..states import Direction, Outcome, StepState
-from ..undoing import UNUSED, is_uncounted, late_undo
+from ..undoing import UNUSED, is_uncounted, request_of_undo
 from ..workflow import step_key
 from .changes import Change, note, read_steps
 from .create import insert_steps
@@ -31,38 +32,50 @@ FOR_A_PERSON = (
 
 def hear_late(
     replies: Sequence[Reply], changes: Mapping[UUID, Change], *, by: str
-) -> dict[UUID, Change]:
-    """Act on what refused replies show; return the locked tasks that changed.
+) -> list[tuple[Change, StepView]]:
+    """Act on what refused replies show; return the steps, with their tasks, for which that counts.
 
     A step that goes on, or is in error, is in doubt from then on: the next try under its key finds
     the effect. One that counts nowhere any more raises an alert; if its task is being undone, or
     was, its undo is sent.
     """
-    changed: dict[UUID, Change] = {}
+    found: list[tuple[Change, StepView]] = []
     doubtful: list[int] = []
     events: list[Event] = []
     for reply in replies:
         change = changes.get(UUID(reply.task))
         step = change.steps.get(reply.step) if change else None
-        if change is None or step is None or reply.outcome not in {Outcome.DONE, Outcome.UNKNOWN}:
+        shows = reply.outcome in {Outcome.DONE, Outcome.UNKNOWN} or reply.in_doubt
+        if change is None or step is None or not shows:
             continue
-        if step.state in GOES_ON and reply.generation in {0, step.generation}:
+        generation = reply.generation or step.generation
+        if step.state in GOES_ON and generation == step.generation:
             doubtful.append(step.id)
             change.moved(replace(step, in_doubt=True))
             continue
         result = reply.result if reply.outcome == Outcome.DONE else None
+        if result is None and generation < step.generation and _was_in_doubt(reply):
+            continue  # that was known, and settled, before the key changed
+        done = replace(step, result=result, generation=generation)
         undo = _counterpart(step, change)
-        if is_uncounted(step, undo, generation=reply.generation, result=result):
-            done = replace(step, result=result, generation=reply.generation or step.generation)
-            events.append(_alarm(change, done, undone=_undo(change, done, undo), by=by))
-            changed[change.id] = change
+        request = request_of_undo(change.steps.values(), done, change.data)
+        if is_uncounted(step, done, undo, request):
+            undone = _undo(change, step, undo, request)
+            events.append(_alarm(change, done, undone=undone, by=by))
+            found.append((change, step))
     if doubtful:
         Step.objects.filter(id__in=doubtful).update(in_doubt=True)
     Event.objects.bulk_create(events)
-    return changed
+    return found
 
 
 GOES_ON = (StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
+
+
+def _was_in_doubt(reply: Reply) -> bool:
+    """Return whether the attempt was recorded as one that may have had its effect."""
+    ended = Attempt.objects.filter(step=reply.step, number=reply.attempt)
+    return ended.filter(outcome__in=(Outcome.EXPIRED, Outcome.UNKNOWN)).exists()
 
 
 def _counterpart(step: StepView, change: Change) -> StepView | None:
@@ -71,22 +84,27 @@ def _counterpart(step: StepView, change: Change) -> StepView | None:
     return next((one for one in undoes if one.name == step.name), None)
 
 
-def _undo(change: Change, done: StepView, undo: StepView | None) -> bool:
+def _undo(
+    change: Change, step: StepView, undo: StepView | None, request: Mapping[str, Any] | None
+) -> bool:
     """Have an effect undone whose step had been given up; return whether that can be."""
-    request = late_undo(change.steps.values(), done, undo, change.data)
-    if not change.undoing or request is None:
+    spent = undo is not None and undo.state not in UNUSED
+    if step.state != StepState.CANCELLED or not change.undoing or request is None or spent:
         return False
     if undo is not None:
         (request_text,) = sql.as_json([request])
         sql.run(REVIVED, {"id": undo.id, "request": request_text})
-    else:
-        plan = StepPlan(
-            name=done.name, agent=done.agent, action=done.undo_action, after=(), request=request,
-            ready=True, direction=Direction.UNDO,
-        )  # fmt: skip
-        priority = Task.objects.values_list("priority", flat=True).get(id=change.id)
-        insert_steps([(change.id, priority, plan)])
+        change.moved(replace(undo, state=StepState.PENDING, request=request))
+        return True
+    plan = StepPlan(
+        name=step.name, agent=step.agent, action=step.undo_action, after=(), request=request,
+        ready=True, direction=Direction.UNDO,
+    )  # fmt: skip
+    priority = Task.objects.values_list("priority", flat=True).get(id=change.id)
+    insert_steps([(change.id, priority, plan)])
+    known = dict(change.steps)  # some of them are changed and not written yet
     read_steps({change.id: change})
+    change.steps.update(known)
     return True
 
 
@@ -96,7 +114,7 @@ def _alarm(change: Change, done: StepView, *, undone: bool, by: str) -> Event:
     what = UNDONE_BY_ITSELF if undone else FOR_A_PERSON
     had = "may have had" if done.result is None else "had"
     alerts.raise_alert(
-        _cause(change.id, done.name),
+        _sent(change.id, done.name) if undone else f"{alerts.LATE_EFFECT}{key.replace(':', '/')}",
         severity=Severity.WARNING if undone else Severity.CRITICAL,
         title=f"{change.workflow}: {done.name} {had} its effect after it was given up"[:300],
         detail=f"Its key is {key}. {what}",
@@ -105,9 +123,9 @@ def _alarm(change: Change, done: StepView, *, undone: bool, by: str) -> Event:
 
 
 def close_undone(steps: Iterable[tuple[StepView, Change]]) -> None:
-    """Close the alerts of late effects that undo steps which are done by now took back."""
+    """Close the alerts of late effects whose undo was sent, and is done by now."""
     healed = [
-        _cause(change.id, undo.name)
+        _sent(change.id, undo.name)
         for undo, change in steps
         for done in change.steps.values()
         if done.name == undo.name and done.direction == Direction.DO and done.state in UNUSED
@@ -116,5 +134,6 @@ def close_undone(steps: Iterable[tuple[StepView, Change]]) -> None:
         notices.close("a.fingerprint = ANY(%(causes)s)", {"causes": healed})
 
 
-def _cause(task: UUID, step: str) -> str:
-    return f"{alerts.LATE_EFFECT}{task}/{step}"
+def _sent(task: UUID, step: str) -> str:
+    """Return the cause of the alert about an effect whose undo was sent: a step has one undo."""
+    return f"{alerts.LATE_EFFECT}{task}/{step}/undo"

@@ -109,7 +109,9 @@ def record(replies: Sequence[Reply]) -> Recorded:
     _let_be(accepted)
     _reject(accepted, blamed)
     touched = {change.id: change for _, _, change in accepted}
-    touched |= hear_late([reply for reply, _ in recorded.refused], changes, by=BY)
+    for change, step in hear_late([reply for reply, _ in recorded.refused], changes, by=BY):
+        touched[change.id] = change
+        recorded.agents.add(step.agent)
     follows = finish(touched.values(), by=BY)
     recorded.agents |= follows.agents
     recorded.applications = follows.applications

@@ -195,8 +195,10 @@ def _failure(task: UUID, steps: Sequence[StepView], troubles: Sequence[Trouble])
     """
     failed = [step for step in steps if step.state == StepState.ERROR]
     codes = {trouble.step: trouble.code for trouble in troubles}
+    # while it may have been done, its input cannot be changed
     rejected = all(
-        step.outcome == Outcome.REJECTED and step.direction == Direction.DO for step in failed
+        step.outcome == Outcome.REJECTED and step.direction == Direction.DO and not step.in_doubt
+        for step in failed
     )
     return News(
         task=task,

@@ -39,7 +39,8 @@ class PartnerAgent(HttpAgent):
             return Unknown(fault.code, fault.message)
         # a conflict that a partner gives a reason of its own is none with the same key
         named = fault.code != f"http_{status}"
-        return Rejected(fault.code, fault.message) if named else fault
+        stored = self.stores_refusals
+        return Rejected(fault.code, fault.message, stored=stored) if named else fault
 
 
 class KeyedAgent(PartnerAgent):

@@ -210,7 +210,7 @@ class Schedulers:
                   f"refused: {refusal.value}" if refusal else "")  # fmt: skip
         if refusal:
             if "late" not in world.broken:
-                store.hear_late(row, reply.outcome, reply.result, reply.generation)
+                store.hear_late(row, reply.outcome, reply.result, reply.generation, reply.in_doubt)
             return
         row.code = reply.code
         view = after_reply(

@@ -154,8 +154,10 @@ class Run:
                     standing == 1, f"{task.id} is processed, and {name} was done {standing} times"
                 )
             elif task.state == TaskState.UNDONE and world.revertible(row.view.agent):
-                known = any(task.id in key for _, key in world.store.alarms)
-                require(standing == 0 or known, f"{task.id} is undone, and {name} stands")
+                keys = {key for _, key in world.store.alarms}
+                service = world.services[row.view.agent]
+                known = sum(effect.key in keys for effect in service.left(task.id, name))
+                require(standing == known, f"{task.id} is undone, and {name} stands")
         if task.state == TaskState.ERROR:
             errors = [row for row in task.rows.values() if row.view.state == StepState.ERROR]
             require(bool(errors), f"{task.id} is in error, and nothing of it is")

@@ -108,6 +108,12 @@ class Service:
         self.undos[key] = found[0].id if found else ""
         return (Outcome.DONE, {}, "")
 
+    def left(self, task: str, step: str) -> list[Effect]:
+        """Return the effects of a step that stand."""
+        return [
+            one for one in self.effects if (one.task, one.step, one.undone) == (task, step, False)
+        ]
+
     def take_back(self, key: str) -> None:
         """Undo by hand what stands under a key: a person has found it."""
         for effect in self.effects:

@@ -197,10 +197,12 @@ class Store:
             self.pend(row)
         row.run_after = None
 
-    def hear_late(self, row: Row, outcome: str, result: dict[str, Any], generation: int) -> None:
+    def hear_late(
+        self, row: Row, outcome: str, result: dict[str, Any], generation: int, in_doubt: bool | None
+    ) -> None:
         """Act on a reply that changes no step any more."""
         view, task = row.view, self.tasks[row.view.task]
-        if outcome not in {Outcome.DONE, Outcome.UNKNOWN}:
+        if outcome not in {Outcome.DONE, Outcome.UNKNOWN} and not in_doubt:
             return
         if view.state in GOES_ON and generation == view.generation:
             row.view = replace(view, in_doubt=True)
@@ -208,11 +210,13 @@ class Store:
         shown = result if outcome == Outcome.DONE else None
         undos = [one for one in task.views() if one.direction == Direction.UNDO]
         undo = next((one for one in undos if one.name == view.name), None)
-        if not undoing.is_uncounted(view, undo, generation=generation, result=shown):
-            return
         done = replace(view, result=shown, generation=generation)
-        request = undoing.late_undo(task.views(), done, undo, task.data) if task.undoing else None
-        if request is None:
+        request = undoing.request_of_undo(task.views(), done, task.data)
+        if not undoing.is_uncounted(view, done, undo, request):
+            return
+        spent = undo is not None and undo.state not in undoing.UNUSED
+        may = view.state == StepState.CANCELLED and task.undoing and not spent
+        if request is None or not may:
             key = step_key(view.task, view.name, view.direction, generation)
             self.alarms.append((view.agent, key))
         elif undo is None:

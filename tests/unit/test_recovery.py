@@ -73,7 +73,7 @@ LAST = Failure(failure_count=2)  # the next one reaches the threshold
         # the service knows of no effect: again, under a new key
         (
             LIMITS,
-            replace(LAST, outcome="absent"),
+            replace(LAST, outcome="absent", in_doubt=False),
             Retry(failure_count=2, wait=0.0, counted=False, new_key=True),
         ),
         # nobody can tell any more but a person
