@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from django.db import transaction
 
-from . import alerts, conf, queues
+from . import alerts, conf, queues, sql
 from .models import DeadLetter
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -20,7 +20,7 @@ PREFIX = "dead_letter/"
 @transaction.atomic
 def keep(queue: str, raw: bytes, error: Exception, *, returned: int) -> None:
     """Keep a message that failed although it had `returned` to its inbox so many times."""
-    reason = f"{type(error).__name__}: {error}".replace("\0", "").strip()
+    reason = sql.storable(f"{type(error).__name__}: {error}")
     wait = conf.RETURNS[returned] if returned < len(conf.RETURNS) else None
     DeadLetter.objects.create(
         queue=queue,

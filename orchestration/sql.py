@@ -106,7 +106,12 @@ def record(kind: type[Shape], row: Sequence[Any]) -> Shape:
 
 def first_line(error: Exception) -> str:
     """Return what an error says, without the details that the database adds in further lines."""
-    return str(error).strip().split("\n")[0]
+    return storable(str(error)).split("\n")[0]
+
+
+def storable(text: str) -> str:
+    """Return a text without what the database cannot store: NUL, and halves of characters."""
+    return text.replace("\0", "").encode(errors="replace").decode().strip()
 
 
 def as_json(values: Sequence[Any]) -> list[str]:

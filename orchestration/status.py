@@ -223,7 +223,7 @@ def _fail(message_id: int, error: Exception) -> None:
     if row is None:
         return  # another process could deliver it meanwhile
     if isinstance(error, Refused):
-        reason = str(error).strip() or "refused"
+        reason = sql.storable(str(error)) or "refused"
         StatusMessage.objects.filter(id=row.id).update(
             refused_at=DatabaseNow(), send_after=None, reason=reason
         )

@@ -149,7 +149,7 @@ def _fail(submission_id: int, error: Exception) -> None:
         reason = f"{type(error).__name__}: {sql.first_line(error)}"
         _put_off(submission.workflow, [submission_id], Problem.FAILING, reason)
         return
-    reason = str(error).strip() or "refused"
+    reason = sql.storable(str(error)) or "refused"
     rows.update(refused_at=DatabaseNow(), retry_at=None, problem="", reason=reason)
     alerts.raise_alert(
         f"submission/{submission.workflow}",

@@ -17,6 +17,7 @@ from .countries import COUNTRIES
 WORKFLOW = "process_order"  # what processes these messages
 LETTER = "tell_customer"  # what sends a letter
 LANGUAGES = ("en", "de")  # that the shop speaks
+CURRENCIES = ("EUR",)  # that it sells in
 MOST_PER_LINE = 99
 MOST_LINES = 50
 DEAREST = 1_000_000  # of one piece, in minor units
@@ -155,8 +156,7 @@ def read(data: Mapping[str, Any]) -> Message:
     if data["total"] != total or isinstance(data["total"], bool):
         raise Malformed(f"its total is {data['total']!r}, but its lines add up to {total}")
     payment_method = _one_of(Card.values, data["payment_method"], "payment method")
-    if data["currency"] != "EUR":
-        raise Malformed(f"the shop sells in EUR, not in {data['currency']!r}")
+    currency = _one_of(CURRENCIES, data["currency"], "currency")
     customer = data["customer"]
     language = _one_of(LANGUAGES, data.get("language", "en"), "language")
     return Message(
@@ -164,7 +164,7 @@ def read(data: Mapping[str, Any]) -> Message:
         email=_email(data["email"]),
         address=_address(data["address"]),
         payment_method=payment_method,
-        currency=data["currency"],
+        currency=currency,
         total=total,
         lines=lines,
         confirmation=_mail(data["confirmation"]),

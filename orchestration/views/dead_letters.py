@@ -1,22 +1,23 @@
 """Dead letters: their list, and what can be done about them: try again, or close."""
 
+import re
 from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from .. import queries, requeue
+from .. import queries, requeue, sql
 from ..act_forms import Reason, ReasonIfAny
 from ..requeue import Kind, State, Wanted
 from .access import OPERATE, REQUEUE, SEE_PERSONAL, requires, user_of
 from .live import live
 from .outcome import conflict, done
 
-LONGEST_ID = 18  # digits
+NUMBER = re.compile("[0-9]{1,18}")
 BADGES = {
     State.WAITING: ("warning", "waits"),
     State.UNKNOWN: ("warning", "unknown workflow"),
@@ -103,12 +104,15 @@ def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpRe
 
 
 def _wanted(asked: QueryDict) -> Wanted:
-    number = asked.get("id", "")
+    """Return what an address names; an id that is none must never mean all."""
+    number, kind = asked.get("id"), asked.get("kind", "")
+    if number is not None and not (kind and NUMBER.fullmatch(number)):
+        raise Http404
     return Wanted(
-        kind=asked.get("kind", ""),
-        name=asked.get("name", "").strip(),
+        kind=kind,
+        name=sql.storable(asked.get("name", "")),
         state=asked.get("state", ""),
-        id=int(number) if number.isdecimal() and len(number) <= LONGEST_ID else None,
+        id=None if number is None else int(number),
     )
 
 

@@ -158,7 +158,7 @@ def test_each_is_closed_for_a_reason_that_is_kept(release, operator, which, by):
     assert one.reference not in [row["subject"] for row in command("list")]
     assert f"closed {one.reference} Submission" in words(operator.get(f"{PAGE}?state=closed"))
     audited = words(operator.get("/ops/audit/"))
-    assert "A dead letter was closed" in audited
+    assert "A dead letter or an alert was closed" in audited
     assert "they came in person" in audited
     # somebody else presses late
     late = operator.post(address, {"reason": "again"})
@@ -242,6 +242,34 @@ def test_a_message_of_an_inbox_is_retried_and_closed(operator):
     assert command("close", letter.id, "--kind", "inbox", "--reason", "a test") == {"closed": 1}
     assert not DeadLetter.objects.exists()
     assert Event.objects.get(kind="closed").detail["target"] == "message of scheduler"
+
+
+@pytest.mark.parametrize(
+    "narrowed", ["id=", "id=12x", "id=" + "9" * 19, "kind=submission&id=x", "id={}"]
+)
+def test_an_address_that_names_no_letter_never_means_all(release, operator, narrowed):
+    release["refuses"] = {"1", "2"}
+    post("1"), post("2")
+    take()
+    address = f"{PAGE}close/?{narrowed.format(Submission.objects.first().id)}"
+    assert operator.post(address, {"reason": "it is void"}).status_code == 404
+    assert not Submission.objects.filter(closed_at__isnull=False).exists()
+
+
+def test_a_name_that_cannot_be_is_found_nowhere(operator):
+    assert operator.get(f"{PAGE}?name=%00").status_code == 200
+
+
+@pytest.mark.parametrize("kind", [Refused, TypeError])
+def test_what_an_error_says_may_be_anything(release, monkeypatch, kind):
+    def record(_batch):
+        raise kind("a\0b \ud800")
+
+    greet = registry.workflows["greet"]
+    monkeypatch.setitem(registry.workflows, "greet", replace(greet, record=record))
+    post("1")
+    take()
+    assert "ab ?" in Submission.objects.get().reason
 
 
 @pytest.mark.parametrize(
