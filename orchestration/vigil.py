@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from statistics import median
+from statistics import median_high, median_low
 from typing import Any
 from uuid import UUID
 
@@ -149,7 +149,10 @@ def _jumped(jump: Jump) -> Trouble:
 def _clocks_off(alive: Sequence[Worker]) -> list[Trouble]:
     """Return a trouble for each host whose clock is off; one, if it is the database's that is."""
     offsets = [(worker.host, worker.clock_offset) for worker in alive]
-    usual = median(offset for _, offset in offsets) if offsets else 0.0
+    shown = [offset for _, offset in offsets] or [0.0]
+    usual = min(
+        median_low(shown), median_high(shown), key=abs
+    )  # of two, the database's own is right
     if abs(usual) <= conf.CLOCK_JUMP:
         usual = 0.0
     odd = {host: offset for host, offset in offsets if abs(offset - usual) > conf.CLOCK_JUMP}

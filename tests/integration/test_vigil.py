@@ -228,6 +228,15 @@ class TestClocks:
         self.off(20)
         assert self.alerts() == []
 
+    def test_of_two_hosts_the_one_that_is_off_is_told(self):
+        for host, queues in (("here", "ab"), ("odd", "cd")):
+            for queue in queues:
+                Worker.objects.create(instance=queue, queue=queue, host=host, pid=1)
+        Worker.objects.exclude(host="odd").exclude(host="here").delete()
+        self.off(-300, host="odd")
+        clocks = [one[0] for one in self.alerts() if one[0].startswith(vigil.CLOCK)]
+        assert clocks == ["system/clock/odd"]
+
     def test_when_all_hosts_are_off_alike_it_is_one_alert(self):
         self.off(300)
         Worker.objects.filter(queue="greeter").update(host="right", clock_offset=0)
