@@ -71,7 +71,7 @@ def near(seconds):
 
 def jumped(watch, seconds):
     """Have the database's clock jump, as far as this supervisor can see."""
-    watch._clock._base -= seconds
+    watch._clock._base = tuple(lead - seconds for lead in watch._clock._base)
 
 
 def watching(name="supervisor-1"):
