@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from django.db import connection
 
-SLOWEST = 0.2  # seconds; a round trip that took longer says too little about the clock
+SLOWEST = 0.2  # seconds; a round trip that took longer can only prove the clock wrong
 
 # Goes on while a laptop sleeps, where there is such a clock.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -25,10 +25,14 @@ def now() -> float:
 
     A process that never measured (a web process, a command) has only its own clock.
     """
+    return _at(steady())
+
+
+def _at(moment: float) -> float:
     if _measured is None:
         return time.time()
     there, at = _measured
-    return there + steady() - at
+    return there + moment - at
 
 
 def lead() -> float:
@@ -43,15 +47,17 @@ def measure(ask: Callable[[], float] | None = None) -> None:
 
     `ask` asks the database for its Unix time, by any statement that waits for nothing. Half the
     round trip is taken as the way there; on one network that is exact to milliseconds. A slow one
-    (the database was frozen) changes nothing, unless there is no older measurement.
+    (the database was frozen) changes nothing, unless there is no older measurement, or that is off
+    by more than the round trip took: then the database's clock was set.
     """
     global _measured  # noqa: PLW0603 - one clock per process
     connection.ensure_connection()  # connecting is not part of the round trip
     started = steady()
     there = (ask or _ask)()
     taken = steady() - started
-    if taken <= SLOWEST or _measured is None:
-        _measured = there, started + taken / 2
+    halfway = started + taken / 2
+    if taken <= SLOWEST or _measured is None or abs(there - _at(halfway)) > taken:
+        _measured = there, halfway
 
 
 def _ask() -> float:

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from . import conf
 
-QUICK = 1.0  # seconds; a statement that took longer says too little about the clock to start from
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
@@ -19,6 +17,12 @@ class Reading:
     before: float
     after: float
 
+    @property
+    def lead(self) -> tuple[float, float]:
+        """Return what the clock leads the steady one by, jumps that are handled aside: least, most."""
+        shown = self.now - self.handled
+        return shown - self.after, shown - self.before
+
 
 class ClockWatch:
     """Compares how far the database's clock went with this process's steady clock.
@@ -31,18 +35,20 @@ class ClockWatch:
         self.jump = 0.0
         self.handled = 0.0  # of the last reading, to be compared again under a lock
         self.since = 0.0
-        self._base: float | None = None
+        self._base: tuple[float, float] | None = None  # its lead, at least and at most
         self._right_at = 0.0  # steady time when all was well last
         self._seen_at = 0.0  # steady time when the jump was seen first
 
     def see(self, reading: Reading, *, leading: bool) -> None:
         """Take in a reading; `leading` says whether this process is the one to deal with a jump.
 
-        A small deviation is drift, and forgotten. A jump that the leader does not deal with in
-        good time is not one: this process stood still, say with its virtual machine.
+        Each reading narrows what the clock's lead can be. A small deviation is drift, and forgotten.
+        A jump that the leader does not deal with in good time is not one: this process stood still,
+        say with its virtual machine.
         """
         self.handled = reading.handled
-        jump = self._deviation(reading)
+        lead = reading.lead
+        jump = self._deviation(lead)
         if abs(jump) <= conf.CLOCK_JUMP:
             jump = 0.0
         elif not self.jump:
@@ -50,14 +56,12 @@ class ClockWatch:
         ours = leading or reading.after - self._seen_at <= 2 * conf.LEASE
         self.jump = jump if ours else 0.0
         self.since = reading.after - self._right_at
-        if not self.jump and reading.after - reading.before <= QUICK:
-            self._base = reading.now - reading.after - reading.handled
+        if not self.jump and reading.after - reading.before <= conf.CLOCK_JUMP:
+            low, high = self._base if self._base and not self._deviation(lead) else lead
+            self._base = max(low, lead[0]), min(high, lead[1])
             self._right_at = reading.before
 
-    def _deviation(self, reading: Reading) -> float:
-        """Return the least deviation from the base that the length of the round trip leaves."""
-        if self._base is None:
-            return 0.0
-        least = reading.now - reading.after - reading.handled - self._base
-        most = reading.now - reading.before - reading.handled - self._base
-        return least if least > 0 else min(most, 0.0)
+    def _deviation(self, lead: tuple[float, float]) -> float:
+        """Return the least deviation from the base that the lengths of the round trips leave."""
+        low, high = self._base or lead
+        return max(lead[0] - high, 0.0) + min(lead[1] - low, 0.0)

@@ -40,6 +40,7 @@ SELECT
     OR EXISTS ({SERVICE_CHANGED})
     OR EXISTS (SELECT FROM orchestration_operation WHERE ended_at IS NULL AND state <> 'draft')
     OR EXISTS (SELECT FROM orchestration_incidenttally)
+    OR EXISTS (SELECT FROM orchestration_jumpedtime)
     -- dead letters to be sent back: dead_letter_due
     OR EXISTS (SELECT FROM orchestration_deadletter WHERE retry_at <= {NOW})
     -- doorbells that may have been lost

@@ -40,7 +40,7 @@ RECORDS = (
         "operationitem",
         "auditrun",
     ),
-    *("gate", "hold", "worker", "lease", "taskrollup", "steprollup", "gaterollup"),
+    *("gate", "hold", "worker", "lease", "clockjump", "taskrollup", "steprollup", "gaterollup"),
 )
 ADMIN = (
     *LEAD,

@@ -2,7 +2,7 @@
 
 import logging
 
-from django.db import Error, transaction
+from django.db import Error
 
 from . import conf, leader, policies, sql, transitions, vigil
 from .clock_watch import ClockWatch
@@ -21,6 +21,7 @@ class Watch:
         self._sweep_at = 0.0
         self._memory = Memory()
         self._clock = ClockWatch()
+        self._reported: float | None = None  # the sum of jumps before the one reported last
 
     def step(self, now: float) -> float:
         """Renew or try for the lease; sweep if it is ours and time; return the seconds to wait.
@@ -48,15 +49,16 @@ class Watch:
                 logger.info(done)
         return max(0.0, min(self._sweep_at - now, conf.LEASE / 3))
 
-    @transaction.atomic
     def _allow_for_the_jump(self, leadership: Leadership) -> None:
-        """Move what a jump of the database's clock would end too early or too late, and alert."""
-        jump = self._clock.jump
-        if transitions.allow_for_jump(
-            jump, handled=self._clock.handled, since=self._clock.since, by=leadership.actor
-        ):
+        """Alert, once; then move what a jump of the database's clock would end too early or too late."""
+        jump, handled = self._clock.jump, self._clock.handled
+        if self._reported != handled:
             logger.critical("the database's clock jumped by %+.0f s", jump)
             vigil.report_jump(jump)
+            self._reported = handled
+        transitions.allow_for_jump(
+            jump, handled=handled, since=self._clock.since, by=leadership.actor
+        )
 
     def end(self) -> None:
         """Give the lease back; without the database it runs out."""

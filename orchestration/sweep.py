@@ -50,6 +50,7 @@ from .transitions import (
     lock_failed,
     lock_gates,
     mark_overdue,
+    move_times,
     open_unasked,
     retry,
     suspected,
@@ -94,6 +95,10 @@ class Round:
     def now(self) -> datetime:
         """The database's time as the lease was renewed: the clock may jump at any moment since."""
         return self.leadership.at or datetime.fromtimestamp(database_now(), UTC)
+
+    def move_times(self) -> None:
+        """Move what a jump of the clock has yet to move."""
+        move_times()
 
     def recover_what_failed(self) -> None:
         """Count each failed or expired step, and decide about it."""
@@ -175,6 +180,7 @@ Duty = Callable[[Round], None]
 
 # Done if anything is due (`due.ANYTHING`); what one of them does may be what the next looks for.
 DUTIES: tuple[Duty, ...] = (
+    Round.move_times,
     Round.recover_what_failed,
     Round.undo_what_nobody_mended,
     Round.wake_what_waited,

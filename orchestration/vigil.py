@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from statistics import median
+from statistics import median_high, median_low
 from typing import Any
 from uuid import UUID
 
@@ -20,9 +20,11 @@ from .models.fields import DatabaseNow
 
 PREFIX = "system/"
 NO_LEADER = f"{PREFIX}no_leader"
+NOT_SWEPT = f"{PREFIX}not_swept"
 NO_WORKER = f"{PREFIX}no_worker/"
 JUMPED = f"{PREFIX}clock_jumped"
 CLOCK = f"{PREFIX}clock/"
+SWEPT_WITHIN = 30.0  # seconds: for so long at the least a leader may take to finish a sweep
 SEEN_EVERY = timedelta(seconds=10)  # how exact an alert's `last_seen` is while it lasts
 
 # The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
@@ -57,6 +59,20 @@ class Trouble:
     severity: Severity
     title: str
     detail: str
+
+
+NO_LEAD = Trouble(
+    fingerprint=NO_LEADER,
+    severity=Severity.CRITICAL,
+    title="No supervisor leads",
+    detail="What fails is neither retried nor reported until one is started.",
+)
+NO_SWEEP = Trouble(
+    fingerprint=NOT_SWEPT,
+    severity=Severity.CRITICAL,
+    title="The supervisor that leads does not finish a sweep",
+    detail="What fails may be neither retried nor reported. Its log says why.",
+)
 
 
 class Lasting:
@@ -107,26 +123,24 @@ def look(
 
 
 def look_for_a_leader(absent: Lasting, *, patience: float = conf.LEASE) -> bool:
-    """Open an alert if nobody has led for a while, and close it when somebody does; say whether so.
+    """Alert if for a while nobody has led, or the leader finished no sweep; return whether one leads.
 
-    For a process that is no supervisor. A lease that ran out is first given `patience` seconds more.
+    For a process that is no supervisor. A lease that ran out, or a sweep that is late, is first given
+    `patience` seconds more. The alerts close when it is over.
     """
     longest = DatabaseNow() + timedelta(seconds=2 * conf.LEASE)  # beyond that, the clock went back
-    led = Lease.objects.filter(
-        name=leader.NAME, expires_at__gt=DatabaseNow(), expires_at__lt=longest
-    ).exists()
-    if led:
-        alerts.close(NO_LEADER)
-    lasting = bool(absent.of([] if led else [NO_LEADER], patience))
-    if lasting and not _open([NO_LEADER]):
-        _raise(
-            Trouble(
-                fingerprint=NO_LEADER,
-                severity=Severity.CRITICAL,
-                title="No supervisor leads",
-                detail="What fails is neither retried nor reported until one is started.",
-            )
-        )
+    lease = Lease.objects.filter(name=leader.NAME, expires_at__gt=DatabaseNow())
+    led = lease.filter(expires_at__lt=longest).exists()
+    interval = SupervisorPolicy.objects.get(id=1).interval
+    late = timedelta(seconds=max(SWEPT_WITHIN, 10 * interval))
+    swept = lease.filter(swept_at__range=(DatabaseNow() - late, DatabaseNow() + late)).exists()
+    wrong = NO_LEAD if not led else NO_SWEEP if not swept else None
+    for trouble in (NO_LEAD, NO_SWEEP):
+        if trouble is not wrong:
+            alerts.close(trouble.fingerprint)
+    lasting = absent.of([wrong.fingerprint] if wrong else [], patience)
+    if wrong and lasting - _open(lasting):
+        _raise(wrong)
     return led
 
 
@@ -149,7 +163,10 @@ def _jumped(jump: Jump) -> Trouble:
 def _clocks_off(alive: Sequence[Worker]) -> list[Trouble]:
     """Return a trouble for each host whose clock is off; one, if it is the database's that is."""
     offsets = [(worker.host, worker.clock_offset) for worker in alive]
-    usual = median(offset for _, offset in offsets) if offsets else 0.0
+    shown = [offset for _, offset in offsets] or [0.0]
+    usual = min(
+        median_low(shown), median_high(shown), key=abs
+    )  # of two, the database's own is right
     if abs(usual) <= conf.CLOCK_JUMP:
         usual = 0.0
     odd = {host: offset for host, offset in offsets if abs(offset - usual) > conf.CLOCK_JUMP}

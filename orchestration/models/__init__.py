@@ -10,7 +10,7 @@ from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
 from .notice import Notice, NoticeChannel
 from .operation import Operation, OperationItem
 from .policy import Gate, Policy, SupervisorPolicy
-from .process import ClockJump, Lease, Worker
+from .process import ClockJump, JumpedTime, Lease, Worker
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView
 from .step import Step
@@ -32,6 +32,7 @@ __all__ = [
     "IncidentHit",
     "IncidentHour",
     "IncidentTally",
+    "JumpedTime",
     "Lease",
     "Notice",
     "NoticeChannel",

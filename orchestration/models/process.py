@@ -43,6 +43,27 @@ class ClockJump(models.Model):
         return f"{self.seconds:+.0f} s"
 
 
+class JumpedTime(models.Model):
+    """A time that a jump of the database's clock has yet to move, if it still is what it was.
+
+    It is the `field` of the row with that `key` in the table of a `kind`.
+    """
+
+    kind = models.CharField(max_length=40)
+    key = models.CharField(max_length=80)
+    field = models.CharField(max_length=40)
+    was = models.DateTimeField()
+    becomes = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "field", "key"], name="jumped_time_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.field} of {self.kind} {self.key}"
+
+
 class Worker(models.Model):
     """A process start: a worker on one queue, or a supervisor. Seen every few seconds while alive."""
 

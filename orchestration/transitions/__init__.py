@@ -9,6 +9,8 @@ Two rules keep any number of writers apart:
   Those who hold the lock of a task that may still be started never wait for a pending step; an undo
   locks the pending steps first, as a claim does. So nobody waits in a circle.
 - Gates come after tasks: whoever has both locked the tasks first.
+- What a jump of the clock moves are times, not states: it takes the rows that no one has locked, and
+  waits for none.
 - What is counted of failures is only ever added (`incidents`): nobody waits for it. Alerts come in the
   order of their causes; a scheduler, which locks gates after them, raises them for rejections, and a
   supervisor, which locks gates before them, for all else: never for the same cause.
@@ -19,7 +21,7 @@ not land is a normal outcome with a name (`Refusal`), never an exception.
 
 from .changes import NOTHING, Amendment
 from .claim import Claimed, claim
-from .clock_jump import allow_for_jump
+from .clock_jump import allow_for_jump, move_times
 from .create import NewTask, create
 from .gates import database_now, hear_all, lock_gates, open_unasked, probe_now
 from .holds import hold, hold_tasks, hold_unserved, let_go, release, release_tasks
@@ -64,6 +66,7 @@ __all__ = [
     "lock_failed",
     "lock_gates",
     "mark_overdue",
+    "move_times",
     "open_unasked",
     "probe_now",
     "record",

@@ -4,6 +4,11 @@ Between the jump and this, rows were written by the clock as it is now. Those mu
 would wait for the jump once more: a row moves only if its own times say that it was written before,
 or no further than a deadline can lie ahead.
 
+Which times move, and to what, is noted first (`JumpedTime`), without a lock on their rows. Then they
+are moved in batches, each if it still is what it was: one that was written since is right by the
+clock as it is now. A row that is locked is passed over, and moved by a later sweep; until then `due`
+leaves its step out.
+
 Moved, in either direction:
 
 - `step.complete_by` while an agent has it; `run_after` with its `pending_since`; `mend_by`.
@@ -14,6 +19,7 @@ Moved only when the clock went back, so that nothing waits for as long once more
 
 - `send_after` of notices and status messages, `application.push_after`; when the clock went
   forward they go out earlier, and what is sent twice has the same id.
+- `retry_at` of submissions and dead letters; when it went forward they are tried earlier.
 - `created_at` of submissions and status messages that no one has tried to deliver: a lost doorbell
   is rung again for what has waited.
 - `step.keyed_at`, always the cautious way: a service forgets its keys by its own clock, so one may
@@ -32,103 +38,166 @@ Not moved:
   next audit comes later.
 """
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from .. import conf, leader, sql
-from ..models import ClockJump
+from ..models import ClockJump, JumpedTime, Step
 
 # Whoever has the lease's row deals with jumps; the sum, read under that lock, says with which.
 LOCK = "SELECT 1 FROM orchestration_lease WHERE name = %(name)s FOR NO KEY UPDATE"
 HANDLED = "SELECT coalesce(sum(seconds), 0), clock_timestamp() FROM orchestration_clockjump"
 
-# Before their steps, as every other writer does, so that no one waits in a circle.
-TASKS = """
-SELECT count(*) FROM (SELECT id FROM orchestration_task WHERE id IN (
-    SELECT task_id FROM orchestration_step WHERE process_state = 'processing'
-    UNION SELECT task_id FROM orchestration_step
-        WHERE process_state = 'pending' AND run_after IS NOT NULL
-    UNION SELECT task_id FROM orchestration_step WHERE mend_by IS NOT NULL
-    UNION SELECT task_id FROM orchestration_step WHERE %(jump)s < interval '0'
-        AND process_state IN ('pending', 'processing', 'error') AND keyed_at IS NOT NULL
-        AND agent IN (SELECT agent FROM orchestration_policy WHERE key_memory IS NOT NULL)
-) ORDER BY id FOR NO KEY UPDATE) AS locked
+# What an earlier jump has yet to move, was written before this one too.
+FURTHER = "UPDATE orchestration_jumpedtime SET becomes = becomes + %(jump)s"
+
+NOTE = """
+INSERT INTO orchestration_jumpedtime (kind, key, field, was, becomes)
+SELECT %(kind)s, key, %(field)s, was, becomes FROM (
+    SELECT t.{key}::text AS key, t.{field} AS was, {becomes} AS becomes
+    FROM orchestration_{kind} t {beside} WHERE {where}) AS found
+WHERE was <> becomes
+ON CONFLICT DO NOTHING
 """
+POLICY = "LEFT JOIN orchestration_policy p ON p.agent = t.agent"
+
+# Waits for no row, so that no one waits in a circle.
+MOVE = """
+WITH batch AS MATERIALIZED (
+    SELECT id, key::{type} AS key, was, becomes FROM orchestration_jumpedtime
+    WHERE kind = %(kind)s AND field = %(field)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
+), mine AS MATERIALIZED (
+    SELECT b.id, b.key, b.becomes FROM batch b
+    JOIN orchestration_{kind} t ON t.{key} = b.key AND t.{field} = b.was
+    FOR NO KEY UPDATE OF t SKIP LOCKED
+), moved AS (
+    UPDATE orchestration_{kind} t SET {field} = mine.becomes FROM mine WHERE t.{key} = mine.key
+), done AS (
+    DELETE FROM orchestration_jumpedtime j USING batch b WHERE j.id = b.id
+        AND (EXISTS (SELECT FROM mine WHERE mine.id = b.id) OR NOT EXISTS (
+            SELECT FROM orchestration_{kind} t WHERE t.{key} = b.key AND t.{field} = b.was))
+)
+SELECT id FROM batch ORDER BY id
+"""
+LEFT = "SELECT DISTINCT kind, field FROM orchestration_jumpedtime ORDER BY kind, field"
+
+# The primary keys, and their types, where they are not `id` and bigint.
+KEYS = {
+    "gate": ("agent", "text"),
+    "worker": ("instance", "text"),
+    "application": ("id", "uuid"),
+}
+
+
+@dataclass(frozen=True)
+class Move:
+    """A time that moves: the `field` of the rows of a `kind`, where; if not by the jump, to what."""
+
+    kind: str
+    field: str
+    where: str
+    becomes: str = ""
+
+    def note(self) -> str:
+        """Return the statement that notes all such times."""
+        return NOTE.format(
+            kind=self.kind, field=self.field, key=KEYS.get(self.kind, ("id",))[0],
+            becomes=self.becomes or f"t.{self.field} + %(jump)s", where=self.where,
+            beside=POLICY if self.kind == "step" else "",
+        )  # fmt: skip
+
 
 # `jump` is negative when the clock went back. It jumped within `since` before `now`.
 EITHER_WAY = (
-    """UPDATE orchestration_operation SET paced_at = least(paced_at, %(now)s),
-        starts_at = least(starts_at + greatest(%(jump)s, interval '0'),
-            %(now)s + %(take_back)s)
-    WHERE ended_at IS NULL""",
+    Move("operation", "paced_at", "t.ended_at IS NULL", "least(t.paced_at, %(now)s)"),
+    Move(
+        "operation",
+        "starts_at",
+        "t.ended_at IS NULL",
+        "least(t.starts_at + greatest(%(jump)s, interval '0'), %(now)s + %(take_back)s)",
+    ),
 )
+
+RETRIES_BEFORE = """t.process_state = 'pending' AND t.run_after IS NOT NULL
+    AND t.pending_since <= %(now)s - %(jump)s"""
 
 FORWARD = (
-    """UPDATE orchestration_step s
-    SET complete_by = least(s.complete_by + %(jump)s, %(now)s + p.time_allowed * interval '1 second')
-    FROM orchestration_policy p
-    WHERE p.agent = s.agent AND s.process_state = 'processing' AND s.locked_by IS NOT NULL""",
-    """UPDATE orchestration_step
-    SET run_after = run_after + %(jump)s, pending_since = pending_since + %(jump)s
-    WHERE process_state = 'pending' AND run_after IS NOT NULL
-        AND pending_since <= %(now)s - %(jump)s""",
+    Move(
+        "step",
+        "complete_by",
+        "t.process_state = 'processing' AND t.locked_by IS NOT NULL",
+        "least(t.complete_by + %(jump)s, %(now)s + p.time_allowed * interval '1 second')",
+    ),
+    Move("step", "run_after", RETRIES_BEFORE),
+    Move("step", "pending_since", RETRIES_BEFORE),
     # also what was refused since: mending it has rather more time
-    "UPDATE orchestration_step SET mend_by = mend_by + %(jump)s WHERE mend_by IS NOT NULL",
-    """UPDATE orchestration_gate SET
-        probe_at = CASE WHEN probe_at <= %(now)s - %(since)s THEN probe_at + %(jump)s ELSE probe_at END,
-        paused_until = CASE WHEN paused_until <= %(now)s - %(since)s THEN paused_until + %(jump)s
-            ELSE paused_until END,
-        heard_at = least(heard_at + %(jump)s, %(now)s), tokens_at = least(tokens_at + %(jump)s, %(now)s)
-    WHERE num_nonnulls(probe_at, paused_until, heard_at, tokens_at) > 0""",
-    "UPDATE orchestration_worker SET seen_at = least(seen_at + %(jump)s, %(now)s)",
+    Move("step", "mend_by", "t.mend_by IS NOT NULL"),
+    Move("gate", "probe_at", "t.probe_at <= %(now)s - %(since)s"),
+    Move("gate", "paused_until", "t.paused_until <= %(now)s - %(since)s"),
+    Move("gate", "heard_at", "true", "least(t.heard_at + %(jump)s, %(now)s)"),
+    Move("gate", "tokens_at", "true", "least(t.tokens_at + %(jump)s, %(now)s)"),
+    Move("worker", "seen_at", "true", "least(t.seen_at + %(jump)s, %(now)s)"),
 )
+
+RETRIES_BACK = """t.process_state = 'pending' AND t.run_after IS NOT NULL
+    AND (t.pending_since > %(now)s OR t.run_after > %(now)s - %(jump)s)"""
 
 BACK = (
-    """UPDATE orchestration_step s SET complete_by = CASE WHEN s.locked_by IS NULL THEN %(now)s
-        ELSE s.complete_by + %(jump)s END
-    FROM orchestration_policy p
-    WHERE p.agent = s.agent AND s.process_state = 'processing' AND s.complete_by > %(now)s
-        AND (s.locked_by IS NULL OR s.complete_by > %(now)s
+    Move(
+        "step",
+        "complete_by",
+        """t.process_state = 'processing' AND t.complete_by > %(now)s
+        AND (t.locked_by IS NULL OR t.complete_by > %(now)s
             + least(-%(jump)s, p.time_allowed * interval '1 second'))""",
-    """UPDATE orchestration_step
-    SET run_after = run_after + %(jump)s, pending_since = pending_since + %(jump)s
-    WHERE process_state = 'pending' AND run_after IS NOT NULL
-        AND (pending_since > %(now)s OR run_after > %(now)s - %(jump)s)""",
-    """UPDATE orchestration_step s SET mend_by = s.mend_by + %(jump)s
-    FROM orchestration_policy p
-    WHERE p.agent = s.agent AND s.mend_by > %(now)s
-        + least(-%(jump)s, p.mend_within * interval '1 second')""",
-    """UPDATE orchestration_step SET keyed_at = keyed_at + %(jump)s
-    WHERE process_state IN ('pending', 'processing', 'error') AND keyed_at IS NOT NULL
-        AND agent IN (SELECT agent FROM orchestration_policy WHERE key_memory IS NOT NULL)""",
-    """UPDATE orchestration_gate SET probe_at = probe_at + %(jump)s,
-        paused_until = paused_until + %(jump)s, heard_at = heard_at + %(jump)s,
-        tokens_at = tokens_at + %(jump)s
-    WHERE num_nonnulls(probe_at, paused_until, heard_at, tokens_at) > 0""",
-    """UPDATE orchestration_worker SET seen_at = seen_at + %(jump)s,
-        started_at = CASE WHEN started_at > %(now)s THEN started_at + %(jump)s ELSE started_at END
-    WHERE seen_at > %(now)s""",
-    """UPDATE orchestration_notice SET send_after = send_after + %(jump)s
-    WHERE sent_at IS NULL AND given_up_at IS NULL AND send_after > %(now)s""",
-    """UPDATE orchestration_application SET push_after = push_after + %(jump)s
-    WHERE push_after > %(now)s""",
-    """UPDATE orchestration_statusmessage SET send_after = send_after + %(jump)s
-    WHERE refused_at IS NULL AND send_after > %(now)s""",
-    """UPDATE orchestration_statusmessage SET created_at = created_at + %(jump)s
-    WHERE refused_at IS NULL AND tries = 0 AND created_at > %(now)s""",
-    """UPDATE orchestration_submission SET created_at = created_at + %(jump)s
-    WHERE refused_at IS NULL AND created_at > %(now)s""",
-)
+        "CASE WHEN t.locked_by IS NULL THEN %(now)s ELSE t.complete_by + %(jump)s END",
+    ),
+    Move("step", "run_after", RETRIES_BACK),
+    Move("step", "pending_since", RETRIES_BACK),
+    Move(
+        "step",
+        "mend_by",
+        "t.mend_by > %(now)s + least(-%(jump)s, p.mend_within * interval '1 second')",
+    ),
+    Move(
+        "step",
+        "keyed_at",
+        """t.process_state IN ('pending', 'processing', 'error') AND t.keyed_at IS NOT NULL
+        AND p.key_memory IS NOT NULL""",
+    ),
+    *(Move("gate", field, "true") for field in ("probe_at", "paused_until", "heard_at", "tokens_at")),
+    Move("worker", "started_at", "t.started_at > %(now)s AND t.seen_at > %(now)s"),
+    Move("worker", "seen_at", "t.seen_at > %(now)s"),
+    Move("notice", "send_after",
+         "t.sent_at IS NULL AND t.given_up_at IS NULL AND t.send_after > %(now)s"),
+    Move("application", "push_after", "t.push_after > %(now)s"),
+    Move("statusmessage", "send_after", "t.refused_at IS NULL AND t.send_after > %(now)s"),
+    Move("statusmessage", "created_at",
+         "t.refused_at IS NULL AND t.tries = 0 AND t.created_at > %(now)s"),
+    Move("submission", "created_at", "t.refused_at IS NULL AND t.created_at > %(now)s"),
+    Move("submission", "retry_at", "t.refused_at IS NULL AND t.retry_at > %(now)s"),
+    Move("deadletter", "retry_at", "t.retry_at > %(now)s"),
+)  # fmt: skip
 
 
-@transaction.atomic
 def allow_for_jump(jump: float, *, handled: float, since: float, by: str) -> bool:
     """Move all times by a jump of the database's clock, reporting whether that was still to be done.
 
     `jump` is in seconds, negative when the clock went back, at most `since` seconds ago. `handled` is
     the sum of jumps that was known when it was noticed: another supervisor may have been first.
     """
+    move_times()
+    if not _note(jump, handled=handled, since=since, by=by):
+        return False
+    move_times()
+    return True
+
+
+@transaction.atomic
+def _note(jump: float, *, handled: float, since: float, by: str) -> bool:
     sql.run(LOCK, {"name": leader.NAME})
     ((known, now),) = sql.run(HANDLED, {})
     if known != handled:
@@ -139,8 +208,24 @@ def allow_for_jump(jump: float, *, handled: float, since: float, by: str) -> boo
         "since": timedelta(seconds=since),
         "take_back": timedelta(seconds=conf.TAKE_BACK),
     }
-    sql.run(TASKS, given)
-    for statement in (*(FORWARD if jump > 0 else BACK), *EITHER_WAY):
-        sql.run(statement, given)
+    sql.run(FURTHER, given)
+    for move in (*(FORWARD if jump > 0 else BACK), *EITHER_WAY):
+        sql.run(move.note(), {**given, "kind": move.kind, "field": move.field})
     ClockJump.objects.create(seconds=jump, by=by)
     return True
+
+
+def move_times() -> None:
+    """Move what a jump has yet to move, but for what others have locked; each batch by itself."""
+    for kind, field in sql.run(LEFT, {}):
+        key, of_type = KEYS.get(kind, ("id", "bigint"))
+        statement = MOVE.format(kind=kind, field=field, key=key, type=of_type)
+        given = {"kind": kind, "field": field, "after": 0, "limit": conf.BATCH}
+        while batch := sql.run(statement, given):
+            given["after"] = batch[-1][0]
+
+
+def due(steps: QuerySet[Step], field: str) -> QuerySet[Step]:
+    """Return those of `steps` whose time in `field` no jump has yet to move."""
+    key = Cast(OuterRef("pk"), TextField())
+    return steps.filter(~Exists(JumpedTime.objects.filter(kind="step", field=field, key=key)))

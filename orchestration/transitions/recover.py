@@ -16,6 +16,7 @@ from ..models.history import EventKind
 from ..progression import StepView
 from ..recovery import Failure, Retry
 from ..states import Outcome, StepState
+from . import clock_jump
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .settle import Trouble, cause_of
 from .undo import begin
@@ -103,7 +104,7 @@ class Failed:
 def _failed(now: datetime) -> QuerySet[Step]:
     """Return what has failed at `now`, and still has if the clock has gone back since."""
     failed = Step.objects.filter(process_state=StepState.PROCESSING, complete_by__lte=now)
-    return failed.filter(complete_by__lte=DatabaseNow())
+    return clock_jump.due(failed.filter(complete_by__lte=DatabaseNow()), "complete_by")
 
 
 def failed_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) -> list[UUID]:

@@ -15,6 +15,7 @@ from ..models.history import EventKind
 from ..progression import Refusal, StepView
 from ..states import StepState, TaskState
 from ..undoing import plan, signature
+from . import clock_jump
 from .changes import Change, cancel, finish, lock, note, read_steps, tasks_of
 from .create import insert_steps
 from .settle import begin_undo
@@ -72,7 +73,7 @@ def undo(
 def _due(now: datetime) -> QuerySet[Step]:
     """Return what is due at `now`, and still is if the clock has gone back since."""
     due = Step.objects.filter(process_state=StepState.ERROR, mend_by__lte=now)
-    return due.filter(mend_by__lte=DatabaseNow())
+    return clock_jump.due(due.filter(mend_by__lte=DatabaseNow()), "mend_by")
 
 
 def unmended_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) -> list[UUID]:

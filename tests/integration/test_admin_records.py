@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from orchestration import presence, rollups
+from orchestration import presence, roles, rollups
 from orchestration.admin.settings import SettingAdmin
 from orchestration.leader import Leadership
 from orchestration.models import (
@@ -82,6 +82,11 @@ def test_every_model_of_the_engine_is_in_one_of_three_kinds():
 
 
 @pytest.mark.usefixtures("_some_of_each")
+def test_the_role_of_admins_may_look_at_each_kind_of_record():
+    lacking = {name for name in RECORDS if f"orchestration.view_{name}" not in roles.ADMIN}
+    assert lacking == {"savedview", "rollupmark"}
+
+
 @pytest.mark.parametrize("name", RECORDS)
 def test_records_are_shown_and_refuse_every_change(client, name):
     model = apps.get_model("orchestration", name)

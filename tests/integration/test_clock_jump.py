@@ -5,6 +5,7 @@ into it, and what a supervisor remembers of the clock is moved (`jumped`).
 """
 
 import threading
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -16,7 +17,9 @@ from orchestration.models import (
     Alert,
     Application,
     ClockJump,
+    DeadLetter,
     Gate,
+    JumpedTime,
     Lease,
     Notice,
     NoticeChannel,
@@ -31,9 +34,10 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import Watch
 from orchestration.sweep import sweep
-from orchestration.transitions import allow_for_jump, mark_overdue, record, suspected
+from orchestration.transitions import allow_for_jump, mark_overdue, move_times, record, suspected
 from orchestration.transitions.recover import failed_tasks, lock_failed
 from orchestration.transitions.undo import undo_unmended, unmended_tasks
+from tests.database import another
 from tests.engine import claimed, new_task, reply_to, staff, step_of
 from tests.integration.test_unmended import PARTY, refused
 
@@ -71,7 +75,7 @@ def near(seconds):
 
 def jumped(watch, seconds):
     """Have the database's clock jump, as far as this supervisor can see."""
-    watch._clock._base -= seconds
+    watch._clock._base = tuple(lead - seconds for lead in watch._clock._base)
 
 
 def watching(name="supervisor-1"):
@@ -398,7 +402,10 @@ class TestRest:
         lately = DatabaseNow() + timedelta(seconds=HOUR - 20)
         till = Application.objects.create(name="till", push_after=ahead)
         posted = Submission.objects.create(
-            workflow="greet", reference="s", data={}, created_at=lately
+            workflow="greet", reference="s", data={}, created_at=lately, tries=1, retry_at=ahead
+        )
+        letter = DeadLetter.objects.create(
+            queue="scheduler", body="{}", reason="x", tries=1, retry_at=ahead
         )
         about = {"task": new_task(), "reply_to": "till", "kind": "step"}
         first = StatusMessage.objects.create(number=8, created_at=lately, **about)
@@ -412,6 +419,8 @@ class TestRest:
         assert left(till, "push_after") == near(20)
         assert left(again, "send_after") == near(20)
         assert left(notice, "send_after") == near(20)
+        assert left(posted, "retry_at") == near(20)
+        assert left(letter, "retry_at") == near(20)
         assert left(posted, "created_at") == near(-20)
         assert left(first, "created_at") == near(-20)
 
@@ -464,3 +473,125 @@ def test_of_supervisors_that_notice_at_once_one_deals_with_it():
     assert sorted(landed) == [False, False, False, True]
     assert ClockJump.objects.count() == 1
     assert left(step, "run_after") == near(-8 * HOUR)
+
+
+@contextmanager
+def held(table, **which):
+    """Have another session hold the rows of a table, or those with these values."""
+    where = " AND ".join(f"{name} = %({name})s" for name in which) or "true"
+    with another() as session:
+        session.execute("BEGIN")
+        session.execute(f"SELECT 1 FROM orchestration_{table} WHERE {where} FOR UPDATE", which)
+        yield
+        session.execute("ROLLBACK")
+
+
+@pytest.mark.django_db(transaction=True)
+class TestLocked:
+    def two_in_flight(self, seconds):
+        """Have two steps in flight when the clock jumps; return them, and what is left to them."""
+        steps = [step_of(new_task()) for _ in range(2)]
+        claimed()
+        before = [left(step, "complete_by") for step in steps]
+        shifted(Step.objects, seconds, "complete_by", "dispatched_at")
+        return steps, before
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_a_locked_step_moves_once_it_is_free_and_keeps_no_other_waiting(self, seconds):
+        watch = watching()
+        (one, other), before = self.two_in_flight(seconds)
+        failing = step_of(new_task())
+        with held("step", id=one.id):
+            jumped(watch, seconds)
+            watch.step(1.0)
+            assert open_alerts() == ["system/clock_jumped"]
+            assert left(other, "complete_by") == near(before[1])
+            assert left(one, "complete_by") == near(before[0] - seconds)
+            Step.objects.filter(id=failing.id).update(
+                process_state="processing", complete_by=DatabaseNow()
+            )
+            watch.step(2.0)  # sweeps
+            assert step_of(failing.task).failure_count == 1
+            assert JumpedTime.objects.exists()
+        for moment in (4.0, 6.0, 8.0):
+            watch.step(moment)
+            assert left(one, "complete_by") == near(before[0])
+            assert left(other, "complete_by") == near(before[1])
+        assert step_of(one.task).failure_count == 0
+        assert not JumpedTime.objects.exists()
+
+    def test_what_has_yet_to_move_neither_expires_nor_is_undone(self):
+        """Also when it is freed just before the sweep would act on it."""
+        self.two_in_flight(HOUR)
+        with held("step"):
+            jump(HOUR)
+        assert failed_tasks(10, now=leader.acquire("supervisor-1").at) == []
+        JumpedTime.objects.all().delete()
+        assert len(failed_tasks(10, now=leader.acquire("supervisor-1").at)) == 2  # the control
+
+    def test_a_refused_step_that_has_yet_to_move_is_not_undone(self, monkeypatch):
+        monkeypatch.setitem(registry.workflows, "party", PARTY)
+        Policy.objects.filter(agent="greeter").update(on_rejection="wait", mend_within=1800)
+        task, _ = refused()
+        shifted(Step.objects, HOUR, "mend_by", "ended_at")
+        with held("step"):
+            jump(HOUR)
+        at = leader.acquire("supervisor-1").at
+        assert unmended_tasks(10, now=at) == []
+        assert undo_unmended([task.id], by="x", now=at) == 0
+        JumpedTime.objects.all().delete()
+        assert unmended_tasks(10, now=at) == [task.id]  # the control
+
+    @pytest.mark.parametrize("first", [HOUR, -HOUR])
+    def test_one_that_is_locked_through_two_jumps_moves_by_both(self, first):
+        (step, _), before = self.two_in_flight(first)
+        with held("step"):
+            jump(first)
+            jump(first)
+        shifted(Step.objects, first, "complete_by")  # as after the second, too
+        JumpedTime.objects.update(was=F("was") - timedelta(seconds=first))
+        JumpedTime.objects.update(becomes=F("becomes") - timedelta(seconds=first))
+        move_times()
+        assert left(step, "complete_by") == near(before[0])
+        assert not JumpedTime.objects.exists()
+
+    def test_what_was_written_meanwhile_does_not_move(self):
+        (step, _), _ = self.two_in_flight(HOUR)
+        with held("step"):
+            jump(HOUR)
+        Step.objects.filter(id=step.id).update(complete_by=DatabaseNow() + timedelta(seconds=77))
+        move_times()
+        assert left(step, "complete_by") == near(77)
+        assert not JumpedTime.objects.exists()
+
+    @pytest.mark.parametrize("table", ["task", "gate", "worker", "policy"])
+    def test_no_locked_row_stops_it(self, table):
+        watch = watching()
+        (step, _), before = self.two_in_flight(HOUR)
+        with held(table):
+            jumped(watch, HOUR)
+            watch.step(1.0)
+            assert ClockJump.objects.exists()
+            assert left(step, "complete_by") == near(before[0])
+
+    def test_people_learn_of_a_jump_that_cannot_be_dealt_with(self, monkeypatch):
+        watch = watching()
+        jumped(watch, HOUR)
+        monkeypatch.setattr("orchestration.transitions.allow_for_jump", lambda *_, **__: 1 / 0)
+        for moment in (1.0, 2.0):
+            with pytest.raises(ZeroDivisionError):
+                watch.step(moment)
+        assert (Alert.objects.get().fingerprint, Alert.objects.get().count) == (
+            "system/clock_jumped", 1,
+        )  # fmt: skip
+
+    def test_more_than_a_batch_moves(self, monkeypatch):
+        monkeypatch.setattr(conf, "BATCH", 2)
+        steps = [step_of(new_task()) for _ in range(5)]
+        waits = Step.objects.filter(process_state="pending")
+        waits.update(run_after=DatabaseNow(), pending_since=DatabaseNow())
+        shifted(waits, 9 * HOUR, "run_after", "pending_since")
+        with held("step", id=steps[0].id):
+            jump(HOUR)
+        moved = [left(step, "run_after") == near(-8 * HOUR) for step in steps]
+        assert moved == [False, True, True, True, True]

@@ -31,7 +31,9 @@ LONG = timedelta(hours=1)
 def _staffed():
     for queue in vigil.unserved():
         Worker.objects.create(instance=f"{queue}-1", queue=queue, host="h", pid=1)
-    leader.acquire("supervisor-1")
+    leadership = leader.acquire("supervisor-1")
+    assert leadership is not None
+    leader.note_sweep(leadership, "")
 
 
 def troubles():
@@ -109,6 +111,29 @@ class TestLeader:
         leader.acquire("supervisor-2")
         assert look_for_a_leader(absent, patience=0) is True
         assert not Alert.objects.filter(closed_at=None).exists()
+
+    @pytest.mark.parametrize("seconds", [-31, 31])  # ahead: the clock went back since
+    def test_a_leader_that_finishes_no_sweep_is_told_until_it_does(self, seconds):
+        absent = Lasting()
+        Lease.objects.update(swept_at=DatabaseNow() + timedelta(seconds=seconds))
+        assert look_for_a_leader(absent) is True
+        assert not Alert.objects.exists()  # it may have begun just now
+        for _ in range(3):
+            look_for_a_leader(absent, patience=0)
+        alert = Alert.objects.get()
+        assert (alert.fingerprint, alert.count, alert.closed_at) == ("system/not_swept", 1, None)
+        Lease.objects.update(swept_at=DatabaseNow())
+        look_for_a_leader(absent, patience=0)
+        assert not Alert.objects.filter(closed_at=None).exists()
+
+    def test_a_sweep_may_take_ten_intervals(self):
+        SupervisorPolicy.objects.update(interval=20)
+        Lease.objects.update(swept_at=DatabaseNow() - timedelta(seconds=190))
+        look_for_a_leader(Lasting(), patience=0)
+        assert not Alert.objects.exists()
+        Lease.objects.update(swept_at=DatabaseNow() - timedelta(seconds=210))
+        look_for_a_leader(Lasting(), patience=0)
+        assert Alert.objects.get().fingerprint == "system/not_swept"
 
 
 class TestWaiting:
@@ -227,6 +252,15 @@ class TestClocks:
         assert self.alerts() == [("system/clock/odd", "warning", title)]
         self.off(20)
         assert self.alerts() == []
+
+    def test_of_two_hosts_the_one_that_is_off_is_told(self):
+        for host, queues in (("here", "ab"), ("odd", "cd")):
+            for queue in queues:
+                Worker.objects.create(instance=queue, queue=queue, host=host, pid=1)
+        Worker.objects.exclude(host="odd").exclude(host="here").delete()
+        self.off(-300, host="odd")
+        clocks = [one[0] for one in self.alerts() if one[0].startswith(vigil.CLOCK)]
+        assert clocks == ["system/clock/odd"]
 
     def test_when_all_hosts_are_off_alike_it_is_one_alert(self):
         self.off(300)

@@ -63,13 +63,25 @@ def test_half_the_round_trip_is_the_way_there(times):
 def test_a_slow_answer_changes_nothing_unless_it_is_the_first(times):
     def slow():
         times.pass_(10)
-        return NOON + 500
+        return NOON + 19
 
     clock.measure(slow)
-    assert clock.now() == NOON + 505
+    assert clock.now() == NOON + 24
     clock.measure(lambda: NOON + 10)
     clock.measure(slow)
     assert clock.now() == NOON + 20
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+def test_a_slow_answer_is_followed_when_it_proves_the_clock_wrong(times, jump):
+    clock.measure(lambda: NOON)
+
+    def slow():
+        times.pass_(0.25)
+        return NOON + jump
+
+    clock.measure(slow)
+    assert clock.now() == pytest.approx(NOON + jump, abs=0.25)
 
 
 def test_the_steady_clock_goes_forward():
@@ -147,3 +159,15 @@ def test_what_the_leader_does_not_notice_is_the_standbys_own_pause(database):
     database.look(leading=False)
     assert database.look(2 * conf.LEASE + 1, leading=False) == 0.0
     assert database.look(leading=True) == 0.0
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+def test_a_jump_is_noticed_while_each_answer_is_slow(jump):
+    database = Database()
+    for _ in range(5):
+        assert database.look(trip=1.4) == 0.0
+    database.offset += jump
+    assert database.look(trip=1.4) == pytest.approx(jump, abs=2.8)
+    database.handled += database.watch.jump
+    for trip in (1.4, 20.0, 0.001, 8.0):
+        assert database.look(trip=trip) == 0.0
