@@ -44,26 +44,32 @@ HEALED = """
 a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id)
 """
 
-# Of submissions and messages: nothing of that kind fails, or was set aside, any more.
+# Of submissions and messages: nothing of that kind fails, or was set aside, any more. The first in
+# the order of submission_suffering or status_suffering is asked for, and no more than that is read:
+# an EXISTS may be made a hash of all of them.
+PROBLEM = "split_part(a.fingerprint, '/', 3)"
+SUBMISSION = """(SELECT true FROM orchestration_submission s
+    WHERE s.workflow = split_part(a.fingerprint, '/', 2)
+        AND (s.refused_at IS NOT NULL OR NOT (s.problem = '')) AND s.closed_at IS NULL AND {}
+    ORDER BY s.workflow, s.problem, s.tries LIMIT 1) IS TRUE"""
+STATUS = """(SELECT true FROM orchestration_statusmessage m
+    WHERE m.reply_to = split_part(a.fingerprint, '/', 2)
+        AND NOT (m.reason = '') AND m.closed_at IS NULL AND m.refused_at {}
+    ORDER BY m.reply_to, m.refused_at, m.tries LIMIT 1) IS TRUE"""
 UNSUFFERED = f"""
-NOT EXISTS (
-    SELECT FROM orchestration_submission s
-    WHERE (s.refused_at IS NOT NULL OR s.problem <> '') AND s.closed_at IS NULL
-      AND a.fingerprint IN (concat_ws('/', 'submission', s.workflow,
-            CASE WHEN s.refused_at IS NULL THEN s.problem END),
-        CASE WHEN s.refused_at IS NULL AND s.tries >= {conf.RETRY_STUCK}
-            THEN 'submission/' || s.workflow || '/{STUCK}' END))
-  AND NOT EXISTS (
-    SELECT FROM orchestration_statusmessage m
-    WHERE m.reason <> '' AND m.closed_at IS NULL
-      AND a.fingerprint IN (concat_ws('/', 'status', m.reply_to,
-            CASE WHEN m.refused_at IS NULL THEN 'failing' END),
-        CASE WHEN m.refused_at IS NULL AND m.tries >= {conf.RETRY_STUCK}
-            THEN 'status/' || m.reply_to || '/{STUCK}' END))
-  AND NOT EXISTS (
-    SELECT FROM orchestration_deadletter d
-    WHERE d.retry_at IS NULL AND a.fingerprint = 'dead_letter/' || d.queue)
-"""  # noqa: S608 - put together from constants
+NOT CASE split_part(a.fingerprint, '/', 1)
+    WHEN 'submission' THEN CASE {PROBLEM}
+        WHEN '{STUCK}' THEN
+            {SUBMISSION.format(f"s.problem = 'failing' AND s.tries >= {conf.RETRY_STUCK}")}
+            OR {SUBMISSION.format(f"s.problem = 'unknown' AND s.tries >= {conf.RETRY_STUCK}")}
+        ELSE {SUBMISSION.format(f"s.problem = {PROBLEM}")} END
+    WHEN 'status' THEN CASE {PROBLEM}
+        WHEN '' THEN {STATUS.format("IS NOT NULL")}
+        WHEN '{STUCK}' THEN {STATUS.format(f"IS NULL AND m.tries >= {conf.RETRY_STUCK}")}
+        ELSE {STATUS.format("IS NULL")} END
+    ELSE EXISTS (SELECT FROM orchestration_deadletter d
+        WHERE d.retry_at IS NULL AND a.fingerprint = 'dead_letter/' || d.queue) END
+"""
 
 NOT_ASIDE = f"a.id = ANY(%(ids)s) AND {UNSUFFERED}"
 SETTLED = f"""

@@ -23,10 +23,13 @@ def take(
     limit: int,
     deal: Callable[[Rows], int],
     set_aside: Callable[[int, Exception], None],
+    *,
+    free: Rows,
 ) -> int:
     """Deal with the first `limit` of `rows`; return how many were dealt with, or set aside by id.
 
     `deal` locks what it is given, passes over what is locked, and says how many it dealt with.
+    `free` are those of `rows` that need not wait for earlier ones.
     """
     try:
         return deal(rows[:limit])
@@ -35,7 +38,8 @@ def take(
             raise
         logger.info("a batch of up to %d is dealt with in parts: %s", limit, error)
     ids = list(rows.values_list("id", flat=True)[:limit])
-    return bisect(ids, lambda some: deal(rows.filter(id__in=some)), set_aside)
+    last = list(free.reverse().values_list("id", flat=True)[:1])
+    return bisect(ids, lambda some: deal(rows.filter(id__in=some)), set_aside, witness=last)
 
 
 def bisect(
@@ -44,6 +48,7 @@ def bisect(
     set_aside: Callable[[Item, Exception], None],
     *,
     patience: int = 5,
+    witness: Sequence[Item] = (),
 ) -> int:
     """Deal with `items`, in their order; return how many were dealt with, or set aside.
 
@@ -52,7 +57,8 @@ def bisect(
 
     Raises the error, with the items from there on untouched, when the database is unavailable: no
     item is the cause. The same after `patience` items were set aside and `deal` has worked for none,
-    while others remain: they fail alike, for a reason that is not in them.
+    while others remain, and does not work for the `witness` either: they fail alike, for a reason
+    that is not in them.
     """
     done = failed = 0
     works = False
@@ -73,5 +79,19 @@ def bisect(
             set_aside(part[0], error)
             failed += 1
             if failed >= patience and parts and not works:
-                raise
+                dealt = _try(deal, witness)
+                if not dealt:
+                    raise
+                done += dealt
+                works = True
     return done + failed
+
+
+def _try(deal: Callable[[Sequence[Item]], int], items: Sequence[Item]) -> int:
+    """Deal with `items`, if there are any; return how many were dealt with, none if that fails."""
+    try:
+        return deal(items) if items else 0
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
+        return 0

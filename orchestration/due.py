@@ -9,11 +9,24 @@ from .transitions.holds import SERVICE_CHANGED
 
 NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
 
-# Was posted and not taken for a while, or failed and is to be tried again.
+# Was posted and not taken for a while, or failed and is to be tried again. Only the first of each
+# line is looked at, by submission_queue: many may wait for their next try.
 POSTED = f"""
-SELECT FROM orchestration_submission WHERE refused_at IS NULL AND CASE WHEN retry_at IS NULL
-    THEN created_at < {NOW} - interval '{conf.UNSERVED} seconds' ELSE retry_at <= {NOW} END
-"""
+((SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL AND retry_at IS NULL
+    ORDER BY retry_at NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds') IS TRUE
+OR ((SELECT retry_at FROM orchestration_submission WHERE refused_at IS NULL
+    AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, id LIMIT 1) <= {NOW}) IS TRUE
+"""  # noqa: S608 - put together from constants
+
+# The same for status messages, by status_due, of one application.
+UNDELIVERED = f"""
+((SELECT created_at FROM orchestration_statusmessage
+    WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NULL
+    ORDER BY send_after NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds')
+OR ((SELECT send_after FROM orchestration_statusmessage
+    WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NOT NULL
+    ORDER BY send_after NULLS FIRST, id LIMIT 1) <= {NOW})
+"""  # noqa: S608 - put together from constants
 
 # Each part is what a duty of the sweep looks for; the first that finds a row ends the statement. Not
 # asked for here are lost doorbells of what nothing waits for: chores ring for those.
@@ -44,16 +57,13 @@ SELECT
     -- dead letters to be sent back: dead_letter_due
     OR EXISTS (SELECT FROM orchestration_deadletter WHERE retry_at <= {NOW})
     -- doorbells that may have been lost
-    OR EXISTS ({POSTED})
-    OR EXISTS (SELECT FROM orchestration_statusmessage
-        WHERE reply_to = ANY(%(receivers)s) AND refused_at IS NULL
-        AND (send_after IS NULL OR send_after <= {NOW})
-        AND created_at < {NOW} - interval '{conf.UNSERVED} seconds')
+    OR {POSTED}
+    OR EXISTS (SELECT FROM unnest(%(receivers)s::text[]) AS a (name) WHERE {UNDELIVERED})
 """  # noqa: S608 - put together from constants
 
 # Beside what was posted: steps that a scheduler may claim (step_oldest).
 LYING = f"""
-SELECT EXISTS ({POSTED}),
+SELECT {POSTED},
     EXISTS (SELECT FROM orchestration_step WHERE process_state = 'pending' AND run_after IS NULL)
 """  # noqa: S608 - put together from constants
 

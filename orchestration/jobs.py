@@ -28,7 +28,7 @@ def take_submissions() -> None:
         more = True
         while more and not _stopping.is_set():
             done = submission.take(conf.BATCH)
-            more = done == conf.BATCH
+            more = done >= conf.BATCH
             if done:
                 queues.try_to_ring(queues.SCHEDULER)
 
@@ -63,7 +63,7 @@ def deliver_status(application: str) -> None:
     def turn(_: Sequence[bytes]) -> None:
         more = True
         while more and not _stopping.is_set():
-            more = status.deliver(application, conf.BATCH) == conf.BATCH
+            more = status.deliver(application, conf.BATCH) >= conf.BATCH
 
     _attend(queues.STATUS_PREFIX + application, turn)
 

@@ -4,18 +4,21 @@ A closed submission or status message is kept, as the record of the decision; a 
 is deleted. Each act is an event in the history.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db import models, transaction
+from django.db import IntegrityError, models, transaction
 from django.db.models import Q, QuerySet
 
-from . import alerts, queues, registry, sql
-from .models import Application, DeadLetter, Event, StatusMessage, Submission
+from . import alerts, batches, queues, registry, sql
+from .models import Application, DeadLetter, StatusMessage, Submission
 from .models.history import EventKind
-from .models.inbox import ASIDE, Problem
+from .models.inbox import STATUS_ASIDE, SUBMISSION_ASIDE, Problem
+
+AT_ONCE = 1000  # dead letters in one transaction
 
 
 class Kind(models.TextChoices):
@@ -55,16 +58,16 @@ class Wanted:
 
 
 SUBMISSIONS = {
-    "": Q(closed_at=None),
-    State.WAITING: Q(refused_at=None, problem=Problem.FAILING),
-    State.UNKNOWN: Q(refused_at=None, problem=Problem.UNKNOWN),
-    State.REFUSED: Q(refused_at__isnull=False, closed_at=None),
+    "": SUBMISSION_ASIDE,
+    State.WAITING: SUBMISSION_ASIDE & Q(refused_at=None, problem=Problem.FAILING),
+    State.UNKNOWN: SUBMISSION_ASIDE & Q(refused_at=None, problem=Problem.UNKNOWN),
+    State.REFUSED: SUBMISSION_ASIDE & Q(refused_at__isnull=False),
     State.CLOSED: Q(closed_at__isnull=False),
 }
 STATUSES = {
-    "": Q(closed_at=None),
-    State.WAITING: Q(refused_at=None),
-    State.REFUSED: Q(refused_at__isnull=False, closed_at=None),
+    "": STATUS_ASIDE,
+    State.WAITING: STATUS_ASIDE & Q(refused_at=None),
+    State.REFUSED: STATUS_ASIDE & Q(refused_at__isnull=False),
     State.CLOSED: Q(closed_at__isnull=False),
 }
 INBOX = {
@@ -83,50 +86,65 @@ SELECT (SELECT count(*) FROM (SELECT FROM orchestration_submission
     + (SELECT count(*) FROM (SELECT FROM orchestration_deadletter LIMIT %(limit)s) AS c)
 """
 
+# Each gives what it changed of the rows, which are locked: id, name, target, task. What is tried again
+# is due now, and not since it was made.
+
 # Of several that were set aside for one reference only the newest can be a task; none while another
 # waits for it.
 RETRY_SUBMISSIONS = """
-UPDATE orchestration_submission SET refused_at = NULL, closed_at = NULL, retry_at = NULL, tries = 0,
-    problem = '', reason = ''
+UPDATE orchestration_submission SET refused_at = NULL, closed_at = NULL,
+    retry_at = clock_timestamp(), tries = 0, problem = '', reason = ''
 WHERE id IN (
     SELECT DISTINCT ON (s.workflow, s.reference) s.id FROM orchestration_submission s
     WHERE s.id = ANY(%(ids)s) AND (s.refused_at IS NULL OR NOT EXISTS (
         SELECT FROM orchestration_submission o WHERE o.workflow = s.workflow
             AND o.reference = s.reference AND o.refused_at IS NULL))
-    ORDER BY s.workflow, s.reference, s.refused_at DESC NULLS FIRST)
-RETURNING id, workflow, workflow || ' ' || reference, NULL
+    ORDER BY s.workflow, s.reference, s.id DESC)
+RETURNING id, workflow AS name, workflow || ' ' || reference AS target, NULL::uuid AS task
 """
 
 RETRY_STATUSES = """
-UPDATE orchestration_statusmessage m
-SET refused_at = NULL, closed_at = NULL, send_after = NULL, tries = 0, reason = ''
-WHERE id = ANY(%(ids)s) AND reason <> ''
-RETURNING id, reply_to, 'status message ' || number || ' to ' || reply_to, task_id
+UPDATE orchestration_statusmessage SET refused_at = NULL, closed_at = NULL,
+    send_after = clock_timestamp(), tries = 0, reason = ''
+WHERE id = ANY(%(ids)s)
+RETURNING id, reply_to AS name, 'status message ' || number || ' to ' || reply_to AS target,
+    task_id AS task
 """
 
 RETRY_INBOX = """
 UPDATE orchestration_deadletter SET retry_at = clock_timestamp(), tries = 0
 WHERE id = ANY(%(ids)s)
-RETURNING id, queue, 'message of ' || queue, NULL
+RETURNING id, queue AS name, 'message of ' || queue AS target, NULL::uuid AS task
 """
 
 CLOSE_SUBMISSIONS = """
 UPDATE orchestration_submission SET refused_at = coalesce(refused_at, clock_timestamp()),
     closed_at = clock_timestamp(), retry_at = NULL
-WHERE id = ANY(%(ids)s) AND closed_at IS NULL AND (refused_at IS NOT NULL OR problem <> '')
-RETURNING id, workflow, workflow || ' ' || reference, NULL
+WHERE id = ANY(%(ids)s)
+RETURNING id, workflow AS name, workflow || ' ' || reference AS target, NULL::uuid AS task
 """
 
 CLOSE_STATUSES = """
 UPDATE orchestration_statusmessage SET refused_at = coalesce(refused_at, clock_timestamp()),
     closed_at = clock_timestamp(), send_after = NULL
-WHERE id = ANY(%(ids)s) AND closed_at IS NULL AND reason <> ''
-RETURNING id, reply_to, 'status message ' || number || ' to ' || reply_to, task_id
+WHERE id = ANY(%(ids)s)
+RETURNING id, reply_to AS name, 'status message ' || number || ' to ' || reply_to AS target,
+    task_id AS task
 """
 
 CLOSE_INBOX = """
 DELETE FROM orchestration_deadletter WHERE id = ANY(%(ids)s)
-RETURNING id, queue, 'message of ' || queue, NULL
+RETURNING id, queue AS name, 'message of ' || queue AS target, NULL::uuid AS task
+"""
+
+WITH_EVENTS = """
+WITH acted AS ({statement}), told AS (
+    INSERT INTO orchestration_event (task_id, kind, actor, reason, detail, at)
+    SELECT task, %(event)s, %(by)s, %(reason)s,
+        jsonb_build_object('letter', %(kind)s || ' ' || id, 'target', target), clock_timestamp()
+    FROM acted ORDER BY id
+)
+SELECT name, count(*) FROM acted GROUP BY name
 """
 
 RETRY = {
@@ -143,13 +161,13 @@ CLOSE = {
 
 def submissions(wanted: Wanted) -> QuerySet[Submission]:
     """Return the submissions that are wanted."""
-    rows = Submission.objects.filter(ASIDE, SUBMISSIONS.get(wanted.state, NONE))
+    rows = Submission.objects.filter(SUBMISSIONS.get(wanted.state, NONE))
     return _named(rows, "workflow", wanted)
 
 
 def statuses(wanted: Wanted) -> QuerySet[StatusMessage]:
     """Return the status messages that are wanted."""
-    rows = StatusMessage.objects.exclude(reason="").filter(STATUSES.get(wanted.state, NONE))
+    rows = StatusMessage.objects.filter(STATUSES.get(wanted.state, NONE))
     return _named(rows, "reply_to", wanted)
 
 
@@ -178,27 +196,28 @@ def waiting(limit: int) -> int:
 def retry(wanted: Wanted, *, by: str, reason: str = "") -> int:
     """Have dead letters tried again now; return how many are.
 
-    A submission is left as it is while another one waits for its reference.
+    A submission is left as it is while another one waits for its reference. Many are retried in
+    parts, each in its own transaction.
     """
-    with transaction.atomic():
-        done = _act(RETRY, EventKind.RETRIED, wanted, by, reason)
-        names = {name for kind, name in done if kind == Kind.STATUS}
-        Application.objects.filter(name__in=names).update(push_after=None)
-        alerts.close_settled()
+    done = _act(RETRY, EventKind.RETRIED, wanted, by, reason)
+    alerts.close_settled()
+    names = {name for kind, name in done if kind == Kind.STATUS}
     bells = {queues.of_application(name) for name in names & registry.receivers.keys()}
     bells |= {queues.PUSH} if names - registry.receivers.keys() else set()
     bells |= {queues.SUBMISSION} if any(kind == Kind.SUBMISSION for kind, _ in done) else set()
     for bell in sorted(bells):
         transaction.on_commit(partial(queues.try_to_ring, bell))
-    return len(done)
+    return done.total()
 
 
 def close(wanted: Wanted, *, by: str, reason: str) -> int:
-    """Record that dead letters shall not be processed; return how many are closed by that."""
-    with transaction.atomic():
-        done = _act(CLOSE, EventKind.CLOSED, wanted, by, reason)
-        alerts.close_settled()
-    return len(done)
+    """Record that dead letters shall not be processed; return how many are closed by that.
+
+    Many are closed in parts, each in its own transaction.
+    """
+    done = _act(CLOSE, EventKind.CLOSED, wanted, by, reason)
+    alerts.close_settled()
+    return done.total()
 
 
 def _named(rows: QuerySet[Any], column: str, wanted: Wanted) -> QuerySet[Any]:
@@ -209,17 +228,36 @@ def _named(rows: QuerySet[Any], column: str, wanted: Wanted) -> QuerySet[Any]:
 
 def _act(
     statements: dict[Kind, str], event: EventKind, wanted: Wanted, by: str, reason: str
-) -> Sequence[tuple[Kind, str]]:
-    """Act on what is wanted, with an event of each; return their kinds and names."""
-    done: list[tuple[Kind, str]] = []
-    events: list[Event] = []
+) -> Counter[tuple[Kind, str]]:
+    """Act on what is wanted now, with an event of each; return how many, by kind and name.
+
+    The newest come first: of those of one reference, which may be in different parts.
+    """
+    done: Counter[tuple[Kind, str]] = Counter()
+
+    @transaction.atomic
+    def act(kind: Kind, some: Sequence[int]) -> int:
+        # what another has acted on meanwhile is not wanted any more: looked at when it is locked
+        rows = ROWS[kind](wanted).filter(id__in=some).order_by("id").select_for_update()
+        values = {"ids": list(rows.values_list("id", flat=True)), "kind": kind.value,
+                  "event": event.value, "by": by, "reason": reason}  # fmt: skip
+        statement = WITH_EVENTS.format(statement=statements[kind])
+        counts = {(kind, name): count for name, count in sql.run(statement, values)}
+        if kind == Kind.STATUS and event == EventKind.RETRIED:
+            names = [name for _, name in counts]
+            Application.objects.filter(name__in=names).update(push_after=None)
+        done.update(counts)
+        return sum(counts.values())
+
     for kind in wanted.kinds:
-        ids = list(ROWS[kind](wanted).order_by("id").values_list("id", flat=True))
-        if not ids:
-            continue
-        for number, name, target, task in sql.run(statements[kind], {"ids": ids}):
-            done.append((kind, name))
-            detail = {"letter": f"{kind.value} {number}", "target": target}
-            events.append(Event(kind=event, actor=by, reason=reason, task_id=task, detail=detail))
-    Event.objects.bulk_create(events)
+        ids = list(ROWS[kind](wanted).order_by("-id").values_list("id", flat=True))
+        for start in range(0, len(ids), AT_ONCE):
+            part = ids[start : start + AT_ONCE]
+            batches.bisect(part, partial(act, kind), _pass_over, patience=len(part))
     return done
+
+
+def _pass_over(_: int, error: Exception) -> None:
+    """Leave a submission as it is: another one came to wait for its reference meanwhile."""
+    if not isinstance(error, IntegrityError):
+        raise error

@@ -7,6 +7,7 @@ whatever it wrote, or not at all; other applications fetch and acknowledge their
 """
 
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,9 +16,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
 
-from . import alerts, batches, registry, sql
+from . import alerts, batches, conf, registry, sql
 from .models import StatusMessage
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -75,6 +77,11 @@ UPDATE orchestration_statusmessage SET tries = least(tries + 1, 32767), reason =
 WHERE id = %(id)s
 RETURNING tries
 """  # noqa: S608 - put together from constants
+
+DUE = {"fresh": Q(send_after=None), "retries": Q(send_after__lte=Now())}  # the lines
+
+# lines and applications whose messages all fail here: until when (monotonic)
+_paused: dict[tuple[str, str], float] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,18 +143,33 @@ def waiting(seconds: float) -> list[tuple[str, datetime]]:
 
 
 def deliver(application: str, limit: int) -> int:
-    """Hand up to `limit` messages to the receiver of `application`; return how many were dealt with.
+    """Hand messages to the receiver of `application`; return how many were dealt with.
 
-    What the receiver writes is committed together with the messages' deletion. Only messages to
-    this application are ever seen. If the receiver fails on a batch, it gets the batch in parts: a
+    They are up to `limit` fresh ones, oldest first; then as many retries, in the order of their
+    times. What the receiver writes is committed together with the messages' deletion. Only messages
+    to this application are ever seen. If the receiver fails on a batch, it gets the batch in parts: a
     message that it refuses is set aside until a person acts; one on which it fails otherwise is tried
-    again, with backoff, before later ones of its task. Neither holds up other tasks. Raises the
-    receiver's error if it fails on one after the other.
+    again, with backoff, before later ones of its task. Neither holds up other tasks. If the receiver
+    fails on one after the other, that line is left alone for a while.
     """
+    return sum(_deliver_from(line, application, limit) for line in DUE)
+
+
+def _deliver_from(line: str, application: str, limit: int) -> int:
+    if _paused.get((line, application), 0.0) > time.monotonic():
+        return 0
+    rows = _due(line, application)
+    free = rows.exclude(Exists(_before()))
     try:
-        return batches.take(_due(application), limit, partial(_hand_over, application), _fail)
+        return batches.take(rows, limit, partial(_hand_over, application), _fail, free=free)
     except Refused:
         return limit  # one after the other was set aside: the rest has its turn
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
+        _paused[line, application] = time.monotonic() + conf.FAILING_PAUSE
+        logger.exception("%s fails on one status message after the other (%s)", application, line)
+        return 0
 
 
 def _waiting(application: str) -> QuerySet[StatusMessage]:
@@ -155,14 +177,25 @@ def _waiting(application: str) -> QuerySet[StatusMessage]:
     return rows.select_related("task").order_by("id")
 
 
-def _due(application: str) -> QuerySet[StatusMessage]:
-    """Return the messages whose time has come: of each task in the order of their numbers."""
-    later = Q(send_after__gt=DatabaseNow())
-    failed = StatusMessage.objects.filter(~Q(reason=""), later, refused_at=None)  # few: by index
-    before = failed.filter(
-        task=OuterRef("task"), reply_to=OuterRef("reply_to"), number__lt=OuterRef("number")
+def _before() -> QuerySet[StatusMessage]:
+    """Return the earlier messages of a task that are still to be delivered, for a subquery."""
+    return StatusMessage.objects.filter(
+        task=OuterRef("task"),
+        reply_to=OuterRef("reply_to"),
+        number__lt=OuterRef("number"),
+        refused_at=None,
     )
-    return _waiting(application).exclude(later).exclude(Exists(before))
+
+
+def _due(line: str, application: str) -> QuerySet[StatusMessage]:
+    """Return what a line has that is due, in the order of `status_due`.
+
+    A message comes after all earlier ones of its task that have failed, whose time has come or not.
+    """
+    rows = _waiting(application).filter(DUE[line])
+    failed = _before().filter(send_after__isnull=False)
+    ordered = rows.order_by(F("send_after").asc(nulls_first=True), "id")
+    return ordered.exclude(Exists(failed))
 
 
 @transaction.atomic

@@ -3,7 +3,7 @@
 A batch normally goes through as a whole. If anything in it cannot be taken, the batch is rolled back
 and taken in parts, each workflow by itself. One that its application refuses is set aside until a
 person acts; one that fails for any other reason is tried again, with backoff: a deploy may be under
-way. Neither holds up the others.
+way. Neither holds up the others: fresh ones and retries are two lines, each with its own batch.
 """
 
 import logging
@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
 
 from . import alerts, batches, conf, crashpoints, registry, sql
 from .models import Submission, Task
@@ -31,13 +32,23 @@ WHERE id = ANY(%(ids)s) AND refused_at IS NULL
 RETURNING tries
 """  # noqa: S608 - put together from constants
 
-_paused: dict[str, float] = {}  # workflows whose submissions all fail here: until when (monotonic)
+DUE = {"fresh": Q(retry_at=None), "retries": Q(retry_at__lte=Now())}  # the lines
+
+# lines and workflows whose submissions all fail here: until when (monotonic)
+_paused: dict[tuple[str, str], float] = {}
 
 
 def take(limit: int) -> int:
-    """Turn up to `limit` submissions into tasks, oldest first; return how many were dealt with."""
+    """Turn submissions into tasks, up to `limit` of each line; return how many were dealt with.
+
+    Fresh ones come first, oldest first; then retries, in the order of their times.
+    """
+    return sum(_take_from(line, limit) for line in DUE)
+
+
+def _take_from(line: str, limit: int) -> int:
     crashpoints.reached("submission.before_transaction")
-    rows = _due()
+    rows = _due(line)
     try:
         return _take(rows[:limit])
     except Exception as error:
@@ -47,32 +58,37 @@ def take(limit: int) -> int:
     ids: dict[str, list[int]] = defaultdict(list)
     for number, workflow in rows.values_list("id", "workflow")[:limit]:
         ids[workflow].append(number)
-    return sum(_take_parts(workflow, some) for workflow, some in ids.items())
+    return sum(_take_parts(line, workflow, some) for workflow, some in ids.items())
 
 
-def _take_parts(workflow: str, ids: Sequence[int]) -> int:
+def _take_parts(line: str, workflow: str, ids: Sequence[int]) -> int:
     """Take submissions of one workflow in parts; return how many were dealt with, or put aside.
 
-    If one after the other fails, the workflow is left alone for a while: none of it would go through.
+    If one after the other fails, the workflow's line is left alone for a while: none of it would go
+    through.
     """
+    rows = _due(line).filter(workflow=workflow)
+    last = list(rows.reverse().values_list("id", flat=True)[:1])
     try:
-        return batches.bisect(ids, lambda some: _take(_due().filter(id__in=some)), _fail)
+        return batches.bisect(
+            ids, lambda some: _take(rows.filter(id__in=some)), _fail, witness=last
+        )
     except Refused:
         return len(ids)  # one after the other was set aside: the rest has its turn
     except Exception as error:
         if sql.is_unavailable(error):
             raise
-        _paused[workflow] = time.monotonic() + conf.FAILING_PAUSE
-        logger.exception("%s: one submission after the other fails", workflow)
+        _paused[line, workflow] = time.monotonic() + conf.FAILING_PAUSE
+        logger.exception("%s: one submission after the other fails (%s)", workflow, line)
         return len(ids)  # others may wait behind these
 
 
-def _due() -> QuerySet[Submission]:
-    paused = [name for name, until in _paused.items() if until > time.monotonic()]
-    now = Q(retry_at=None) | Q(retry_at__lte=DatabaseNow())
-    return (
-        Submission.objects.filter(now, refused_at=None).exclude(workflow__in=paused).order_by("id")
-    )
+def _due(line: str) -> QuerySet[Submission]:
+    """Return what a line has that is due and not paused, in the order of `submission_queue`."""
+    now = time.monotonic()
+    paused = [name for (which, name), until in _paused.items() if which == line and until > now]
+    rows = Submission.objects.filter(DUE[line], refused_at=None).exclude(workflow__in=paused)
+    return rows.order_by(F("retry_at").asc(nulls_first=True), "id")
 
 
 @transaction.atomic

@@ -14,7 +14,9 @@ class Problem(models.TextChoices):
     UNKNOWN = "unknown", "Its workflow is unknown: a worker of another release may know it"
 
 
-ASIDE = Q(refused_at__isnull=False) | ~Q(problem="")
+# what fails, or was set aside, and is not closed: the dead letters
+SUBMISSION_ASIDE = Q(Q(refused_at__isnull=False) | ~Q(problem=""), closed_at__isnull=True)
+STATUS_ASIDE = Q(~Q(reason=""), closed_at__isnull=True)
 
 
 class Submission(models.Model):
@@ -53,11 +55,26 @@ class Submission(models.Model):
             ),
         ]
         indexes = [
-            # what fails or was set aside, for the dashboard and the alerts
-            models.Index(fields=["id"], name="submission_aside", condition=ASIDE),
-            # the submission process's queue, in order
+            # the submission process's queue, in order: fresh ones, then retries
             models.Index(
-                fields=["id"], name="submission_open", condition=Q(refused_at__isnull=True)
+                models.F("retry_at").asc(nulls_first=True),
+                "id",
+                name="submission_queue",
+                condition=Q(refused_at__isnull=True),
+            ),
+            # dead letters: for lists
+            models.Index(fields=["id"], name="submission_aside", condition=SUBMISSION_ASIDE),
+            # and for the alerts that they keep open
+            models.Index(
+                fields=["workflow", "problem", "tries"],
+                name="submission_suffering",
+                condition=SUBMISSION_ASIDE,
+            ),
+            # what became of one that is no task
+            models.Index(
+                fields=["workflow", "reference", "refused_at"],
+                name="submission_set_aside",
+                condition=Q(refused_at__isnull=False),
             ),
         ]
 
@@ -112,8 +129,22 @@ class StatusMessage(models.Model):
             models.Index(
                 fields=["reply_to", "id"], name="status_queue", condition=Q(refused_at__isnull=True)
             ),
-            # what fails or was set aside, for the dashboard and the alerts
-            models.Index(fields=["id"], name="status_aside", condition=~Q(reason="")),
+            # what its receiver here is handed: fresh ones, then retries
+            models.Index(
+                "reply_to",
+                models.F("send_after").asc(nulls_first=True),
+                "id",
+                name="status_due",
+                condition=Q(refused_at__isnull=True),
+            ),
+            # dead letters: for lists
+            models.Index(fields=["id"], name="status_aside", condition=STATUS_ASIDE),
+            # and for the alerts that they keep open
+            models.Index(
+                fields=["reply_to", "refused_at", "tries"],
+                name="status_suffering",
+                condition=STATUS_ASIDE,
+            ),
         ]
 
     def __str__(self) -> str:

@@ -51,16 +51,16 @@ class LettersPage:
     total: int
 
 
-def letters(wanted: Wanted, *, personal: bool) -> LettersPage:
+def letters(wanted: Wanted, *, personal: bool, limit: int = PAGE) -> LettersPage:
     """Return the newest dead letters that are wanted; `personal`: with personal data."""
     rows = [
         letter(row, personal)
         for kind, letter in LETTERS.items()
         if kind in wanted.kinds
-        for row in _newest(kind, wanted)
+        for row in _newest(kind, wanted, limit)
     ]
     rows.sort(key=lambda row: row.since, reverse=True)
-    return LettersPage(now=database_now(), rows=rows[:PAGE], total=requeue.count(wanted, CAP + 1))
+    return LettersPage(now=database_now(), rows=rows[:limit], total=requeue.count(wanted, CAP + 1))
 
 
 def who_requeued(wanted: Wanted) -> Act | None:
@@ -73,9 +73,9 @@ def who_requeued(wanted: Wanted) -> Act | None:
     return Act(actor=event.actor, did=did, at=event.at, reason=event.reason)
 
 
-def _newest(kind: Kind, wanted: Wanted) -> Sequence[Any]:
+def _newest(kind: Kind, wanted: Wanted, limit: int) -> Sequence[Any]:
     rows = requeue.ROWS[kind](wanted).order_by("-id")
-    return list((rows.select_related("task") if kind is Kind.STATUS else rows)[:PAGE])
+    return list((rows.select_related("task") if kind is Kind.STATUS else rows)[:limit])
 
 
 def _submission(row: Submission, personal: bool) -> Letter:

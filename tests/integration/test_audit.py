@@ -193,6 +193,8 @@ def test_a_submission_that_nobody_takes_is_found():
     assert blamed() == {(12, "7")}
     Submission.objects.update(retry_at=DatabaseNow() + timedelta(minutes=5), problem="failing")
     assert blamed() == set()
+    requeue.retry(Wanted(), by="ann")
+    assert blamed() == set()  # it could be taken since a moment ago
 
 
 # invariant, stage, agent, kind of the entry, what becomes of it: gone, again, or another amount

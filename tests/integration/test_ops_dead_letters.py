@@ -7,7 +7,9 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from orchestration import api, registry, requeue, status, submission
@@ -242,6 +244,34 @@ def test_a_message_of_an_inbox_is_retried_and_closed(operator):
     assert command("close", letter.id, "--kind", "inbox", "--reason", "a test") == {"closed": 1}
     assert not DeadLetter.objects.exists()
     assert Event.objects.get(kind="closed").detail["target"] == "message of scheduler"
+
+
+def test_the_command_says_how_many_it_does_not_list(capsys):
+    for number in range(60):
+        Submission.objects.create(
+            workflow="wave", reference=str(number), data={}, refused_at=DatabaseNow(), reason="no"
+        )
+    assert len(command("list")) == 50
+    assert "the newest 50 of 60; see --limit" in capsys.readouterr().err
+    assert len(command("list", "--limit", "100")) == 60
+    assert capsys.readouterr().err == ""
+
+
+def test_many_are_retried_in_parts_and_of_one_reference_the_newest(monkeypatch):
+    monkeypatch.setattr(requeue, "AT_ONCE", 3)
+    for number in range(10):
+        Submission.objects.create(
+            workflow="wave", reference=str(number % 5), data={}, refused_at=DatabaseNow()
+        )
+    with CaptureQueriesContext(connection) as asked:
+        assert requeue.retry(Wanted(), by="ann", reason="deployed") == 5
+    newest = list(Submission.objects.order_by("-id")[:5])
+    assert all(row.refused_at is None for row in newest)
+    assert Event.objects.filter(kind="retried", actor="ann", reason="deployed").count() == 5
+    updates = [one["sql"] for one in asked if "UPDATE orchestration_submission" in one["sql"]]
+    assert len(updates) == 4  # each writes the events of its rows
+    assert requeue.close(Wanted(), by="ann", reason="no") == 5
+    assert Event.objects.filter(kind="closed").count() == 5
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from django.db import Error, connection
 from django.db.models import F
 
-from orchestration import alerts, api, registry, status
+from orchestration import alerts, api, conf, registry, status
 from orchestration.models import Alert, StatusMessage
 from orchestration.sql import is_unavailable
 from orchestration.transitions import record, resubmit
@@ -46,6 +46,7 @@ def test_the_story_of_a_task_is_told_in_order(told):
 def failing(monkeypatch):
     """Have the shop's receiver raise what `errors` has for a reference; return both."""
     told, errors = [], {}
+    monkeypatch.setattr(status, "_paused", {})
 
     def receiver(messages):
         for one in messages:
@@ -92,7 +93,7 @@ def test_one_on_which_its_receiver_fails_is_tried_again_before_later_ones_of_its
     assert Alert.objects.get(closed_at=None).fingerprint == "status/shop/failing"
     errors.clear()
     let_pass()
-    assert status.deliver("shop", 100) == 2
+    assert [status.deliver("shop", 100) for _ in range(3)] == [1, 1, 0]
     assert told == [("good", 1), ("bad", 1), ("bad", 2)]
     assert alerts.close_settled() == 1
 
@@ -102,12 +103,38 @@ def test_a_receiver_that_fails_on_one_after_the_other_is_left_alone(failing):
     for number in range(20):
         errors[str(number)] = ValueError("a bad release")
         new_task(str(number), reply_to="shop")
-    with pytest.raises(ValueError, match="a bad release"):
-        status.deliver("shop", 100)
+    assert status.deliver("shop", 100) == 0
     assert StatusMessage.objects.filter(tries=0, reason="").count() == 20 - PATIENCE
     errors.clear()
+    assert status.deliver("shop", 100) == 0  # it is left alone for a while, whoever rings
+    status._paused["fresh", "shop"] -= conf.FAILING_PAUSE
     status.deliver("shop", 100)
     assert len(told) == 20 - PATIENCE
+
+
+def test_those_on_which_it_fails_hold_up_no_later_ones(failing):
+    told, errors = failing
+    for number in range(30):
+        errors[f"bad-{number}"] = ValueError("what is this?")
+        run_to_end(new_task(f"bad-{number}", reply_to="shop"))
+    for number in range(10):
+        run_to_end(new_task(f"good-{number}", reply_to="shop"))
+    status.deliver("shop", 200)
+    good = [(f"good-{task}", number) for task in range(10) for number in (1, 2)]
+    assert sorted(told) == good
+    assert StatusMessage.objects.filter(tries__gt=0).count() == 30  # the first of each task
+    let_pass()
+    new_task("fresh", reply_to="shop")
+    status.deliver("shop", 200)  # their retries fail
+    assert told[len(good) :] == [("fresh", 1)]
+    assert status._paused.keys() == {("retries", "shop")}
+    errors.clear()
+    status._paused.clear()
+    let_pass()
+    while status.deliver("shop", 200):
+        pass
+    for number in range(30):
+        assert [which for task, which in told if task == f"bad-{number}"] == [1, 2]
 
 
 def test_many_that_are_refused_hold_up_nobody(failing):

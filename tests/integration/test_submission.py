@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from orchestration import alerts, api, conf, jobs, queues, registry, submission
 from orchestration.models import Alert, StatusMessage, Submission, Task
+from orchestration.models.fields import DatabaseNow
 from orchestration.registry import NotRegistered
 from orchestration.workflow import Refused, Unresolved, Workflow
 
@@ -162,11 +163,52 @@ def test_under_a_bad_release_few_are_tried_and_other_workflows_go_on(monkeypatch
     assert Submission.objects.filter(tries=1).count() == PATIENCE
     assert Submission.objects.filter(tries=0, reason="").count() == 50 - PATIENCE
     assert submission.take(20) == 0  # it is left alone for a while, whoever rings
-    submission._paused["greet"] -= conf.FAILING_PAUSE
+    submission._paused["fresh", "greet"] -= conf.FAILING_PAUSE
     Submission.objects.filter(tries=0).update(data={"name": "Ada"})
     while submission.take(20):
         pass
     assert Submission.objects.count() == PATIENCE
+
+
+@pytest.mark.parametrize("bad", [30, 300])
+def test_those_that_fail_do_not_hold_up_later_ones_of_their_workflow(monkeypatch, recording, bad):
+    monkeypatch.setattr(submission, "_paused", {})
+    for number in range(bad):
+        post(f"bad-{number}", data={"name": "x", "bad": "bug"})
+    for number in range(10):
+        post(f"good-{number}")
+    for _ in range(2):  # no pause ends meanwhile
+        submission.take(200)
+    assert sorted(recording) == [f"good-{number}" for number in range(10)]
+    assert ("fresh", "greet") not in submission._paused
+
+
+def test_retries_that_fail_hold_up_no_fresh_ones_and_are_few(monkeypatch, recording):
+    monkeypatch.setattr(submission, "_paused", {})
+    for number in range(30):
+        post(f"bad-{number}", data={"name": "x", "bad": "bug"}, problem="failing", tries=3,
+             retry_at=DatabaseNow())  # fmt: skip
+    for turn in range(3):
+        post(f"good-{turn}")
+        submission.take(200)
+        assert recording == [f"good-{number}" for number in range(turn + 1)]
+    assert Submission.objects.filter(tries=4).count() == PATIENCE
+    assert submission._paused.keys() == {("retries", "greet")}
+
+
+def test_when_all_fail_few_transactions_are_tried_however_often_it_is_rung_for(
+    monkeypatch, recording
+):
+    monkeypatch.setattr(submission, "_paused", {})
+    tried = []
+    broken = replace(registry.workflows["greet"], record=lambda _: tried.append(1) or 1 / 0)
+    monkeypatch.setitem(registry.workflows, "greet", broken)
+    for number in range(200):
+        post(f"fresh-{number}")
+        post(f"again-{number}", problem="failing", tries=3, retry_at=DatabaseNow())
+    for _ in range(10):
+        submission.take(200)
+    assert len(tried) < 2 * (PATIENCE + 20)  # of each line: a few, and the halves they are found by
 
 
 def test_many_that_are_refused_hold_up_nobody(monkeypatch, recording):

@@ -11,14 +11,22 @@ from django.core.management.base import BaseCommand, CommandError
 from orchestration import queries, registry, requeue
 from orchestration.requeue import Kind, State, Wanted
 
-EXAMPLES = """
+DETAILS = """
+states:
+  waiting   it failed and is tried again by itself
+  unknown   no release that runs knows its workflow; it is tried again by itself
+  refused   it was refused or given up, and waits for a person
+  closed    a person decided that it is not processed; listed only if asked for
+
 examples:
   manage.py deadletters list
-  manage.py deadletters list --kind submission --name greet --state refused
+  manage.py deadletters list --kind submission --name greet --state refused --limit 500
+  manage.py deadletters list --state closed
   manage.py deadletters retry 12 --kind submission --reason "the guest is known now"
   manage.py deadletters retry --name greet --reason "the release is mended"
   manage.py deadletters retry --all
   manage.py deadletters close 12 --kind submission --reason "they ordered by phone"
+  manage.py deadletters retry 12 --kind submission --state closed --reason "they want it after all"
 """
 
 
@@ -30,7 +38,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take an act, and which."""
         parser.formatter_class = RawDescriptionHelpFormatter
-        parser.epilog = EXAMPLES
+        parser.epilog = DETAILS
         acts = parser.add_subparsers(dest="act", required=True)
         listed = acts.add_parser("list", help="the newest, all but closed ones")
         again = acts.add_parser("retry", help="have them tried again now")
@@ -39,6 +47,7 @@ class Command(BaseCommand):
             act.add_argument("--kind", choices=Kind.values, default="")
             act.add_argument("--name", default="", help="a workflow, an application, or a queue")
             act.add_argument("--state", choices=State.values, default="")
+        listed.add_argument("--limit", type=int, default=50, help="how many")
         for act in (again, closed):
             act.add_argument("id", type=int, nargs="?", help="as `list` gives it; with --kind")
             act.add_argument("--all", action="store_true", help="of every kind")
@@ -55,8 +64,13 @@ class Command(BaseCommand):
         result = getattr(self, f"_{act}")(wanted, **options)
         self.stdout.write(json.dumps(result, indent=2, default=str))
 
-    def _list(self, wanted: Wanted, **_: Any) -> Any:
-        return [asdict(row) for row in queries.letters(wanted, personal=True).rows]
+    def _list(self, wanted: Wanted, *, limit: int, **_: Any) -> Any:
+        page = queries.letters(wanted, personal=True, limit=limit)
+        if page.total > len(page.rows):
+            more = "more than " if page.total > queries.CAP else ""
+            count = min(page.total, queries.CAP)
+            self.stderr.write(f"the newest {len(page.rows)} of {more}{count}; see --limit")
+        return [asdict(row) for row in page.rows]
 
     def _retry(self, wanted: Wanted, *, actor: str, reason: str, **options: Any) -> Any:
         self._check(wanted, everything=options["all"])
