@@ -7,7 +7,7 @@ sets them to error, and rings doorbells; schedulers and agents carry it out.
 import logging
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -288,12 +288,9 @@ def _recover(turn: Round, tasks: Collection[UUID]) -> int:
     failed = lock_failed(tasks, by=by, now=turn.now)
     if not failed:
         return 0
-    known = Policy.objects.in_bulk({step.agent for step in failed})
+    known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
     decided = [
-        (
-            step,
-            decide(policies.thresholds(known.get(step.agent) or Policy()), failure, turn.chance()),
-        )
+        (step, decide(policies.thresholds(known[step.agent]), failure, turn.chance()))
         for step, failure in _excused(failed)
     ]
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]

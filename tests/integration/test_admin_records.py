@@ -81,12 +81,12 @@ def test_every_model_of_the_engine_is_in_one_of_three_kinds():
     assert shown <= set(admin.site._registry)
 
 
-@pytest.mark.usefixtures("_some_of_each")
 def test_the_role_of_admins_may_look_at_each_kind_of_record():
     lacking = {name for name in RECORDS if f"orchestration.view_{name}" not in roles.ADMIN}
     assert lacking == {"savedview", "rollupmark"}
 
 
+@pytest.mark.usefixtures("_some_of_each")
 @pytest.mark.parametrize("name", RECORDS)
 def test_records_are_shown_and_refuse_every_change(client, name):
     model = apps.get_model("orchestration", name)
