@@ -126,7 +126,7 @@ class Event(models.Model):
             # what people did last: few among the many that retries and errors leave
             models.Index(
                 fields=["-at"],
-                name="event_acts",
+                name="event_of_people",
                 condition=Q(kind__in=ACTS),
             ),
         ]

@@ -38,8 +38,9 @@ class Letter:
 
     @property
     def key(self) -> str:
-        """What names it in an address."""
-        return f"kind={self.kind.value}&id={self.id}"
+        """What names it in an address: as closed only if it was seen to be."""
+        closed = "&state=closed" if self.state == State.CLOSED else ""
+        return f"kind={self.kind.value}&id={self.id}{closed}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,8 @@
 """Dead letters: seen on the page, retried and closed by button and by command."""
 
+import html
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
@@ -15,7 +17,7 @@ from django.urls import reverse
 from orchestration import api, registry, requeue, status, submission
 from orchestration.models import Alert, DeadLetter, Event, StatusMessage, Submission, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.requeue import Kind, State, Wanted
+from orchestration.requeue import Wanted
 from orchestration.workflow import Refused
 from tests.engine import new_task, run_to_end
 from tests.operators import browser, person, words
@@ -167,7 +169,9 @@ def test_each_is_closed_for_a_reason_that_is_kept(release, operator, which, by):
     assert late.status_code == 409
     assert "closed it" in words(late)
     # and changes their mind
-    requeue.retry(Wanted(kind=Kind.SUBMISSION, id=one.id, state=State.CLOSED), by="ann")
+    page = operator.get(f"{PAGE}?state=closed").text
+    (retry,) = re.findall(r'action="([^"]*retry[^"]*)"', page)
+    assert operator.post(html.unescape(retry)).status_code == 303
     one.refresh_from_db()
     assert (one.closed_at, one.refused_at, one.tries, one.reason) == (None, None, 0, "")
 

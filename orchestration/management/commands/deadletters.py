@@ -92,7 +92,8 @@ class Command(BaseCommand):
             return count
         if wanted.id is not None:
             raise CommandError(
-                f"{wanted.kind} {wanted.id} is not a dead letter, or another one has its reference",
+                f"{wanted.kind} {wanted.id} is not a dead letter, or another one has its reference"
+                " (a closed one is retried with --state closed)",
                 returncode=1,
             )
         known = [*registry.workflows, *registry.receivers]

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('orchestration', '0025_effects_that_show_late'),
+        ('orchestration', '0026_set_aside_by_index'),
     ]
 
     operations = [
