@@ -40,7 +40,8 @@ RECORDS = (
         "operationitem",
         "auditrun",
     ),
-    *("gate", "hold", "worker", "lease", "clockjump", "taskrollup", "steprollup", "gaterollup"),
+    *("gate", "hold", "worker", "lease", "clockjump", "jumpedtime"),
+    *("taskrollup", "steprollup", "gaterollup"),
 )
 ADMIN = (
     *LEAD,

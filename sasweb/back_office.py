@@ -46,6 +46,7 @@ GROUPS = {
         "orchestration.Worker",
         "orchestration.Lease",
         "orchestration.ClockJump",
+        "orchestration.JumpedTime",
         "orchestration.TaskRollUp",
         "orchestration.StepRollUp",
         "orchestration.GateRollUp",

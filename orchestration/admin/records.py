@@ -20,6 +20,7 @@ from ..models import (
     Event,
     Gate,
     Hold,
+    JumpedTime,
     Lease,
     Operation,
     OperationItem,
@@ -239,6 +240,14 @@ class ClockJumpAdmin(ReadOnlyAdmin):
 
     list_display = ("at", "seconds", "by")
     ordering = ("-id",)
+
+
+@admin.register(JumpedTime)
+class JumpedTimeAdmin(ReadOnlyAdmin):
+    """Times that a jump has yet to move: their rows are locked."""
+
+    list_display = ("kind", "key", "field", "was", "becomes")
+    ordering = ("id",)
 
 
 @admin.register(Gate)

@@ -21,6 +21,7 @@ from orchestration.models import (
     IncidentHit,
     IncidentHour,
     IncidentTally,
+    JumpedTime,
     NoticeChannel,
     Operation,
     OperationItem,
@@ -28,15 +29,16 @@ from orchestration.models import (
     Step,
     Submission,
 )
+from orchestration.models.fields import DatabaseNow
 from orchestration.models.inbox import DeadLetter, StatusMessage
 from tests.engine import in_error, new_task
 from tests.operators import browser, person, press
 
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
-           "gate", "hold", "worker", "lease", "clockjump", "auditrun", "incident", "incidenthit",
-           "incidenthour", "incidenttally", "operation", "operationitem", "savedview", "deadletter",
-           "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
+           "gate", "hold", "worker", "lease", "clockjump", "jumpedtime", "auditrun", "incident",
+           "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
+           "deadletter", "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
 SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
 
@@ -56,6 +58,9 @@ def _some_of_each(client):
     DeadLetter.objects.create(queue="scheduler", body="{}", reason="no such row", tries=1)
     AuditRun.objects.create(by="ann")
     ClockJump.objects.create(seconds=-3600, by="supervisor-1")
+    JumpedTime.objects.create(
+        kind="step", key="1", field="mend_by", was=DatabaseNow(), becomes=DatabaseNow()
+    )
     operation = Operation.objects.create(act="hold", selection={"tasks": []}, actor="ann")
     OperationItem.objects.create(operation=operation, task=task, seen="pending")
     cause = Incident.objects.create(fingerprint="v1-x", version=1, title="greet: hello failed")
