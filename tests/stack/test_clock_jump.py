@@ -10,7 +10,7 @@ from drill.verdict import audit, check
 from drill.waiting import wait_for
 from tests.stack.test_survival import prepare
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 HOUR = 3600
 
 DECLINED = """
@@ -40,14 +40,13 @@ def stack():
         running.stop()
 
 
-@pytest.mark.parametrize("first", [HOUR, -HOUR])
-def test_an_hour_forth_and_back_undoes_nothing(stack, first):
+def test_an_hour_forth_and_back_and_the_other_way_round_undoes_nothing(stack):
     with databases_clock(stack) as set_to:
         declined = stack.place(10, card="pm_card_visa_chargeDeclined")
         wait_for(lambda: stack.count(DECLINED, declined) == 10, "all cards are declined", 60)
         before = stack.count(LAST)
         placed = []
-        for offset in (first, 0):
+        for offset in (HOUR, 0, -HOUR, 0):
             placed += stack.place(60)
             stack.in_flight(30)
             set_to(offset)

@@ -28,6 +28,7 @@ def step(name, state, failures=0, code="", direction=Direction.DO):
         error_message="internal: do not show",
         mend_by=NOW if state is ERROR else None,
         request={},
+        in_doubt=False,
         result={"tracking": "TRK1"} if name == "create_shipment" and state is DONE else None,
     )
 
