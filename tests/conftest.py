@@ -6,7 +6,7 @@ from xdist.scheduler import LoadFileScheduling
 from tests.servers import servers
 
 TURN = {"browser": -1, "stack": 1}  # of a folder; the others come in between
-LONGEST = "stack/test_survival.py"
+LONGEST = ("tests/stack/test_survival.py", "tests/stack/test_starting.py")
 
 
 @pytest.hookimpl(trylast=True)
@@ -15,9 +15,9 @@ def pytest_collection_modifyitems(items):
 
     What is timed, people at a browser, goes first, on one stack, beside small tests in the other
     process. The stacks under fault come last: for them a busy machine only takes longer. Of these the
-    longest begins, so that both processes end at about the same time.
+    longest begin, so that both processes end at about the same time.
     """
-    items.sort(key=lambda item: (TURN.get(_folder(item.nodeid), 0), LONGEST not in item.nodeid))
+    items.sort(key=lambda item: (TURN.get(_folder(item.nodeid), 0), _is_short(item.nodeid)))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -29,6 +29,10 @@ def pytest_xdist_make_scheduler(config, log):
 class Scheduling(LoadFileScheduling):
     def _split_scope(self, nodeid):
         return "browser" if _folder(nodeid) == "browser" else super()._split_scope(nodeid)
+
+
+def _is_short(nodeid):
+    return not nodeid.startswith(LONGEST)
 
 
 def _folder(nodeid):
