@@ -6,7 +6,7 @@ from xdist.scheduler import LoadFileScheduling
 from tests.servers import servers
 
 TURN = {"browser": -1, "stack": 1}  # of a folder; the others come in between
-LONGEST = ("tests/stack/test_survival.py", "tests/stack/test_starting.py")
+LONGEST = "tests/stack/test_survival.py"
 
 
 @pytest.hookimpl(trylast=True)
@@ -15,7 +15,7 @@ def pytest_collection_modifyitems(items):
 
     What is timed, people at a browser, goes first, on one stack, beside small tests in the other
     process. The stacks under fault come last: for them a busy machine only takes longer. Of these the
-    longest begin, so that both processes end at about the same time.
+    longest begins, so that both processes end at about the same time.
     """
     items.sort(key=lambda item: (TURN.get(_folder(item.nodeid), 0), _is_short(item.nodeid)))
 
