@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from django.db import IntegrityError, models, transaction
+from django.db import models, transaction
 from django.db.models import Q, QuerySet
 
 from . import alerts, batches, queues, registry, sql
@@ -259,5 +259,5 @@ def _act(
 
 def _pass_over(_: int, error: Exception) -> None:
     """Leave a submission as it is: another one came to wait for its reference meanwhile."""
-    if not isinstance(error, IntegrityError):
+    if not sql.is_twin(error):
         raise error
