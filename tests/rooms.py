@@ -1,11 +1,13 @@
 """Small workflows that differ in how they are undone, and what people do to their tasks."""
 
+from orchestration import registry
 from orchestration.models import Alert, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
 from orchestration.transitions import resubmit, undo
 from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow, key, result
+from tests.engine import staff
 from tests.operators import LEADER
 
 
@@ -25,6 +27,13 @@ SHAPES = {
     "in_turn": [declared("room"), declared("meal", after=["room"])],
 }
 WORKFLOWS = {name: Workflow(name=name, steps=steps) for name, steps in SHAPES.items()}
+
+
+def declare(monkeypatch):
+    """Have these workflows, and workers for every agent, while a test runs."""
+    for name, workflow in WORKFLOWS.items():
+        monkeypatch.setitem(registry.workflows, name, workflow)
+    staff()
 
 
 def act(step, **options):

@@ -24,7 +24,7 @@ UNDONE = "SELECT count(*) FROM orchestration_task WHERE undo_at IS NOT NULL"
 
 @contextmanager
 def databases_clock(stack: Stack) -> Iterator[Callable[[int], None]]:
-    """Have a Postgres whose clock can be set; give what sets it, to so many seconds from the right.
+    """Have a Postgres whose clock can be set; give what sets it, in seconds from the right time.
 
     What sets it waits until the leader has dealt with the jump.
     """

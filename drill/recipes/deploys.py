@@ -72,7 +72,7 @@ def _replace(later: ExitStack, run: Running, new: dict[str, str]) -> None:
 
 
 def _all_taken(run: Running) -> None:
-    """Wait until whatever was accepted is a task at its end, letters and all; nothing was refused."""
+    """Wait until all that was accepted is a task at its end, letters too; nothing was refused."""
     run.quiet()
     wait_for(lambda: run.stack.count(POSTED) == 0, "everything posted is a task", PATIENCE)
     assert run.stack.count(REFUSED) == 0, "something was refused"

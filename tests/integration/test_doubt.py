@@ -2,16 +2,15 @@
 
 import pytest
 
-from orchestration import registry
 from orchestration.models import Alert, Event, Policy, StatusMessage
 from orchestration.progression import Refusal
 from orchestration.queries.preview import undo_preview
 from orchestration.transitions import claim, done_by_hand, record
-from tests.engine import claimed, in_error, new_task, reply_to, staff, step_of
+from tests.engine import claimed, in_error, new_task, reply_to, step_of
 from tests.rooms import (
-    WORKFLOWS,
     act,
     ask_undo,
+    declare,
     expire,
     open_alerts,
     state,
@@ -23,9 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _rooms(monkeypatch):
-    for name, workflow in WORKFLOWS.items():
-        monkeypatch.setitem(registry.workflows, name, workflow)
-    staff()
+    declare(monkeypatch)
 
 
 class TestRejections:

@@ -6,7 +6,6 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from orchestration import registry
 from orchestration.models import (
     Alert,
     Event,
@@ -18,13 +17,13 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
 from orchestration.transitions import done_by_hand, record
-from tests.engine import claimed, force, in_error, new_task, reply_to, staff, step_of
+from tests.engine import claimed, force, in_error, new_task, reply_to, step_of
 from tests.integration.test_audit import found
 from tests.operators import LEADER, browser, person
 from tests.rooms import (
-    WORKFLOWS,
     act,
     ask_undo,
+    declare,
     expire,
     open_alerts,
     state,
@@ -36,9 +35,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _rooms(monkeypatch):
-    for name, workflow in WORKFLOWS.items():
-        monkeypatch.setitem(registry.workflows, name, workflow)
-    staff()
+    declare(monkeypatch)
 
 
 class TestDeliveredTwice:
