@@ -169,6 +169,14 @@ def excuses(gate: GateView) -> bool:
     return gate.state in {GateState.OPEN, GateState.HALF_OPEN}
 
 
+def answered_since(gate: GateView, failed_at: float | None) -> bool:
+    """Return whether the service answered anything that was sent after a step's last failure.
+
+    If so, the step's next failure is its own trouble: it says nothing about the service.
+    """
+    return failed_at is not None and failed_at < (gate.answered_at or 0.0)
+
+
 def share_failed(slots: Sequence[Slot], limits: Limits, now: float) -> tuple[int, int]:
     """Return how many attempts failed, of how many that health looks at."""
     seen = _lately(slots, limits, now)

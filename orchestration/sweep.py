@@ -33,7 +33,7 @@ from . import (
     sql,
     vigil,
 )
-from .gate import GateView, excuses, hear
+from .gate import GateView, answered_since, excuses, hear
 from .leader import Leadership
 from .models import Policy
 from .recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
@@ -326,9 +326,7 @@ def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
     told = []
     for step in failed:
         view = gates[step.agent].view if step.agent in gates else GateView()
-        own = step.view.own_trouble or (
-            step.failed_at is not None and step.failed_at < (view.answered_at or 0.0)
-        )
+        own = step.view.own_trouble or answered_since(view, step.failed_at)
         excused = not own and (excuses(view) or step.failure.put_off > 0)
         failure = replace(step.failure, excused=excused)
         told.append((replace(step, view=replace(step.view, own_trouble=own)), failure))

@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from orchestration.gate import GateView, Heard, Limits, excuses, hear, room, sent
+from orchestration.gate import (
+    GateView,
+    Heard,
+    Limits,
+    answered_since,
+    excuses,
+    hear,
+    room,
+    sent,
+)
 from orchestration.recovery import Failure, GiveUp, Retry, Thresholds, decide
 from orchestration.states import GateState, Health, Outcome
 
@@ -137,8 +146,7 @@ class Run:
             step.done_at = self.now
             self.left -= 1
             return
-        last, answered = step.failed_at, self.gate.answered_at
-        step.own_trouble |= last is not None and answered is not None and answered > last
+        step.own_trouble |= answered_since(self.gate, step.failed_at)
         failure = Failure(
             failure_count=step.failures, outcome=Outcome.UNKNOWN,
             excused=not step.own_trouble and excuses(self.gate),
