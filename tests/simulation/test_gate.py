@@ -108,7 +108,9 @@ class GateMachine(RuleBasedStateMachine):
         if self.gate.state == GateState.OPEN:
             assert self._room() <= 1
             assert self.gate.probe_at is not None
-            assert self.gate.probe_at - self.now <= max(20.0, (self.gate.paused_until or 0) - self.now)
+            assert self.gate.probe_at - self.now <= max(
+                20.0, (self.gate.paused_until or 0) - self.now
+            )
 
     @invariant()
     def what_the_states_keep(self):
