@@ -62,7 +62,7 @@ def test_what_would_keep_it_is_named():
     Gate.objects.filter(agent="payment").update(state=GateState.OPEN, probe_at=DatabaseNow())
     held = hold(agent="shipping", actor="olga", reason="they move")
     assert canary.closed() == [
-        "the gate of payment, which is not open",
+        "the circuit breaker of payment, which is not closed",
         "the hold of agent shipping",
     ]
     Gate.objects.update(state=GateState.CLOSED, probe_at=None)

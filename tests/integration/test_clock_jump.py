@@ -243,7 +243,7 @@ class TestSteps:
         Worker.objects.update(started_at=DatabaseNow() - timedelta(hours=9))
         shifted(Step.objects, HOUR, "complete_by", "dispatched_at")
         before = lock_failed([task.id], by="x", now=self.now())
-        assert suspected(before) == ["greeter"]
+        assert suspected(before).keys() == {"greeter"}
         jump(HOUR)
         assert suspected(before) == []
 
