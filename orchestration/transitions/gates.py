@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from .. import alerts, sql
 from ..gate import GateView, Heard, Limits, hear, unasked
@@ -28,6 +28,7 @@ FROM orchestration_gate g JOIN orchestration_policy p ON p.agent = g.agent
 WHERE g.agent = ANY(%(agents)s)
 ORDER BY g.agent FOR NO KEY UPDATE OF g
 """
+SKIP = " SKIP LOCKED"
 VIEW = len(fields(GateView))  # columns; those after them are the limits
 
 # Gates that ramp up although nobody is waiting, or soon will be: along step_oldest and step_in_flight.
@@ -53,16 +54,42 @@ class LockedGate:
     limits: Limits
 
 
-def lock_gates(agents: Collection[str]) -> dict[str, LockedGate]:
-    """Lock the gates of `agents`, in the order of their names."""
+_contested: set[str] = set()  # agents; of this process
+
+
+def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, LockedGate]:
+    """Lock the gates of `agents`, in the order of their names; return those that are locked now.
+
+    A fellow scheduler holds a gate for a moment: it is waited for. What keeps one for longer is another
+    session: the error is raised (`sql.is_busy`), and from then on this process skips that gate until
+    it finds it free. With `wait` none is skipped, and the wait is the session's.
+    """
+    names = set(agents)
+    skipped = set() if wait else names & _contested
+    rows = []
+    try:
+        if names - skipped:
+            rows += sql.run(LOCK if wait else sql.BRIEFLY + LOCK, {"agents": list(names - skipped)})
+    except DatabaseError as error:
+        if sql.is_busy(error) and not wait:
+            _contested.update(names)  # which of them it was, the next try finds out
+        raise
+    if skipped:
+        rows += sql.run(sql.BRIEFLY + LOCK + SKIP, {"agents": list(skipped)})
+    _contested.difference_update(agent for agent, *_ in rows)
     return {
         agent: LockedGate(
             agent=agent,
             view=sql.record(GateView, row[:VIEW]),
             limits=sql.record(Limits, row[VIEW:]),
         )
-        for agent, *row in sql.run(LOCK, {"agents": sorted(agents)})
+        for agent, *row in rows
     }
+
+
+def contested(agents: Collection[str]) -> set[str]:
+    """Return those of `agents` whose gate another session keeps locked, as the last look found."""
+    return _contested.intersection(agents)
 
 
 def hear_all(
@@ -111,7 +138,7 @@ def probe_now(agent: str, *, actor: str, reason: str) -> Refusal | None:
     alone for longer.
     """
     now = database_now()
-    gate = lock_gates([agent]).get(agent)
+    gate = lock_gates([agent], wait=True).get(agent)
     if gate is None or gate.view.state != GateState.SHUT or (gate.view.probe_at or now) <= now:
         return Refusal.NOT_SHUT
     move(gate, replace(gate.view, probe_at=now, paused_until=None))

@@ -1,0 +1,333 @@
+"""A stranger's session holds a lock on one row: what needs that row waits, and nothing else does."""
+
+import threading
+import time
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from drill.waiting import wait_for
+from orchestration import conf, dead_letters, queues, registry, scheduler
+from orchestration.leader import Leadership
+from orchestration.models import Alert, Attempt, DeadLetter, Incident, Policy, Step, Task
+from orchestration.models.fields import DatabaseNow
+from orchestration.sweep import sweep
+from orchestration.transitions import claim, gates, record, undo
+from tests.database import another
+from tests.engine import claimed, in_error, new_task, reply_to, staff, states, step_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LEADER = Leadership(holder="supervisor-1", epoch=3)
+SHORT = 3  # seconds: far below the 8 s for which a session waits for a lock
+
+
+@pytest.fixture(autouse=True)
+def _ready():
+    staff()
+    Policy.objects.update(window=1000, time_allowed=3600)
+    yield
+    gates._contested.clear()
+    scheduler._resting.clear()
+
+
+@contextmanager
+def held(table, which, *values):
+    """Have a stranger hold the locks of some rows of a table."""
+    with another() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(f"SELECT 1 FROM orchestration_{table} WHERE {which} FOR UPDATE", values)
+        assert cursor.rowcount
+        try:
+            yield
+        finally:
+            cursor.execute("ROLLBACK")
+
+
+@contextmanager
+def soon(seconds=SHORT):
+    """Fail if the block takes longer than a few short waits for a lock."""
+    started = time.monotonic()
+    yield
+    took = time.monotonic() - started
+    assert took < seconds, f"it took {took:.1f} s"
+
+
+def turn(replies=(), look_at=("greeter",)):
+    done = scheduler.turn("scheduler-1", [reply.dump() for reply in replies], look_at)
+    return done
+
+
+def inbox():
+    return [one for one in queues.take(queues.SCHEDULER, 500) if one != queues.LOOK]
+
+
+def names(tasks):
+    return "id = ANY(%s::uuid[])", [str(task.id) for task in tasks]
+
+
+class TestPendingTasks:
+    def test_a_locked_one_waits_and_the_others_are_claimed(self):
+        first, second = new_task(), new_task()
+        with held("task", "id = %s", str(first.id)), soon():
+            turn()
+            assert [states(task)["hello"] for task in (first, second)] == ["pending", "processing"]
+        assert [Task.objects.get(id=task.id).state for task in (first, second)] == [
+            "pending", "processing",
+        ]  # fmt: skip
+        turn()
+        assert states(first)["hello"] == "processing"
+
+    def test_a_whole_batch_of_locked_ones_at_the_head_does_not_starve_the_rest(self, monkeypatch):
+        monkeypatch.setattr(conf, "BATCH", 5)
+        head = [new_task() for _ in range(10)]
+        tail = [new_task() for _ in range(5)]
+        with held("task", *names(head)), soon():
+            assert turn().more == {"greeter"}
+            assert {states(task)["hello"] for task in tail} == {"processing"}
+
+    def test_two_who_claim_steps_of_one_task_both_get_theirs(self):
+        task = new_task()
+        Step.objects.filter(task=task).update(process_state="pending", pending_since=DatabaseNow())
+        with held("task", "id = %s", str(task.id)):
+            assert claim(["greeter"], "scheduler-2").requests == {}
+        assert len(claim(["greeter"], "scheduler-2").requests["greeter"]) == 2
+
+
+class TestTasksInFlight:
+    def test_the_replies_of_a_locked_one_wait_and_the_others_are_recorded(self):
+        locked, *others = [new_task() for _ in range(5)]
+        replies = [reply_to(request) for request in claimed()]
+        with held("task", "id = %s", str(locked.id)), soon():
+            turn(replies)
+            assert states(locked)["hello"] == "processing"
+            assert {states(task)["hello"] for task in others} == {"processed"}
+            assert not Attempt.objects.filter(step__task=locked).exists()
+        turn_of_what_came_back()
+        assert states(locked)["hello"] == "processed"
+        assert Attempt.objects.filter(step__task=locked).count() == 1
+
+    def test_a_long_lock_makes_no_dead_letter_of_a_reply_and_no_busy_loop(self):
+        task = new_task()
+        (request,) = claimed()
+        with held("task", "id = %s", str(task.id)):
+            messages = [reply_to(request).dump()]
+            for _ in range(conf.LOCKED_AT_ONCE):
+                scheduler.turn("scheduler-1", messages, ())
+                messages = inbox()
+                assert len(messages) == 1
+            waits = []
+            for _ in range(9):
+                scheduler.turn("scheduler-1", messages, ())
+                assert not inbox()
+                letter = DeadLetter.objects.get()
+                waits.append(round((letter.retry_at - letter.created_at).total_seconds(), 1))
+                messages = [due_now()]
+        assert waits == [0.5, 1, 2, 4, 8, 8, 8, 8, 8]
+        assert not Alert.objects.exists()
+        scheduler.turn("scheduler-1", messages, ())
+        assert states(task)["hello"] == "processed"
+
+    def test_a_locked_step_is_told_apart_when_the_batch_has_met_with_it(self):
+        locked, *others = [new_task() for _ in range(6)]
+        replies = [reply_to(request) for request in claimed()]
+        with held("step", "id = %s", step_of(locked).id), soon():
+            turn(replies)
+            assert {states(task)["hello"] for task in others} == {"processed"}
+        turn_of_what_came_back()
+        assert states(locked)["hello"] == "processed"
+
+    def test_a_reply_to_no_task_is_refused_as_ever(self):
+        new_task()
+        (request,) = claimed()
+        stranger = "00000000-0000-7000-8000-000000000000"
+        assert [why.value for _, why in record([reply_to(request, task=stranger)]).refused] == [
+            "there is no such step"
+        ]
+
+    def test_an_attempt_that_expires_while_its_reply_waits_is_tried_under_the_same_key(self):
+        task = new_task()
+        (request,) = claimed()
+        reply = reply_to(request)
+        with held("task", "id = %s", str(task.id)):
+            turn([reply])
+            Step.objects.filter(id=request.step).update(complete_by=DatabaseNow())
+            assert sweep(LEADER).retried == 0  # nothing is decided behind the lock
+        assert sweep(LEADER).retried == 1
+        turn_of_what_came_back()  # the fence refuses it
+        Step.objects.filter(id=request.step).update(run_after=None)
+        (again,) = claimed()
+        assert (again.key, again.in_doubt) == (request.key, True)
+
+
+def due_now():
+    """Have what was put off come back; return its message."""
+    DeadLetter.objects.update(retry_at=DatabaseNow())
+    dead_letters.send_back(10)
+    (message,) = inbox()
+    return message
+
+
+def turn_of_what_came_back():
+    scheduler.turn("scheduler-1", inbox(), ["greeter"])
+
+
+class TestGates:
+    @pytest.fixture(autouse=True)
+    def _two_agents(self, monkeypatch):
+        """Have the second step of each task be of another agent."""
+        other = next(name for name in sorted(registry.agents) if name != "greeter")
+        self.other = other
+
+    def test_the_agents_of_other_gates_are_served_and_that_one_is_soon_after(self):
+        first, second = new_task(), new_task()
+        Step.objects.filter(task=second, name="hello").update(agent=self.other)
+        with held("gate", "agent = 'greeter'"):
+            with soon():
+                done = turn(look_at=["greeter", self.other])
+            assert done.again_in <= conf.LOCKED_AGAIN
+            assert states(first)["hello"] == "pending"
+            assert states(second)["hello"] == "processing"
+            third = new_task()
+            Step.objects.filter(task=third, name="hello").update(agent=self.other)
+            with soon(conf.LOCK_WAIT):  # it is known by now, and not waited for
+                turn(look_at=["greeter", self.other])
+            assert states(third)["hello"] == "processing"
+        turn(look_at=["greeter", self.other])
+        assert states(first)["hello"] == "processing"
+        assert not gates.contested(["greeter", self.other])
+
+    def test_replies_are_recorded_all_the_same(self):
+        task = new_task()
+        (request,) = claimed()
+        with held("gate", "agent = 'greeter'"), soon():
+            turn([reply_to(request)])
+            assert states(task)["hello"] == "processed"
+        turn()
+        assert states(task)["again"] == "processing"
+
+    def test_a_fellow_scheduler_is_waited_for(self):
+        task = new_task()
+        with another() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute(
+                "SELECT 1 FROM orchestration_gate WHERE agent = 'greeter' FOR NO KEY UPDATE"
+            )
+            timer = threading.Timer(conf.LOCK_WAIT / 5, cursor.execute, ["COMMIT"])
+            timer.start()
+            done = turn()
+            timer.join()
+        assert done.again_in is None
+        assert states(task)["hello"] == "processing"
+
+
+class TestIncidentsAndAlerts:
+    @pytest.mark.parametrize("table", ["incident", "alert"])
+    def test_a_rejection_by_a_locked_cause_waits_alone(self, table):
+        in_error()  # this makes both rows
+        mixed = [new_task() for _ in range(6)]
+        requests = claimed()
+        replies = [
+            reply_to(requests[0], "rejected"),
+            reply_to(requests[1], "rejected", code="another"),
+            *(reply_to(request) for request in requests[2:]),
+        ]
+        order = {task.id: task for task in mixed}
+        with held(table, "true"), soon():
+            turn(replies, [])
+            found = [states(order[Step.objects.get(id=one.step).task_id])["hello"] for one in requests]
+            assert found == ["processing", "error", *["processed"] * 4]
+        turn_of_what_came_back()
+        assert Step.objects.filter(process_state="error").count() == 3
+        counted = Alert.objects.filter(closed_at=None).values_list("count", flat=True)
+        assert sorted(counted) == [1, 2]
+
+    @pytest.mark.parametrize("table", ["incident", "alert"])
+    def test_a_failure_by_a_locked_cause_waits_in_the_sweep_alone(self, table):
+        in_error()
+        Incident.objects.update(outcome="unknown")  # told apart by its fingerprint alone
+        one, two = new_task(), new_task()
+        requests = claimed()
+        record([reply_to(requests[0], "unknown"), reply_to(requests[1], "unknown", code="other")])
+        sweep(LEADER)
+        Step.objects.filter(run_after__isnull=False).update(run_after=None)
+        requests = claimed()
+        record([reply_to(requests[0], "unknown"), reply_to(requests[1], "unknown", code="other")])
+        cause = Incident.objects.get(code="other")
+        Alert.objects.create(
+            fingerprint="step/x", severity="warning", title="x", incident=cause,
+            first_seen=DatabaseNow(), last_seen=DatabaseNow(),
+        )  # fmt: skip
+        column = "id" if table == "incident" else "incident_id"
+        with held(table, f"{column} = %s", cause.id), soon():
+            assert sweep(LEADER).retried == 1
+        assert sweep(LEADER).retried == 1
+        assert {step_of(task).failure_count for task in (one, two)} == {2}
+
+
+def expired(count):
+    tasks = [new_task() for _ in range(count)]
+    claimed()
+    for age, task in enumerate(tasks):
+        Step.objects.filter(task=task, process_state="processing").update(
+            complete_by=DatabaseNow() - timedelta(seconds=100 - age)
+        )
+    return tasks
+
+
+class TestSweep:
+    def test_it_goes_on_past_the_oldest_when_those_are_locked(self, monkeypatch):
+        monkeypatch.setattr(conf, "BATCH", 3)
+        tasks = expired(11)
+        with held("task", *names(tasks[:7])), soon():
+            assert sweep(LEADER).retried == 4
+        assert sweep(LEADER).retried == 7
+
+    def test_undoing_goes_on_past_the_oldest_when_those_are_locked(self, monkeypatch):
+        monkeypatch.setattr(conf, "BATCH", 2)
+        tasks = [new_task() for _ in range(6)]
+        record([reply_to(request, "rejected") for request in claimed()])
+        for age, task in enumerate(tasks):
+            Step.objects.filter(task=task, process_state="error").update(
+                mend_by=DatabaseNow() - timedelta(seconds=100 - age)
+            )
+        with held("task", *names(tasks[:4])), soon():
+            assert sweep(LEADER).undone == 2
+        assert sweep(LEADER).undone == 4
+
+
+class TestUndo:
+    def test_it_and_a_late_reply_to_the_same_task_never_wait_in_a_circle(self):
+        """Under the lock of the task no claim is at work on its steps: there is one lock to wait for."""
+        task = new_task()
+        (request,) = claimed()
+        Step.objects.filter(id=request.step).update(complete_by=DatabaseNow())
+        sweep(LEADER)  # pending again: a late reply puts it in doubt
+        errors = []
+
+        def cancel():
+            try:
+                undo(task.id, actor="olga", reason="cancelled")
+            except Exception as error:
+                errors.append(error)
+            finally:
+                connection.close()
+
+        with held("task", "id = %s", str(task.id)):
+            other = threading.Thread(target=cancel)
+            other.start()
+            wait_for(_waits_for_the_task, "the undo waits for the task")
+            free = "SELECT count(*) FROM (SELECT 1 FROM orchestration_step WHERE task_id = %s"
+            with another() as cursor:  # it holds no step meanwhile
+                cursor.execute(f"{free} FOR UPDATE SKIP LOCKED) s", [str(task.id)])
+                assert cursor.fetchone()[0] == Step.objects.filter(task=task).count()
+        other.join(10)
+        assert not errors
+
+
+def _waits_for_the_task():
+    with another() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                       "AND datname = current_database()")  # fmt: skip
+        return cursor.fetchone()[0] > 0
