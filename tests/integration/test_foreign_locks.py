@@ -6,17 +6,28 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import Error, connection
 
 from drill.waiting import wait_for
-from orchestration import conf, dead_letters, queues, registry, scheduler
+from orchestration import (
+    conf,
+    dead_letters,
+    leader,
+    queues,
+    registry,
+    scheduler,
+    troubles,
+    vigil,
+)
 from orchestration.leader import Leadership
-from orchestration.models import Alert, Attempt, DeadLetter, Incident, Policy, Step, Task
+from orchestration.models import Alert, Attempt, DeadLetter, Incident, Lease, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import sweep
+from orchestration.sweep import Memory, sweep
 from orchestration.transitions import claim, gates, record, undo
 from tests.database import another
 from tests.engine import claimed, in_error, new_task, reply_to, staff, states, step_of
+from tests.operations import advance, running
+from tests.operations import states as items
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LEADER = Leadership(holder="supervisor-1", epoch=3)
@@ -55,8 +66,7 @@ def soon(seconds=SHORT):
 
 
 def turn(replies=(), look_at=("greeter",)):
-    done = scheduler.turn("scheduler-1", [reply.dump() for reply in replies], look_at)
-    return done
+    return scheduler.turn("scheduler-1", [reply.dump() for reply in replies], look_at)
 
 
 def inbox():
@@ -236,7 +246,9 @@ class TestIncidentsAndAlerts:
         order = {task.id: task for task in mixed}
         with held(table, "true"), soon():
             turn(replies, [])
-            found = [states(order[Step.objects.get(id=one.step).task_id])["hello"] for one in requests]
+            found = [
+                states(order[Step.objects.get(id=one.step).task_id])["hello"] for one in requests
+            ]
             assert found == ["processing", "error", *["processed"] * 4]
         turn_of_what_came_back()
         assert Step.objects.filter(process_state="error").count() == 3
@@ -278,16 +290,16 @@ def expired(count):
 
 class TestSweep:
     def test_it_goes_on_past_the_oldest_when_those_are_locked(self, monkeypatch):
-        monkeypatch.setattr(conf, "BATCH", 3)
         tasks = expired(11)
+        monkeypatch.setattr(conf, "BATCH", 3)
         with held("task", *names(tasks[:7])), soon():
             assert sweep(LEADER).retried == 4
         assert sweep(LEADER).retried == 7
 
     def test_undoing_goes_on_past_the_oldest_when_those_are_locked(self, monkeypatch):
-        monkeypatch.setattr(conf, "BATCH", 2)
         tasks = [new_task() for _ in range(6)]
         record([reply_to(request, "rejected") for request in claimed()])
+        monkeypatch.setattr(conf, "BATCH", 2)
         for age, task in enumerate(tasks):
             Step.objects.filter(task=task, process_state="error").update(
                 mend_by=DatabaseNow() - timedelta(seconds=100 - age)
@@ -295,6 +307,120 @@ class TestSweep:
         with held("task", *names(tasks[:4])), soon():
             assert sweep(LEADER).undone == 2
         assert sweep(LEADER).undone == 4
+
+    @pytest.mark.parametrize("act", ["hold", "undo"])
+    def test_an_operation_goes_on_past_locked_tasks(self, monkeypatch, act):
+        monkeypatch.setattr(conf, "BATCH", 2)
+        tasks = [new_task() for _ in range(5)]
+        operation = running(tasks, act)
+        with held("task", *names(tasks[:3])), soon():
+            advance(operation)
+            assert items(operation)["waiting"] == 3
+        advance(operation)
+        assert "waiting" not in items(operation)
+
+    @pytest.mark.parametrize("table", ["incident", "incidenttally", "alert"])
+    def test_what_is_locked_of_incidents_and_alerts_keeps_no_duty_from_its_end(self, table):
+        steps = [in_error(), in_error(code="other")]
+        Alert.objects.create(
+            fingerprint="system/over", severity="warning", title="x",
+            first_seen=DatabaseNow(), last_seen=DatabaseNow(),
+        )  # fmt: skip
+        first = "system/over" if table == "alert" else steps[0].incident_id
+        which = "fingerprint = %s" if table == "alert" else (
+            "id = %s" if table == "incident" else "incident_id = %s"
+        )  # fmt: skip
+        with held(table, which, first), soon():
+            sweep(LEADER)
+            counted = dict(Incident.objects.values_list("id", "failures"))
+            assert counted[steps[1].incident_id] == 1
+            assert counted[steps[0].incident_id] == (1 if table == "alert" else 0)
+        sweep(LEADER, memory=Memory())
+        assert set(Incident.objects.values_list("failures", flat=True)) == {1}
+        assert Alert.objects.filter(fingerprint="system/over", closed_at=None).count() == 0
+
+    def test_a_duty_begins_nothing_more_when_its_time_is_over(self, monkeypatch):
+        expired(6)
+        monkeypatch.setattr(conf, "BATCH", 2)
+        monkeypatch.setattr(conf, "DUTY", 0.0)
+        assert sweep(LEADER).retried == 0  # not even begun
+        monkeypatch.setattr(conf, "DUTY", 10.0)
+        assert sweep(LEADER).retried == 6
+
+
+class TestLease:
+    def test_it_is_renewed_beside_a_sweep_that_takes_long(self, monkeypatch):
+        monkeypatch.setattr(conf, "LEASE", 0.3)
+        leadership = leader.acquire("supervisor-1")
+        with leader.Renewal(leadership) as renewal:
+            until = time.monotonic() + 3 * conf.LEASE
+            while time.monotonic() < until:
+                renewal.progress()
+                assert leader.acquire("supervisor-2") is None
+            assert leader.holds(leadership)
+
+    def test_a_sweep_that_hangs_loses_it(self, monkeypatch):
+        monkeypatch.setattr(conf, "LEASE", 0.3)
+        monkeypatch.setattr(conf, "SWEEP_HANGS", 0.2)
+        with leader.Renewal(leader.acquire("supervisor-1")):
+            wait_for(lambda: leader.acquire("supervisor-2"), "another leads", 10, pause=0.05)
+
+    def test_one_that_was_lost_is_not_taken_back(self, monkeypatch):
+        monkeypatch.setattr(conf, "LEASE", 0.3)
+        leadership = leader.acquire("supervisor-1")
+        with leader.Renewal(leadership) as renewal:
+            Lease.objects.update(holder="supervisor-2", epoch=leadership.epoch + 1)
+            wait_for(lambda: not renewal._thread.is_alive(), "the thread gives up", 10)
+        assert not leader.holds(leadership)
+
+
+class TestAlert:
+    def look(self, locking):
+        vigil.look(vigil.Lasting(), locking)
+        return Alert.objects.filter(fingerprint__startswith="system/blocked/", closed_at=None)
+
+    def test_who_holds_locks_for_long_is_named_until_the_end(self, monkeypatch):
+        monkeypatch.setattr(conf, "BLOCKING", 0.0)
+        locking = vigil.Lasting()
+        new_task()
+        with held("task", "true"):
+            (alert,) = self.look(locking)
+            with another() as cursor:
+                cursor.execute("SELECT usename FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+                (user,) = cursor.fetchone()
+        pid = alert.fingerprint.rpartition("/")[2]
+        assert f"User {user}" in alert.detail
+        assert "idle in transaction" in alert.detail
+        assert "locks in orchestration_task" in alert.detail
+        assert "last statement: SELECT 1 FROM orchestration_task" in alert.detail
+        assert f"pg_terminate_backend({pid})" in alert.detail
+        wait_for(lambda: not self.look(locking), "the alert is closed", 10)
+
+    def test_it_is_the_same_transaction_that_has_to_last(self):
+        new_task()
+        locking = vigil.Lasting()
+        with held("task", "true"):
+            assert not self.look(locking)  # not yet
+        with another() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT count(*) FROM orchestration_task")  # a reader locks nothing
+            assert troubles.blocking() == []
+
+    def test_to_an_ordinary_role_only_what_it_may_see_is_shown(self):
+        new_task()
+        with held("task", "true"), connection.cursor() as mine:
+            mine.execute("CREATE ROLE ordinary")
+            try:
+                mine.execute("SET ROLE ordinary")
+                (found,) = troubles.blocking()
+                (trouble,) = troubles.blocked([found])
+            finally:
+                mine.execute("RESET ROLE")
+                mine.execute("DROP ROLE ordinary")
+        assert (found.open_for, found.state, found.host) == (None, "", "")
+        assert f"User {found.user}" in trouble.detail
+        assert "pg_terminate_backend" in trouble.detail
+        assert "SELECT 1" not in trouble.detail
 
 
 class TestUndo:
@@ -309,7 +435,7 @@ class TestUndo:
         def cancel():
             try:
                 undo(task.id, actor="olga", reason="cancelled")
-            except Exception as error:
+            except Error as error:
                 errors.append(error)
             finally:
                 connection.close()
