@@ -16,11 +16,13 @@ from .gates import LockedGate, contested, hear_all, lock_gates, move
 from .holds import LATELY, STOOD, Parking, parking
 
 # What of these agents' policies a request needs, and how many each has in flight: two partial
-# indexes, no table scan. `stood` is when a hold on the agent's steps last ended.
+# indexes, no table scan. An agent has stopped by an attempt's complete-by: what has passed it takes no
+# place, though it may be long until it is counted, as when its task is locked. `stood` is when a hold on the agent's steps last ended.
 DEMAND = f"""
 SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent
-        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS in_flight,
+        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+        AND s.complete_by > (SELECT clock_timestamp())) AS in_flight,
     EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent
         AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL),
     EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.alone
