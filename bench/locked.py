@@ -15,7 +15,7 @@ from drill.waiting import let_pass, wait_for
 
 TARGET = 0.9  # of the rate without the lock
 LATENCY = 0.5  # seconds that a partner takes
-POLICY = {"window": 20, "time_allowed": 4, "call_timeout": 2, "tries": 1, "breaker_calls": 10_000}
+POLICY = {"window": 20, "time_allowed": 4, "call_timeout": 2, "tries": 1}
 SETTLE = 5.0  # seconds: until the attempts of locked tasks have expired, and what waited is done
 SHARE = 20  # one of so many orders is declined
 DONE = """

@@ -41,9 +41,9 @@ def keep(queue: str, raw: bytes, error: Exception, *, returned: int) -> None:
 
 
 def put_off(queue: str, messages: Sequence[tuple[bytes, Reply]], reason: str) -> None:
-    """Keep messages that can be taken once another session has released a row: no failures.
+    """Keep replies that can be recorded once another session has released a row: no failures.
 
-    The more often one has waited, the longer it waits now.
+    The more often one has waited, the longer it waits now. Its attempt does not expire meanwhile.
     """
     DeadLetter.objects.bulk_create(
         DeadLetter(
@@ -51,6 +51,7 @@ def put_off(queue: str, messages: Sequence[tuple[bytes, Reply]], reason: str) ->
             body=raw.decode(),
             reason=reason,
             tries=reply.returned,
+            step=reply.step,
             retry_at=DatabaseNow() + timedelta(seconds=wait),
         )
         for raw, reply in messages

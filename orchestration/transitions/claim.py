@@ -17,7 +17,8 @@ from .holds import LATELY, STOOD, Parking, parking
 
 # What of these agents' policies a request needs, and how many each has in flight: two partial
 # indexes, no table scan. An agent has stopped by an attempt's complete-by: what has passed it takes no
-# place, though it may be long until it is counted, as when its task is locked. `stood` is when a hold on the agent's steps last ended.
+# place, though it may be long until it is counted, as when its task is locked. `stood` is when a
+# hold on the agent's steps last ended.
 DEMAND = f"""
 SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent

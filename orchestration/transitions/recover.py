@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from .. import incidents, sql
 from ..fingerprint import Cause
-from ..models import Event, Step
+from ..models import DeadLetter, Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import StepView
@@ -128,13 +128,15 @@ def failed_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) ->
 def lock_failed(tasks: Collection[UUID], *, by: str, now: datetime) -> list[Failed]:
     """Lock tasks, and return their steps whose complete-by has passed.
 
-    Skips what others have locked, be it the task, or the incident or alert of a failure's cause: a
-    later sweep finds it. Writes the history of attempts that ended in silence, and counts each
-    failure to the incident of its cause.
+    Skips what others have locked, be it the task, or the incident or alert of a failure's cause, and
+    attempts whose reply was put off for such a lock: a later sweep finds them. Writes the history
+    of attempts that ended in silence, and counts each failure to the incident of its cause.
     """
     changes = lock(tasks, wait=False)
     steps = list(_failed(now).filter(task__in=changes).order_by("id"))
-    failed = [_as_failed(step, changes[step.task_id]) for step in steps]
+    letters = DeadLetter.objects.filter(step__in=[step.id for step in steps])
+    put_off = set(letters.values_list("step", flat=True))
+    failed = [_as_failed(step, changes[step.task_id]) for step in steps if step.id not in put_off]
     waiting = incidents.lock([step.cause for step in failed])
     failed = [step for step in failed if step.cause.fingerprint not in waiting]
     silent = [step.view.id for step in failed if step.silent]

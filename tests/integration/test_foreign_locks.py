@@ -156,19 +156,45 @@ class TestTasksInFlight:
             "there is no such step"
         ]
 
-    def test_an_attempt_that_expires_while_its_reply_waits_is_tried_under_the_same_key(self):
+    def test_its_attempt_does_not_expire_while_the_reply_waits(self):
         task = new_task()
         (request,) = claimed()
-        reply = reply_to(request)
         with held("task", "id = %s", str(task.id)):
-            turn([reply])
-            Step.objects.filter(id=request.step).update(complete_by=DatabaseNow())
-            assert sweep(LEADER).retried == 0  # nothing is decided behind the lock
+            messages = [reply_to(request).dump()]
+            for _ in range(conf.LOCKED_AT_ONCE + 1):
+                scheduler.turn("scheduler-1", messages, ())
+                messages = inbox()
+            expire(request)
+            assert sweep(LEADER).retried == 0  # the task is locked
+        assert sweep(LEADER).retried == 0  # its reply is to come
+        scheduler.turn("scheduler-1", [due_now()], ())
+        assert states(task)["hello"] == "processed"
+        assert step_of(task).failure_count == 0
+
+    def test_should_it_expire_first_it_is_tried_under_the_same_key(self):
+        task = new_task()
+        (request,) = claimed()
+        with held("task", "id = %s", str(task.id)):
+            turn([reply_to(request)])
+        expire(request)
         assert sweep(LEADER).retried == 1
         turn_of_what_came_back()  # the fence refuses it
         Step.objects.filter(id=request.step).update(run_after=None)
         (again,) = claimed()
         assert (again.key, again.in_doubt) == (request.key, True)
+
+    def test_attempts_past_their_deadline_take_no_place(self):
+        Policy.objects.filter(agent="greeter").update(window=1)
+        task, other = new_task(), new_task()
+        (request,) = claimed()
+        with held("task", "id = %s", str(task.id)):
+            assert claimed() == []
+            expire(request)
+            assert [one.task for one in claimed()] == [str(other.id)]
+
+
+def expire(request):
+    Step.objects.filter(id=request.step).update(complete_by=DatabaseNow())
 
 
 def due_now():
