@@ -174,9 +174,9 @@ def tell(incident: int) -> None:
     sql.run(TELL, {"incident": incident})
 
 
-def close(fingerprint: str) -> None:
-    """Close the open alert of a cause, if there is one."""
-    notices.close("a.fingerprint = %(fingerprint)s", {"fingerprint": fingerprint})
+def close(fingerprint: str, *, wait: bool = True) -> None:
+    """Close the open alert of a cause, if there is one; see `notices.close` for `wait`."""
+    notices.close("a.fingerprint = %(fingerprint)s", {"fingerprint": fingerprint}, wait=wait)
 
 
 @transaction.atomic
@@ -271,7 +271,8 @@ def close_settled() -> int:
     if not settled:
         return 0
     with transaction.atomic():
-        locked = Alert.objects.select_for_update().filter(id__in=settled).order_by("id")
+        rows = Alert.objects.select_for_update(skip_locked=True)  # the leader looks again
+        locked = rows.filter(id__in=settled).order_by("id")
         return notices.close(NOT_ASIDE, {"ids": list(locked.values_list("id", flat=True))})
 
 
@@ -294,4 +295,5 @@ def close_overdue() -> int:
     return notices.close(
         "a.fingerprint LIKE 'overdue/%%' AND a.fingerprint <> ALL(%(suffering)s)",
         {"suffering": suffering},
+        wait=False,
     )

@@ -33,12 +33,14 @@ told AS (
 )
 """
 
-# Whoever was told of the opening is told of the end; `{which}` names the alerts.
+# Whoever was told of the opening is told of the end; `{which}` names the alerts. They are locked in
+# the order in which they are raised.
 CLOSE = """
 WITH closed AS (
-    UPDATE orchestration_alert a SET closed_at = clock_timestamp()
-    WHERE a.closed_at IS NULL AND {which}
-    RETURNING a.id
+    UPDATE orchestration_alert SET closed_at = clock_timestamp() WHERE id IN (
+        SELECT a.id FROM orchestration_alert a WHERE a.closed_at IS NULL AND {which}
+        ORDER BY a.fingerprint FOR NO KEY UPDATE {skip}) AND closed_at IS NULL
+    RETURNING id
 ), told AS (
     INSERT INTO orchestration_notice (alert_id, channel_id, kind)
     SELECT n.alert_id, n.channel_id, 'closed'
@@ -94,9 +96,13 @@ def due() -> bool:
     return bool(rows[0][0])
 
 
-def close(which: str, parameters: dict[str, Any]) -> int:
-    """Close open alerts `a` for which the condition `which` holds, and write that; return how many."""
-    return len(sql.run(CLOSE.format(which=which), parameters))
+def close(which: str, parameters: dict[str, Any], *, wait: bool = True) -> int:
+    """Close open alerts `a` for which the condition `which` holds, and write that; return how many.
+
+    Without `wait`, those that others have locked are left for another time.
+    """
+    skip = "" if wait else "SKIP LOCKED"
+    return len(sql.run(CLOSE.format(which=which, skip=skip), parameters))
 
 
 def send_due(limit: int = conf.NOTICES, chance: Callable[[], float] = random.random) -> int:

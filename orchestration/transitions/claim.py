@@ -12,15 +12,18 @@ from ..gate import Heard, again_at, hear, room, sent
 from ..messages import Request
 from ..states import GateState, TaskState
 from ..workflow import step_key
-from .gates import LockedGate, lock_gates, write
+from .gates import LockedGate, contested, lock_gates, write
 from .holds import LATELY, STOOD, Parking, parking
 
 # What of these agents' policies a request needs, and how many each has in flight: two partial
-# indexes, no table scan. `stood` is when a hold on the agent's steps last ended.
+# indexes, no table scan. An agent has stopped by an attempt's complete-by: what has passed it takes no
+# place, though it may be long until it is counted, as when its task is locked. `stood` is when a
+# hold on the agent's steps last ended.
 DEMAND = f"""
 SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent
-        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS in_flight,
+        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+        AND s.complete_by > (SELECT clock_timestamp())) AS in_flight,
     EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent
         AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL),
     EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.alone
@@ -35,10 +38,11 @@ WHERE p.agent = ANY(%(agents)s)
 ORDER BY p.agent
 """  # noqa: S608 - a constant of our own
 
-# The pending steps that may go, by priority, then age, along step_claimable; those that somebody else
-# is claiming are skipped. Selected first and updated by key after: an UPDATE over a locking sub-select
-# with a limit may run that again, and take more than the limit. No key lock: inserting an attempt
-# takes one on its step, which must not wait for us.
+# The pending steps that may go, by priority, then age, along step_claimable; those whose task another
+# session has locked are skipped, and the scan goes on behind them. The task is locked first, so that
+# of a locked one not even the step is. Selected first and updated by key after: an UPDATE over a
+# locking sub-select with a limit may run that again, and take more than the limit. No key lock:
+# inserting an attempt takes one on its step, which must not wait for us.
 DUE = """
 SELECT s.id, s.task_id, t.workflow, t.state, s.name, s.direction, s.action, s.generation, s.attempt,
     s.request, t.reference
@@ -46,7 +50,7 @@ FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
 WHERE s.agent = %(agent)s AND s.alone = %(alone)s AND s.process_state = 'pending'
     AND s.run_after IS NULL AND s.held_by_id IS NULL AND s.id <> ALL(%(besides)s::bigint[])
 ORDER BY s.priority DESC, s.id
-LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
+LIMIT %(limit)s FOR NO KEY UPDATE OF t, s SKIP LOCKED
 """
 
 # A probe is of the steps that may go: one that was never sent; else one that has been sent the least,
@@ -77,12 +81,9 @@ RETURNING id, extract(epoch FROM complete_by)::float8,
     (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt
 """  # noqa: S608 - a constant of our own
 
-# Two claims for different agents may start the same tasks: both lock them in one order.
 STARTED = """
-UPDATE orchestration_task SET state = 'processing' WHERE id IN (
-    SELECT id FROM orchestration_task WHERE id = ANY(%(ids)s::uuid[]) AND state = 'pending'
-    ORDER BY id FOR NO KEY UPDATE
-)
+UPDATE orchestration_task SET state = 'processing'
+WHERE id = ANY(%(ids)s::uuid[]) AND state = 'pending'
 """
 
 MOST_ROUNDS = 5  # of parking held steps, in one turn; the rest has the next
@@ -109,7 +110,7 @@ class Demand(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pending:
-    """A pending step, locked."""
+    """A pending step, locked, and so is its task."""
 
     id: int
     task: Any
@@ -134,12 +135,24 @@ class Claimed:
     requests: dict[str, list[Request]] = field(default_factory=dict)
     again_in: float | None = None
 
+    def add(self, other: "Claimed") -> None:
+        """Add what was claimed for other agents."""
+        self.requests |= other.requests
+        if other.again_in is not None:
+            self.look_again(other.again_in)
+
+    def look_again(self, seconds: float) -> None:
+        """Note that there may be more to claim after so many seconds."""
+        self.again_in = min(seconds, self.again_in) if self.again_in is not None else seconds
+
 
 @transaction.atomic(savepoint=False)
 def claim(
     agents: Collection[str], by: str, heard: Mapping[str, Sequence[Heard]] | None = None
 ) -> Claimed:
     """Claim what each of `agents` has room for, a batch at most; return the requests.
+
+    An agent whose gate another session keeps locked is left out (`lock_gates`).
 
     `by` is the claiming instance (LockedBy); `heard` is what attempts came to, for the gates. The
     requests are to be sent after the commit; any that is lost on the way expires at its complete-by
@@ -172,6 +185,8 @@ def claim(
     write(gates.values())
     if started:
         sql.run(STARTED, {"ids": [str(task) for task in started]})
+    if contested(agents):
+        claimed.look_again(conf.LOCKED_AGAIN)
     return claimed
 
 
@@ -227,7 +242,7 @@ def _take(
 def _lock_pending(
     query: str, agent: str, limit: int, besides: Sequence[int], alone: bool
 ) -> list[Pending]:
-    """Lock up to `limit` steps that are due; skip those being claimed."""
+    """Lock up to `limit` steps that are due, with their tasks; skip what others have locked."""
     if limit <= 0:
         return []
     wanted = {"agent": agent, "alone": alone, "besides": list(besides), "limit": limit}
@@ -276,5 +291,4 @@ def _look_again(claimed: Claimed, gate: LockedGate, demand: Demand, taken: int) 
     if at is None and gate.limits.rate is not None and taken < conf.BATCH:
         at = demand.now + 1 / gate.limits.rate
     if at is not None:
-        wait = max(0.0, at - demand.now)
-        claimed.again_in = min(wait, claimed.again_in) if claimed.again_in is not None else wait
+        claimed.look_again(max(0.0, at - demand.now))
