@@ -10,8 +10,6 @@ from django.db import connection
 
 Shape = TypeVar("Shape")
 
-NOW = "clock_timestamp()"
-
 
 class Availability(Enum):
     """What an error says of the database as a whole."""

@@ -117,7 +117,7 @@ class Round:
 
     def let_go_what_was_held(self) -> None:
         """Give the steps of ended holds back to the claim."""
-        self.done.released += _all_of(let_go)
+        self.done.released += let_go()
 
     def tend_gates(self) -> None:
         """Open gates that nothing asked, and shut those that nobody serves."""

@@ -17,6 +17,7 @@ from .models import Alert, Application, Lease, SupervisorPolicy, Worker
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
+from .transitions.holds import AGENT_UNTIL, ALL_UNTIL
 
 PREFIX = "system/"
 NO_LEADER = f"{PREFIX}no_leader"
@@ -29,7 +30,7 @@ SEEN_EVERY = timedelta(seconds=10)  # how exact an alert's `last_seen` is while 
 
 # The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
 # elsewhere, and does not count; nor does the time for which one did.
-WAITING = """
+WAITING = f"""
 SELECT p.agent, greatest(s.pending_since, h.until)
 FROM orchestration_policy p
 CROSS JOIN LATERAL (
@@ -37,16 +38,13 @@ CROSS JOIN LATERAL (
     WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
       AND run_after IS NULL AND held_by_id IS NULL
     ORDER BY pending_since LIMIT 1) s
-CROSS JOIN LATERAL (
-    SELECT max(until) AS until, bool_or(until IS NULL) AS in_force FROM orchestration_hold
-    WHERE agent = p.agent OR scope = 'all') h
-WHERE h.in_force IS NOT TRUE
-  AND greatest(s.pending_since, h.until) < clock_timestamp() - %(limit)s * interval '1 second'
-"""
+CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
+WHERE greatest(s.pending_since, h.until) < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+"""  # noqa: S608 - put together from constants
 
 UNDOING = """
 SELECT workflow, count(*), min(undo_at) FROM orchestration_task
-WHERE state = 'undoing' AND undo_at < clock_timestamp() - %(limit)s * interval '1 second'
+WHERE state = 'undoing' AND undo_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
 GROUP BY workflow
 """
 

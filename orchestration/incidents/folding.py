@@ -32,7 +32,7 @@ WITH gone AS (
 ), due AS (
     SELECT id FROM orchestration_incident WHERE state NOT IN ('resolved', 'muted')
     UNION SELECT id FROM orchestration_incident
-        WHERE state = 'muted' AND muted_until <= clock_timestamp()
+        WHERE state = 'muted' AND muted_until <= (SELECT clock_timestamp())
     UNION SELECT incident_id FROM gone
 )
 SELECT i.id,
@@ -57,7 +57,7 @@ ORDER BY i.id
 HOURS = f"""
 WITH old AS (
     DELETE FROM orchestration_incidenthour
-    WHERE incident_id = ANY(%(incidents)s) AND hour < clock_timestamp() - interval '{KEPT} days'
+    WHERE incident_id = ANY(%(incidents)s) AND hour < (SELECT clock_timestamp()) - interval '{KEPT} days'
 )
 INSERT INTO orchestration_incidenthour (incident_id, hour, failures)
 SELECT * FROM unnest(%(incidents)s::bigint[], %(hours)s::timestamptz[], %(failures)s::int[])
