@@ -56,7 +56,7 @@ SELECT id FROM closed
 CLAIM = """
 WITH due AS MATERIALIZED (
     SELECT n.id FROM orchestration_notice n
-    WHERE n.sent_at IS NULL AND n.given_up_at IS NULL AND n.send_after <= clock_timestamp()
+    WHERE n.sent_at IS NULL AND n.given_up_at IS NULL AND n.send_after <= (SELECT clock_timestamp())
       AND (n.kind = 'opened' OR NOT EXISTS (
         SELECT 1 FROM orchestration_notice o WHERE o.alert_id = n.alert_id
             AND o.channel_id = n.channel_id AND o.kind = 'opened'
@@ -79,7 +79,7 @@ FAILED = """
 UPDATE orchestration_notice SET error = %(error)s,
     send_after = clock_timestamp() + %(wait)s * interval '1 second',
     given_up_at = CASE WHEN %(hopeless)s
-        OR created_at < clock_timestamp() - %(patience)s * interval '1 second'
+        OR created_at < (SELECT clock_timestamp()) - %(patience)s * interval '1 second'
         THEN clock_timestamp() END
 WHERE id = %(id)s AND tries = %(tries)s AND sent_at IS NULL AND given_up_at IS NULL
 RETURNING given_up_at IS NOT NULL
@@ -90,7 +90,7 @@ def due() -> bool:
     """Say whether a notice waits to be sent now."""
     rows = sql.run(
         "SELECT EXISTS (SELECT 1 FROM orchestration_notice WHERE sent_at IS NULL"
-        " AND given_up_at IS NULL AND send_after <= clock_timestamp())",
+        " AND given_up_at IS NULL AND send_after <= (SELECT clock_timestamp()))",
         {},
     )
     return bool(rows[0][0])

@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 class Turn:
     """What a turn leaves to be done.
 
-    `more` are the agents for which a whole batch was claimed; `again_in` is the seconds until a gate
-    lets more through by itself, if that is soon.
+    `more` are the agents to claim for again at once; `again_in` is the seconds until a gate lets more
+    through by itself, if that is soon.
     """
 
     more: set[str] = field(default_factory=set)
@@ -56,7 +56,7 @@ def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> Tur
     for queue in sorted({queues.of_application(name) for name in recorded.applications}):
         queues.try_to_ring(queue)
     full = {agent for agent, batch in claimed.requests.items() if len(batch) >= conf.BATCH}
-    return Turn(more=full, again_in=claimed.again_in)
+    return Turn(more=full | claimed.more, again_in=claimed.again_in)
 
 
 def _record_and_claim(

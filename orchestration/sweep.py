@@ -119,7 +119,7 @@ class Round:
 
     def let_go_what_was_held(self) -> None:
         """Give the steps of ended holds back to the claim."""
-        self.done.released += batches.all_of(let_go, conf.DUTY)
+        self.done.released += let_go()
 
     def tend_gates(self) -> None:
         """Close breakers that wait for nothing, and hold the agents that no worker serves."""

@@ -14,6 +14,7 @@ from .models import Alert, Application, Lease, SupervisorPolicy
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
+from .transitions.holds import AGENT_UNTIL, ALL_UNTIL
 from .troubles import PREFIX, Blocking, Trouble, blocked, blocking, clocks_off, jumped
 
 NO_LEADER = f"{PREFIX}no_leader"
@@ -24,7 +25,7 @@ SEEN_EVERY = 10.0  # seconds: how exact an alert's `last_seen` is while it lasts
 
 # The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
 # elsewhere, and does not count; nor does the time for which one did.
-WAITING = """
+WAITING = f"""
 SELECT p.agent, greatest(s.pending_since, h.until)
 FROM orchestration_policy p
 CROSS JOIN LATERAL (
@@ -32,24 +33,21 @@ CROSS JOIN LATERAL (
     WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
       AND run_after IS NULL AND held_by_id IS NULL
     ORDER BY pending_since LIMIT 1) s
-CROSS JOIN LATERAL (
-    SELECT max(until) AS until, bool_or(until IS NULL) AS in_force FROM orchestration_hold
-    WHERE agent = p.agent OR scope = 'all') h
-WHERE h.in_force IS NOT TRUE
-  AND greatest(s.pending_since, h.until) < clock_timestamp() - %(limit)s * interval '1 second'
-"""
+CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
+WHERE greatest(s.pending_since, h.until) < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+"""  # noqa: S608 - put together from constants
 
 SEEN = """
 UPDATE orchestration_alert SET last_seen = clock_timestamp() WHERE id IN (
     SELECT id FROM orchestration_alert WHERE closed_at IS NULL
         AND fingerprint = ANY(%(fingerprints)s)
-        AND last_seen < clock_timestamp() - %(every)s * interval '1 second'
+        AND last_seen < (SELECT clock_timestamp()) - %(every)s * interval '1 second'
     FOR NO KEY UPDATE SKIP LOCKED)
 """
 
 UNDOING = """
 SELECT workflow, count(*), min(undo_at) FROM orchestration_task
-WHERE state = 'undoing' AND undo_at < clock_timestamp() - %(limit)s * interval '1 second'
+WHERE state = 'undoing' AND undo_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
 GROUP BY workflow
 """
 

@@ -24,7 +24,7 @@ FOLD = """
 WITH due AS (
     SELECT id FROM orchestration_incident WHERE state NOT IN ('resolved', 'muted')
     UNION SELECT id FROM orchestration_incident
-        WHERE state = 'muted' AND muted_until <= clock_timestamp()
+        WHERE state = 'muted' AND muted_until <= (SELECT clock_timestamp())
     UNION SELECT incident_id FROM orchestration_incidenttally
 ), free AS MATERIALIZED (
     SELECT id FROM orchestration_incident WHERE id IN (SELECT id FROM due)
@@ -64,7 +64,7 @@ ORDER BY i.id
 HOURS = f"""
 WITH old AS (
     DELETE FROM orchestration_incidenthour
-    WHERE incident_id = ANY(%(incidents)s) AND hour < clock_timestamp() - interval '{KEPT} days'
+    WHERE incident_id = ANY(%(incidents)s) AND hour < (SELECT clock_timestamp()) - interval '{KEPT} days'
 )
 INSERT INTO orchestration_incidenthour (incident_id, hour, failures)
 SELECT * FROM unnest(%(incidents)s::bigint[], %(hours)s::timestamptz[], %(failures)s::int[])

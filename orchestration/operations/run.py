@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 BEGIN = """
 UPDATE orchestration_operation SET state = 'running', started_at = clock_timestamp(),
     paced_at = clock_timestamp(), tokens = 1
-WHERE state = 'waiting' AND starts_at <= least(clock_timestamp(), %(now)s)
+WHERE state = 'waiting' AND starts_at <= least((SELECT clock_timestamp()), %(now)s)
 """
 
 MARK = """

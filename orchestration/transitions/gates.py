@@ -49,15 +49,24 @@ FROM unnest(%(agents)s::text[], %(state)s::text[], %(since)s::float8[], %(slots)
 WHERE g.agent = r.agent
 """
 
-# Gates that recover although nothing waits, or soon will: along step_oldest and step_in_flight.
-UNASKED = """
+# The first of an agent's steps that may be claimed, NULL if there is none. In this order only
+# step_claimable is worth using: an EXISTS may choose to read the whole table up to the first.
+FIRST = """(SELECT id FROM orchestration_step
+    WHERE agent = {agent} {alone} AND process_state = 'pending' AND run_after IS NULL
+        AND held_by_id IS NULL
+    ORDER BY agent, alone, priority DESC, id LIMIT 1)"""
+
+# Gates that recover although nothing waits that may go, or soon will be: along step_claimable,
+# step_retry and step_in_flight.
+UNASKED = f"""
 SELECT g.agent FROM orchestration_gate g WHERE g.state = 'recovering'
+  AND {FIRST.format(agent="g.agent", alone="")} IS NULL
   AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
     AND s.process_state = 'pending'
-    AND (s.run_after IS NULL OR s.run_after < clock_timestamp() + interval '60 seconds'))
+    AND s.run_after < (SELECT clock_timestamp()) + interval '60 seconds')
   AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
     AND s.process_state = 'processing' AND s.locked_by IS NOT NULL)
-"""
+"""  # noqa: S608 - put together from constants
 
 BY = "gate"  # who opens and closes a breaker by itself
 

@@ -47,9 +47,9 @@ SELECT s.agent, extract(epoch FROM s.dispatched_at)::float8
 FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
   AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent)
   AND NOT EXISTS (SELECT 1 FROM orchestration_clockjump j WHERE j.at >= s.dispatched_at)
-  AND s.dispatched_at <= clock_timestamp()
+  AND s.dispatched_at <= (SELECT clock_timestamp())
   AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent
-    AND (w.started_at > s.dispatched_at OR w.seen_at < clock_timestamp() - interval '5 seconds'))
+    AND (w.started_at > s.dispatched_at OR w.seen_at < (SELECT clock_timestamp()) - interval '5 seconds'))
 """
 
 RETRY = """
@@ -301,7 +301,7 @@ def wake(limit: int) -> int:
     due: list[Any] = list(
         Step.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(process_state=StepState.PENDING, run_after__lte=DatabaseNow())
-        .order_by("id")
+        .order_by("run_after")  # along step_retry; nothing is waited for
         .values_list("id", flat=True)[:limit]
     )
     if due:
