@@ -162,11 +162,14 @@ class Step(models.Model):
                 name="step_claimable",
                 condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
             ),
-            # the oldest that may go, by agent: for the alert and the dashboard
+            # the oldest that may go, by agent: for the alert and the dashboard; those that wait for
+            # a time, or are held, stand behind
             models.Index(
-                fields=["agent", "pending_since"],
+                F("agent"),
+                models.Func("run_after", "held_by", function="num_nonnulls"),
+                F("pending_since"),
                 name="step_waiting",
-                condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
+                condition=Q(process_state="pending"),
             ),
             # what a hold keeps, to let it go
             models.Index(fields=["held_by"], name="step_held", condition=Q(held_by__isnull=False)),
