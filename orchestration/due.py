@@ -10,12 +10,13 @@ from .transitions.holds import SERVICE_CHANGED
 NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
 
 # Was posted and not taken for a while, or failed and is to be tried again. Only the first of each
-# line is looked at, by submission_queue: many may wait for their next try.
+# line is looked at, by submission_turn: many may wait for their next try.
 POSTED = f"""
 ((SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL AND retry_at IS NULL
-    ORDER BY retry_at NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds') IS TRUE
+    ORDER BY retry_at NULLS FIRST, turn, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds')
+    IS TRUE
 OR ((SELECT retry_at FROM orchestration_submission WHERE refused_at IS NULL
-    AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, id LIMIT 1) <= {NOW}) IS TRUE
+    AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, turn, id LIMIT 1) <= {NOW}) IS TRUE
 """  # noqa: S608 - put together from constants
 
 # The same for status messages, by status_due, of one application.
@@ -40,7 +41,7 @@ SELECT
     -- retries whose time has come: step_retry
     OR EXISTS (SELECT FROM orchestration_step
         WHERE process_state = 'pending' AND run_after IS NOT NULL AND run_after <= {NOW})
-    -- steps for a scheduler to claim, where their agent is not held: step_claimable
+    -- steps for a scheduler to claim, where their agent is not held: step_turn
     OR EXISTS (SELECT FROM orchestration_policy p
         WHERE NOT EXISTS (SELECT FROM orchestration_hold h
             WHERE h.agent = p.agent AND h.until IS NULL AND h.cause <> 'breaker')

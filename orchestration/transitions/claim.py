@@ -35,8 +35,8 @@ WHERE p.agent = ANY(%(agents)s)
 ORDER BY p.agent
 """  # noqa: S608 - a constant of our own
 
-# The pending steps that may go, by priority, then age, along step_claimable; those that somebody else
-# is claiming are skipped. Selected first and updated by key after: an UPDATE over a locking sub-select
+# The pending steps that may go, by priority, then turn, along step_turn; those that somebody else is
+# claiming are skipped. Selected first and updated by key after: an UPDATE over a locking sub-select
 # with a limit may run that again, and take more than the limit. No key lock: inserting an attempt
 # takes one on its step, which must not wait for us.
 DUE = """
@@ -45,7 +45,7 @@ SELECT s.id, s.task_id, t.workflow, t.state, s.name, s.direction, s.action, s.ge
 FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
 WHERE s.agent = %(agent)s AND s.alone = %(alone)s AND s.process_state = 'pending'
     AND s.run_after IS NULL AND s.held_by_id IS NULL AND s.id <> ALL(%(besides)s::bigint[])
-ORDER BY s.priority DESC, s.id
+ORDER BY s.priority DESC, s.turn, s.id
 LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 """
 

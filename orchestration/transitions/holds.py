@@ -14,6 +14,7 @@ from ..models.history import EventKind
 from ..models.hold import Cause, Scope
 from ..progression import Refusal
 from ..states import FINAL_TASK_STATES
+from .turns import stand_again
 
 # Seconds for which holds kept step `s` from being claimed since it became pending. Holds that
 # overlap count once. A step's parallel siblings may add their own: then the task gets more time.
@@ -44,12 +45,11 @@ WHERE until IS NULL AND scope <> 'agent'
 LATELY = """EXISTS (SELECT 1 FROM orchestration_hold
     WHERE until IS NULL OR until > clock_timestamp() - interval '7 days')"""
 
-LET_GO = """
-UPDATE orchestration_step SET held_by_id = NULL WHERE id IN (
-    SELECT s.id FROM orchestration_step s JOIN orchestration_hold h ON h.id = s.held_by_id
-    WHERE h.until IS NOT NULL ORDER BY s.id LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
-) RETURNING id
+RELEASED = """
+SELECT s.id FROM orchestration_step s JOIN orchestration_hold h ON h.id = s.held_by_id
+WHERE h.until IS NOT NULL ORDER BY s.id LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 """
+LET_GO = "UPDATE orchestration_step SET held_by_id = NULL WHERE id = ANY(%(ids)s)"
 
 # The agents whose queue a worker serves, and yet they are held for want of one; and the opposite.
 SERVICE_CHANGED = f"""
@@ -224,7 +224,11 @@ def _note(
 @transaction.atomic
 def let_go() -> int:
     """Give steps of ended holds back to the claim, a batch at most; return how many."""
-    return len(sql.run(LET_GO, {"limit": conf.BATCH}))
+    steps = [step for (step,) in sql.run(RELEASED, {"limit": conf.BATCH})]
+    if steps:
+        stand_again(steps, last=True)
+        sql.run(LET_GO, {"ids": steps})
+    return len(steps)
 
 
 def hold_unserved() -> None:

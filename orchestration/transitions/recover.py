@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from .. import incidents, sql
+from ..fairness import Arrival, Line
 from ..models import Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
@@ -19,6 +20,7 @@ from ..states import Outcome, StepState
 from . import clock_jump
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .settle import Trouble, cause_of
+from .turns import next_turns
 from .undo import begin
 
 # Both parts see the step as it was before. From then on it is known to be in doubt, whatever is
@@ -73,8 +75,8 @@ FROM unnest(%(ids)s::bigint[], %(incidents)s::bigint[]) AS b (id, incident) WHER
 """
 
 WAKE = """
-UPDATE orchestration_step SET run_after = NULL, pending_since = clock_timestamp()
-WHERE id = ANY(%(ids)s)
+UPDATE orchestration_step s SET run_after = NULL, pending_since = clock_timestamp(), turn = w.turn
+FROM unnest(%(ids)s::bigint[], %(turns)s::bigint[]) AS w (id, turn) WHERE s.id = w.id
 """
 
 NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
@@ -286,8 +288,9 @@ def wake(limit: int) -> int:
         Step.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(process_state=StepState.PENDING, run_after__lte=DatabaseNow())
         .order_by("id")
-        .values_list("id", flat=True)[:limit]
+        .values_list("id", "agent", "priority", "fairness_key")[:limit]
     )
     if due:
-        sql.run(WAKE, {"ids": due})
+        turns = next_turns([Arrival(Line(*line), again=True) for _, *line in due])
+        sql.run(WAKE, {"ids": [step for step, *_ in due], "turns": turns})
     return len(due)
