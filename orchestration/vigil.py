@@ -11,12 +11,13 @@ from statistics import median_high, median_low
 from typing import Any
 from uuid import UUID
 
-from . import alerts, conf, leader, presence, queues, registry, sql, status
+from . import alerts, conf, leader, presence, queries, queues, registry, sql, status
 from .leader import Jump
 from .models import Alert, Application, Lease, SupervisorPolicy, Worker
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
+from .waiting import Reason
 
 PREFIX = "system/"
 NO_LEADER = f"{PREFIX}no_leader"
@@ -30,10 +31,10 @@ SEEN_EVERY = timedelta(seconds=10)  # how exact an alert's `last_seen` is while 
 # The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
 # elsewhere, and does not count; nor does the time for which one did.
 WAITING = """
-SELECT p.agent, greatest(s.pending_since, h.until)
+SELECT s.id, greatest(s.pending_since, h.until)
 FROM orchestration_policy p
 CROSS JOIN LATERAL (
-    SELECT pending_since FROM orchestration_step
+    SELECT id, pending_since FROM orchestration_step
     WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
       AND run_after IS NULL AND held_by_id IS NULL
     ORDER BY pending_since LIMIT 1) s
@@ -241,16 +242,26 @@ def _no_workers(names: Iterable[str]) -> list[Trouble]:
 
 
 def _waiting(limit: float) -> list[Trouble]:
+    oldest = dict(sql.run(WAITING, {"limit": limit}))
     return [
         Trouble(
-            fingerprint=f"{PREFIX}waiting/{agent}",
+            fingerprint=f"{PREFIX}waiting/{step.agent}",
             severity=Severity.WARNING,
-            title=f"{agent}: steps wait longer than {limit:g} s for their turn",
-            detail=f"The oldest could have gone {_utc(since)}. Its window or rate is too small for "
-            "what comes in, its service is slow, or nobody schedules.",
+            title=f"{step.agent}: steps wait longer than {limit:g} s for their turn",
+            detail=f"The oldest could have gone {_utc(oldest[step.id])}. When this was noticed, it "
+            f"{why.sentence(step.agent)}{f' {_utc(why.at)}' if why.at else ''}. {CURES[why.reason]}",
         )
-        for agent, since in sql.run(WAITING, {"limit": limit})
+        for step, why in queries.why_each(oldest)
     ]
+
+
+FULL = "Its window is too small for what comes in, or its service is slow."
+CURES = dict.fromkeys(Reason, "Its page says more.") | {
+    Reason.TURN: "If that lasts, nothing schedules: look for workers of the queue scheduler.",
+    Reason.KEY: FULL,
+    Reason.WINDOW: FULL,
+    Reason.RATE: "Its rate is too small for what comes in.",
+}
 
 
 def _undoing(limit: float) -> list[Trouble]:

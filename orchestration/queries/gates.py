@@ -70,7 +70,9 @@ class AgentRow:
     @property
     def may_probe(self) -> bool:
         """Return whether a probe would come sooner if one asked for it."""
-        return self.gate.state == GateState.SHUT and self.view.at is not None
+        return self.gate.state == GateState.SHUT and bool(
+            self.view.blocked and self.view.blocked.at
+        )
 
     @property
     def failures(self) -> int:

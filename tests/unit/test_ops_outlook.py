@@ -6,15 +6,24 @@ import pytest
 
 from orchestration.models import Hold, Step
 from orchestration.queries.outlook import AgentView, Outlook, of_step, of_task, telling_step
-from orchestration.states import StepState, TaskState
+from orchestration.states import GateState, StepState, TaskState
+from orchestration.waiting import AgentFacts, why_agent
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=42)
 PAST = NOW - timedelta(seconds=42)
-OPEN = AgentView(reason="", window=10, failure_threshold=5)
-SHUT = AgentView(reason="moving house", window=10, failure_threshold=5)
-HELD = AgentView(reason="held by ann because: they move", window=10, failure_threshold=5, held=True)
-PROBED = AgentView(reason="it failed", window=10, failure_threshold=5, at=SOON, then="probe")
+
+
+def view(state=GateState.OPEN, **facts) -> AgentView:
+    known = AgentFacts(window=10, state=state, **facts)
+    return AgentView(facts=known, blocked=why_agent(known, NOW), failure_threshold=5)
+
+
+OPEN = view()
+PROBING = view(GateState.PROBING)
+HELD = view(hold="held by ann because: they move")
+UNSERVED = view(hold="held by supervisor because: no worker serves its queue", unserved=True)
+PROBED = view(GateState.SHUT, probe_at=SOON)
 HOLD = Hold(scope="task", actor="ann", reason="wait for Bob")
 
 
@@ -33,23 +42,24 @@ def said(outlook: Outlook) -> str:
         (step("waiting", after=["a", "b", "c"]), {}, "waits for “a”, “b” and “c”"),
         (step("waiting", after=["a", "done"]), {}, "waits for “a”"),
         (step("waiting", after=["done"]), {}, "waits for its turn"),
-        (step("pending"), {"greeter": OPEN}, "waits for a scheduler and a free place at greeter"),
+        (step("pending"), {"greeter": OPEN}, "waits: its turn is next"),
         (
             step("pending", alone=True),
             {"greeter": OPEN},
-            "waits until nothing else that fell silent is at greeter",
+            "waits: nothing else that fell silent may be at its agent",
         ),
         (
             step("pending"),
-            {"greeter": SHUT},
-            "waits: the gate of greeter is shut (moving house)",
+            {"greeter": PROBING},
+            "waits: the gate of greeter is shut (too many of its last calls failed; a probe is out)",
         ),
         (
             step("pending"),
             {"greeter": PROBED},
-            "waits: the gate of greeter is shut, probe … (it failed)",
+            "waits: the gate of greeter is shut, probe … (too many of its last calls failed)",
         ),
         (step("pending"), {"greeter": HELD}, "waits: greeter is held by ann because: they move"),
+        (step("pending"), {"greeter": UNSERVED}, "waits: no worker serves the queue of greeter"),
         (
             step("pending", run_after=SOON, failure_count=0, rounds=2),
             {"greeter": OPEN},
@@ -104,7 +114,7 @@ def test_a_step_says_what_happens_next(row, agents, expected):
 
 
 def test_a_hold_on_the_task_says_who_and_why():
-    outlook = of_step(step("pending"), done=set(), agents={"greeter": SHUT}, now=NOW, hold=HOLD)
+    outlook = of_step(step("pending"), done=set(), agents={"greeter": PROBING}, now=NOW, hold=HOLD)
     assert said(outlook) == "waits: held by ann because: wait for Bob"
 
 
