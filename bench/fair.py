@@ -32,7 +32,7 @@ def main() -> int:
             running.checkpoint()
             found = ask(running, system, "load", options.tasks)
     ten = max(found["inbox"], found["agent"])
-    bulk, claim = found["after"] / found["before"], costs["with"] / costs["without"]
+    bulk, claim = found["after"] / found["before"], costs["ratio"]
     sys.stdout.write(
         f"{options.tasks} tasks of one key posted in {found['posted']:.1f} s, "
         f"all taken {found['taken']:.1f} s after the first, {found['left']:.0f} left at the end\n"

@@ -17,7 +17,6 @@ from .models import Alert, Application, Lease, SupervisorPolicy, Worker
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
-from .waiting import Reason
 
 PREFIX = "system/"
 NO_LEADER = f"{PREFIX}no_leader"
@@ -249,19 +248,11 @@ def _waiting(limit: float) -> list[Trouble]:
             severity=Severity.WARNING,
             title=f"{step.agent}: steps wait longer than {limit:g} s for their turn",
             detail=f"The oldest could have gone {_utc(oldest[step.id])}. When this was noticed, it "
-            f"{why.sentence(step.agent)}{f' {_utc(why.at)}' if why.at else ''}. {CURES[why.reason]}",
+            f"{why.sentence(step.agent)}{f' {_utc(why.at)}' if why.at else ''}. Its window "
+            "or rate is too small for what comes in, its service is slow, or nothing schedules.",
         )
         for step, why in queries.why_each(oldest)
     ]
-
-
-FULL = "Its window is too small for what comes in, or its service is slow."
-CURES = dict.fromkeys(Reason, "Its page says more.") | {
-    Reason.TURN: "If that lasts, nothing schedules: look for workers of the queue scheduler.",
-    Reason.KEY: FULL,
-    Reason.WINDOW: FULL,
-    Reason.RATE: "Its rate is too small for what comes in.",
-}
 
 
 def _undoing(limit: float) -> list[Trouble]:

@@ -72,10 +72,8 @@ class Why:
         match self.reason:
             case Reason.RETRY:
                 return "retries" if self.at else "is about to be retried"
-            case Reason.AGENT_HOLD:
+            case Reason.AGENT_HOLD | Reason.NO_WORKER:
                 return f"waits: {agent} is {self.text}"
-            case Reason.NO_WORKER:
-                return f"waits: no worker serves the queue of {agent}"
             case Reason.PAUSED | Reason.GATE:
                 shut = f"waits: the gate of {agent} is shut"
                 return f"{shut}, {self.then}" if self.at else f"{shut} ({self.text})"

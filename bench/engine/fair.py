@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
 from statistics import median
 
 import django
@@ -26,21 +25,20 @@ FEW = 10
 PATIENCE = 600.0  # seconds
 WINDOW = 5.0  # seconds over which a rate is measured
 KEYS = 20
-ROUNDS, CLAIMS = 7, 30
-WITH = [
-    "CREATE INDEX step_turn ON orchestration_step (agent, alone, priority DESC, turn, id) {where}",
-    "CREATE INDEX step_line ON orchestration_step (agent, priority, fairness_key, turn) {where}",
-]
-WITHOUT = ["CREATE INDEX step_age ON orchestration_step (agent, alone, priority DESC, id) {where}"]
-WHERE = "WHERE process_state = 'pending' AND run_after IS NULL AND held_by_id IS NULL"
+PAIRS = 150  # of claims by turn and by age
+AGE = """
+CREATE INDEX step_age ON orchestration_step (agent, alone, priority DESC, id)
+WHERE process_state = 'pending' AND run_after IS NULL AND held_by_id IS NULL
+"""
 BY_TURN, BY_AGE = DUE, DUE.replace("s.turn, s.id", "s.id")
 
 
 def claim(tasks: int) -> dict[str, float]:
     """Return what a claim of a batch costs in ms, by turn and by age, with so many waiting.
 
-    Both are measured in turn, on the same rows, each with the indexes that it needs. Each claim is
-    rolled back, so that the next finds the same.
+    Both have an index in their order, and take turns on the same rows, so that whatever else the
+    machine does slows both down; `ratio` is the middle one of all pairs. Each claim is rolled back,
+    so that the next finds the same.
     """
     policies = Policy.objects.filter(agent=AGENT)
     window = policies.get().window
@@ -57,34 +55,35 @@ def claim(tasks: int) -> dict[str, float]:
     for start in range(0, tasks, POST):
         with transaction.atomic():
             create(new[start : start + POST])
-    took: dict[str, list[float]] = {"with": [], "without": []}
-    for _ in range(ROUNDS):
-        took["without"] += _claims(BY_AGE, WITHOUT)
-        took["with"] += _claims(BY_TURN, WITH)
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE orchestration_task CASCADE")
-    policies.update(window=window)
-    return {name: median(values) for name, values in took.items()}
-
-
-def _claims(due: str, indexes: Sequence[str]) -> list[float]:
-    with connection.cursor() as cursor:
-        cursor.execute("DROP INDEX IF EXISTS step_turn, step_line, step_age")
-        for index in indexes:
-            cursor.execute(index.format(where=WHERE))
+        cursor.execute(AGE)
         cursor.execute("VACUUM ANALYZE orchestration_step")
         cursor.execute("VACUUM ANALYZE orchestration_task")
+    pairs = []
+    for number in range(PAIRS):
+        orders = (BY_TURN, BY_AGE) if number % 2 else (BY_AGE, BY_TURN)
+        took = {due: _claim(due) for due in orders}
+        pairs.append((took[BY_TURN], took[BY_AGE]))
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX step_age")
+        cursor.execute("TRUNCATE orchestration_task CASCADE")
+    policies.update(window=window)
+    by_turn, by_age = zip(*pairs, strict=True)
+    ratios = [turn / age for turn, age in pairs]
+    return {"with": median(by_turn), "without": median(by_age), "ratio": median(ratios)}
+
+
+def _claim(due: str) -> float:
+    """Claim a batch in this order; return how long it took, in ms."""
     sys.modules["orchestration.transitions.claim"].DUE = due  # type: ignore[attr-defined]
-    took = []
-    for _ in range(CLAIMS):
-        with transaction.atomic():
-            began = time.perf_counter()
-            claimed = claim_steps([AGENT], "bench").requests[AGENT]
-            took.append((time.perf_counter() - began) * 1000)
-            transaction.set_rollback(True)
-        if len(claimed) < conf.BATCH:
-            raise RuntimeError(f"{len(claimed)} steps were claimed, not a batch")
-    return took[5:]  # the first ones read into the caches
+    with transaction.atomic():
+        began = time.perf_counter()
+        claimed = claim_steps([AGENT], "bench").requests[AGENT]
+        took = (time.perf_counter() - began) * 1000
+        transaction.set_rollback(True)
+    if len(claimed) < conf.BATCH:
+        raise RuntimeError(f"{len(claimed)} steps were claimed, not a batch")
+    return took
 
 
 def load(tasks: int) -> dict[str, float]:

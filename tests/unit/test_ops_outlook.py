@@ -59,7 +59,11 @@ def said(outlook: Outlook) -> str:
             "waits: the gate of greeter is shut, probe … (too many of its last calls failed)",
         ),
         (step("pending"), {"greeter": HELD}, "waits: greeter is held by ann because: they move"),
-        (step("pending"), {"greeter": UNSERVED}, "waits: no worker serves the queue of greeter"),
+        (
+            step("pending"),
+            {"greeter": UNSERVED},
+            "waits: greeter is held by supervisor because: no worker serves its queue",
+        ),
         (
             step("pending", run_after=SOON, failure_count=0, rounds=2),
             {"greeter": OPEN},
