@@ -123,7 +123,7 @@ def _why_in_line(step: StepFacts, agent: AgentFacts | None, now: datetime) -> Wh
     if step.alone:
         return Why(reason=Reason.ALONE, text="nothing else that fell silent may be at its agent")
     if step.ahead:
-        return Why(reason=Reason.KEY, text=f"behind {_others(step.ahead)} of its key")
+        return Why(reason=Reason.KEY, text=f"behind {_others(step.ahead)} of its fairness key")
     if agent and agent.in_flight >= agent.window:
         text = f"the window is full, {agent.in_flight} of {agent.window} in flight"
         return Why(reason=Reason.WINDOW, text=text)

@@ -109,7 +109,7 @@ def test_the_page_says_how_many_of_its_key_are_before_a_step():
     client = browser(person("olga", "operate"))
     last = Task.objects.get(reference="a4")
     text = client.get(f"/ops/tasks/{last.id}/").content.decode()
-    assert "waits: behind 4 others of its key" in text
+    assert "waits: behind 4 others of its fairness key" in text
     assert "<code>a</code>" in text  # the key it takes turns under
     first = Task.objects.get(reference="b0")
     text = client.get(f"/ops/tasks/{first.id}/").content.decode()

@@ -64,9 +64,9 @@ def test_every_reason_is_told_in_words():
         why(StepFacts(), agent(rate_at=SOON), NOW).sentence("greeter"),
     }
     assert told == {
-        "waits: behind 1 other of its key",
-        "waits: behind 41 others of its key",
-        "waits: behind 1,000+ others of its key",
+        "waits: behind 1 other of its fairness key",
+        "waits: behind 41 others of its fairness key",
+        "waits: behind 1,000+ others of its fairness key",
         "waits: the window is full, 10 of 10 in flight",
         "waits: the rate is used up, next goes",
     }
