@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check check-machines bench idle locked scale pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check check-machines bench fair idle locked scale pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -39,6 +39,9 @@ bench: $(VENV)/.run  ## this engine beside its peers, in one run
 
 locked: $(VENV)/.run  ## what a row that a stranger has locked costs all that does not need it
 	$(BIN)/python -m bench.locked $(ARGS)
+
+fair: $(VENV)/.run  ## ten tasks of one application behind 50,000 of another; the claim's cost by turn
+	$(BIN)/python -m bench.fair $(ARGS)
 
 polls: $(VENV)/.run  ## customers watch their orders live while others are placed
 	$(BIN)/python -m bench.polls $(ARGS)

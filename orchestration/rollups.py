@@ -110,7 +110,7 @@ ON CONFLICT (span, start, workflow, step, direction, agent) DO UPDATE SET
     rejected = kept.rejected + excluded.rejected, {SUM_TOOK}
 """  # noqa: S608 - put together from constants
 
-# One look at each gate: in flight along step_in_flight, what waits along step_claimable (and no
+# One look at each gate: in flight along step_in_flight, what waits along step_turn (and no
 # further than the cap), the oldest along step_waiting.
 LOOK = """
 INSERT INTO orchestration_gaterollup AS kept

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from . import alerts, conf, leader, presence, queues, registry, sql, status
+from . import alerts, conf, leader, presence, queries, queues, registry, sql, status
 from .leader import Jump
 from .models import Alert, Application, Lease, SupervisorPolicy
 from .models.alert import Severity
@@ -26,12 +26,12 @@ SEEN_EVERY = 10.0  # seconds: how exact an alert's `last_seen` is while it lasts
 # The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
 # elsewhere, and does not count; nor does the time for which one did.
 WAITING = f"""
-SELECT p.agent, greatest(s.pending_since, h.until)
+SELECT s.id, greatest(s.pending_since, h.until)
 FROM orchestration_policy p
 CROSS JOIN LATERAL (
-    SELECT pending_since FROM orchestration_step
+    SELECT id, pending_since FROM orchestration_step
     WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
-      AND num_nonnulls(run_after, held_by_id) = 0
+      AND run_after IS NULL AND held_by_id IS NULL
     ORDER BY pending_since LIMIT 1) s
 CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
 WHERE greatest(s.pending_since, h.until) < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
@@ -171,15 +171,17 @@ def _no_workers(names: Iterable[str]) -> list[Trouble]:
 
 
 def _waiting(limit: float) -> list[Trouble]:
+    oldest = dict(sql.run(WAITING, {"limit": limit}))
     return [
         Trouble(
-            fingerprint=f"{PREFIX}waiting/{agent}",
+            fingerprint=f"{PREFIX}waiting/{step.agent}",
             severity=Severity.WARNING,
-            title=f"{agent}: steps wait longer than {limit:g} s for their turn",
-            detail=f"The oldest could have gone {_utc(since)}. Its window or rate is too small for "
-            "what comes in, its service is slow, or nobody schedules.",
+            title=f"{step.agent}: steps wait longer than {limit:g} s for their turn",
+            detail=f"The oldest could have gone {_utc(oldest[step.id])}. When this was noticed, it "
+            f"{why.sentence(step.agent)}{f' {_utc(why.at)}' if why.at else ''}. Its window "
+            "or rate is too small for what comes in, its service is slow, or nothing schedules.",
         )
-        for agent, since in sql.run(WAITING, {"limit": limit})
+        for step, why in queries.why_each(oldest)
     ]
 
 

@@ -4,6 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
+from ..fairness import LONGEST_KEY
 from ..states import Direction, Outcome, StepState
 from ..workflow import step_key
 from .alert import Alert
@@ -44,6 +45,12 @@ class Step(models.Model):
         default=1, help_text="Part of the key; rises only after a definite rejection."
     )
     priority = models.SmallIntegerField(default=0, help_text="The task's.")
+    fairness_key = models.CharField(
+        max_length=LONGEST_KEY, blank=True, default="", db_default="", help_text="The task's."
+    )
+    turn = models.BigIntegerField(
+        default=0, db_default=0, help_text="Its place among those of its agent and priority."
+    )
     run_after = models.DateTimeField(null=True, help_text="Set while a retry waits its time.")
     rounds = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="Extended waits taken since the last resubmit."
@@ -152,14 +159,21 @@ class Step(models.Model):
             ),
         ]
         indexes = [
-            # the claim: pending, due now and not held, by agent, priority, age; read in order, no
+            # the claim: pending, due now and not held, by agent, priority, turn; read in order, no
             # sort, and past those that wait to go alone
             models.Index(
                 F("agent"),
                 F("alone"),
                 F("priority").desc(),
+                F("turn"),
                 F("id"),
-                name="step_claimable",
+                name="step_turn",
+                condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
+            ),
+            # of these, one key's: its last turn, and how many are before another
+            models.Index(
+                fields=["agent", "priority", "fairness_key", "turn"],
+                name="step_line",
                 condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
             ),
             # the oldest that may go, by agent: for the alert and the dashboard; those that wait for

@@ -75,7 +75,9 @@ class AgentRow:
     @property
     def may_probe(self) -> bool:
         """Return whether a probe would come sooner if one asked for it."""
-        return self.gate.state == GateState.OPEN and self.view.at is not None
+        return self.gate.state == GateState.OPEN and bool(
+            self.view.blocked and self.view.blocked.at
+        )
 
     @property
     def opens_at(self) -> int:

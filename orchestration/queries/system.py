@@ -23,7 +23,7 @@ SELECT
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
         WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL
-        ORDER BY retry_at NULLS FIRST, id LIMIT 1),
+        ORDER BY retry_at NULLS FIRST, turn, id LIMIT 1),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
         WHERE refused_at IS NOT NULL AND closed_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage

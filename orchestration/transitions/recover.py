@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from .. import incidents, sql
+from ..fairness import Arrival, Line
 from ..fingerprint import Cause
 from ..gate import Heard
 from ..models import DeadLetter, Event, Step
@@ -23,6 +24,7 @@ from ..states import Health, Outcome, StepState
 from . import clock_jump
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .settle import Trouble, cause_of
+from .turns import next_turns
 from .undo import begin
 
 # Both parts see the step as it was before. From then on it is known to be in doubt, whatever is
@@ -79,8 +81,8 @@ FROM unnest(%(ids)s::bigint[], %(incidents)s::bigint[]) AS b (id, incident) WHER
 """
 
 WAKE = """
-UPDATE orchestration_step SET run_after = NULL, pending_since = clock_timestamp()
-WHERE id = ANY(%(ids)s)
+UPDATE orchestration_step s SET run_after = NULL, pending_since = clock_timestamp(), turn = w.turn
+FROM unnest(%(ids)s::bigint[], %(turns)s::bigint[]) AS w (id, turn) WHERE s.id = w.id
 """
 
 NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
@@ -302,8 +304,9 @@ def wake(limit: int) -> int:
         Step.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(process_state=StepState.PENDING, run_after__lte=DatabaseNow())
         .order_by("run_after")  # along step_retry; nothing is waited for
-        .values_list("id", flat=True)[:limit]
+        .values_list("id", "agent", "priority", "fairness_key")[:limit]
     )
     if due:
-        sql.run(WAKE, {"ids": due})
+        turns = next_turns([Arrival(Line(*line), again=True) for _, *line in due])
+        sql.run(WAKE, {"ids": [step for step, *_ in due], "turns": turns})
     return len(due)
