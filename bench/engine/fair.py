@@ -17,7 +17,7 @@ from orchestration import api, conf  # noqa: E402
 from orchestration.models import Policy, Submission, Task  # noqa: E402
 from orchestration.transitions import NewTask, create  # noqa: E402
 from orchestration.transitions import claim as claim_steps  # noqa: E402
-from orchestration.transitions.claim import DUE  # noqa: E402
+from orchestration.transitions.backlog import DUE  # noqa: E402
 
 AGENT = "caller"
 POST = 500  # tasks in one statement
@@ -75,7 +75,7 @@ def claim(tasks: int) -> dict[str, float]:
 
 def _claim(due: str) -> float:
     """Claim a batch in this order; return how long it took, in ms."""
-    sys.modules["orchestration.transitions.claim"].DUE = due  # type: ignore[attr-defined]
+    sys.modules["orchestration.transitions.backlog"].DUE = due  # type: ignore[attr-defined]
     with transaction.atomic():
         began = time.perf_counter()
         claimed = claim_steps([AGENT], "bench").requests[AGENT]

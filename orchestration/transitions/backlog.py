@@ -155,18 +155,18 @@ def take(demand: Demand, gate: LockedGate, places: int, met: Met) -> list[Pendin
     That one is first, so that a full window does not pass it over for ever; but it is no good probe.
     """
     if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
-        alone = [False, True] if demand.lone else [False]
-        ways = [(query, alone) for alone in alone for query in (FRESH, LEAST)]
-        found = (_take_from(demand, places, met, alone=alone, query=query) for query, alone in ways)
+        lines = [False, True] if demand.lone else [False]
+        ways = [(query, alone) for alone in lines for query in (FRESH, LEAST)]
+        found = (_take(query, demand, places, met, alone=alone) for query, alone in ways)
         return next((probe for probe in found if probe), [])
     if not demand.lone:
-        return _take_from(demand, places, met)
-    one = _take_from(demand, min(1, places), met, alone=True)
-    return one + _take_from(demand, places - len(one), met)
+        return _take(DUE, demand, places, met)
+    one = _take(DUE, demand, min(1, places), met, alone=True)
+    return one + _take(DUE, demand, places - len(one), met)
 
 
-def _take_from(
-    demand: Demand, places: int, met: Met, *, alone: bool = False, query: str = DUE
+def _take(
+    query: str, demand: Demand, places: int, met: Met, *, alone: bool = False
 ) -> list[Pending]:
     """Lock up to `places` steps that may go; look past those that are held, and note where."""
     taken: list[Pending] = []

@@ -14,7 +14,7 @@ from orchestration.fairness import LONGEST_KEY, STRIDE
 from orchestration.models import Application, FairnessWeight, Hold, Policy, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.transitions import NewTask, claim, create, hold, record, release
-from orchestration.transitions.claim import DUE
+from orchestration.transitions.backlog import DUE
 from orchestration.transitions.holds import let_go
 from orchestration.transitions.recover import wake
 from orchestration.transitions.turns import STANDINGS
