@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 from .. import clock, conf
 from ..ledger import LedgerEntry
-from ..messages import Mode, Reply, Request
+from ..messages import Malformed, Mode, Reply, Request
 from ..recovery import KEY_FORGOTTEN
 from ..states import Outcome
 from .actions import Action, Call, Result, action
@@ -181,10 +181,13 @@ class Agent:
         started = clock.now()
         try:
             return _checked(await self.perform(request))
+        except Malformed as error:
+            logger.error("%s.%s of %s: %s", self.name, request.action, request.reference, error)
+            fault = Unknown("result_not_stored", f"the action's result cannot be stored: {error}")
         except Exception as error:  # an agent's code may raise anything; others go on
             logger.exception("%s.%s failed on %s", self.name, request.action, request.reference)
             fault = Unknown("agent_error", f"{type(error).__name__}: {error}")
-            return self._reply(request, started, 1, fault=fault)
+        return self._reply(request, started, 1, fault=fault)
 
     def _reply(
         self,
