@@ -139,7 +139,8 @@ class Request(Message):
     idempotency key that goes to the remote service, the same in every attempt of a `generation`.
     `mode` is a `Mode`. `dispatch` is a number that no other dispatch has, of this timeline of the
     database or of one that a failover lost. `in_doubt` says that an earlier attempt under the key
-    may have had its effect.
+    may have had its effect. `passed` is how often a worker that does not know the action has put it
+    back into the inbox.
     """
 
     step: int
@@ -157,6 +158,7 @@ class Request(Message):
     generation: int = 0
     dispatch: int = 0
     in_doubt: bool = True
+    passed: int = 0
 
     types: ClassVar = {
         "step": (int,),
@@ -174,6 +176,7 @@ class Request(Message):
         "generation": (int,),
         "dispatch": (int,),
         "in_doubt": (bool,),
+        "passed": (int,),
     }
 
     def check(self) -> None:
@@ -182,6 +185,8 @@ class Request(Message):
             raise Malformed(f"mode {self.mode!r} is none")
         if self.step <= 0 or self.attempt <= 0 or self.tries <= 0 or self.call_timeout <= 0:
             raise Malformed("step, attempt, tries and call_timeout are positive numbers")
+        if not 0 <= self.passed < 2**15:
+            raise Malformed("passed is a small number")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ sets them to error, and rings doorbells; schedulers and agents carry it out.
 
 import logging
 import random
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,8 @@ from . import (
 )
 from .gate import Heard, excuses
 from .leader import Leadership
+from .losses import Losses
+from .memory import Memory
 from .models import Policy
 from .recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
 from .transitions import (
@@ -88,6 +89,7 @@ class Round:
 
     leadership: Leadership
     chance: Callable[[], float]
+    losses: Losses = field(default_factory=Losses)
     done: Sweep = field(default_factory=Sweep)
     stuck: dict[UUID, Exception] = field(default_factory=dict)  # tasks with which a duty fails
 
@@ -100,9 +102,15 @@ class Round:
         """Move what a jump of the clock has yet to move."""
         move_times()
 
+    def find_losses(self) -> None:
+        """Find what our own processes lost or kept unread."""
+        self.losses.look(self.now)
+        self.losses.find()
+
     def recover_what_failed(self) -> None:
         """Count each failed or expired step, and decide about it."""
-        self._deal(partial(failed_tasks, now=self.now), partial(_recover, self))
+        find = partial(failed_tasks, now=self.now, silent_since=self.losses.silent_since)
+        self._deal(find, partial(_recover, self))
         crashpoints.reached("supervisor.mid_sweep", self.done.retried)
 
     def undo_what_nobody_mended(self) -> None:
@@ -181,6 +189,7 @@ Duty = Callable[[Round], None]
 # Done if anything is due (`due.ANYTHING`); what one of them does may be what the next looks for.
 DUTIES: tuple[Duty, ...] = (
     Round.move_times,
+    Round.find_losses,
     Round.recover_what_failed,
     Round.undo_what_nobody_mended,
     Round.wake_what_waited,
@@ -204,23 +213,6 @@ CHORES: tuple[Duty, ...] = (
 LOOKING = "see what is due"
 
 
-@dataclass(kw_only=True)
-class Memory:
-    """What a leader keeps from sweep to sweep: which queues had no worker since when, and its chores."""
-
-    absent: vigil.Lasting = field(default_factory=vigil.Lasting)
-    chores_at: float = 0.0
-    failing: dict[str, Exception] = field(default_factory=dict)  # duties, since they last were done
-
-    def wants_chores(self) -> bool:
-        """Return whether it is time for the chores; the next interval begins now."""
-        now = time.monotonic()
-        if now < self.chores_at:
-            return False
-        self.chores_at = now + conf.CHORES
-        return True
-
-
 def sweep(
     leadership: Leadership,
     chance: Callable[[], float] = random.random,
@@ -231,9 +223,9 @@ def sweep(
     A task with which a duty fails keeps no other waiting, nor does a duty that fails: both are told
     as alerts, and tried again by the next sweep. Raises an ExceptionGroup of what duties raised.
     """
-    turn = Round(leadership=leadership, chance=chance)
-    failed: dict[str, Exception] = {}
     memory = memory or Memory()
+    turn = Round(leadership=leadership, chance=chance, losses=memory.losses)
+    failed: dict[str, Exception] = {}
     chores = memory.wants_chores()
     duties = [*(DUTIES if _busy(failed) else ()), *(CHORES if chores else ())]
     for duty in dict.fromkeys(duties):
@@ -285,13 +277,13 @@ def _all_of(batch: Callable[[], int]) -> int:
 def _recover(turn: Round, tasks: Collection[UUID]) -> int:
     """Count the failures of some tasks and decide about each; return how many there were."""
     by, done = turn.leadership.actor, turn.done
-    failed = lock_failed(tasks, by=by, now=turn.now)
+    failed = lock_failed(tasks, by=by, now=turn.now, silent_since=turn.losses.silent_since)
     if not failed:
         return 0
     known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
     decided = [
         (step, decide(policies.thresholds(known[step.agent]), failure, turn.chance()))
-        for step, failure in _excused(failed)
+        for step, failure in _excused(failed, turn.losses)
     ]
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]
     lost = [step for step, what in decided if isinstance(what, GiveUp)]
@@ -311,11 +303,11 @@ def _recover(turn: Round, tasks: Collection[UUID]) -> int:
     return len(failed)
 
 
-def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
+def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Failure]]:
     """Tell the gates of silent services; return each failure, excused while its gate is not open."""
     gates = lock_gates({step.agent for step in failed})
     now = database_now()
-    silence = Counter(suspected(failed))
+    silence = Counter(suspected(failed, since=losses.at))
     heard = {agent: [Heard(answered=False)] * count for agent, count in silence.items()}
     hear_all(gates, heard, now)
     told = []

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from .. import incidents, sql
 from ..models import Event, Step
@@ -37,13 +37,16 @@ WHERE id = ANY(%(ids)s)
 """
 
 # Silence speaks against the service only where none of our own processes can be the reason: no
-# worker of the queue came or went since the dispatch, nor did the clock jump, by which agents stop.
+# scheduler and no worker of the queue came or went since the dispatch, Redis was there and its
+# replies were read, nor did the clock jump, by which agents stop.
 SUSPECTED = """
 SELECT s.agent FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
+  AND (s.dispatched_at > %(since)s::timestamptz) IS NOT FALSE
   AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent)
+  AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = 'scheduler')
   AND NOT EXISTS (SELECT 1 FROM orchestration_clockjump j WHERE j.at >= s.dispatched_at)
   AND s.dispatched_at <= clock_timestamp()
-  AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent
+  AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue IN (s.agent, 'scheduler')
     AND (w.started_at > s.dispatched_at OR w.seen_at < clock_timestamp() - interval '5 seconds'))
 """
 
@@ -101,28 +104,42 @@ class Failed:
         return self.view.agent
 
 
-def _failed(now: datetime) -> QuerySet[Step]:
-    """Return what has failed at `now`, and still has if the clock has gone back since."""
+def _failed(now: datetime, silent_since: datetime | None) -> QuerySet[Step]:
+    """Return what has failed at `now`, and still has if the clock has gone back since.
+
+    Attempts without a reply must have ended by `silent_since`, if that is earlier.
+    """
     failed = Step.objects.filter(process_state=StepState.PROCESSING, complete_by__lte=now)
+    if silent_since is not None:
+        failed = failed.filter(Q(locked_by=None) | Q(complete_by__lte=silent_since))
     return clock_jump.due(failed.filter(complete_by__lte=DatabaseNow()), "complete_by")
 
 
-def failed_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) -> list[UUID]:
+def failed_tasks(
+    limit: int,
+    beyond: Collection[UUID] = (),
+    *,
+    now: datetime,
+    silent_since: datetime | None = None,
+) -> list[UUID]:
     """Return the tasks of `limit` steps whose complete-by has passed, oldest first, `beyond` some.
 
-    `now` is the leader's verified time: a failure may be the one after which a task is undone.
+    `now` is the leader's verified time: a failure may be the one after which a task is undone. Those
+    without a reply must have ended by `silent_since`.
     """
-    return tasks_of(_failed(now).order_by("complete_by"), limit, beyond)
+    return tasks_of(_failed(now, silent_since).order_by("complete_by"), limit, beyond)
 
 
-def lock_failed(tasks: Collection[UUID], *, by: str, now: datetime) -> list[Failed]:
-    """Lock tasks, and return their steps whose complete-by has passed.
+def lock_failed(
+    tasks: Collection[UUID], *, by: str, now: datetime, silent_since: datetime | None = None
+) -> list[Failed]:
+    """Lock tasks, and return their steps that `failed_tasks` looks for.
 
     Skips what somebody else is at: the next sweep finds it. Writes the history of attempts that
     ended in silence, and counts each failure to the incident of its cause.
     """
     changes = lock(tasks, wait=False)
-    steps = list(_failed(now).filter(task__in=changes).order_by("id"))
+    steps = list(_failed(now, silent_since).filter(task__in=changes).order_by("id"))
     silent = [step.id for step in steps if step.locked_by is not None]
     if silent:
         sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})
@@ -157,10 +174,14 @@ def _blame(steps: Iterable[Failed]) -> None:
         sql.run(BLAMED, {"ids": ids, "incidents": causes})
 
 
-def suspected(failed: Sequence[Failed]) -> list[str]:
-    """Return the agents whose service, not one of our processes, is to blame for an expiry: one each."""
+def suspected(failed: Sequence[Failed], *, since: datetime | None = None) -> list[str]:
+    """Return the agents whose service, not one of our processes, is to blame for an expiry: one each.
+
+    What was dispatched until `since` may have been lost on its way, or its reply.
+    """
     silent = [step.view.id for step in failed if step.silent]
-    return [agent for (agent,) in sql.run(SUSPECTED, {"ids": silent})] if silent else []
+    values = {"ids": silent, "since": since}
+    return [agent for (agent,) in sql.run(SUSPECTED, values)] if silent else []
 
 
 def _as_failed(step: Step, change: Change) -> Failed:
