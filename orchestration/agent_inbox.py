@@ -71,8 +71,8 @@ class AgentInbox:
             for one in requests:
                 life = max(0.001, min(one.left, LONGEST_MARK))
                 pipeline.set(f"sas:taken:{one.name}", 1, nx=True, px=max(1, int(life * 1000)))
-            notes = {str(one.step): str(one.attempt) for one in requests}
-            pipeline.hset(at_hand(self._worker), mapping=notes)
+            notes = (part for one in requests for part in (one.step, one.attempt))
+            pipeline.hset(at_hand(self._worker), items=list(notes))
             pipeline.expire(at_hand(self._worker), NOTE_LIFE)
             return [bool(new) for new in (await pipeline.execute())[: len(requests)]]
         except RedisError as error:

@@ -87,10 +87,10 @@ class TestNoServiceIsBlamed:
         in_flight()
         with monkeypatch.context() as away:
             kwargs = queues.connection().connection_pool.connection_kwargs
-            queues.connection().connection_pool.disconnect()
+            queues.connection().connection_pool.reset()
             away.setitem(kwargs, "path", str(tmp_path / "nobody.sock"))
             sweep(LEADER, memory=memory)
-        queues.connection().connection_pool.disconnect()
+        queues.connection().connection_pool.reset()
         expire()
         sweep(LEADER, memory=memory)
         assert gate() == "open"
