@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from . import conf, presence, queues, vigil
+from . import conf, presence, queues
+from .lasting import Lasting
 from .transitions import expire_lost
 
 LOOKED = conf.ALIVE / 2  # seconds for which this process must have seen a worker silent
@@ -21,7 +22,7 @@ class Losses:
         self.at: datetime | None = None
         self.silent_since: datetime | None = None
         self._unread: bytes | None = None  # the oldest message in the schedulers' inbox
-        self._silent = vigil.Lasting()
+        self._silent = Lasting()
 
     def look(self, now: datetime) -> None:
         """Look at Redis once, `now` by the database's clock."""

@@ -3,7 +3,8 @@
 import time
 from dataclasses import dataclass, field
 
-from . import conf, vigil
+from . import conf
+from .lasting import Lasting
 from .losses import Losses
 
 
@@ -11,7 +12,7 @@ from .losses import Losses
 class Memory:
     """What a leader keeps in mind: which queues had no worker since when, losses, and its chores."""
 
-    absent: vigil.Lasting = field(default_factory=vigil.Lasting)
+    absent: Lasting = field(default_factory=Lasting)
     losses: Losses = field(default_factory=Losses)
     chores_at: float = 0.0
     failing: dict[str, Exception] = field(default_factory=dict)  # duties, since they last were done

@@ -152,7 +152,8 @@ class Round:
         incidents.fold(self.leadership.actor)
 
     def keep_books(self) -> None:
-        """Forget workers that died and dry runs that were left, and roll up what ended."""
+        """Keep rows for each agent, forget dead workers and old dry runs, roll up what ended."""
+        policies.ensure_agents()
         presence.forget_the_dead()
         operations.forget_drafts()
         rollups.keep(self.leadership)

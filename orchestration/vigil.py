@@ -3,7 +3,6 @@
 The leader looks with each sweep. That nobody leads is noticed by the alerts' worker (`lookout`).
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,11 +11,13 @@ from typing import Any
 from uuid import UUID
 
 from . import alerts, conf, leader, presence, queues, registry, sql, status
+from .lasting import Lasting
 from .leader import Jump
 from .models import Alert, Application, Lease, SupervisorPolicy, Worker
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
+from .queries.gates import wanted_agents
 
 PREFIX = "system/"
 NO_LEADER = f"{PREFIX}no_leader"
@@ -75,23 +76,6 @@ NO_SWEEP = Trouble(
 )
 
 
-class Lasting:
-    """Which of the things seen have been there for a while, as far as this process has looked.
-
-    A process that is replaced is gone for a moment, and one that has just started has yet to hear
-    of the others: neither is worth waking anybody.
-    """
-
-    def __init__(self) -> None:
-        self._since: dict[str, float] = {}
-
-    def of(self, seen: Iterable[str], patience: float) -> set[str]:
-        """Return those of `seen` that have been seen each time for at least `patience` seconds."""
-        now = time.monotonic()
-        self._since = {one: self._since.get(one, now) for one in seen}
-        return {one for one, since in self._since.items() if now - since >= patience}
-
-
 def look(
     absent: Lasting,
     *,
@@ -112,6 +96,7 @@ def look(
     troubles = [
         *also,
         *_no_workers(absent.of(_needed() - {worker.queue for worker in alive}, patience)),
+        *_undeclared(),
         *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
         *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
@@ -237,6 +222,19 @@ def _no_workers(names: Iterable[str]) -> list[Trouble]:
             detail=f"Its work waits until one is started: manage.py work {name}",
         )
         for name in sorted(names)
+    ]
+
+
+def _undeclared() -> list[Trouble]:
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}undeclared/{agent}",
+            severity=Severity.CRITICAL,
+            title=f"Steps wait for the agent {agent}, which no code declares",
+            detail="They wait until it is: finish the deploy, or bring the agent back.",
+        )
+        for agent in wanted_agents()
+        if agent not in registry.agents
     ]
 
 

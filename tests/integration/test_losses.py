@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestration import conf, queues
+from orchestration import conf, instance, presence, queues
 from orchestration.leader import Leadership
 from orchestration.memory import Memory
-from orchestration.models import Attempt, Gate, Step, Worker
+from orchestration.models import Attempt, Gate, Policy, Step, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
 from tests.engine import claimed, new_task, reply_to, staff, states
@@ -154,3 +154,22 @@ class TestWorkThatDiedWithItsWorker:
         queues.connection().hset(queues.at_hand("greeter-0"), Step.objects.first().id, 7)
         self.silent("greeter-0")
         assert sweep(LEADER, memory=memory).retried == 0
+
+
+def test_an_agent_that_came_without_a_migration_gets_its_rows():
+    Gate.objects.filter(agent="greeter").delete()
+    Policy.objects.filter(agent="greeter").delete()
+    new_task()
+    assert claimed() == []
+    sweep(LEADER)
+    assert len(claimed()) == 1
+
+
+def test_a_process_with_the_longest_name_reports_itself(monkeypatch):
+    queue = f"status.{'a' * 60}"
+    monkeypatch.setattr(instance, "_label", instance._label)
+    monkeypatch.setattr("socket.gethostname", lambda: "h" * 60)
+    monkeypatch.setattr("os.getpid", lambda: 4_194_304)
+    assert len(instance.become(queue)) <= 80
+    presence.report(queue)
+    assert queue in {worker.queue for worker in presence.alive()}
