@@ -149,6 +149,12 @@ def runtime(agent: str) -> Runtime:
     return _runtimes[agent]
 
 
+def rest() -> None:
+    """Give back what is not needed while nothing is to be done."""
+    for served in _runtimes.values():
+        served.performers.tidy()
+
+
 def close_runtimes() -> None:
     """Close the connections and loops of this process's agents."""
     while _runtimes:

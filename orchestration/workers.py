@@ -50,7 +50,7 @@ class Worker(SimpleWorker):
                 try:
                     found = self._next(None if burst else self.dequeue_timeout)
                 except DequeueTimeout:
-                    continue
+                    jobs.rest()
                 except RedisError as error:
                     logger.warning("queue %s: Redis is away: %s", self.queues[0].name, error)
                     time.sleep(conf.REDIS_AWAY)

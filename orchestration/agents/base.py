@@ -189,6 +189,11 @@ class Agent:
             fault = Unknown("agent_error", f"{type(error).__name__}: {error}")
         return self._reply(request, started, 1, fault=fault)
 
+    def failed(self, request: Request, why: str) -> Reply:
+        """Return the reply to a request that this agent's code failed on beyond all catching."""
+        logger.error("%s.%s of %s: %s", self.name, request.action, request.reference, why)
+        return self._reply(request, clock.now(), 1, fault=Unknown("agent_error", why))
+
     def _reply(
         self,
         request: Request,

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from .. import clock, conf, crashpoints, queues
 from ..agent_inbox import AgentInbox, Taken
-from ..messages import Malformed, Reply, Request
+from ..messages import Malformed, Request
 from .base import Agent
+from .performers import Performers
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +20,7 @@ class Ended:
     """A request that this worker has no more to do with, and its reply, if there is one."""
 
     request: Request
-    reply: Reply | None = None
+    reply: bytes | None = None
 
 
 class Runtime:
@@ -28,6 +29,7 @@ class Runtime:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.loop = asyncio.new_event_loop()
+        self.performers = Performers(agent)
         self.inbox = AgentInbox(agent.name, agent.instance)
         self._stopping = threading.Event()
 
@@ -45,7 +47,7 @@ class Runtime:
         self.loop.close()
 
     async def _close(self) -> None:
-        await self.agent.close()
+        await self.performers.close()
         await self.inbox.close()
 
     async def _serve(self) -> None:
@@ -117,7 +119,7 @@ class Runtime:
             ended.put_nowait(Ended(request=request))
             return
         crashpoints.reached("agent.before_call", request.reference)
-        reply = await self.agent.answer(request)
+        reply = await self.performers.answer(request)
         crashpoints.reached("agent.after_call", request.reference)
         if reply is None:
             logger.warning("%s of %s ran out of time", request.name, request.reference)
@@ -151,7 +153,7 @@ class Runtime:
                 batch.append(ended.get_nowait())
             more = batch[-1] is not None
             over = [one for one in batch if one is not None]
-            replies = [one.reply.dump() for one in over if one.reply is not None]
+            replies = [one.reply for one in over if one.reply is not None]
             steps = [one.request.step for one in over]
             if steps and not await self.inbox.send(replies, steps):
                 logger.error("Redis does not take %d replies: their steps expire", len(replies))
