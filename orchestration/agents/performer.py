@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from socket import socket
 from typing import Any, NoReturn
 
-from .. import clock, conf, crashpoints
+from .. import clock, conf
 from ..messages import MAX_BYTES, Request
 from .base import Agent
 
@@ -116,6 +116,5 @@ async def _perform(agent: Agent, line: socket) -> None:
 
 async def _answer(agent: Agent, number: int, raw: bytes, writer: asyncio.StreamWriter) -> None:
     request = Request.parse(raw)
-    crashpoints.reached("agent.in_call", request.reference)
     reply = await agent.answer(request)
     writer.write(b"%d %s\n" % (number, reply.dump() if reply else b""))
