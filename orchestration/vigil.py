@@ -3,17 +3,18 @@
 The leader looks with each sweep. That nobody leads is noticed by the alerts' worker (`lookout`).
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from . import alerts, conf, leader, presence, queries, queues, registry, sql, status
+from .lasting import Lasting
 from .leader import Jump
 from .models import Alert, Application, Lease, SupervisorPolicy
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
+from .queries.gates import wanted_agents
 from .transitions.holds import AGENT_UNTIL, ALL_UNTIL
 from .troubles import PREFIX, Blocking, Trouble, blocked, blocking, clocks_off, jumped
 
@@ -66,23 +67,6 @@ NO_SWEEP = Trouble(
 )
 
 
-class Lasting:
-    """Which of the things seen have been there for a while, as far as this process has looked.
-
-    A process that is replaced is gone for a moment, and one that has just started has yet to hear
-    of the others: neither is worth waking anybody.
-    """
-
-    def __init__(self) -> None:
-        self._since: dict[str, float] = {}
-
-    def of(self, seen: Iterable[str], patience: float) -> set[str]:
-        """Return those of `seen` that have been seen each time for at least `patience` seconds."""
-        now = time.monotonic()
-        self._since = {one: self._since.get(one, now) for one in seen}
-        return {one for one, since in self._since.items() if now - since >= patience}
-
-
 def look(
     absent: Lasting,
     locking: Lasting | None = None,
@@ -105,6 +89,7 @@ def look(
         *also,
         *blocked(_lasting(blocking(), locking or Lasting())),
         *_no_workers(absent.of(_needed() - {worker.queue for worker in alive}, patience)),
+        *_undeclared(),
         *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
         *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
@@ -167,6 +152,19 @@ def _no_workers(names: Iterable[str]) -> list[Trouble]:
             detail=f"Its work waits until one is started: manage.py work {name}",
         )
         for name in sorted(names)
+    ]
+
+
+def _undeclared() -> list[Trouble]:
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}undeclared/{agent}",
+            severity=Severity.CRITICAL,
+            title=f"Steps wait for the agent {agent}, which no code declares",
+            detail="They wait until it is: finish the deploy, or bring the agent back.",
+        )
+        for agent in wanted_agents()
+        if agent not in registry.agents
     ]
 
 

@@ -36,6 +36,19 @@ FROM unnest(%(agents)s::text[]) AS g (agent)
 """
 
 
+# The agents of pending steps: from one to the next by the index, however many wait for each.
+WANTED = """
+WITH RECURSIVE wanted AS (
+    (SELECT agent FROM orchestration_step WHERE process_state = 'pending' ORDER BY agent LIMIT 1)
+    UNION ALL
+    SELECT next.agent FROM wanted, LATERAL (
+        SELECT s.agent FROM orchestration_step s
+        WHERE s.process_state = 'pending' AND s.agent > wanted.agent ORDER BY s.agent LIMIT 1) AS next
+)
+SELECT agent FROM wanted
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Load:
     """What an agent has and what waits for it; `workers` serve its queue."""
@@ -181,3 +194,8 @@ def _times(now: datetime) -> Mapping[str, Times]:
 
 def _named(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(columns, row, strict=True))
+
+
+def wanted_agents() -> list[str]:
+    """Return the agents for which steps are pending."""
+    return [agent for (agent,) in sql.run(WANTED, {})]
