@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .progression import StepPlan, StepView
-from .readiness import build
+from .readiness import build, needs_result
 from .states import DONE_STEP_STATES, Direction, StepState
 
 UNUSED = (StepState.WAITING, StepState.CANCELLED)  # undo steps that were not sent
@@ -78,9 +78,11 @@ def request_of_undo(
     """Return the request that undoes an effect of a step, or None if none can be sent.
 
     `done` is the step as the reply that shows the effect has it: with its result, if it brings one,
-    and the generation of its key.
+    and the generation of its key. Without it, an undo that takes the result is for a person.
     """
     if done.direction == Direction.UNDO or not done.undo_action:
+        return None
+    if done.result is None and needs_result(done.name, done.undo_request):
         return None
     others = [step for step in steps if step.id != done.id]
     proven = replace(done, state=StepState.PROCESSED)
