@@ -6,7 +6,6 @@ sets them to error, and rings doorbells; schedulers and agents carry it out.
 
 import logging
 import random
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,8 +34,9 @@ from . import (
 )
 from .gate import Heard, excuses
 from .leader import Leadership
+from .memory import Memory
 from .models import Policy
-from .recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
+from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
 from .transitions import (
     Failed,
     database_now,
@@ -107,9 +107,13 @@ class Round:
 
     def undo_what_nobody_mended(self) -> None:
         """Have tasks undone of which a rejected step was not mended in time."""
-        find = partial(unmended_tasks, now=self.now)
-        act = partial(undo_unmended, by=self.leadership.actor, now=self.now)
-        self.done.undone += self._deal(find, act)
+
+        def act(tasks: Collection[UUID]) -> int:
+            undone, later = undo_unmended(tasks, by=self.leadership.actor, now=self.now)
+            self.done.undone += undone
+            return undone + later
+
+        self._deal(partial(unmended_tasks, now=self.now), act)
 
     def wake_what_waited(self) -> None:
         """End the wait of retries whose time has come."""
@@ -204,23 +208,6 @@ CHORES: tuple[Duty, ...] = (
 LOOKING = "see what is due"
 
 
-@dataclass(kw_only=True)
-class Memory:
-    """What a leader keeps from sweep to sweep: which queues had no worker since when, and its chores."""
-
-    absent: vigil.Lasting = field(default_factory=vigil.Lasting)
-    chores_at: float = 0.0
-    failing: dict[str, Exception] = field(default_factory=dict)  # duties, since they last were done
-
-    def wants_chores(self) -> bool:
-        """Return whether it is time for the chores; the next interval begins now."""
-        now = time.monotonic()
-        if now < self.chores_at:
-            return False
-        self.chores_at = now + conf.CHORES
-        return True
-
-
 def sweep(
     leadership: Leadership,
     chance: Callable[[], float] = random.random,
@@ -289,24 +276,27 @@ def _recover(turn: Round, tasks: Collection[UUID]) -> int:
     if not failed:
         return 0
     known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
-    decided = [
-        (step, decide(policies.thresholds(known[step.agent]), failure, turn.chance()))
-        for step, failure in _excused(failed)
-    ]
+    excused = _excused(failed)
+
+    def judge(step: Failed, failure: Failure) -> Decision:
+        failure = replace(failure, undoing=step.change.undoing)
+        return decide(policies.thresholds(known[step.agent]), failure, turn.chance())
+
+    hopeless = [step for step, failure in excused if isinstance(judge(step, failure), Undo)]
+    kept = undo_for(hopeless, by=by)
+    decided = [(step, judge(step, failure)) for step, failure in excused]  # some tasks have turned
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]
-    lost = [step for step, what in decided if isinstance(what, GiveUp)]
+    # what cannot be undone, or is held, is an error after all
+    lost = [step for step, what in decided if isinstance(what, GiveUp | Undo)]
     unneeded = [step for step, what in decided if isinstance(what, Cancel)]
-    hopeless = [step for step, what in decided if isinstance(what, Undo)]
     retry(again, by=by)
     let_be(unneeded, by=by)
-    # what cannot be undone is an error after all; what became of other steps of the task stands
-    give_up(lost)
-    give_up(undo_for(hopeless, by=by))
+    give_up(lost, kept=kept)
     finish_failed(failed, by=by)
     crashpoints.reached("supervisor.before_commit", failed)
     done.retried += len(again)
     done.given_up += len(lost)
-    done.undone += len(hopeless)
+    done.undone += sum(step.change.undoing for step in hopeless)
     done.let_be += len(unneeded)
     return len(failed)
 

@@ -9,10 +9,11 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestration import due
 from orchestration.leader import Leadership
+from orchestration.memory import Memory
 from orchestration.models import DeadLetter, Gate, StatusMessage, Step, Submission, Task, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.states import GateState
-from orchestration.sweep import Memory, sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import hold, record, release
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff
 from tests.operations import drafted, running

@@ -1,0 +1,23 @@
+"""What a leader keeps in mind from one sweep to the next."""
+
+import time
+from dataclasses import dataclass, field
+
+from . import conf, vigil
+
+
+@dataclass(kw_only=True)
+class Memory:
+    """What a leader keeps in mind: which queues had no worker since when, and its chores."""
+
+    absent: vigil.Lasting = field(default_factory=vigil.Lasting)
+    chores_at: float = 0.0
+    failing: dict[str, Exception] = field(default_factory=dict)  # duties, since they last were done
+
+    def wants_chores(self) -> bool:
+        """Return whether it is time for the chores; the next interval begins now."""
+        now = time.monotonic()
+        if now < self.chores_at:
+            return False
+        self.chores_at = now + conf.CHORES
+        return True
