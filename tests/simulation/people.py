@@ -19,6 +19,8 @@ class Operators:
         """Ask for some task to be undone."""
         if self.store.tasks:
             task = self.world.rng.choice(list(self.store.tasks.values()))
+            if self.world.locked("task", task.id):
+                return
             refusal = self.store.undo(task, forced=forced)
             self.world.log("operator: undo {}: {}", task.id, refusal or "begun")
 
@@ -52,11 +54,12 @@ class Operators:
                 self.store.alarms.remove((agent, key))
         for row in list(self.store.rows.values()):
             if row.view.state == StepState.ERROR:
-                self._mend(row, by_hand=self.world.rng.random() < 0.3)
+                poison = (row.view.task, row.view.name) in self.world.poison
+                self._mend(row, by_hand=poison or self.world.rng.random() < 0.3)
 
     def _mend(self, row: Row, *, by_hand: bool) -> None:
         world, store = self.world, self.store
-        if world.under_way[row.key]:
+        if world.under_way[row.key] or world.locked("task", row.view.task):
             return  # a person waits until nothing is on its way any more before finding out
         view, task = row.view, store.tasks[row.view.task]
         service = world.services[view.agent]
