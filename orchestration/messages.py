@@ -13,7 +13,7 @@ from types import NoneType
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
-from .states import Outcome
+from .states import Health, Outcome
 
 MAX_BYTES = 262_144  # a request or reply beyond this is a mistake, not a payload
 
@@ -145,7 +145,8 @@ class Reply(Message):
     asked to be left alone, if it did. `generation` and `dispatch` are the request's (0: of an agent
     that does not know them). `in_doubt` is whether the effect may have happened under the key, by
     this attempt or an earlier one; None if this one says nothing about it. `returned` is how often
-    the schedulers failed to record it: it came back from the dead letters each time.
+    the schedulers failed to record it: it came back from the dead letters each time. `health` is
+    what it says about the service; empty: what its outcome does.
     """
 
     step: int
@@ -164,6 +165,7 @@ class Reply(Message):
     dispatch: int = 0
     in_doubt: bool | None = None
     returned: int = 0
+    health: str = ""
 
     types: ClassVar = {
         "step": (int,),
@@ -182,12 +184,15 @@ class Reply(Message):
         "dispatch": (int,),
         "in_doubt": (bool, NoneType),
         "returned": (int,),
+        "health": (str,),
     }
 
     def check(self) -> None:
         """Refuse an outcome an agent cannot have, and a task id that is none."""
         if self.outcome not in REPORTED:
             raise Malformed(f"outcome {self.outcome!r} is not one an agent may report")
+        if self.health and self.health not in Health:
+            raise Malformed(f"health {self.health!r} is none that an agent may report")
         try:
             UUID(self.task)
         except ValueError as error:

@@ -123,9 +123,9 @@ JOIN orchestration_gate g USING (agent)
 CROSS JOIN LATERAL (SELECT CASE
     WHEN EXISTS (SELECT 1 FROM orchestration_hold h WHERE h.until IS NULL AND h.cause <> 'breaker'
         AND (h.scope = 'all' OR (h.scope = 'agent' AND h.agent = p.agent))) THEN 0
-    WHEN g.paused_until > clock_timestamp() OR g.state = 'shut' THEN 0
-    WHEN g.state = 'probing' THEN 1
-    WHEN g.state = 'ramping' THEN least(g.allowance, p.window)
+    WHEN g.paused_until > clock_timestamp() OR g.state = 'open' THEN 0
+    WHEN g.state = 'half_open' THEN 1
+    WHEN g.state = 'recovering' THEN least(g.allowance, p.window)
     ELSE p.window END AS room) AS free
 CROSS JOIN LATERAL (SELECT count(*) AS steps FROM orchestration_step s WHERE s.agent = p.agent
     AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS flight

@@ -6,7 +6,7 @@ sets them to error, and rings doorbells; schedulers and agents carry it out.
 
 import logging
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -32,18 +32,18 @@ from . import (
     sql,
     vigil,
 )
-from .gate import Heard, excuses
+from .gate import GateView, answered_since, excuses, hear
 from .leader import Leadership
 from .memory import Memory
 from .models import Policy
 from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
 from .transitions import (
     Failed,
+    close_unasked,
     database_now,
     failed_tasks,
     finish_failed,
     give_up,
-    hear_all,
     hold_unserved,
     let_be,
     let_go,
@@ -51,13 +51,13 @@ from .transitions import (
     lock_gates,
     mark_overdue,
     move_times,
-    open_unasked,
     retry,
     suspected,
     undo_for,
     undo_unmended,
     unmended_tasks,
     wake,
+    write,
 )
 
 logger = logging.getLogger(__name__)
@@ -124,8 +124,8 @@ class Round:
         self.done.released += _all_of(let_go)
 
     def tend_gates(self) -> None:
-        """Open gates that nothing asked, and shut those that nobody serves."""
-        open_unasked()
+        """Close breakers that wait for nothing, and hold the agents that no worker serves."""
+        close_unasked()
         hold_unserved()
 
     def warn_of_late_tasks(self) -> None:
@@ -302,18 +302,22 @@ def _recover(turn: Round, tasks: Collection[UUID]) -> int:
 
 
 def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
-    """Tell the gates of silent services; return each failure, excused while its gate is not open."""
+    """Tell the gates of silent services; return each failure, excused where it is the service's.
+
+    A step that failed, and fails again after its service has answered others, has a trouble of its
+    own: from then on its failures count, and say nothing about the service.
+    """
     gates = lock_gates({step.agent for step in failed})
     now = database_now()
-    silence = Counter(suspected(failed))
-    heard = {agent: [Heard(answered=False)] * count for agent, count in silence.items()}
-    hear_all(gates, heard, now)
+    for agent, heard in suspected(failed).items():
+        if gate := gates.get(agent):
+            gate.view = hear(gate.view, gate.limits, heard, now)
+    write(gates.values())
     told = []
     for step in failed:
-        gate = gates.get(step.agent)
-        failure = step.failure
-        if gate and excuses(gate.view, step.at):
-            again = max(gate.view.probe_at or now, gate.view.paused_until or now)
-            failure = replace(failure, excused_for=max(0.0, again - now))
-        told.append((step, failure))
+        view = gates[step.agent].view if step.agent in gates else GateView()
+        own = step.view.own_trouble or answered_since(view, step.failed_at)
+        excused = not own and (excuses(view) or step.failure.put_off > 0)
+        failure = replace(step.failure, excused=excused)
+        told.append((replace(step, view=replace(step.view, own_trouble=own)), failure))
     return told

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('orchestration', '0027_times_to_be_moved'),
+        ('orchestration', '0028_the_breakers_standard_states'),
     ]
 
     operations = [

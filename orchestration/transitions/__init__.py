@@ -23,7 +23,7 @@ from .changes import NOTHING, Amendment
 from .claim import Claimed, claim
 from .clock_jump import allow_for_jump, move_times
 from .create import NewTask, create
-from .gates import database_now, hear_all, lock_gates, open_unasked, probe_now
+from .gates import close_unasked, database_now, lock_gates, probe_now, write
 from .holds import hold, hold_tasks, hold_unserved, let_go, release, release_tasks
 from .overdue import mark_overdue
 from .record import Recorded, record
@@ -52,13 +52,13 @@ __all__ = [
     "Recorded",
     "allow_for_jump",
     "claim",
+    "close_unasked",
     "create",
     "database_now",
     "done_by_hand",
     "failed_tasks",
     "finish_failed",
     "give_up",
-    "hear_all",
     "hold",
     "hold_tasks",
     "hold_unserved",
@@ -68,7 +68,6 @@ __all__ = [
     "lock_gates",
     "mark_overdue",
     "move_times",
-    "open_unasked",
     "probe_now",
     "record",
     "release",
@@ -82,4 +81,5 @@ __all__ = [
     "undo_unmended",
     "unmended_tasks",
     "wake",
+    "write",
 ]

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from django.db import transaction
 
 from .. import conf, sql
-from ..gate import Heard, again_at, room, sent
+from ..gate import Heard, again_at, hear, room, sent
 from ..messages import Request
 from ..states import GateState, TaskState
 from ..workflow import step_key
-from .gates import LockedGate, hear_all, lock_gates, move
+from .gates import LockedGate, lock_gates, write
 from .holds import LATELY, STOOD, Parking, parking
 
 # What of these agents' policies a request needs, and how many each has in flight: two partial
@@ -47,6 +47,18 @@ WHERE s.agent = %(agent)s AND s.alone = %(alone)s AND s.process_state = 'pending
     AND s.run_after IS NULL AND s.held_by_id IS NULL AND s.id <> ALL(%(besides)s::bigint[])
 ORDER BY s.priority DESC, s.id
 LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
+"""
+
+# A probe is of the steps that may go: one that was never sent; else one that has been sent the least,
+# and not one whose failures say nothing about the service while there is another. So probes take
+# turns. The second reads all that wait for the agent, but only when each of these was sent before.
+FRESH = DUE.replace("ORDER BY", "    AND s.attempt = 0\nORDER BY")
+LEAST = DUE.replace("ORDER BY", "ORDER BY s.own_trouble, s.attempt,")
+
+IN_FLIGHT_SINCE = """
+SELECT count(*) FROM orchestration_step s WHERE s.agent = %(agent)s
+    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+    AND s.dispatched_at >= to_timestamp(%(since)s)
 """
 
 # A step that may have been done is never repeated once the service has forgotten its key.
@@ -145,18 +157,31 @@ def claim(
     for demand in demands:
         gate = gates[demand.agent]
         if heard and demand.agent in heard:
-            hear_all(gates, {demand.agent: heard[demand.agent]}, demand.now)
+            gate.view = hear(
+                gate.view, gate.limits, heard[demand.agent], demand.now, demand.in_flight
+            )
         if not demand.wanted or demand.held or held.everything:
             continue
-        places = min(room(gate.view, gate.limits, demand.in_flight, demand.now), conf.BATCH)
+        in_flight = _in_flight(demand, gate)
+        places = min(room(gate.view, gate.limits, in_flight, demand.now), conf.BATCH)
         if steps := _take_in_turn(demand, gate, places, held):
             claimed.requests[demand.agent] = _process(steps, demand, by, stood=held.lately)
             started.update(step.task for step in steps if step.task_state == TaskState.PENDING)
-            move(gate, sent(gate.view, gate.limits, len(steps), demand.now))
+            gate.view = sent(gate.view, gate.limits, len(steps), demand.now)
         _look_again(claimed, gate, demand, len(steps))
+    write(gates.values())
     if started:
         sql.run(STARTED, {"ids": [str(task) for task in started]})
     return claimed
+
+
+def _in_flight(demand: Demand, gate: LockedGate) -> int:
+    """Return how many requests are out; unless all is well, of those since the breaker opened."""
+    since = gate.view.opened_at
+    if gate.view.state == GateState.CLOSED or since is None:
+        return demand.in_flight
+    found = sql.run(IN_FLIGHT_SINCE, {"agent": demand.agent, "since": since})
+    return int(found[0][0])
 
 
 def _take_in_turn(demand: Demand, gate: LockedGate, places: int, held: Parking) -> list[Pending]:
@@ -164,20 +189,27 @@ def _take_in_turn(demand: Demand, gate: LockedGate, places: int, held: Parking) 
 
     That one is first, so that a full window does not pass it over for ever; but it is no good probe.
     """
+    if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
+        alone = [False, True] if demand.lone else [False]
+        ways = [(query, alone) for alone in alone for query in (FRESH, LEAST)]
+        found = (
+            _take(demand.agent, places, held, alone=alone, query=query) for query, alone in ways
+        )
+        return next((probe for probe in found if probe), [])
     if not demand.lone:
         return _take(demand.agent, places, held)
-    if gate.view.state != GateState.OPEN:
-        others = _take(demand.agent, places, held)
-        return others + _take(demand.agent, min(1, places - len(others)), held, alone=True)
     one = _take(demand.agent, min(1, places), held, alone=True)
     return one + _take(demand.agent, places - len(one), held)
 
 
-def _take(agent: str, places: int, held: Parking, *, alone: bool = False) -> list[Pending]:
+def _take(
+    agent: str, places: int, held: Parking, *, alone: bool = False, query: str = DUE
+) -> list[Pending]:
     """Lock up to `places` steps that may go; park those that are held, out of the others' way."""
     taken: list[Pending] = []
     for _ in range(MOST_ROUNDS):
-        found = _lock_pending(agent, places - len(taken), [step.id for step in taken], alone)
+        besides = [step.id for step in taken]
+        found = _lock_pending(query, agent, places - len(taken), besides, alone)
         free = [step for step in found if held.hold_of(step.task, step.workflow, step.name) is None]
         taken += free
         if len(free) == len(found):
@@ -192,12 +224,14 @@ def _take(agent: str, places: int, held: Parking, *, alone: bool = False) -> lis
     return taken
 
 
-def _lock_pending(agent: str, limit: int, besides: Sequence[int], alone: bool) -> list[Pending]:
+def _lock_pending(
+    query: str, agent: str, limit: int, besides: Sequence[int], alone: bool
+) -> list[Pending]:
     """Lock up to `limit` steps that are due; skip those being claimed."""
     if limit <= 0:
         return []
     wanted = {"agent": agent, "alone": alone, "besides": list(besides), "limit": limit}
-    rows = (dict(zip(PENDING, row, strict=True)) for row in sql.run(DUE, wanted))
+    rows = (dict(zip(PENDING, row, strict=True)) for row in sql.run(query, wanted))
     return [Pending(**{**row, "request": json.loads(row["request"])}) for row in rows]
 
 

@@ -246,7 +246,7 @@ def let_go() -> int:
 
 
 def hold_unserved() -> None:
-    """Shut the gates of agents whose queue no worker serves, and open those that are served again."""
+    """Hold the agents whose queue no worker serves, and release those that are served again."""
     changed = dict(sql.run(SERVICE_CHANGED, {}))
     for agent in sorted(name for name, served in changed.items() if not served):
         hold(

@@ -8,7 +8,7 @@ from ..models.history import EventKind
 from ..states import LIVE_TASK_STATES
 from .holds import STOOD
 
-# Whoever waited at a shut gate, or in a hold, gets that time back: its own, and what was noted at
+# What waited at an open breaker, or in a hold, gets that time back: its own, and what was noted at
 # the claims. A step that is being claimed at this moment is passed over; its claim notes it. So does
 # each by how much the clock went forward meanwhile: a jump need not touch every task that is live.
 PUT_OFF = f"""
@@ -35,7 +35,7 @@ RETURNING t.id, t.complete_by > clock_timestamp()
 def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
     """Mark live tasks past their own complete-by; return them. They go on: it is a warning.
 
-    The deadline of those that waited at a shut gate, or in a hold, or through a jump of the clock,
+    The deadline of those that waited at an open breaker, or in a hold, or through a jump of the clock,
     is put off by that time first. `now` is the leader's verified time.
     """
     tasks = list(

@@ -14,7 +14,7 @@ from ..messages import Reply
 from ..models import Event, Policy
 from ..models.history import EventKind
 from ..progression import Refusal, StepView, after_reply, refuse_reply
-from ..states import ANSWERED, Direction, OnRejection, StepState
+from ..states import ANSWERED, Direction, Health, OnRejection, StepState
 from .changes import Change, cancel, finish, lock, note
 from .holds import held
 from .late import close_undone, hear_late
@@ -27,8 +27,10 @@ ENDED = """
 WITH reply AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(outcomes)s::text[],
         %(results)s::jsonb[], %(codes)s::text[], %(messages)s::text[], %(tries)s::int[],
-        %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[], %(in_doubt)s::bool[])
-    AS r (id, attempt, outcome, result, code, message, tries, started, by, incident, in_doubt)
+        %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[], %(in_doubt)s::bool[],
+        %(retry_after)s::float8[])
+    AS r (id, attempt, outcome, result, code, message, tries, started, by, incident, in_doubt,
+        retry_after)
 ), history AS (
     INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
         dispatched_at, started_at, ended_at, outcome, tries, error_code, error_message)
@@ -45,7 +47,7 @@ UPDATE orchestration_step s SET
     in_doubt = r.in_doubt,
     settling = s.settling AND r.outcome IN ('unknown', 'transient'),
     result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
-    error_code = r.code, error_message = r.message,
+    error_code = r.code, error_message = r.message, retry_after = r.retry_after,
     incident_id = coalesce(r.incident, s.incident_id)
 FROM reply r
 WHERE s.id = r.id AND s.attempt = r.attempt
@@ -112,9 +114,8 @@ def record(replies: Sequence[Reply]) -> Recorded:
         change.moved(after)
         accepted.append((reply, after, change))
         recorded.agents.add(step.agent)
-        recorded.heard[step.agent].append(
-            Heard(answered=reply.outcome in ANSWERED, retry_after=reply.retry_after)
-        )
+        if not (step.own_trouble and after.state == StepState.PROCESSING):
+            recorded.heard[step.agent].append(_heard(reply, step))
     recorded.accepted = len(accepted)
     blamed = _count_rejected(accepted)
     _write_ended(accepted, blamed)
@@ -134,6 +135,16 @@ def record(replies: Sequence[Reply]) -> Recorded:
     )
     _keep_refused(recorded.refused, changes)
     return recorded
+
+
+def _heard(reply: Reply, step: StepView) -> Heard:
+    """Return what a reply says of the service; an agent may leave that to its outcome."""
+    good = Health.GOOD if reply.outcome in ANSWERED else Health.BAD
+    return Heard(
+        health=reply.health or good,
+        sent_at=step.dispatch / 1e6,
+        retry_after=reply.retry_after,
+    )
 
 
 def _let_be(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
@@ -239,6 +250,7 @@ def _write_ended(
             "by": [reply.by[:80] for reply in replies],
             "incidents": [blamed.get(reply.step) for reply in replies],
             "in_doubt": [step.in_doubt for _, step, _ in accepted],
+            "retry_after": [reply.retry_after for reply in replies],
         },
     )
 

@@ -1,5 +1,6 @@
 """The supervisor's writes: failed or expired steps go back to pending, or to error (P10, P11, P26)."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,12 +11,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from .. import incidents, sql
+from ..gate import Heard
 from ..models import Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import StepView
 from ..recovery import Failure, Retry
-from ..states import Outcome, StepState
+from ..states import Health, Outcome, StepState
 from . import clock_jump
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .holds import held
@@ -40,7 +42,8 @@ WHERE id = ANY(%(ids)s)
 # Silence speaks against the service only where none of our own processes can be the reason: no
 # worker of the queue came or went since the dispatch, nor did the clock jump, by which agents stop.
 SUSPECTED = """
-SELECT s.agent FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
+SELECT s.agent, extract(epoch FROM s.dispatched_at)::float8
+FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
   AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent)
   AND NOT EXISTS (SELECT 1 FROM orchestration_clockjump j WHERE j.at >= s.dispatched_at)
   AND s.dispatched_at <= clock_timestamp()
@@ -56,14 +59,15 @@ UPDATE orchestration_step s SET
     in_doubt = r.in_doubt AND NOT r.new_key, settling = s.settling OR r.settling,
     generation = s.generation + r.new_key::int,
     keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, alone = r.alone,
-    run_after = clock_timestamp() + r.wait * interval '1 second',
+    run_after = clock_timestamp() + r.wait * interval '1 second', retry_after = NULL,
+    failed_at = clock_timestamp(), own_trouble = r.own_trouble,
     incident_id = coalesce(r.incident, s.incident_id)
 FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(counts)s::int[], %(rounds)s::int[],
     %(waits)s::float8[], %(outcomes)s::text[], %(codes)s::text[], %(messages)s::text[],
     %(in_doubt)s::bool[], %(new_key)s::bool[], %(settling)s::bool[], %(alone)s::bool[],
-    %(incidents)s::bigint[])
+    %(incidents)s::bigint[], %(own_trouble)s::bool[])
     AS r (id, attempt, failure_count, rounds, wait, outcome, code, message, in_doubt, new_key,
-        settling, alone, incident)
+        settling, alone, incident, own_trouble)
 WHERE s.id = r.id AND s.attempt = r.attempt AND s.process_state = 'processing'
 """
 
@@ -83,7 +87,9 @@ NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """A step whose attempt failed or expired; its task is locked. `at` is when, in Unix time.
+    """A step whose attempt failed or expired; its task is locked.
+
+    `failed_at` is when it failed before, in Unix time, since it was last resubmitted.
 
     `incident` is where it was counted: everywhere but where it was only asked, and none was done.
     """
@@ -93,7 +99,7 @@ class Failed:
     failure: Failure
     message: str
     silent: bool
-    at: float
+    failed_at: float | None
     incident: int | None = None
 
     @property
@@ -158,15 +164,17 @@ def _blame(steps: Iterable[Failed]) -> None:
         sql.run(BLAMED, {"ids": ids, "incidents": causes})
 
 
-def suspected(failed: Sequence[Failed]) -> list[str]:
-    """Return the agents whose service, not one of our processes, is to blame for an expiry: one each."""
-    silent = [step.view.id for step in failed if step.silent]
-    return [agent for (agent,) in sql.run(SUSPECTED, {"ids": silent})] if silent else []
+def suspected(failed: Sequence[Failed]) -> dict[str, list[Heard]]:
+    """Return the expiries for which the service, not one of our processes, is to blame, by agent."""
+    silent = [step.view.id for step in failed if step.silent and not step.view.own_trouble]
+    heard: dict[str, list[Heard]] = defaultdict(list)
+    for agent, sent_at in sql.run(SUSPECTED, {"ids": silent}) if silent else []:
+        heard[agent].append(Heard(health=Health.BAD, sent_at=sent_at))
+    return heard
 
 
 def _as_failed(step: Step, change: Change) -> Failed:
     silent = step.locked_by is not None
-    moment = step.complete_by
     view = replace(
         change.steps[step.id], locked_by=None, in_doubt=step.in_doubt or silent,
         outcome=Outcome.EXPIRED if silent else step.outcome,
@@ -183,10 +191,11 @@ def _as_failed(step: Step, change: Change) -> Failed:
             direction=step.direction,
             undoing=change.undoing,
             in_doubt=view.in_doubt,
+            put_off=0.0 if silent else step.retry_after or 0.0,
         ),
         message=NO_REPLY if silent else step.error_message,
         silent=silent,
-        at=moment.timestamp() if moment else 0.0,
+        failed_at=step.failed_at.timestamp() if step.failed_at else None,
     )
 
 
@@ -212,6 +221,7 @@ def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
             ],
             "alone": [again.alone for _, again in steps],
             "incidents": [step.incident for step, _ in steps],
+            "own_trouble": [step.view.own_trouble for step, _ in steps],
         },
     )
     for step, _ in steps:

@@ -19,6 +19,7 @@ from orchestration.states import (
     STEP_MOVES,
     TASK_MOVES,
     Direction,
+    GateState,
     Outcome,
     StepState,
     TaskState,
@@ -47,6 +48,9 @@ class Row:
     mend_by: float | None = None
     doubtful: set[int] = field(default_factory=set)  # attempts that may have had their effect
     idle: int = 0  # looks since which it could have been claimed, and was not
+    sent_at: float = 0.0
+    failed_at: float | None = None
+    retry_after: float = 0.0
     code: str = ""
 
     @property
@@ -245,6 +249,13 @@ class Store:
         """Return the steps that an agent has at work."""
         rows = self.rows.values()
         return [row for row in rows if row.view.agent == agent and row.view.locked_by is not None]
+
+    def since_opened(self, agent: str) -> int:
+        """Return how many requests are out; unless all is well, of those since the breaker opened."""
+        door, rows = self.gates[agent], self.in_flight(agent)
+        if door.state == GateState.CLOSED or door.opened_at is None:
+            return len(rows)
+        return sum(row.sent_at >= door.opened_at for row in rows)
 
     def live(self) -> bool:
         """Return whether anything goes on by itself."""
