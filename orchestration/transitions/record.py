@@ -58,6 +58,7 @@ WHERE s.id = r.id AND s.attempt = r.attempt
 WAITED_FOR = """
 UPDATE orchestration_step SET process_state = 'pending', complete_by = NULL,
     generation = generation + 1, keyed_at = NULL, pending_since = clock_timestamp(),
+    failure_count = 0, rounds = 0, alone = false, failed_at = NULL, own_trouble = false,
     run_after = clock_timestamp()
         + (patience->>'wait')::float8 * (1 + random() / 10) * interval '1 second'
 WHERE id = ANY(%(ids)s) AND process_state = 'processing' AND NOT in_doubt

@@ -21,6 +21,8 @@ SETTLE = """
 UPDATE orchestration_step SET settling = true, alert_id = NULL, run_after = NULL,
     mend_by = NULL, alone = alone AND process_state <> 'error',
     failure_count = CASE process_state WHEN 'error' THEN 0 ELSE failure_count END,
+    failed_at = CASE process_state WHEN 'error' THEN NULL ELSE failed_at END,
+    own_trouble = own_trouble AND process_state <> 'error',
     rounds = CASE process_state WHEN 'error' THEN 0 ELSE rounds END,
     ended_at = CASE process_state WHEN 'error' THEN NULL ELSE ended_at END,
     pending_since = CASE process_state WHEN 'error' THEN clock_timestamp() ELSE pending_since END,

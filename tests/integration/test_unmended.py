@@ -185,10 +185,14 @@ def test_a_refusal_that_is_waited_for_is_no_error():
     task, step = patient()
     for generation in (2, 3):
         next_try()
+        answer("transient")
+        sweep(LEADER)
+        assert Step.objects.get(id=step.id).failure_count == 1
+        next_try()
         assert answer("rejected", code="not_yet").key.endswith(f":pay:do:{generation}")
         assert state(task) == "processing"
         step.refresh_from_db()
-        assert (step.process_state, step.mend_by) == ("pending", None)
+        assert (step.process_state, step.mend_by, step.failure_count) == ("pending", None, 0)
         assert 599 < (step.run_after - step.pending_since).total_seconds() < 661
     assert not Alert.objects.filter(closed_at=None).exists()
     next_try()

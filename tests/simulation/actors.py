@@ -6,7 +6,7 @@ from orchestration import gate
 from orchestration.gate import Heard
 from orchestration.messages import Mode
 from orchestration.progression import Refusal, after_reply, refuse_reply
-from orchestration.recovery import KEY_FORGOTTEN, Cancel, Failure, GiveUp, Retry, Undo, decide
+from orchestration.recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
 from orchestration.states import (
     ANSWERED,
     GateState,
@@ -95,11 +95,13 @@ class Schedulers:
         row.complete_by = world.now
         store.accept(row, view, reply.attempt)
         row.retry_after = reply.retry_after or 0.0
-        own = view.own_trouble and view.state == StepState.PROCESSING
-        if reply.code != KEY_FORGOTTEN and not own:
-            health = Health.GOOD if reply.outcome in ANSWERED else Health.BAD
+        if not (view.own_trouble and view.state == StepState.PROCESSING):
+            health = reply.health or (Health.GOOD if reply.outcome in ANSWERED else Health.BAD)
             heard = Heard(health=health, sent_at=row.sent_at, retry_after=reply.retry_after)
             self._tell_gate(view.agent, heard)
+        if reply.outcome in ANSWERED:
+            answered = world.answered
+            answered[view.agent] = max(answered[view.agent], row.sent_at)
         if view.state == StepState.ERROR and not task.undoing:
             self._rejected(row, task)
         store.finish(task)
@@ -171,7 +173,7 @@ class Schedulers:
         world, view = self.world, row.view
         row.keyed_at = world.now if row.keyed_at is None else row.keyed_at
         row.complete_by = world.now + TIME_ALLOWED
-        row.sent_at = world.now
+        row.sent_at, row.sent_by = world.now, self.agents.worker(view.agent)
         memory = world.rules(view.agent).key_memory
         # a call may arrive until complete-by: the key must be known by then
         forgotten = (
@@ -252,11 +254,13 @@ class Supervisor:
             view = replace(row.view, outcome=Outcome.EXPIRED, in_doubt=True, locked_by=None)
             store.accept(row, view, view.attempt)
             row.retry_after = 0.0
-            if not view.own_trouble:
+            alive = row.sent_by == self.schedulers.agents.worker(view.agent)
+            if alive and not view.own_trouble:
                 silence = Heard(health=Health.BAD, sent_at=row.sent_at)
                 self.schedulers._tell_gate(view.agent, silence)
         view = row.view
         rules, door = world.rules(view.agent), store.gates[view.agent]
+        row.own_failures += row.failed_at is not None and row.failed_at < world.answered[view.agent]
         own = view.own_trouble or gate.answered_since(door, row.failed_at)
         row.view = view = replace(view, own_trouble=own)
         row.failed_at = world.now

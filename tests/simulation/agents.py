@@ -7,11 +7,13 @@ from typing import Any
 
 from orchestration.messages import Mode
 from orchestration.recovery import KEY_FORGOTTEN
-from orchestration.states import Outcome
+from orchestration.states import Health, Outcome
 
 from .services import Answer
 from .shapes import BLOCKED, CALL_TIMEOUT, LATEST
 from .world import World
+
+OURS = {"agent_error", KEY_FORGOTTEN}  # says nothing about a service's health
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +51,7 @@ class SimReply:
     in_doubt: bool | None = None
     key: str = ""
     taken: int = 1
+    health: str = ""
 
 
 class Agents:
@@ -70,6 +73,10 @@ class Agents:
             world.after(world.chance(0.0, 4.0), self._begin, replace(request, taken=2))
             world.unheard[request.key] |= {(request.attempt, 1), (request.attempt, 2)}
         self._begin(request)
+
+    def worker(self, agent: str) -> tuple[int, float]:
+        """Return what changes when an agent's worker dies or is blocked."""
+        return self.deaths[agent], self.blocked[agent]
 
     def forget(self) -> None:
         """Lose the marks of what was taken."""
@@ -200,7 +207,7 @@ class Agents:
         reply = SimReply(
             step=request.step, attempt=request.attempt, outcome=outcome, result=result, code=code,
             retry_after=retry, generation=request.generation, in_doubt=in_doubt, key=request.key,
-            taken=request.taken,
+            taken=request.taken, health=Health.NOTHING if code in OURS else "",
         )  # fmt: skip
         self.world.send("reply", self.reply, reply)
 

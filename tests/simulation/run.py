@@ -6,7 +6,7 @@ from .actors import Schedulers, Supervisor
 from .people import Operators
 from .services import Broken, require
 from .shapes import FAULTS, POISON
-from .store import DONE, MOVING, SimTask
+from .store import DONE, MOVING, Row, SimTask
 from .world import World
 
 TROUBLE = 45.0  # seconds in which the faults strike
@@ -54,10 +54,25 @@ class Run:
 
     def _quiet(self) -> bool:
         world = self.world
-        if not world.healed or world.posted or world.store.live() or self.schedulers.inbox:
+        if not world.healed or world.posted or self._moving() or self.schedulers.inbox:
             return False
         for_people = self._in_error() or bool(world.store.alarms)
         return not any(world.under_way.values()) and not (self.mended and for_people)
+
+    def _moving(self) -> bool:
+        """Return whether anything goes on by itself, but for what only poison waits for.
+
+        A service that answers nothing but poison cannot be told from one that is down.
+        """
+        world = self.world
+        moving = [row for row in world.store.rows.values() if row.view.state in MOVING]
+        poison = [row for row in moving if self._excused_poison(row)]
+        return len(poison) < len(moving)
+
+    def _excused_poison(self, row: Row) -> bool:
+        view = row.view
+        poison = self.world.poison.get((view.task, view.name)) == "refused"
+        return poison and row.own_failures == 0
 
     def _in_error(self) -> bool:
         return any(task.state == TaskState.ERROR for task in self.world.store.tasks.values())
@@ -66,7 +81,7 @@ class Run:
         self.world.log("submit {}", task)
         rng, steps = self.world.rng, self.world.workflow.steps
         self.world.store.submit(task, self.world.workflow)
-        if rng.random() < 0.0:
+        if rng.random() < 0.3:
             step, kind = rng.choice(steps).name, rng.choice(POISON)
             self.world.poison[task, step] = kind
             self.world.log("{} of {} is poison: {}", step, task, kind)
@@ -164,6 +179,10 @@ class Run:
             backward = task.undoing or view.direction == Direction.UNDO
             most = thresholds.undo_threshold if backward else thresholds.failure_threshold
             named = f"step {view.id} {view.name}"
+            require(
+                row.own_failures <= most * (thresholds.rounds + 1) or view.state not in MOVING,
+                f"{named}: {row.own_failures} failures of its own, and goes on",
+            )
             require((row.complete_by is not None) == at_work, f"{named}: a stray deadline")
             require(view.state != StepState.ERROR or bool(row.code), f"{named}: a nameless error")
             require(
@@ -182,6 +201,10 @@ class Run:
     def _judge(self, task: SimTask) -> None:
         """Check how a task has ended."""
         world, ends = self.world, (TaskState.PROCESSED, TaskState.UNDONE, TaskState.ERROR)
+        if any(
+            row.view.state in MOVING and self._excused_poison(row) for row in task.rows.values()
+        ):
+            return
         require(task.state in ends, f"{task.id} is left {task.state}")
         does = world.store.does(task)
         for name, row in does.items():

@@ -47,6 +47,10 @@ class Row:
     keyed_at: float | None = None
     mend_by: float | None = None
     doubtful: set[int] = field(default_factory=set)  # attempts that may have had their effect
+    own_failures: int = (
+        0  # since it was last tried anew, of those after its service answered others
+    )
+    sent_by: tuple[int, float] = (0, 0.0)  # its agent's worker as it was claimed
     idle: int = 0  # looks since which it could have been claimed, and was not
     sent_at: float = 0.0
     failed_at: float | None = None
@@ -154,6 +158,12 @@ class Store:
             view = replace(view, generation=view.generation + 1, in_doubt=False)
         self.write(row, view)
 
+    def start_anew(self, row: Row) -> None:
+        """Forget a step's failures: somebody has it tried again."""
+        row.failure_count = row.rounds = row.own_failures = 0
+        row.failed_at, row.alone = None, False
+        row.view = replace(row.view, own_trouble=False)
+
     def finish(self, task: SimTask) -> None:
         """Write what follows for the rest of a task."""
         ready, broken, needless = release(task.views(), task.data, undoing=task.undoing)
@@ -204,7 +214,7 @@ class Store:
         if not self.settle_first and row.view.locked_by is None:
             self.cancel(row)
         elif row.view.state == StepState.ERROR:
-            row.failure_count = row.rounds = 0
+            self.start_anew(row)
             self.pend(row)
 
     def hear_late(

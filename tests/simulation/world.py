@@ -51,6 +51,7 @@ class World:
         # Requests that two workers have taken, by key: what of these was not heard. Of two answers to one
         # attempt either may be lost; which one was right cannot be known then.
         self.unheard: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        self.answered: dict[str, float] = dict.fromkeys(self.agents, -1.0)  # sent last of what was
         self.posted = 0  # messages that have not come yet
         self.flushed_at = -1.0
         self.healed = False
