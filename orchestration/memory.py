@@ -8,9 +8,10 @@ from . import conf, vigil
 
 @dataclass(kw_only=True)
 class Memory:
-    """What a leader keeps in mind: which queues had no worker since when, and its chores."""
+    """What a leader keeps in mind: what it has seen since when, and its chores."""
 
-    absent: vigil.Lasting = field(default_factory=vigil.Lasting)
+    absent: vigil.Lasting = field(default_factory=vigil.Lasting)  # queues without a worker
+    blocking: vigil.Lasting = field(default_factory=vigil.Lasting)  # sessions with locks of ours
     chores_at: float = 0.0
     failing: dict[str, Exception] = field(default_factory=dict)  # duties, since they last were done
 

@@ -170,11 +170,11 @@ class Step(models.Model):
                 name="step_claimable",
                 condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
             ),
-            # the oldest that waits, by agent: for the alert and the dashboard
+            # the oldest that may go, by agent: for the alert and the dashboard
             models.Index(
                 fields=["agent", "pending_since"],
-                name="step_oldest",
-                condition=Q(process_state="pending"),
+                name="step_waiting",
+                condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
             ),
             # what a hold keeps, to let it go
             models.Index(fields=["held_by"], name="step_held", condition=Q(held_by__isnull=False)),

@@ -26,11 +26,12 @@ SELECT g.agent,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = g.agent
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending' AND s.run_after IS NULL LIMIT %(limit)s) AS counted),
+        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
+        ORDER BY s.agent, s.alone, s.priority DESC, s.id LIMIT %(limit)s) AS counted),
     (SELECT min(s.pending_since) FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending' AND s.run_after IS NULL),
+        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL),
     (SELECT count(*) FROM orchestration_worker w WHERE w.queue = g.agent
-        AND w.seen_at > clock_timestamp() - %(alive)s * interval '1 second')
+        AND w.seen_at > (SELECT clock_timestamp()) - %(alive)s * interval '1 second')
 FROM unnest(%(agents)s::text[]) AS g (agent)
 """
 

@@ -1,10 +1,11 @@
 """The gates' rows: locked by whoever dispatches, moved by what attempts came to (P16, P28)."""
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from .. import alerts, sql
 from ..gate import GateView, Limits, Slot, unasked
@@ -28,6 +29,7 @@ FROM orchestration_gate g JOIN orchestration_policy p ON p.agent = g.agent
 WHERE g.agent = ANY(%(agents)s)
 ORDER BY g.agent FOR NO KEY UPDATE OF g
 """
+SKIP = " SKIP LOCKED"
 COLUMNS = [field.name for field in fields(GateView)]
 SLOTS = COLUMNS.index("slots")
 VIEW = len(COLUMNS)  # those after them are the limits
@@ -47,15 +49,24 @@ FROM unnest(%(agents)s::text[], %(state)s::text[], %(since)s::float8[], %(slots)
 WHERE g.agent = r.agent
 """
 
-# Gates that recover although nothing waits, or soon will: along step_oldest and step_in_flight.
-UNASKED = """
+# The first of an agent's steps that may be claimed, NULL if there is none. In this order only
+# step_claimable is worth using: an EXISTS may choose to read the whole table up to the first.
+FIRST = """(SELECT id FROM orchestration_step
+    WHERE agent = {agent} {alone} AND process_state = 'pending' AND run_after IS NULL
+        AND held_by_id IS NULL
+    ORDER BY agent, alone, priority DESC, id LIMIT 1)"""
+
+# Gates that recover although nothing waits that may go, or soon will be: along step_claimable,
+# step_retry and step_in_flight.
+UNASKED = f"""
 SELECT g.agent FROM orchestration_gate g WHERE g.state = 'recovering'
+  AND {FIRST.format(agent="g.agent", alone="")} IS NULL
   AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
     AND s.process_state = 'pending'
-    AND (s.run_after IS NULL OR s.run_after < clock_timestamp() + interval '60 seconds'))
+    AND s.run_after < (SELECT clock_timestamp()) + interval '60 seconds')
   AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
     AND s.process_state = 'processing' AND s.locked_by IS NOT NULL)
-"""
+"""  # noqa: S608 - put together from constants
 
 BY = "gate"  # who opens and closes a breaker by itself
 
@@ -70,15 +81,41 @@ class LockedGate:
     stored: GateView
 
 
-def lock_gates(agents: Collection[str]) -> dict[str, LockedGate]:
-    """Lock the gates of `agents`, in the order of their names."""
-    gates = {}
-    for agent, *row in sql.run(LOCK, {"agents": sorted(agents)}):
-        view = sql.record(GateView, row[:VIEW])
-        view = replace(view, slots=[Slot(*slot) for slot in json.loads(row[SLOTS])])
-        limits = sql.record(Limits, row[VIEW:])
-        gates[agent] = LockedGate(agent=agent, view=view, limits=limits, stored=view)
-    return gates
+_contested: set[str] = set()  # agents; of this process
+
+
+def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, LockedGate]:
+    """Lock the gates of `agents`, in the order of their names; return those that are locked now.
+
+    A fellow scheduler holds a gate for a moment: it is waited for. What keeps one for longer is another
+    session: the error is raised (`sql.is_busy`), and from then on this process skips that gate until
+    it finds it free. With `wait` none is skipped, and the wait is the session's.
+    """
+    names = set(agents)
+    skipped = set() if wait else names & _contested
+    rows = []
+    try:
+        if names - skipped:
+            rows += sql.run(LOCK if wait else sql.BRIEFLY + LOCK, {"agents": list(names - skipped)})
+    except DatabaseError as error:
+        if sql.is_busy(error) and not wait:
+            _contested.update(names)  # which of them it was, the next try finds out
+        raise
+    if skipped:
+        rows += sql.run(sql.BRIEFLY + LOCK + SKIP, {"agents": list(skipped)})
+    _contested.difference_update(agent for agent, *_ in rows)
+    return {agent: _locked(agent, row) for agent, *row in rows}
+
+
+def _locked(agent: str, row: Sequence[Any]) -> LockedGate:
+    view = sql.record(GateView, row[:VIEW])
+    view = replace(view, slots=[Slot(*slot) for slot in json.loads(row[SLOTS])])
+    return LockedGate(agent=agent, view=view, limits=sql.record(Limits, row[VIEW:]), stored=view)
+
+
+def contested(agents: Collection[str]) -> set[str]:
+    """Return those of `agents` whose gate another session keeps locked, as the last look found."""
+    return _contested.intersection(agents)
 
 
 def write(gates: Iterable[LockedGate]) -> None:
@@ -119,7 +156,7 @@ def probe_now(agent: str, *, actor: str, reason: str) -> Refusal | None:
     alone for longer.
     """
     now = database_now()
-    gate = lock_gates([agent]).get(agent)
+    gate = lock_gates([agent], wait=True).get(agent)
     if gate is None or gate.view.state != GateState.OPEN or (gate.view.probe_at or now) <= now:
         return Refusal.NOT_OPEN
     gate.view = replace(gate.view, probe_at=now, paused_until=None)

@@ -28,7 +28,7 @@ FROM (SELECT l.id, coalesce(sum(given.stood_still + given.now), 0) AS stood_stil
     FROM unnest(%(ids)s::uuid[]) AS l (id) LEFT JOIN given ON given.task_id = l.id
     GROUP BY l.id) AS late
 WHERE t.id = late.id AND (late.stood_still > 0.001 OR late.jumps <> t.clock_jumps)
-RETURNING t.id, t.complete_by > clock_timestamp()
+RETURNING t.id, t.complete_by > (SELECT clock_timestamp())
 """  # noqa: S608 - a constant of our own
 
 
@@ -45,7 +45,7 @@ def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
     )
     if not tasks:
         return []
-    rows = sql.run(PUT_OFF, {"ids": [str(task.id) for task in tasks]})
+    rows = sql.run(PUT_OFF, {"ids": [str(task.id) for task in tasks], "wide": True})
     in_time = {task for task, later in rows if later}
     late = [task for task in tasks if task.id not in in_time]
     Task.objects.filter(id__in=[task.id for task in late]).update(overdue=True)

@@ -14,8 +14,8 @@ from ..messages import Reply
 from ..models import Event, Policy
 from ..models.history import EventKind
 from ..progression import Refusal, StepView, after_reply, refuse_reply
-from ..states import ANSWERED, Direction, Health, OnRejection, StepState
-from .changes import Change, cancel, finish, lock, note
+from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
+from .changes import Change, cancel, finish, known, lock, note, with_locked_steps
 from .holds import held
 from .late import close_undone, hear_late
 from .settle import Trouble, cause_of
@@ -78,6 +78,8 @@ class Recorded:
     agents: set[str] = field(default_factory=set)  # whose window or backlog changed
     applications: set[str] = field(default_factory=set)  # who has a status message waiting
     heard: dict[str, list[Heard]] = field(default_factory=lambda: defaultdict(list))
+    locked: set[UUID] = field(default_factory=set)  # tasks whose replies have to wait
+    alerted: bool = False  # locks of alerts are held until the commit
 
     def add(self, other: "Recorded") -> None:
         """Add what recording another batch did."""
@@ -90,8 +92,12 @@ class Recorded:
 
 
 @transaction.atomic(savepoint=False)
-def record(replies: Sequence[Reply]) -> Recorded:
+def record(replies: Sequence[Reply], *, warily: bool = False) -> Recorded:
     """Record the outcomes of attempts, make successors pending, finish tasks.
+
+    Waits for no task: replies to one that another session has locked are left out, and so are
+    rejections for a cause whose incident or alert is. `warily` is for a batch that met with a lock
+    it did not expect: replies to tasks of which a step is locked are left out, too.
 
     Guarded by state and attempt under the task's lock: of several replies to one attempt the first
     lands, and one to an attempt that was given up changes nothing and is kept as an event.
@@ -100,9 +106,11 @@ def record(replies: Sequence[Reply]) -> Recorded:
     task, as the agent's policy says.
     """
     recorded = Recorded()
-    changes = lock({UUID(reply.task) for reply in replies})
+    changes = _lock(replies, recorded, warily=warily)
     accepted: list[tuple[Reply, StepView, Change]] = []
     for reply in replies:
+        if UUID(reply.task) in recorded.locked:
+            continue
         change = changes.get(UUID(reply.task))
         step = change.steps.get(reply.step) if change else None
         refusal = refuse_reply(step, reply.attempt, reply.generation, reply.dispatch)
@@ -123,10 +131,12 @@ def record(replies: Sequence[Reply]) -> Recorded:
     _let_be(accepted)
     _reject(accepted, blamed)
     touched = {change.id: change for _, _, change in accepted}
-    for change, step in hear_late([reply for reply, _ in recorded.refused], changes, by=BY):
+    late = hear_late([reply for reply, _ in recorded.refused], changes, by=BY)
+    for change, step in late:
         touched[change.id] = change
         recorded.agents.add(step.agent)
     follows = finish(touched.values(), by=BY)
+    recorded.alerted = bool(blamed or late or any(one.troubles for one in touched.values()))
     recorded.agents |= follows.agents
     recorded.applications = follows.applications
     close_undone(
@@ -146,6 +156,26 @@ def _heard(reply: Reply, step: StepView) -> Heard:
         sent_at=step.dispatch / 1e6,
         retry_after=reply.retry_after,
     )
+
+
+def _lock(replies: Sequence[Reply], recorded: Recorded, *, warily: bool) -> dict[UUID, Change]:
+    """Lock the tasks of replies, and what rejections refer to; note those that have to wait."""
+    tasks = {UUID(reply.task) for reply in replies}
+    changes = lock(tasks, wait=False)
+    recorded.locked = known(tasks - changes.keys())
+    if warily:
+        recorded.locked |= with_locked_steps(changes)
+    causes = {}
+    for reply in replies:
+        change = changes.get(UUID(reply.task))
+        step = change.steps.get(reply.step) if change else None
+        if change and step and reply.outcome == Outcome.REJECTED:
+            cause = cause_of(step, change.workflow, reply.outcome, reply.code, reply.message)
+            causes[change.id, cause.fingerprint] = cause
+    if causes:
+        waiting = incidents.lock(causes.values())
+        recorded.locked |= {task for task, name in causes if name in waiting}
+    return {task: change for task, change in changes.items() if task not in recorded.locked}
 
 
 def _let_be(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -11,8 +12,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from .. import incidents, sql
+from ..fingerprint import Cause
 from ..gate import Heard
-from ..models import Event, Step
+from ..models import DeadLetter, Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import StepView
@@ -46,9 +48,9 @@ SELECT s.agent, extract(epoch FROM s.dispatched_at)::float8
 FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
   AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent)
   AND NOT EXISTS (SELECT 1 FROM orchestration_clockjump j WHERE j.at >= s.dispatched_at)
-  AND s.dispatched_at <= clock_timestamp()
+  AND s.dispatched_at <= (SELECT clock_timestamp())
   AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent
-    AND (w.started_at > s.dispatched_at OR w.seen_at < clock_timestamp() - interval '5 seconds'))
+    AND (w.started_at > s.dispatched_at OR w.seen_at < (SELECT clock_timestamp()) - interval '5 seconds'))
 """
 
 RETRY = """
@@ -107,6 +109,14 @@ class Failed:
         """Return the agent that was asked."""
         return self.view.agent
 
+    @cached_property
+    def cause(self) -> Cause:
+        """Return why it failed, as far as others failed by the same."""
+        failure = self.failure
+        return cause_of(
+            self.view, self.change.workflow, failure.outcome, failure.code, self.message
+        )
+
 
 def _failed(now: datetime) -> QuerySet[Step]:
     """Return what has failed at `now`, and still has if the clock has gone back since."""
@@ -125,30 +135,26 @@ def failed_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) ->
 def lock_failed(tasks: Collection[UUID], *, by: str, now: datetime) -> list[Failed]:
     """Lock tasks, and return their steps whose complete-by has passed.
 
-    Skips what somebody else is at: the next sweep finds it. Writes the history of attempts that
-    ended in silence, and counts each failure to the incident of its cause.
+    Skips what others have locked, be it the task, or the incident or alert of a failure's cause, and
+    attempts whose reply was put off for such a lock: a later sweep finds them. Writes the history
+    of attempts that ended in silence, and counts each failure to the incident of its cause.
     """
     changes = lock(tasks, wait=False)
     steps = list(_failed(now).filter(task__in=changes).order_by("id"))
-    silent = [step.id for step in steps if step.locked_by is not None]
+    letters = DeadLetter.objects.filter(step__in=[step.id for step in steps])
+    put_off = set(letters.values_list("step", flat=True))
+    failed = [_as_failed(step, changes[step.task_id]) for step in steps if step.id not in put_off]
+    waiting = incidents.lock([step.cause for step in failed])
+    failed = [step for step in failed if step.cause.fingerprint not in waiting]
+    silent = [step.view.id for step in failed if step.silent]
     if silent:
         sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})
-    return _counted([_as_failed(step, changes[step.task_id]) for step in steps], by=by)
+    return _counted(failed, by=by)
 
 
 def _counted(steps: Sequence[Failed], *, by: str) -> list[Failed]:
     failures = {
-        step.view.id: incidents.Failure(
-            step=step.view.id,
-            cause=cause_of(
-                step.view,
-                step.change.workflow,
-                step.failure.outcome,
-                step.failure.code,
-                step.message,
-            ),
-            message=step.message,
-        )
+        step.view.id: incidents.Failure(step=step.view.id, cause=step.cause, message=step.message)
         for step in steps
         if step.failure.outcome != Outcome.ABSENT
     }
@@ -298,7 +304,7 @@ def wake(limit: int) -> int:
     due: list[Any] = list(
         Step.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(process_state=StepState.PENDING, run_after__lte=DatabaseNow())
-        .order_by("id")
+        .order_by("run_after")  # along step_retry; nothing is waited for
         .values_list("id", flat=True)[:limit]
     )
     if due:

@@ -13,7 +13,7 @@ from ..models.fields import DatabaseNow
 from ..states import StepState
 from . import clock_jump
 from .changes import finish, lock, tasks_of
-from .holds import LATELY, STOOD, held
+from .holds import STOOD, held
 from .undo import begin
 
 SELDOM = 60.0  # seconds between two looks at a step that is held
@@ -23,7 +23,7 @@ SELDOM = 60.0  # seconds between two looks at a step that is held
 PUT_OFF = f"""
 WITH late AS MATERIALIZED (
     SELECT id, task_id, name, agent, greatest(ended_at, mend_since) AS pending_since
-    FROM orchestration_step WHERE id = ANY(%(ids)s) AND {LATELY}
+    FROM orchestration_step WHERE id = ANY(%(ids)s)
 ), stood AS (
     SELECT s.id, s.id = ANY(%(held)s) AS held, {STOOD} * interval '1 second' AS time FROM late s
 )
@@ -75,5 +75,5 @@ def _put_off(steps: Sequence[int]) -> set[int]:
     """Give steps of locked tasks the time for which they stood still; return those that have some left."""
     if not steps:
         return set()
-    given = {"ids": list(steps), "held": list(held(steps))}
+    given = {"ids": list(steps), "held": list(held(steps)), "wide": True}
     return {step for step, later in sql.run(PUT_OFF, given) if later}
