@@ -39,7 +39,7 @@ from .leader import Leadership
 from .losses import Losses
 from .memory import Memory
 from .models import Policy
-from .recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
+from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
 from .transitions import (
     Failed,
     close_unasked,
@@ -117,9 +117,13 @@ class Round:
 
     def undo_what_nobody_mended(self) -> None:
         """Have tasks undone of which a rejected step was not mended in time."""
-        find = partial(unmended_tasks, now=self.now)
-        act = partial(undo_unmended, by=self.leadership.actor, now=self.now)
-        self.done.undone += self._deal(find, act)
+
+        def act(tasks: Collection[UUID]) -> int:
+            undone, later = undo_unmended(tasks, by=self.leadership.actor, now=self.now)
+            self.done.undone += undone
+            return undone + later
+
+        self._deal(partial(unmended_tasks, now=self.now), act)
 
     def wake_what_waited(self) -> None:
         """End the wait of retries whose time has come."""
@@ -282,24 +286,27 @@ def _recover(turn: Round, tasks: Collection[UUID]) -> int:
     if not failed:
         return 0
     known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
-    decided = [
-        (step, decide(policies.thresholds(known[step.agent]), failure, turn.chance()))
-        for step, failure in _excused(failed, turn.losses)
-    ]
+    excused = _excused(failed, turn.losses)
+
+    def judge(step: Failed, failure: Failure) -> Decision:
+        failure = replace(failure, undoing=step.change.undoing)
+        return decide(policies.thresholds(known[step.agent]), failure, turn.chance())
+
+    hopeless = [step for step, failure in excused if isinstance(judge(step, failure), Undo)]
+    kept = undo_for(hopeless, by=by)
+    decided = [(step, judge(step, failure)) for step, failure in excused]  # some tasks have turned
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]
-    lost = [step for step, what in decided if isinstance(what, GiveUp)]
+    # what cannot be undone, or is held, is an error after all
+    lost = [step for step, what in decided if isinstance(what, GiveUp | Undo)]
     unneeded = [step for step, what in decided if isinstance(what, Cancel)]
-    hopeless = [step for step, what in decided if isinstance(what, Undo)]
     retry(again, by=by)
     let_be(unneeded, by=by)
-    # what cannot be undone is an error after all; what became of other steps of the task stands
-    give_up(lost)
-    give_up(undo_for(hopeless, by=by))
+    give_up(lost, kept=kept)
     finish_failed(failed, by=by)
     crashpoints.reached("supervisor.before_commit", failed)
     done.retried += len(again)
     done.given_up += len(lost)
-    done.undone += len(hopeless)
+    done.undone += sum(step.change.undoing for step in hopeless)
     done.let_be += len(unneeded)
     return len(failed)
 

@@ -108,6 +108,14 @@ class Step(models.Model):
     mend_by = models.DateTimeField(
         null=True, help_text="In error: when its task is undone unless somebody mended it."
     )
+    mend_since = models.DateTimeField(
+        null=True, help_text="Until when the holds that put `mend_by` off have been counted."
+    )
+    patience = models.JSONField(
+        null=True,
+        help_text="Set if a refusal is waited for: {code, wait, until}. As long as it is refused with "
+        "that code, it is tried again every so many seconds, under a new key, until that time.",
+    )
     alert = models.ForeignKey(Alert, models.PROTECT, null=True, related_name="steps")
     incident = models.ForeignKey(
         Incident,

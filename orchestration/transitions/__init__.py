@@ -43,7 +43,8 @@ from .recover import (
     wake,
 )
 from .resubmit import done_by_hand, resubmit, resubmit_all
-from .undo import undo, undo_unmended, unmended_tasks
+from .undo import undo
+from .unmended import undo_unmended, unmended_tasks
 
 __all__ = [
     "NOTHING",

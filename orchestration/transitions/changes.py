@@ -170,12 +170,14 @@ class Amendment:
     """What an application changes as it resubmits a step: values by name; `wait` in seconds.
 
     `request` is of the step itself, `data` of the task's input, for the steps to come. `wait` is
-    how long it must not be claimed yet.
+    how long it must not be claimed yet. As long as it is then refused for the same reason, it waits
+    for that long again, for `patience` seconds in all; after that a refusal is what the policy says.
     """
 
     request: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     wait: float = 0.0
+    patience: float = 0.0
 
 
 NOTHING = Amendment()

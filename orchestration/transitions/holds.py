@@ -105,6 +105,19 @@ AND NOT EXISTS (SELECT FROM orchestration_step s WHERE s.held_by_id = h.id)
 RETURNING h.id
 """
 
+# Of steps, those that somebody holds, or no worker serves, now: each scope by hold_once or
+# hold_by_task, however many holds there are.
+HELD = """
+SELECT s.id FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE s.id = ANY(%(ids)s) AND (
+    EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.scope = 'all')
+    OR EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.scope = 'agent'
+        AND h.agent = s.agent AND h.cause <> 'breaker')
+    OR EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.scope = 'step'
+        AND h.agent = '' AND h.workflow = t.workflow AND h.step = s.name)
+    OR EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.task_id = s.task_id))
+"""
+
 PARKED = 5 * conf.BATCH  # steps of a queue that are looked at to find held ones
 
 # The agents whose queue a worker serves, and yet they are held for want of one; and the opposite.
@@ -247,6 +260,11 @@ def _note(
         Event(task_id=task, kind=kind, actor=actor, reason=reason, operation_id=operation)
         for task in sorted(tasks)
     )
+
+
+def held(steps: Collection[int]) -> set[int]:
+    """Return those of `steps` that a hold keeps now: nothing irreversible follows from them by itself."""
+    return {step for (step,) in sql.run(HELD, {"ids": list(steps)})} if steps else set()
 
 
 def _park_of(holds: Mapping[UUID, int]) -> None:

@@ -23,6 +23,7 @@ from ..recovery import Failure, Retry
 from ..states import Health, Outcome, StepState
 from . import clock_jump
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
+from .holds import held
 from .settle import Trouble, cause_of
 from .turns import next_turns
 from .undo import begin
@@ -245,7 +246,7 @@ def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
             "in_doubt": [step.view.in_doubt for step, _ in steps],
             "new_key": [again.new_key for _, again in steps],
             "settling": [
-                step.failure.undoing and step.failure.direction == "do" for step, _ in steps
+                step.change.undoing and step.failure.direction == "do" for step, _ in steps
             ],
             "alone": [again.alone for _, again in steps],
             "incidents": [step.incident for step, _ in steps],
@@ -271,8 +272,11 @@ def _retried(step: Failed, again: Retry, by: str) -> Event:
     return note(step.change, step.view, kind, by=by, reason=reason)
 
 
-def give_up(steps: Iterable[Failed]) -> None:
-    """Note that steps failed past their threshold: error, with an alert, when their tasks finish."""
+def give_up(steps: Iterable[Failed], *, kept: Collection[int]) -> None:
+    """Note that steps failed past their threshold: error, with an alert, when their tasks finish.
+
+    The tasks of those that a hold has `kept` from it are undone after its end.
+    """
     for step in steps:
         step.change.moved(replace(step.view, state=StepState.ERROR))
         step.change.troubles.append(
@@ -282,23 +286,22 @@ def give_up(steps: Iterable[Failed]) -> None:
                 message=f"{step.message} (failed {step.failure.failure_count + 1} times)".strip(),
                 attempt=step.view.attempt,
                 failures=1,
+                mend_within=0.0 if step.view.id in kept else None,
                 incident=step.incident,
             )
         )
 
 
-def undo_for(steps: Sequence[Failed], *, by: str) -> list[Failed]:
-    """Have the tasks of steps undone; return those of which something forbids it."""
-    refused = []
-    _blame(steps)
+def undo_for(steps: Sequence[Failed], *, by: str) -> set[int]:
+    """Have the tasks of steps undone, unless something forbids it; return the steps that are held."""
+    kept = held([step.view.id for step in steps])
     for step in steps:
-        if step.change.undoing:
+        if step.change.undoing or step.view.id in kept:
             continue
         count = step.failure.failure_count + 1
         why = f"{step.view.name} failed {count} times ({step.failure.code or step.failure.outcome})"
-        if begin(step.change, actor=by, reason=why):
-            refused.append(step)
-    return refused
+        begin(step.change, actor=by, reason=why)
+    return kept
 
 
 def let_be(steps: Sequence[Failed], *, by: str) -> None:
