@@ -1,0 +1,64 @@
+"""The results of goodput as Markdown. Pure."""
+
+from bench.goodput.verdict import Found, Outage, Pair, Results
+
+HEAD = (
+    "failing",
+    "steady /s with, without",
+    "of (1 - p) of healthy",
+    "ratio",
+    "after an outage /s",
+    "ratio",
+    "full rate after",
+    "within 20 s",
+    "80 % after a long outage",
+    "probes at once",
+)
+
+
+def markdown(results: Results) -> str:
+    """Return a table, and lines on what is beside it."""
+    rows = [_row(found, results.healthy) for found in results.found.values()]
+    lines = [list(HEAD), ["--:"] * len(HEAD), *rows]
+    busy = results.busy / results.healthy if results.healthy else 0.0
+    return "\n".join(
+        [
+            *("| " + " | ".join(line) + " |" for line in lines),
+            "",
+            f"healthy: {results.healthy:.1f}/s",
+            f"5 % of answers 503 with Retry-After: {busy:.2f} of that",
+            f"the agent beside: {results.beside:.1%} of its tasks in time",
+        ]
+    )
+
+
+def _row(found: Found, healthy: float) -> list[str]:
+    steady, recovered = found.steady, found.recovered
+    return [
+        f"{found.failing:.0%}",
+        _both(steady, 1, "{:.1f}"),
+        _both(steady, found.share(1, healthy), "{:.2f}"),
+        _ratio(steady),
+        _both(recovered, 1, "{:.1f}"),
+        _ratio(recovered),
+        "never" if found.full_after is None else f"{found.full_after:.0f} s",
+        "" if found.timely is None else f"{found.timely:.1%}",
+        *_outage(found.outage),
+    ]
+
+
+def _both(pair: Pair | None, times: float, form: str) -> str:
+    return (
+        "" if pair is None else f"{form.format(pair.on * times)}, {form.format(pair.off * times)}"
+    )
+
+
+def _ratio(pair: Pair | None) -> str:
+    return "" if pair is None else f"{pair.ratio:.2f}"
+
+
+def _outage(outage: Outage | None) -> tuple[str, str]:
+    if outage is None:
+        return "", ""
+    took = "never" if outage.seconds is None else f"{outage.seconds:.0f} s"
+    return took, str(outage.probes)
