@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 from dataclasses import asdict, replace
@@ -26,6 +27,16 @@ def main() -> int:
     """Run it; return 1 if a target was missed."""
     options = parse_options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return measure(options)
+    except KeyboardInterrupt:
+        sys.stderr.write("Stopped; nothing is left running.\n")
+        sys.stderr.flush()
+        os._exit(130)  # not waiting for threads, which may sleep for minutes
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Measure on a stack of its own, and report."""
     plan = QUICK if options.quick else Plan()
     if options.rates:
         plan = replace(plan, rates=sorted({0.0, *(rate / 100 for rate in options.rates)}))

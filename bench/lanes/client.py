@@ -1,7 +1,7 @@
 """Places the tasks of runs, sets the service's rules for them, and reads how they ended.
 
 To be imported when Django is set up. Times are Unix times; the tasks of a run are known by their
-references, `<run>-<number>`.
+references, `<run>/<number>`.
 """
 
 import json
@@ -23,12 +23,12 @@ TICK = 0.05  # seconds between two postings of a steady rate
 BLOCKS = 10.0  # seconds for which a task that blocks its worker does so
 
 ENDED = """
-SELECT split_part(t.reference, '-', -1)::int, extract(epoch FROM t.ended_at)::float8
+SELECT split_part(t.reference, '/', 2)::int, extract(epoch FROM t.ended_at)::float8
 FROM orchestration_task t
 WHERE t.workflow = %s AND starts_with(t.reference, %s) AND t.state = 'processed'
 """
 IN_ERROR = """
-SELECT split_part(t.reference, '-', -1)::int, s.incident_id, extract(epoch FROM s.ended_at)::float8
+SELECT split_part(t.reference, '/', 2)::int, s.incident_id, extract(epoch FROM s.ended_at)::float8
 FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id
 WHERE t.workflow = %s AND starts_with(t.reference, %s) AND s.process_state = 'error'
 """
@@ -92,13 +92,13 @@ class Run:
     def ends(self) -> dict[int, float]:
         """Return when tasks were processed, by number."""
         with connection.cursor() as cursor:
-            cursor.execute(ENDED, [self.lane, f"{self.name}-"])
+            cursor.execute(ENDED, [self.lane, f"{self.name}/"])
             return dict(cursor)
 
     def errors(self) -> dict[int, tuple[int | None, float]]:
         """Return the tasks in error: the incident of each, and when."""
         with connection.cursor() as cursor:
-            cursor.execute(IN_ERROR, [self.lane, f"{self.name}-"])
+            cursor.execute(IN_ERROR, [self.lane, f"{self.name}/"])
             return {number: (incident, at) for number, incident, at in cursor}
 
     def wait(self, count: int, until: float) -> dict[int, float]:
@@ -111,7 +111,7 @@ class Run:
         Submission.objects.bulk_create(
             Submission(
                 workflow=self.lane,
-                reference=f"{self.name}-{number}",
+                reference=f"{self.name}/{number}",
                 data={
                     "run": self.name,
                     "number": number,

@@ -49,5 +49,10 @@ def after(ends: Collection[float], share: float, count: int, since: float) -> fl
 
 
 def spread(few: int, many: int) -> Sequence[int]:
-    """Return the places of `few` among all `few + many`, evenly, the first of all being one."""
-    return [index * (few + many) // few for index in range(few)]
+    """Return the places of `few` among all `few + many`: half come first, the others evenly."""
+    first = few // 2
+    rest = few - first
+    return [
+        *range(first),
+        *(first + (2 * index + 1) * (many + rest) // (2 * rest) for index in range(rest)),
+    ]

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 from dataclasses import asdict
@@ -16,13 +17,23 @@ def main() -> int:
     """Run it; return 1 if a target was missed."""
     options = parse_options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return measure(options)
+    except KeyboardInterrupt:
+        sys.stderr.write("Stopped; nothing is left running.\n")
+        sys.stderr.flush()
+        os._exit(130)  # not waiting for threads, which may sleep for minutes
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Measure on a stack of its own, and report."""
     counts = options.counts or (COUNTS[:2] if options.quick else COUNTS)
     plan = Plan(kinds=options.kinds, counts=counts, within=90.0 if options.quick else WITHIN)
     with lanes("poison", plan.policies()) as logs:
         tell(f"servers are up; logs in {logs}")
-        from bench.poison.runs import measure
+        from bench.poison.runs import Measurement
 
-        found = measure(plan)
+        found = Measurement(plan).run()
     missed = [sentence for one in found for sentence in one.missed()]
     if options.json:
         data = {"found": [asdict(one) for one in found], "missed": missed}

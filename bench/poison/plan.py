@@ -8,6 +8,7 @@ from bench.poison.verdict import WITHIN
 
 KINDS = ("forbidden", "raises", "kills", "blocks")
 COUNTS = (2, 10, 50)
+HEALTHY = "healthy"  # the lane of the load without poison
 # A silent attempt (a worker that died or hangs) is given up after 3 s; all else is as it comes.
 POLICY: Mapping[str, Any] = {"window": 20, "time_allowed": 3.0, "call_timeout": 2.0, "tries": 1}
 
@@ -24,7 +25,8 @@ class Plan:
 
     def policies(self) -> dict[str, dict[str, Any]]:
         """Return the lanes that it needs, and their policies."""
-        return {lane(kind, count): dict(POLICY) for kind in self.kinds for count in self.counts}
+        names = [lane(kind, count) for kind in self.kinds for count in self.counts]
+        return {name: dict(POLICY) for name in (HEALTHY, *names)}
 
 
 def lane(kind: str, count: int) -> str:

@@ -1,80 +1,94 @@
 """The loads with poison among them. To be imported when Django is set up."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from django.db import connection
 
 from bench.lanes import figures
 from bench.lanes.client import LOOK, Run
 from bench.lanes.fates import Rules
-from bench.poison.plan import Plan, lane
+from bench.poison.plan import HEALTHY, Plan, lane
 from bench.poison.verdict import Found
 from bench.runs import tell
 
-HEALTHY = 120.0  # seconds that the load without poison may take
+Result = TypeVar("Result")
 
 
-def measure(plan: Plan) -> list[Found]:
-    """Run every load: all kinds side by side, as each has an agent of its own."""
-    with ThreadPoolExecutor(len(plan.kinds)) as pool:
-        return [
-            found
-            for poison in plan.counts
-            for found in pool.map(lambda kind: _one(plan, kind, poison), plan.kinds)  # noqa: B023
-        ]
+class Measurement:
+    """Runs a plan: all kinds side by side, each at an agent of its own, and one without poison."""
 
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.pool = ThreadPoolExecutor(1 + len(plan.kinds))
 
-def _one(plan: Plan, kind: str, poison: int) -> Found:
-    try:
-        return _measure(plan, kind, poison)
-    finally:
-        connection.close()  # this thread's
+    def run(self) -> list[Found]:
+        """Measure everything."""
+        found: list[Found] = []
+        for poison in self.plan.counts:
+            healthy = self._start(self._healthy, poison)
+            loads = [self._start(self._load, kind, poison, healthy) for kind in self.plan.kinds]
+            found += [load.result() for load in loads]
+        return found
 
+    def _healthy(self, poison: int) -> float:
+        """Run the load without poison; return tasks a second."""
+        run = self._begin(HEALTHY, f"{HEALTHY}-beside-{poison}")
+        run.place(range(self.plan.good))
+        until = time.time() + self.plan.within
+        return figures.rate(run.wait(self.plan.good, until).values(), self.plan.good, until)
 
-def _measure(plan: Plan, kind: str, poison: int) -> Found:
-    """Run one load without poison, then with it; wait for what becomes of it."""
-    name = lane(kind, poison)
-    rules = Rules(latency=plan.latency)
-    healthy = Run(lane=name, name=f"{name}-healthy")
-    healthy.rule(rules)
-    healthy.place(range(plan.good))
-    until = time.time() + HEALTHY
-    before = figures.rate(healthy.wait(plan.good, until).values(), plan.good, until)
+    def _load(self, kind: str, poison: int, healthy: Future[float]) -> Found:
+        """Run a load with poison, and wait for what becomes of it."""
+        good, name = self.plan.good, lane(kind, poison)
+        run = self._begin(name, name)
+        bad = dict.fromkeys(figures.spread(poison, good), kind)
+        placed = time.time()
+        run.place(range(good + poison), bad)
+        ends, errors = self._settled(run, good + poison, placed + self.plan.within)
+        until = time.time()
+        ended = {number: at for number, (incident, at) in errors.items() if incident}
+        times = [ended[number] for number in bad if number in ended]
+        found = Found(
+            kind=kind,
+            poison=poison,
+            good=good,
+            rate=figures.rate(ends.values(), good, until),
+            healthy=healthy.result(),
+            done=len(ends),
+            error_after=max(times) - placed if len(times) == poison else None,
+            in_error=len(times),
+            incidents=len({errors[number][0] for number in bad if number in ended}),
+            blamed=sum(number not in bad for number in errors),
+        )
+        took = "never" if found.error_after is None else f"after {found.error_after:.0f} s"
+        tell(f"{poison:2} {kind}: good ones at {found.share:.2f} of {found.healthy:.0f}/s,"
+             f" {found.done}/{good} done, {found.blamed} in error;"
+             f" {found.in_error}/{poison} of the poison in error, all of it {took}")  # fmt: skip
+        return found
 
-    run = Run(lane=name, name=name)
-    run.rule(rules)
-    bad = dict.fromkeys(figures.spread(poison, plan.good), kind)
-    placed = time.time()
-    run.place(range(plan.good + poison), bad)
-    until = placed + plan.within
-    ends, errors = _settled(run, plan.good + poison, until)
-    blamed = {number: why for number, why in errors.items() if number in bad and why[0]}
-    found = Found(
-        kind=kind,
-        poison=poison,
-        good=plan.good,
-        rate=figures.rate(ends.values(), plan.good, until),
-        healthy=before,
-        done=len(ends),
-        error_after=max(at for _, at in blamed.values()) - placed
-        if len(blamed) == poison
-        else None,
-        in_error=len(blamed),
-        incidents=len({incident for incident, _ in blamed.values()}),
-        blamed=sum(number not in bad for number in errors),
-    )
-    tell(f"{poison} {kind}: good ones at {found.share:.2f} of {before:.0f}/s,"
-         f" {found.done}/{plan.good} done; {len(blamed)}/{poison} in error")  # fmt: skip
-    return found
+    def _begin(self, lane: str, name: str) -> Run:
+        run = Run(lane=lane, name=name)
+        run.rule(Rules(latency=self.plan.latency))
+        return run
 
+    def _settled(
+        self, run: Run, count: int, until: float
+    ) -> tuple[dict[int, float], dict[int, tuple[int | None, float]]]:
+        """Wait until every task is done or in error, or until a Unix time; return both."""
+        while True:
+            ends, errors = run.ends(), run.errors()
+            if len(ends) + len(errors) == count or time.time() > until:
+                return ends, errors
+            time.sleep(LOOK)
 
-def _settled(
-    run: Run, count: int, until: float
-) -> tuple[dict[int, float], dict[int, tuple[int | None, float]]]:
-    """Wait until every task is done or in error, or until a Unix time; return both."""
-    while True:
-        ends, errors = run.ends(), run.errors()
-        if len(ends) + len(errors) == count or time.time() > until:
-            return ends, errors
-        time.sleep(LOOK)
+    def _start(self, work: Callable[..., Result], *arguments: Any) -> "Future[Result]":
+        def act() -> Result:
+            try:
+                return work(*arguments)
+            finally:
+                connection.close()  # this thread's
+
+        return self.pool.submit(act)

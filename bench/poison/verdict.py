@@ -33,7 +33,7 @@ class Found:
 
     def missed(self) -> Sequence[str]:
         """Return a sentence for each target that is missed."""
-        what, sentences = f"{self.poison} that {self.kind}", []
+        what, sentences = f"{self.kind} ({self.poison})", []
         if self.share < SHARE:
             sentences.append(
                 f"{what}: the good ones go at {self.share:.2f} of their healthy rate;"
@@ -43,8 +43,7 @@ class Found:
             sentences.append(f"{what}: {self.done} of {self.good} good ones are done.")
         if self.error_after is None:
             sentences.append(
-                f"{what}: {self.in_error} of {self.poison} poison steps are in error after"
-                f" {WITHIN:g} s."
+                f"{what}: {self.in_error} of {self.poison} poison steps are in error in time."
             )
         return sentences
 

@@ -83,16 +83,18 @@ def test_the_time_until_most_are_done_is_counted_from_the_healing():
     assert figures.after(range(101, 180), 0.8, 100, since=100) is None
 
 
-def test_poison_is_spread_evenly_from_the_first_on():
+def test_half_of_the_poison_comes_first_and_the_other_half_is_spread():
     assert figures.spread(2, 500) == [0, 251]
+    assert figures.spread(4, 8) == [0, 1, 4, 9]
     assert len(set(figures.spread(50, 500))) == 50
+    assert max(figures.spread(50, 500)) < 550
 
 
 def test_lanes_have_names_that_queues_can_have():
     lanes = goodput_plan.Plan().policies()
     assert len(lanes) == 2 * 7 + 6 + 1
     assert all(name.replace("_", "").isalnum() for name in lanes)
-    assert len(poison_plan.Plan().policies()) == 12
+    assert len(poison_plan.Plan().policies()) == 1 + 4 * 3
 
 
 def results(**changes):
@@ -181,9 +183,9 @@ def test_targets_of_poison_that_are_just_met_are_met():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"rate": 31.0}, "10 that raises: the good ones go at 0.78 of their healthy rate"),
+        ({"rate": 31.0}, "raises (10): the good ones go at 0.78 of their healthy rate"),
         ({"done": 499}, "499 of 500 good ones are done."),
-        ({"error_after": None, "in_error": 3}, "3 of 10 poison steps are in error after 300 s."),
+        ({"error_after": None, "in_error": 3}, "3 of 10 poison steps are in error in time."),
     ],
 )
 def test_a_missed_target_of_poison_is_a_sentence(changes, words):
