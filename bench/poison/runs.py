@@ -63,10 +63,10 @@ class Measurement:
             incidents=len({errors[number][0] for number in bad if number in ended}),
             blamed=sum(number not in bad for number in errors),
         )
-        took = "never" if found.error_after is None else f"after {found.error_after:.0f} s"
+        took = "" if found.error_after is None else f" after {found.error_after:.0f} s"
         tell(f"{poison:2} {kind}: good ones at {found.share:.2f} of {found.healthy:.0f}/s,"
              f" {found.done}/{good} done, {found.blamed} in error;"
-             f" {found.in_error}/{poison} of the poison in error, all of it {took}")  # fmt: skip
+             f" {found.in_error}/{poison} of the poison in error{took}")  # fmt: skip
         return found
 
     def _begin(self, lane: str, name: str) -> Run:
