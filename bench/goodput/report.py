@@ -27,7 +27,7 @@ def markdown(results: Results) -> str:
             "",
             f"healthy: {results.healthy:.1f}/s",
             f"5 % of answers 503 with Retry-After: {busy:.2f} of that",
-            f"the agent beside: {results.beside:.1%} of its tasks in time",
+            f"the agent beside: {results.beside:.1%} in time, p95 {results.beside_p95:.2f} s",
         ]
     )
 

@@ -3,6 +3,7 @@
 To be imported when Django is set up.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from bench.goodput.verdict import DONE, PROMPT, WITHIN, Found, Outage, Pair, Res
 from bench.lanes import figures
 from bench.lanes.client import Run, turn_breakers_off
 from bench.lanes.fates import Rules
+from bench.measure import percentile
 from bench.runs import tell
 
 WARM_UP = 50  # tasks of a lane before it is measured: they open connections, and the gate
@@ -153,6 +155,8 @@ class Measurement:
             placing.result()
         ends = run.wait(len(run.placed), time.time() + PROMPT)
         self.results.beside = figures.timely(run.placed, ends, PROMPT)
+        took = [ends.get(number, math.inf) - at for number, at in run.placed.items()]
+        self.results.beside_p95 = percentile(took, 0.95)
         tell(f"beside: {self.results.beside:.1%} of {len(run.placed)} within {PROMPT:g} s")
 
     def _pair(self, kind: str, failing: float, rules: Rules) -> list[Run]:

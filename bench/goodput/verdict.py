@@ -9,7 +9,7 @@ TIMELY, WITHIN = 0.95, 20.0  # share that is done within so many seconds of bein
 DONE, SECONDS = 0.8, 45.0  # of a backlog, after the end of a long outage
 PROBES = 1  # calls at once while an outage lasts
 BUSY = 0.9  # of the healthy rate, while 5 % of the answers are 503 with Retry-After: 1
-BESIDE, PROMPT = 0.99, 2.0  # share of the other agent's tasks that are done within so many seconds
+BESIDE, PROMPT = 0.99, 5.0  # share of the other agent's tasks that are done within so many seconds
 OFTEN = 0.35  # the rate of failures up to which tasks are timely, and backlogs done in time
 
 
@@ -64,6 +64,7 @@ class Results:
     found: Mapping[float, Found] = field(default_factory=dict)
     busy: float = 0.0
     beside: float = 0.0
+    beside_p95: float = 0.0  # seconds from a task's being due to its end
 
     @property
     def worst(self) -> float:
