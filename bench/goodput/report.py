@@ -18,26 +18,26 @@ HEAD = (
 
 def markdown(results: Results) -> str:
     """Return a table, and lines on what is beside it."""
-    rows = [_row(found, results.healthy) for found in results.found.values()]
+    rows = [_row(found) for found in results.found.values()]
     lines = [list(HEAD), ["--:"] * len(HEAD), *rows]
-    busy = results.busy / results.healthy if results.healthy else 0.0
+    healthy = [f"{found.healthy:.1f}" for found in results.found.values()]
     return "\n".join(
         [
             *("| " + " | ".join(line) + " |" for line in lines),
             "",
-            f"healthy: {results.healthy:.1f}/s",
-            f"5 % of answers 503 with Retry-After: {busy:.2f} of that",
+            f"healthy, beside each of these: {', '.join(healthy)}/s",
+            f"5 % of answers 503 with Retry-After: {_ratio(results.busy)} of healthy",
             f"the agent beside: {results.beside:.1%} in time, p95 {results.beside_p95:.2f} s",
         ]
     )
 
 
-def _row(found: Found, healthy: float) -> list[str]:
+def _row(found: Found) -> list[str]:
     steady, recovered = found.steady, found.recovered
     return [
         f"{found.failing:.0%}",
         _both(steady, 1, "{:.1f}"),
-        _both(steady, found.share(1, healthy), "{:.2f}"),
+        _both(steady, found.share(1) if found.healthy else 0, "{:.2f}"),
         _ratio(steady),
         _both(recovered, 1, "{:.1f}"),
         _ratio(recovered),

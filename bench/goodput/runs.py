@@ -55,31 +55,37 @@ class Measurement:
         return self.results
 
     def _steady(self) -> None:
-        """Work off a backlog at each rate of failures, with a breaker and without, side by side."""
+        """Work off a backlog at each rate of failures, with a breaker and without.
+
+        Beside them goes one at a sound service: the machine may be another in a minute.
+        """
         for failing in self.plan.rates:
-            rules = Rules(failing=failing)
-            runs = self._pair("steady", failing, rules)
-            began = time.time()
-            for run in runs:
-                run.place(range(self.plan.tasks))
-            on, off = self._rates(runs, failing, began)
+            runs = self._pair("steady", failing, Rules(failing=failing))
+            if failing:
+                runs.append(self._sound(f"steady{failing}"))
+            rates = self._work_off(runs, failing)
             found = self.results.found[failing]
-            found.steady = Pair(on=on, off=off, errors=sum(len(run.errors()) for run in runs))
-            if not failing:
-                self.results.healthy = off
-            share = found.share(1, self.results.healthy)
+            errors = sum(len(run.errors()) for run in runs)
+            found.steady, found.healthy = Pair(on=rates[0], off=rates[1], errors=errors), rates[-1]
+            on, off, share = rates[0], rates[1], found.share(1)
             tell(f"{failing:4.0%} steady: {on:.1f}/s with, {off:.1f}/s without a breaker"
                  f" ({on * share:.2f}, {off * share:.2f} of 1 - p of healthy)")  # fmt: skip
             self._drain(runs)
 
     def _busy(self) -> None:
         """Work off a backlog of which 5 % of the answers ask for a pause of a second."""
-        run = self._begin(lane(0.0), "busy", Rules(busy=0.05))
+        runs = [self._begin(lane(0.0), "busy", Rules(busy=0.05)), self._sound("busy")]
+        on, off = self._work_off(runs, 0.0)
+        self.results.busy = Pair(on=on, off=off)
+        tell(f"  5% 503 with Retry-After: {on:.1f}/s, {off:.1f}/s without")
+        self._drain(runs)
+
+    def _work_off(self, runs: Sequence[Run], failing: float) -> list[float]:
+        """Place a backlog of each run; return the rates at which they are worked off."""
         began = time.time()
-        run.place(range(self.plan.tasks))
-        (self.results.busy,) = self._rates([run], 0.0, began)
-        tell(f"  5% 503 with Retry-After: {self.results.busy:.1f}/s")
-        self._drain([run])
+        for run in runs:
+            run.place(range(self.plan.tasks))
+        return self._rates(runs, failing, began)
 
     def _long_outage(self, wait: float, failing: float) -> None:
         """Place a backlog at the beginning of a long outage, and see it through."""
@@ -129,7 +135,8 @@ class Measurement:
 
     def _open_loop(self, failing: float) -> None:
         run = self._begin(lane(failing), "open", Rules(failing=failing))
-        rate = self.plan.load * (1 - failing) * self.results.healthy
+        healthy = self.results.found[0.0].healthy
+        rate = self.plan.load * (1 - failing) * healthy
         run.pace(rate, self.plan.open_loop)
         ends = run.wait(len(run.placed), time.time() + WITHIN)
         share = figures.timely(run.placed, ends, WITHIN)
@@ -162,6 +169,10 @@ class Measurement:
     def _pair(self, kind: str, failing: float, rules: Rules) -> list[Run]:
         """Begin a run on the lane with a breaker, and its twin on the one without."""
         return [self._begin(name, kind, rules) for name in (lane(failing), lane(failing, WITHOUT))]
+
+    def _sound(self, beside: str) -> Run:
+        """Begin a run at a sound service, on a lane without a breaker."""
+        return self._begin(lane(0.0, WITHOUT), f"beside-{beside}", Rules())
 
     def _begin(self, name: str, kind: str, rules: Rules) -> Run:
         """Return a run on a lane that has done something well just now."""

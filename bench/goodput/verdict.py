@@ -15,7 +15,7 @@ OFTEN = 0.35  # the rate of failures up to which tasks are timely, and backlogs 
 
 @dataclass(kw_only=True)
 class Pair:
-    """Tasks a second of one load with a breaker and without; `errors` are tasks in error."""
+    """Tasks a second of a load with a breaker and of its twin without; `errors` are tasks in error."""
 
     on: float
     off: float
@@ -40,6 +40,7 @@ class Found:
     """What was measured at one rate of failures."""
 
     failing: float
+    healthy: float = 0.0  # tasks a second of a sound service, beside the steady load
     steady: Pair | None = None
     recovered: Pair | None = None  # after a short outage
     full_after: float | None = None  # seconds from healing to the full rate, with the breaker
@@ -51,18 +52,17 @@ class Found:
         """Return the ratios to the same load without a breaker."""
         return [pair.ratio for pair in (self.steady, self.recovered) if pair]
 
-    def share(self, rate: float, healthy: float) -> float:
+    def share(self, rate: float) -> float:
         """Return a rate as a share of what a service that fails so often can do."""
-        return rate / ((1 - self.failing) * healthy)
+        return rate / ((1 - self.failing) * self.healthy)
 
 
 @dataclass(kw_only=True)
 class Results:
     """All that was measured: by rate of failures, and beside it. Rates are tasks a second."""
 
-    healthy: float = 0.0
     found: Mapping[float, Found] = field(default_factory=dict)
-    busy: float = 0.0
+    busy: Pair | None = None  # with answers that are put off, and a sound service beside
     beside: float = 0.0
     beside_p95: float = 0.0  # seconds from a task's being due to its end
 
@@ -106,7 +106,7 @@ class Results:
                     f"{at}, {when}, {pair.errors} tasks are in error; the target is 0."
                 )
         if one.steady and one.failing <= UP_TO:
-            share = one.share(one.steady.on, self.healthy)
+            share = one.share(one.steady.on)
             if share < SHARE:
                 sentences.append(
                     f"{at} the rate is {share:.2f} of (1 - p) of the healthy rate;"
@@ -116,10 +116,10 @@ class Results:
 
     def _missed_beside(self) -> list[str]:
         sentences = []
-        if self.busy < BUSY * self.healthy:
+        if self.busy and self.busy.ratio < BUSY:
             sentences.append(
                 f"With 5 % of answers 503 with Retry-After the rate is"
-                f" {self.busy / self.healthy:.2f} of the healthy one; the target is {BUSY:g}."
+                f" {self.busy.ratio:.2f} of the healthy one; the target is {BUSY:g}."
             )
         if self.beside < BESIDE:
             sentences.append(

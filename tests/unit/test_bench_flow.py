@@ -100,6 +100,7 @@ def test_lanes_have_names_that_queues_can_have():
 def results(**changes):
     found = Found(
         failing=0.2,
+        healthy=100.0,
         steady=Pair(on=76.0, off=80.0),
         recovered=Pair(on=84.0, off=80.0),
         full_after=12.0,
@@ -108,7 +109,7 @@ def results(**changes):
     )
     for name, value in changes.items():
         setattr(found, name, value)
-    return Results(healthy=100.0, found={found.failing: found}, busy=90.0, beside=0.99)
+    return Results(found={found.failing: found}, busy=Pair(on=90.0, off=100.0), beside=0.99)
 
 
 def test_targets_of_goodput_that_are_just_met_are_met():
@@ -148,7 +149,7 @@ def test_at_half_failing_only_the_ratio_counts():
 
 
 def test_what_an_agent_beside_and_a_busy_service_miss_is_told():
-    missed = Results(healthy=100.0, busy=89.0, beside=0.98).missed()
+    missed = Results(busy=Pair(on=89.0, off=100.0), beside=0.98).missed()
     assert "the rate is 0.89 of the healthy one; the target is 0.9." in missed[0]
     assert "did 98.0% of its tasks within 5 s; the target is 99%." in missed[1]
 
@@ -163,7 +164,7 @@ def test_the_table_has_a_row_for_each_rate():
         "| 20% | 76.0, 80.0 | 0.95, 1.00 | 0.95 | 84.0, 80.0 | 1.05 | 12 s | 95.0% | 45 s | 1 |"
         in text
     )
-    assert "5 % of answers 503 with Retry-After: 0.90 of that" in text
+    assert "5 % of answers 503 with Retry-After: 0.90 of healthy" in text
     never = report.markdown(results(full_after=None, outage=None, recovered=None))
     assert "| never |" in never
 
