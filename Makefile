@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check check-machines bench goodput poison idle pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check check-machines bench goodput poison idle locked pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -42,6 +42,9 @@ goodput: $(VENV)/.run  ## what gets done while a partner fails, with a circuit b
 
 poison: $(VENV)/.run  ## what a few requests that can never be done cost the others
 	$(BIN)/python -m bench.poison $(ARGS)
+
+locked: $(VENV)/.run  ## what a row that a stranger has locked costs all that does not need it
+	$(BIN)/python -m bench.locked $(ARGS)
 
 polls: $(VENV)/.run  ## customers watch their orders live while others are placed
 	$(BIN)/python -m bench.polls $(ARGS)

@@ -11,7 +11,7 @@ from . import conf, notices, sql
 from .models import Alert, Event, Incident, Task
 from .models.alert import Severity
 from .models.history import EventKind
-from .states import LIVE_TASK_STATES, Direction
+from .states import Direction
 
 STUCK = "stuck"  # the end of the cause that has failed for some minutes
 
@@ -76,6 +76,13 @@ SETTLED = f"""
 SELECT a.id FROM orchestration_alert a
 WHERE a.closed_at IS NULL AND a.fingerprint ~ '^(submission|status|dead_letter)/' AND {UNSUFFERED}
 """  # noqa: S608 - put together from constants
+
+# Of a workflow's tasks past their time: the first along task_late_workflow is asked for, as above.
+NONE_LATE = """
+a.fingerprint LIKE 'overdue/%%' AND (SELECT true FROM orchestration_task t
+    WHERE t.workflow = substr(a.fingerprint, length('overdue/') + 1) AND t.overdue
+        AND t.state IN ('pending', 'processing', 'undoing') LIMIT 1) IS NOT TRUE
+"""
 
 TELL = """
 INSERT INTO orchestration_notice (alert_id, channel_id, kind)
@@ -174,9 +181,9 @@ def tell(incident: int) -> None:
     sql.run(TELL, {"incident": incident})
 
 
-def close(fingerprint: str) -> None:
-    """Close the open alert of a cause, if there is one."""
-    notices.close("a.fingerprint = %(fingerprint)s", {"fingerprint": fingerprint})
+def close(fingerprint: str, *, wait: bool = True) -> None:
+    """Close the open alert of a cause, if there is one; see `notices.close` for `wait`."""
+    notices.close("a.fingerprint = %(fingerprint)s", {"fingerprint": fingerprint}, wait=wait)
 
 
 @transaction.atomic
@@ -271,7 +278,8 @@ def close_settled() -> int:
     if not settled:
         return 0
     with transaction.atomic():
-        locked = Alert.objects.select_for_update().filter(id__in=settled).order_by("id")
+        rows = Alert.objects.select_for_update(skip_locked=True)  # the leader looks again
+        locked = rows.filter(id__in=settled).order_by("id")
         return notices.close(NOT_ASIDE, {"ids": list(locked.values_list("id", flat=True))})
 
 
@@ -288,10 +296,4 @@ def overdue(tasks: Sequence[Task]) -> None:
 
 def close_overdue() -> int:
     """Close the alerts about overdue tasks of workflows that have none left; return how many."""
-    late = Task.objects.filter(overdue=True, state__in=LIVE_TASK_STATES)
-    names = late.values_list("workflow", flat=True).distinct()
-    suffering = [f"overdue/{workflow}" for workflow in names]
-    return notices.close(
-        "a.fingerprint LIKE 'overdue/%%' AND a.fingerprint <> ALL(%(suffering)s)",
-        {"suffering": suffering},
-    )
+    return notices.close(NONE_LATE, {}, wait=False)

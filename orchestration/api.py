@@ -56,7 +56,7 @@ from .schemas import Invalid
 from .sight import Sight
 from .sql import is_busy, is_unavailable
 from .standing import Aside, Progress, StepProgress, progress, set_aside, states, version
-from .states import Direction, StepState, TaskState
+from .states import Direction, Health, StepState, TaskState
 from .status import Status
 from .transitions import NOTHING, Amendment
 from .workflow import Refused, Step, Submitted, Workflow, field, key, result
@@ -72,6 +72,7 @@ __all__ = [
     "Delivery",
     "Direction",
     "Fault",
+    "Health",
     "HttpAgent",
     "Invalid",
     "LedgerEntry",

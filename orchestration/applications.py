@@ -24,11 +24,11 @@ USED_EVERY = timedelta(minutes=1)  # how exact a token's `used_at` is
 # with every request, so it is plain SQL: building the query took longer than running it
 KNOWN = "SELECT 1 FROM orchestration_application WHERE name = %(name)s"
 SHOWN = """
-SELECT t.id, coalesce(t.used_at > clock_timestamp() - %(used_every)s, false),
+SELECT t.id, coalesce(t.used_at > (SELECT clock_timestamp()) - %(used_every)s, false),
     a.id, a.name, a.delivery, a.rate, t.scopes
 FROM orchestration_applicationtoken t JOIN orchestration_application a ON a.id = t.application_id
 WHERE t.digest = %(digest)s AND t.revoked_at IS NULL AND a.active
-  AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
+  AND (t.expires_at IS NULL OR t.expires_at > (SELECT clock_timestamp()))
 """
 
 READ_STATUS, READ_METRICS = "status:read", "metrics:read"

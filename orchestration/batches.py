@@ -1,7 +1,8 @@
 """A batch that fails as a whole is halved until what spoils it is alone: others never wait for it."""
 
 import logging
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, TypeVar
 
 from django.db.models import QuerySet
@@ -9,7 +10,7 @@ from django.db.models import QuerySet
 from . import conf, sql
 
 logger = logging.getLogger(__name__)
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=Hashable)
 Rows = QuerySet[Any]
 
 # How long what has failed `tries` times, and now fails again, waits for its next try: doubling, its
@@ -40,6 +41,52 @@ def take(
     ids = list(rows.values_list("id", flat=True)[:limit])
     last = list(free.reverse().values_list("id", flat=True)[:1])
     return bisect(ids, lambda some: deal(rows.filter(id__in=some)), set_aside, witness=last)
+
+
+def all_of(batch: Callable[[], int], seconds: float) -> int:
+    """Go on until a batch is not full, or the time is over; return the sum."""
+    until = time.monotonic() + seconds
+    total = count = batch()
+    while count >= conf.BATCH and time.monotonic() < until:
+        count = batch()
+        total += count
+    return total
+
+
+def all_found(
+    find: Callable[[int, Collection[Item]], Sequence[Item]],
+    deal: Callable[[Sequence[Item]], int],
+    seconds: float,
+) -> tuple[int, dict[Item, Exception]]:
+    """Deal with all items that are found, in batches; return with how many, and which fail, and why.
+
+    `find` returns a number of items beyond some. Those that others have locked, which `deal` passes
+    over, keep none behind them waiting. No part of a batch is begun once the time is over.
+    """
+    until = time.monotonic() + seconds
+    failing: dict[Item, Exception] = {}
+    passed: set[Item] = set()
+    total = 0
+
+    def in_time(some: Sequence[Item]) -> int:
+        return deal(some) if time.monotonic() < until else 0
+
+    def set_aside(item: Item, error: Exception) -> None:
+        if sql.is_busy(error):
+            passed.add(item)
+        else:
+            failing[item] = error
+
+    while found := find(conf.BATCH, passed | failing.keys()):
+        aside = len(passed) + len(failing)
+        # with patience for all: what is set aside is in the way of the others each time
+        done = bisect(found, in_time, set_aside, patience=len(found))
+        total += done - (len(passed) + len(failing) - aside)
+        if done < len(found):
+            passed.update(found)
+        if time.monotonic() >= until:
+            break
+    return total, failing
 
 
 def bisect(

@@ -53,11 +53,14 @@ def waits_for(reference: str) -> list[str]:
 
 def closed() -> list[str]:
     """Return what would keep a canary task for a while, though all is well: gates and holds."""
-    shut = ~Q(state=GateState.OPEN) | Q(paused_until__gt=DatabaseNow())
-    gates = Gate.objects.filter(shut).values_list("agent", flat=True)
+    kept = ~Q(state=GateState.CLOSED) | Q(paused_until__gt=DatabaseNow())
+    gates = Gate.objects.filter(kept).values_list("agent", flat=True)
     held = Hold.objects.filter(scope__in=[Scope.ALL, Scope.AGENT], cause=Cause.HAND, until=None)
     return [
-        *(f"the gate of {agent}, which is not open" for agent in gates.order_by("agent")),
+        *(
+            f"the circuit breaker of {agent}, which is not closed"
+            for agent in gates.order_by("agent")
+        ),
         *(f"the hold of {hold.target}" for hold in held.order_by("id")),
     ]
 

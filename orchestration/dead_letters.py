@@ -5,11 +5,13 @@ alert is open for its queue.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.db import transaction
 
 from . import alerts, conf, queues, sql
+from .messages import Reply, with_number
 from .models import DeadLetter
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -38,6 +40,25 @@ def keep(queue: str, raw: bytes, error: Exception, *, returned: int) -> None:
         )
 
 
+def put_off(queue: str, messages: Sequence[tuple[bytes, Reply]], reason: str) -> None:
+    """Keep replies that can be recorded once another session has released a row: no failures.
+
+    The more often one has waited, the longer it waits now. Its attempt does not expire meanwhile.
+    """
+    DeadLetter.objects.bulk_create(
+        DeadLetter(
+            queue=queue,
+            body=raw.decode(),
+            reason=reason,
+            tries=reply.returned,
+            step=reply.step,
+            retry_at=DatabaseNow() + timedelta(seconds=wait),
+        )
+        for raw, reply in messages
+        for wait in [conf.LOCKED_WAIT * 2 ** min(reply.waited - conf.LOCKED_AT_ONCE, 4)]
+    )
+
+
 @transaction.atomic
 def send_back(limit: int) -> int:
     """Return up to `limit` letters whose time has come to their inboxes; return how many went.
@@ -51,15 +72,12 @@ def send_back(limit: int) -> int:
         letters[letter.queue].append(letter)
     sent: list[int] = []
     for queue, some in letters.items():
-        if queues.try_to_ring(queue, [_again(letter) for letter in some]):
+        if queues.try_to_ring(queue, [_message(letter) for letter in some]):
             sent += [letter.id for letter in some]
     DeadLetter.objects.filter(id__in=sent).delete()
     return len(sent)
 
 
-def _again(letter: DeadLetter) -> bytes:
-    """Return the message with the number of its failures, which replaces an earlier one.
-
-    It is not parsed: it may be nested too deeply to be written anew, and hold up the others.
-    """
-    return f'{letter.body.rstrip()[:-1]},"returned":{letter.tries}}}'.encode()
+def _message(letter: DeadLetter) -> bytes:
+    """Return the message, with the number of its failures."""
+    return with_number(letter.body.encode(), "returned", letter.tries)

@@ -4,7 +4,7 @@ The first is one statement, so that an idle system costs next to nothing.
 """
 
 from . import audit, conf, notices, policies, push, queues, registry, sql, status
-from .transitions.gates import UNASKED
+from .transitions.gates import FIRST, UNASKED
 from .transitions.holds import SERVICE_CHANGED
 
 NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
@@ -28,27 +28,26 @@ OR ((SELECT send_after FROM orchestration_statusmessage
     ORDER BY send_after NULLS FIRST, id LIMIT 1) <= {NOW})
 """  # noqa: S608 - put together from constants
 
-# Each part is what a duty of the sweep looks for; the first that finds a row ends the statement. Not
+# Each part is what a duty of the sweep looks for; the first that finds a row ends the statement. Of
+# what waits only the first is looked at, in the order of an index: an EXISTS may read all. Not
 # asked for here are lost doorbells of what nothing waits for: chores ring for those.
 ANYTHING = f"""
 SELECT
     -- at work, failed or expired: step_expiry
-    EXISTS (SELECT FROM orchestration_step WHERE process_state = 'processing')
+    (SELECT true FROM orchestration_step WHERE process_state = 'processing'
+        ORDER BY complete_by LIMIT 1) IS TRUE
     -- not mended in time: step_unmended
-    OR EXISTS (SELECT FROM orchestration_step
-        WHERE process_state = 'error' AND mend_by IS NOT NULL AND mend_by <= {NOW})
+    OR ((SELECT min(mend_by) FROM orchestration_step WHERE mend_by IS NOT NULL) <= {NOW}) IS TRUE
     -- retries whose time has come: step_retry
-    OR EXISTS (SELECT FROM orchestration_step
-        WHERE process_state = 'pending' AND run_after IS NOT NULL AND run_after <= {NOW})
+    OR ((SELECT min(run_after) FROM orchestration_step
+        WHERE process_state = 'pending' AND run_after IS NOT NULL) <= {NOW}) IS TRUE
     -- steps for a scheduler to claim, where their agent is not held: step_claimable
     OR EXISTS (SELECT FROM orchestration_policy p
         WHERE NOT EXISTS (SELECT FROM orchestration_hold h
-            WHERE h.agent = p.agent AND h.until IS NULL AND h.cause <> 'breaker')
-        AND EXISTS (SELECT FROM orchestration_step s WHERE s.agent = p.agent
-            AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL))
-    -- steps of ended holds: step_held
-    OR EXISTS (SELECT FROM orchestration_step s JOIN orchestration_hold h ON h.id = s.held_by_id
-        WHERE h.until IS NOT NULL)
+            WHERE h.scope = 'agent' AND h.agent = p.agent AND h.until IS NULL AND h.cause <> 'breaker')
+        AND {FIRST.format(agent="p.agent", alone="")} IS NOT NULL)
+    -- ended holds: hold_uncleared
+    OR EXISTS (SELECT FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared)
     OR EXISTS ({UNASKED})
     OR EXISTS ({SERVICE_CHANGED})
     OR EXISTS (SELECT FROM orchestration_operation WHERE ended_at IS NULL AND state <> 'draft')
@@ -61,10 +60,11 @@ SELECT
     OR EXISTS (SELECT FROM unnest(%(receivers)s::text[]) AS a (name) WHERE {UNDELIVERED})
 """  # noqa: S608 - put together from constants
 
-# Beside what was posted: steps that a scheduler may claim (step_oldest).
+# Beside what was posted: steps that a scheduler may claim (step_claimable).
 LYING = f"""
 SELECT {POSTED},
-    EXISTS (SELECT FROM orchestration_step WHERE process_state = 'pending' AND run_after IS NULL)
+    EXISTS (SELECT FROM orchestration_policy p
+        WHERE {FIRST.format(agent="p.agent", alone="")} IS NOT NULL)
 """  # noqa: S608 - put together from constants
 
 

@@ -1,18 +1,28 @@
 """Leader election among supervisors: a lease on the database's clock (P4)."""
 
+import logging
+import threading
+import time
 from dataclasses import dataclass
 from datetime import datetime
+
+from django.db import Error, connection
 
 from . import clock, conf, sql
 from .clock_watch import ClockWatch, Reading
 from .models import Lease
+
+logger = logging.getLogger(__name__)
 
 NAME = "supervisor"
 
 # One row, one statement: the holder renews, anybody else takes over when the lease has run out, or
 # runs for longer than one can: then the clock went back since. What the clock shows, and how its
 # jumps were dealt with, comes back to both.
-ACQUIRE = """
+# From here on the session waits for any lock but shortly: one that a stranger holds must not keep a
+# supervisor from the rest of its duties.
+ACQUIRE = f"""
+SET lock_timeout = '{conf.SWEEP_LOCK_WAIT}s';
 WITH ours AS (
     UPDATE orchestration_lease SET
         epoch = CASE WHEN holder = %(me)s THEN epoch ELSE epoch + 1 END,
@@ -29,6 +39,13 @@ FROM orchestration_lease l LEFT JOIN ours ON true
 LEFT JOIN LATERAL (SELECT at, seconds FROM orchestration_clockjump ORDER BY id DESC LIMIT 1) AS last
     ON true
 WHERE l.name = %(name)s
+"""  # noqa: S608 - a constant of our own
+
+RENEW = """
+UPDATE orchestration_lease SET renewed_at = clock_timestamp(),
+    expires_at = clock_timestamp() + %(lease)s * interval '1 second'
+WHERE name = %(name)s AND holder = %(me)s AND epoch = %(epoch)s AND expires_at > clock_timestamp()
+RETURNING true
 """
 
 HOLDS = """
@@ -95,6 +112,44 @@ def acquire(me: str, watch: ClockWatch | None = None) -> Leadership | None:
         return None
     jump = Jump(seconds=seconds, ago=(now - jumped_at).total_seconds()) if jumped_at else None
     return Leadership(holder=me, epoch=epoch, at=now, jump=jump)
+
+
+class Renewal:
+    """Renews a lease from a thread of its own while a sweep takes long, as long as that gets on.
+
+    The sweep reports its `progress`: one that hangs loses the lease, and another supervisor leads.
+    """
+
+    def __init__(self, leadership: Leadership) -> None:
+        self._about = {"me": leadership.holder, "epoch": leadership.epoch, "name": NAME}
+        self._progress_at = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    def __enter__(self) -> "Renewal":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(conf.LEASE)
+
+    def progress(self) -> None:
+        """Note that the sweep gets on."""
+        self._progress_at = time.monotonic()
+
+    def _run(self) -> None:
+        while not self._over.wait(conf.LEASE / 3):
+            if time.monotonic() - self._progress_at > conf.SWEEP_HANGS:
+                logger.error("the sweep hangs: the lease is not renewed")
+                break
+            try:
+                if not sql.run(RENEW, {**self._about, "lease": conf.LEASE}):
+                    break  # it has run out, and may be another's
+            except Error as error:
+                logger.warning("the lease is not renewed: %s", sql.first_line(error))
+                connection.close()
+        connection.close()
 
 
 def holds(leadership: Leadership) -> bool:

@@ -7,19 +7,35 @@ the reason, and never reaches a decision.
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from types import NoneType
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
-from .states import Outcome
+from .states import Health, Outcome
 
 MAX_BYTES = 262_144  # a request or reply beyond this is a mistake, not a payload
 
 
 class Malformed(ValueError):
     """A message that cannot be understood; its text says why."""
+
+
+# How often a message came back, at its end: it is not parsed for that, as it may be nested too deeply
+# to be written anew.
+NUMBERS = re.compile(rb'((?:,"(?:returned|waited)":\d+)*)}$')
+
+
+def with_number(raw: bytes, name: str, number: int) -> bytes:
+    """Return a message with another number of times that it `returned` or `waited`."""
+    raw = raw.rstrip()
+    found = NUMBERS.search(raw)
+    if found is None:
+        return raw
+    numbers = dict(re.findall(rb'"(\w+)":(\d+)', found[1])) | {name.encode(): b"%d" % number}
+    return raw[: found.start()] + b"".join(b',"%b":%b' % one for one in numbers.items()) + b"}"
 
 
 def _refuse_constant(name: str) -> None:
@@ -145,7 +161,9 @@ class Reply(Message):
     asked to be left alone, if it did. `generation` and `dispatch` are the request's (0: of an agent
     that does not know them). `in_doubt` is whether the effect may have happened under the key, by
     this attempt or an earlier one; None if this one says nothing about it. `returned` is how often
-    the schedulers failed to record it: it came back from the dead letters each time.
+    the schedulers failed to record it: it came back from the dead letters each time; `waited`, how
+    often it could not be recorded yet, as another session had locked a row that it needs. `health`
+    is what it says about the service; empty: what its outcome does.
     """
 
     step: int
@@ -164,6 +182,8 @@ class Reply(Message):
     dispatch: int = 0
     in_doubt: bool | None = None
     returned: int = 0
+    waited: int = 0
+    health: str = ""
 
     types: ClassVar = {
         "step": (int,),
@@ -182,12 +202,16 @@ class Reply(Message):
         "dispatch": (int,),
         "in_doubt": (bool, NoneType),
         "returned": (int,),
+        "waited": (int,),
+        "health": (str,),
     }
 
     def check(self) -> None:
         """Refuse an outcome an agent cannot have, and a task id that is none."""
         if self.outcome not in REPORTED:
             raise Malformed(f"outcome {self.outcome!r} is not one an agent may report")
+        if self.health and self.health not in Health:
+            raise Malformed(f"health {self.health!r} is none that an agent may report")
         try:
             UUID(self.task)
         except ValueError as error:
@@ -198,5 +222,5 @@ class Reply(Message):
             raise Malformed("generation and dispatch are numbers that a request had")
         if not 0 < self.step < 2**63 or not 0 < self.attempt < 2**31:
             raise Malformed("step and attempt are positive numbers")
-        if not 0 <= self.returned < 2**15:
-            raise Malformed("returned is a small number")
+        if not (0 <= self.returned < 2**15 and 0 <= self.waited < 2**15):
+            raise Malformed("returned and waited are small numbers")

@@ -113,7 +113,7 @@ def _agents() -> Iterator[Metric]:
     page = agents_page(conf.ALIVE)
     rows, now = page.rows, page.now
     yield _gauge(
-        "gate", "The state that an agent's gate is in", ["agent", "state"],
+        "gate", "The state that an agent's circuit breaker is in", ["agent", "state"],
         of=[
             ([row.name, state], row.gate.state == state) for row in rows for state in GateState.values
         ],

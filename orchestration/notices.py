@@ -33,12 +33,14 @@ told AS (
 )
 """
 
-# Whoever was told of the opening is told of the end; `{which}` names the alerts.
+# Whoever was told of the opening is told of the end; `{which}` names the alerts. They are locked in
+# the order in which they are raised.
 CLOSE = """
 WITH closed AS (
-    UPDATE orchestration_alert a SET closed_at = clock_timestamp()
-    WHERE a.closed_at IS NULL AND {which}
-    RETURNING a.id
+    UPDATE orchestration_alert SET closed_at = clock_timestamp() WHERE id IN (
+        SELECT a.id FROM orchestration_alert a WHERE a.closed_at IS NULL AND {which}
+        ORDER BY a.fingerprint FOR NO KEY UPDATE {skip}) AND closed_at IS NULL
+    RETURNING id
 ), told AS (
     INSERT INTO orchestration_notice (alert_id, channel_id, kind)
     SELECT n.alert_id, n.channel_id, 'closed'
@@ -54,7 +56,7 @@ SELECT id FROM closed
 CLAIM = """
 WITH due AS MATERIALIZED (
     SELECT n.id FROM orchestration_notice n
-    WHERE n.sent_at IS NULL AND n.given_up_at IS NULL AND n.send_after <= clock_timestamp()
+    WHERE n.sent_at IS NULL AND n.given_up_at IS NULL AND n.send_after <= (SELECT clock_timestamp())
       AND (n.kind = 'opened' OR NOT EXISTS (
         SELECT 1 FROM orchestration_notice o WHERE o.alert_id = n.alert_id
             AND o.channel_id = n.channel_id AND o.kind = 'opened'
@@ -77,7 +79,7 @@ FAILED = """
 UPDATE orchestration_notice SET error = %(error)s,
     send_after = clock_timestamp() + %(wait)s * interval '1 second',
     given_up_at = CASE WHEN %(hopeless)s
-        OR created_at < clock_timestamp() - %(patience)s * interval '1 second'
+        OR created_at < (SELECT clock_timestamp()) - %(patience)s * interval '1 second'
         THEN clock_timestamp() END
 WHERE id = %(id)s AND tries = %(tries)s AND sent_at IS NULL AND given_up_at IS NULL
 RETURNING given_up_at IS NOT NULL
@@ -88,15 +90,19 @@ def due() -> bool:
     """Say whether a notice waits to be sent now."""
     rows = sql.run(
         "SELECT EXISTS (SELECT 1 FROM orchestration_notice WHERE sent_at IS NULL"
-        " AND given_up_at IS NULL AND send_after <= clock_timestamp())",
+        " AND given_up_at IS NULL AND send_after <= (SELECT clock_timestamp()))",
         {},
     )
     return bool(rows[0][0])
 
 
-def close(which: str, parameters: dict[str, Any]) -> int:
-    """Close open alerts `a` for which the condition `which` holds, and write that; return how many."""
-    return len(sql.run(CLOSE.format(which=which), parameters))
+def close(which: str, parameters: dict[str, Any], *, wait: bool = True) -> int:
+    """Close open alerts `a` for which the condition `which` holds, and write that; return how many.
+
+    Without `wait`, those that others have locked are left for another time.
+    """
+    skip = "" if wait else "SKIP LOCKED"
+    return len(sql.run(CLOSE.format(which=which, skip=skip), parameters))
 
 
 def send_due(limit: int = conf.NOTICES, chance: Callable[[], float] = random.random) -> int:

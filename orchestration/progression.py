@@ -51,7 +51,7 @@ class Refusal(Enum):
     GROWN = "more is selected by now than the dry run showed: look at it again"
     TOO_MANY = "so many cannot be frozen at once: narrow the selection"
     SAME_PERSON = "a second person must be another person"
-    NOT_SHUT = "its gate is not shut, or its probe is due already"
+    NOT_OPEN = "its circuit breaker is not open, or its probe is due already"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +76,7 @@ class StepView:
     undo_request: Mapping[str, Any] | None = None
     irreversible: str = ""
     dispatched_at: datetime | None = None
+    own_trouble: bool = False
 
     @property
     def dispatch(self) -> int:

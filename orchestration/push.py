@@ -27,7 +27,7 @@ DUE = """
 FROM orchestration_application a CROSS JOIN LATERAL (
     SELECT m.id FROM orchestration_statusmessage m
     WHERE m.reply_to = a.name AND m.refused_at IS NULL
-      AND (m.send_after IS NULL OR m.send_after <= clock_timestamp())
+      AND (m.send_after IS NULL OR m.send_after <= (SELECT clock_timestamp()))
       AND NOT EXISTS (
         SELECT 1 FROM orchestration_statusmessage e
         WHERE e.task_id = m.task_id AND e.reply_to = m.reply_to AND e.number < m.number
@@ -35,7 +35,7 @@ FROM orchestration_application a CROSS JOIN LATERAL (
     ORDER BY m.id LIMIT CASE WHEN a.push_failures > 0 THEN 1 ELSE %(limit)s END {lock}
 ) AS due
 WHERE a.delivery = 'push' AND a.active
-  AND (a.push_after IS NULL OR a.push_after <= clock_timestamp())
+  AND (a.push_after IS NULL OR a.push_after <= (SELECT clock_timestamp()))
 """
 
 # Of many applications each gets a first message sent before any gets a second.
@@ -57,7 +57,7 @@ FAILED = """
 UPDATE orchestration_statusmessage SET reason = %(error)s,
     send_after = clock_timestamp() + %(wait)s * interval '1 second',
     refused_at = CASE WHEN tries >= %(least)s
-        AND created_at < clock_timestamp() - %(patience)s * interval '1 second'
+        AND created_at < (SELECT clock_timestamp()) - %(patience)s * interval '1 second'
         THEN clock_timestamp() END
 WHERE id = %(id)s AND tries = %(tries)s AND refused_at IS NULL
 RETURNING refused_at IS NOT NULL

@@ -43,7 +43,8 @@ class Failure:
     direction: str = Direction.DO
     undoing: bool = False  # its task is being undone
     in_doubt: bool = True  # this or an earlier attempt under the key may have had its effect
-    excused_for: float | None = None  # seconds until its agent's gate lets a request through again
+    excused: bool = False  # the service was in trouble, or asked that this be put off
+    put_off: float = 0.0  # seconds for which it asked that
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +94,7 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
 
     The wait doubles with each failure up to the cap; `chance` in [0, 1) spreads it over the upper
     half of the interval ("equal jitter"), so that steps that failed together do not return
-    together and none returns at once. A failure while the agent's gate is not open is not counted.
+    together and none returns at once. A failure that is excused is not counted.
 
     A request may kill whoever handles it, and all that is in flight there ends in silence with it.
     So a step that stayed silent for half of its chances has the rest of them alone: then only the
@@ -111,15 +112,15 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
         )  # fmt: skip
     if failure.code == KEY_FORGOTTEN:
         return GiveUp(failure_count=failure.failure_count + 1)
-    if failure.excused_for is not None:
-        wait = failure.excused_for + _backoff(thresholds, 1, chance)
+    if failure.excused:
+        wait = max(failure.put_off, _backoff(thresholds, 1, chance))
         return Retry(
             failure_count=failure.failure_count, rounds=failure.rounds, wait=wait, counted=False,
             alone=silent and 2 * failure.failure_count >= threshold,
         )  # fmt: skip
     count = failure.failure_count + 1
     if count < threshold:
-        wait = _backoff(thresholds, count, chance)
+        wait = max(failure.put_off, _backoff(thresholds, count, chance))
         alone = silent and 2 * count >= threshold
         return Retry(failure_count=count, rounds=failure.rounds, wait=wait, alone=alone)
     if backward or thresholds.past_threshold == PastThreshold.ERROR:

@@ -111,7 +111,7 @@ ON CONFLICT (span, start, workflow, step, direction, agent) DO UPDATE SET
 """  # noqa: S608 - put together from constants
 
 # One look at each gate: in flight along step_in_flight, what waits along step_claimable (and no
-# further than the cap), the oldest along step_oldest.
+# further than the cap), the oldest along step_waiting.
 LOOK = """
 INSERT INTO orchestration_gaterollup AS kept
     (span, start, agent, looks, shut, in_flight, room, waiting, oldest)
@@ -123,15 +123,16 @@ JOIN orchestration_gate g USING (agent)
 CROSS JOIN LATERAL (SELECT CASE
     WHEN EXISTS (SELECT 1 FROM orchestration_hold h WHERE h.until IS NULL AND h.cause <> 'breaker'
         AND (h.scope = 'all' OR (h.scope = 'agent' AND h.agent = p.agent))) THEN 0
-    WHEN g.paused_until > clock_timestamp() OR g.state = 'shut' THEN 0
-    WHEN g.state = 'probing' THEN 1
-    WHEN g.state = 'ramping' THEN least(g.allowance, p.window)
+    WHEN g.paused_until > (SELECT clock_timestamp()) OR g.state = 'open' THEN 0
+    WHEN g.state = 'half_open' THEN 1
+    WHEN g.state = 'recovering' THEN least(g.allowance, p.window)
     ELSE p.window END AS room) AS free
 CROSS JOIN LATERAL (SELECT count(*) AS steps FROM orchestration_step s WHERE s.agent = p.agent
     AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS flight
 CROSS JOIN LATERAL (SELECT count(*) AS steps FROM (SELECT 1 FROM orchestration_step s
     WHERE s.agent = p.agent AND s.process_state = 'pending' AND s.run_after IS NULL
-        AND s.held_by_id IS NULL LIMIT %(cap)s) AS counted) AS waiting
+        AND s.held_by_id IS NULL
+    ORDER BY s.agent, s.alone, s.priority DESC, s.id LIMIT %(cap)s) AS counted) AS waiting
 LEFT JOIN LATERAL (SELECT s.pending_since AS since FROM orchestration_step s
     WHERE s.agent = p.agent AND s.process_state = 'pending' AND s.pending_since IS NOT NULL
         AND s.run_after IS NULL AND s.held_by_id IS NULL

@@ -4,13 +4,16 @@ Any number run side by side; one turn is one transaction over a whole batch.
 """
 
 import logging
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from django.db import transaction
 
 from . import batches, conf, crashpoints, dead_letters, queues, sql
-from .messages import Malformed, Reply
+from .gate import Heard
+from .messages import Malformed, Reply, with_number
 from .transitions import Claimed, Recorded, claim, record
 
 logger = logging.getLogger(__name__)
@@ -20,8 +23,8 @@ logger = logging.getLogger(__name__)
 class Turn:
     """What a turn leaves to be done.
 
-    `more` are the agents for which a whole batch was claimed; `again_in` is the seconds until a gate
-    lets more through by itself, if that is soon.
+    `more` are the agents to claim for again at once; `again_in` is the seconds until a gate lets more
+    through by itself, if that is soon.
     """
 
     more: set[str] = field(default_factory=set)
@@ -53,50 +56,121 @@ def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> Tur
     for queue in sorted({queues.of_application(name) for name in recorded.applications}):
         queues.try_to_ring(queue)
     full = {agent for agent, batch in claimed.requests.items() if len(batch) >= conf.BATCH}
-    return Turn(more=full, again_in=claimed.again_in)
+    return Turn(more=full | claimed.more, again_in=claimed.again_in)
 
 
 def _record_and_claim(
     by: str, popped: Sequence[_Popped], look_at: Collection[str]
 ) -> tuple[Recorded, Claimed]:
-    """Record and claim in one transaction; if it fails, each by itself: neither spoils the other."""
+    """Record and claim in one transaction; if it fails, each by itself: neither spoils the other.
+
+    What locks alerts is committed first: a gate is never waited for under the lock of an alert.
+    """
+    claimed = None
     try:
         with transaction.atomic():
             recorded = record([one.reply for one in popped]) if popped else Recorded()
-            return recorded, claim(recorded.agents.union(look_at), by, recorded.heard)
+            if not recorded.alerted:
+                claimed = claim(_awake(recorded.agents.union(look_at)), by, recorded.heard)
     except Exception as error:
-        if not popped:
-            raise
         if sql.is_unavailable(error):
             _put_back(popped)
             raise
         logger.warning("a turn is taken in parts: %s", sql.first_line(error))
-    recorded = _record_in_parts(popped)
-    return recorded, claim(recorded.agents.union(look_at), by, recorded.heard)
+        recorded = _record_in_parts(popped)
+    else:
+        _put_off([one for one in popped if UUID(one.reply.task) in recorded.locked])
+    if claimed is None:
+        claimed = _claim_apart(_awake(recorded.agents.union(look_at)), by, recorded.heard)
+    return recorded, claimed
+
+
+def _claim_apart(agents: Collection[str], by: str, heard: Mapping[str, Sequence[Heard]]) -> Claimed:
+    """Claim in a transaction of its own; where that fails, for each agent by itself.
+
+    Raises what claiming failed with if nothing was claimed: what was has to be sent.
+    """
+    try:
+        return claim(agents, by, heard)
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
+        logger.warning("a claim is made agent by agent: %s", sql.first_line(error))
+    claimed = Claimed()
+    for agent in sorted(agents):
+        try:
+            claimed.add(claim([agent], by, heard))
+        except Exception as error:
+            if sql.is_busy(error):
+                logger.warning("nothing is claimed for %s now: %s", agent, sql.first_line(error))
+                _resting[agent] = time.monotonic() + conf.CLAIM_PAUSE
+                claimed.look_again(conf.CLAIM_PAUSE)
+            elif claimed.requests:
+                logger.exception("nothing is claimed for %s", agent)
+            else:
+                raise
+    return claimed
+
+
+_resting: dict[str, float] = {}  # agents whose claim met with a lock; until when, on a steady clock
+
+
+def _awake(agents: Collection[str]) -> set[str]:
+    """Return those of `agents` whose claim did not meet with a lock just now."""
+    now = time.monotonic()
+    return {agent for agent in agents if _resting.get(agent, 0.0) <= now}
 
 
 def _record_in_parts(popped: Sequence[_Popped]) -> Recorded:
     """Record what can be recorded; keep what fails alone as dead letters, and put back the rest."""
     recorded = Recorded()
+    waiting: list[_Popped] = []
     done = 0
 
     def deal(some: Sequence[_Popped]) -> int:
         nonlocal done
-        recorded.add(record([one.reply for one in some]))
+        part = record([one.reply for one in some], warily=True)
+        waiting.extend(one for one in some if UUID(one.reply.task) in part.locked)
+        recorded.add(part)
         done += len(some)
         return len(some)
 
     def keep(one: _Popped, error: Exception) -> None:
         nonlocal done
-        dead_letters.keep(queues.SCHEDULER, one.raw, error, returned=one.reply.returned)
-        logger.error("a reply that cannot be recorded is kept: %s", sql.first_line(error))
+        if sql.is_busy(error):
+            waiting.append(one)
+        else:
+            dead_letters.keep(queues.SCHEDULER, one.raw, error, returned=one.reply.returned)
+            logger.error("a reply that cannot be recorded is kept: %s", sql.first_line(error))
         done += 1
 
     try:
         batches.bisect(popped, deal, keep)
     finally:
         _put_back(popped[done:])  # in their order: these are those that nothing was done about
+        _put_off(waiting)
     return recorded
+
+
+def _put_off(waiting: Sequence[_Popped]) -> None:
+    """Have replies come back later that need a row which another session has locked.
+
+    At first they do at once: one of ours holds a lock for a moment only.
+    """
+    messages = [
+        (with_number(one.raw, "waited", min(one.reply.waited + 1, conf.BATCH)), one.reply)
+        for one in waiting
+    ]
+    soon = [raw for raw, reply in messages if reply.waited < conf.LOCKED_AT_ONCE]
+    late = [(raw, reply) for raw, reply in messages if reply.waited >= conf.LOCKED_AT_ONCE]
+    if soon:
+        queues.put_back(queues.SCHEDULER, soon)
+    if late:
+        try:
+            dead_letters.put_off(queues.SCHEDULER, late, "another session has locked its task")
+        except Exception:
+            queues.put_back(queues.SCHEDULER, [raw for raw, _ in late])
+            raise
 
 
 def _put_back(popped: Sequence[_Popped]) -> None:

@@ -8,9 +8,13 @@ from typing import Any, TypeVar
 import psycopg2
 from django.db import connection
 
+from . import conf
+
 Shape = TypeVar("Shape")
 
-NOW = "clock_timestamp()"
+# Before the first statement of a transaction that many wait for, and sent with it: from there to its
+# end no lock is waited for longer. What is held by one of ours is held for less.
+BRIEFLY = f"SET LOCAL lock_timeout = '{conf.LOCK_WAIT}s';"
 
 
 class Availability(Enum):

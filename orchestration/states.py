@@ -70,12 +70,21 @@ class OnRejection(TextChoices):
 
 
 class GateState(TextChoices):
-    """Whether an agent may be sent requests: the circuit breaker's state (P28)."""
+    """The state of an agent's circuit breaker (P28)."""
 
-    OPEN = "open", "Open"  # the whole window
-    SHUT = "shut", "Shut"  # too many failures: nothing goes until a probe is due
-    PROBING = "probing", "Probing"  # exactly one request is out, to see
-    RAMPING = "ramping", "Ramping up"  # it answers again: a few more with each success
+    CLOSED = "closed", "Closed"  # lets through: the whole window
+    OPEN = "open", "Open"  # too many failures: nothing goes until a probe is due
+    HALF_OPEN = "half_open", "Half-open"  # probes go, one at a time
+    RECOVERING = "recovering", "Recovering"  # it answers again: more and more go
+
+
+class Health(TextChoices):
+    """What the end of an attempt says about the service."""
+
+    GOOD = "good", "Good"  # it answered, whatever it said
+    BAD = "bad", "Bad"  # it failed, or was silent
+    BUSY = "busy", "Busy"  # it asks everybody to come later (429)
+    NOTHING = "nothing", "Nothing"  # the trouble is the request's own, or ours
 
 
 TASK_MOVES: dict[TaskState, dict[TaskState, str]] = {
@@ -135,7 +144,7 @@ LIVE_TASK_STATES = (TaskState.PENDING, TaskState.PROCESSING, TaskState.UNDOING)
 FINAL_TASK_STATES = (TaskState.PROCESSED, TaskState.UNDONE)
 DONE_STEP_STATES = (StepState.PROCESSED, StepState.SKIPPED)
 ENDED_STEP_STATES = (*DONE_STEP_STATES, StepState.CANCELLED)
-# the service answered, whatever it said: no sign that it is in trouble
+# the service answered, whatever it said
 ANSWERED = (Outcome.DONE, Outcome.REJECTED, Outcome.ABSENT)
 
 

@@ -17,7 +17,6 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
 
 from . import alerts, batches, conf, registry, sql
 from .models import StatusMessage
@@ -68,7 +67,7 @@ WITH RECURSIVE queue AS (
         ORDER BY m.reply_to, m.id LIMIT 1) AS next
 )
 SELECT reply_to, created_at FROM queue
-WHERE created_at < clock_timestamp() - %(seconds)s * interval '1 second'
+WHERE created_at < (SELECT clock_timestamp()) - %(seconds)s * interval '1 second'
 """
 
 PUT_OFF = f"""
@@ -78,7 +77,7 @@ WHERE id = %(id)s
 RETURNING tries
 """  # noqa: S608 - put together from constants
 
-DUE = {"fresh": Q(send_after=None), "retries": Q(send_after__lte=Now())}  # the lines
+DUE = {"fresh": Q(send_after=None), "retries": Q(send_after__lte=DatabaseNow())}  # the lines
 
 # lines and applications whose messages all fail here: until when (monotonic)
 _paused: dict[tuple[str, str], float] = {}

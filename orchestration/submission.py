@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Now
 
 from . import alerts, batches, conf, crashpoints, registry, sql
 from .models import Submission, Task
@@ -32,7 +31,7 @@ WHERE id = ANY(%(ids)s) AND refused_at IS NULL
 RETURNING tries
 """  # noqa: S608 - put together from constants
 
-DUE = {"fresh": Q(retry_at=None), "retries": Q(retry_at__lte=Now())}  # the lines
+DUE = {"fresh": Q(retry_at=None), "retries": Q(retry_at__lte=DatabaseNow())}  # the lines
 
 # lines and workflows whose submissions all fail here: until when (monotonic)
 _paused: dict[tuple[str, str], float] = {}

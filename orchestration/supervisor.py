@@ -44,7 +44,8 @@ class Watch:
         self._sweep_at = min(self._sweep_at, now + interval)  # a shorter interval holds at once
         if now >= self._sweep_at:
             self._sweep_at = now + interval
-            done = str(sweep(leadership, memory=self._memory))
+            with leader.Renewal(leadership) as renewal:
+                done = str(sweep(leadership, memory=self._memory, progress=renewal.progress))
             if done:
                 logger.info(done)
         return max(0.0, min(self._sweep_at - now, conf.LEASE / 3))

@@ -7,8 +7,9 @@ sets them to error, and rings doorbells; schedulers and agents carry it out.
 import logging
 import random
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -31,19 +32,20 @@ from . import (
     presence,
     rollups,
     sql,
+    troubles,
     vigil,
 )
-from .gate import Heard, excuses
+from .gate import GateView, answered_since, excuses, hear
 from .leader import Leadership
 from .models import Policy
 from .recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
 from .transitions import (
     Failed,
+    close_unasked,
     database_now,
     failed_tasks,
     finish_failed,
     give_up,
-    hear_all,
     hold_unserved,
     let_be,
     let_go,
@@ -51,13 +53,13 @@ from .transitions import (
     lock_gates,
     mark_overdue,
     move_times,
-    open_unasked,
     retry,
     suspected,
     undo_for,
     undo_unmended,
     unmended_tasks,
     wake,
+    write,
 )
 
 logger = logging.getLogger(__name__)
@@ -113,20 +115,20 @@ class Round:
 
     def wake_what_waited(self) -> None:
         """End the wait of retries whose time has come."""
-        self.done.woken += _all_of(lambda: wake(conf.BATCH))
+        self.done.woken += batches.all_of(partial(wake, conf.BATCH), conf.DUTY)
 
     def let_go_what_was_held(self) -> None:
         """Give the steps of ended holds back to the claim."""
-        self.done.released += _all_of(let_go)
+        self.done.released += let_go()
 
     def tend_gates(self) -> None:
-        """Open gates that nothing asked, and shut those that nobody serves."""
-        open_unasked()
+        """Close breakers that wait for nothing, and hold the agents that no worker serves."""
+        close_unasked()
         hold_unserved()
 
     def warn_of_late_tasks(self) -> None:
         """Mark tasks past their time, and tell people."""
-        self.done.overdue += _all_of(self._warn_of_a_batch)
+        self.done.overdue += batches.all_of(self._warn_of_a_batch, conf.DUTY)
         alerts.close_overdue()
 
     @transaction.atomic
@@ -151,7 +153,8 @@ class Round:
 
     def send_dead_letters_back(self) -> None:
         """Return messages that failed to their inboxes, and close the alerts about others."""
-        self.done.sent_back += _all_of(lambda: dead_letters.send_back(conf.BATCH))
+        send_back = partial(dead_letters.send_back, conf.BATCH)
+        self.done.sent_back += batches.all_of(send_back, conf.DUTY)
 
     def ring_doorbells(self) -> None:
         """Ring for whatever is due and nobody is serving."""
@@ -162,18 +165,14 @@ class Round:
         find: Callable[[int, Collection[UUID]], list[UUID]],
         deal: Callable[[Sequence[UUID]], int],
     ) -> int:
-        """Deal with all tasks that are found, in batches; return with how many.
+        """Deal with all tasks that are found; return with how many. Those that fail are stuck."""
 
-        Those that spoil their batch are told apart, and stuck.
-        """
+        def find_others(limit: int, beyond: Collection[UUID]) -> list[UUID]:
+            return find(limit, self.stuck.keys() | beyond)
 
-        def batch() -> int:
-            found = find(conf.BATCH, self.stuck)
-            # with patience for all: what is stuck is in the way of the others in each sweep
-            return batches.bisect(found, deal, self.stuck.__setitem__, patience=len(found))
-
-        before = len(self.stuck)
-        return _all_of(batch) - (len(self.stuck) - before)
+        done, failing = batches.all_found(find_others, deal, conf.DUTY)
+        self.stuck |= failing
+        return done
 
 
 Duty = Callable[[Round], None]
@@ -206,9 +205,10 @@ LOOKING = "see what is due"
 
 @dataclass(kw_only=True)
 class Memory:
-    """What a leader keeps from sweep to sweep: which queues had no worker since when, and its chores."""
+    """What a leader keeps from sweep to sweep: what it has seen since when, and its chores."""
 
     absent: vigil.Lasting = field(default_factory=vigil.Lasting)
+    blocking: vigil.Lasting = field(default_factory=vigil.Lasting)  # sessions with locks of ours
     chores_at: float = 0.0
     failing: dict[str, Exception] = field(default_factory=dict)  # duties, since they last were done
 
@@ -225,11 +225,14 @@ def sweep(
     leadership: Leadership,
     chance: Callable[[], float] = random.random,
     memory: Memory | None = None,
+    progress: Callable[[], None] = lambda: None,
 ) -> Sweep:
     """Look at every step and task once, in batches, oldest first; then at the machinery.
 
     A task with which a duty fails keeps no other waiting, nor does a duty that fails: both are told
-    as alerts, and tried again by the next sweep. Raises an ExceptionGroup of what duties raised.
+    as alerts, and tried again by the next sweep. A duty begins nothing more once it has taken
+    `conf.DUTY` seconds. `progress` is called after each duty. Raises an ExceptionGroup of what duties
+    raised.
     """
     turn = Round(leadership=leadership, chance=chance)
     failed: dict[str, Exception] = {}
@@ -238,17 +241,15 @@ def sweep(
     duties = [*(DUTIES if _busy(failed) else ()), *(CHORES if chores else ())]
     for duty in dict.fromkeys(duties):
         memory.failing.pop(_named(duty), None)
-        try:
+        with _apart(_named(duty), failed):
             duty(turn)
-        except Exception as error:  # whatever it is, the other duties are to be done
-            if sql.is_unavailable(error):
-                raise
-            failed[_named(duty)] = error
+        progress()
     memory.failing.pop(LOOKING, None)
     memory.failing.update(failed)
     if chores or failed or turn.stuck:
-        also = [*vigil.failing(memory.failing), *vigil.stuck(turn.stuck)]
-        vigil.look(memory.absent, also=also, jump=leadership.jump)
+        also = [*troubles.failing(memory.failing), *troubles.stuck(turn.stuck)]
+        with _apart("watch the machinery", failed):
+            vigil.look(memory.absent, memory.blocking, also=also, jump=leadership.jump)
     for task, why in islice(turn.stuck.items(), 1):  # the alert says how many there are
         logger.error("task %s cannot be recovered", task, exc_info=why)
     if chores or str(turn.done):
@@ -260,25 +261,25 @@ def sweep(
 
 def _busy(failed: dict[str, Exception]) -> bool:
     """Return whether anything is due; if that cannot be asked, each duty looks by itself."""
+    with _apart(LOOKING, failed):
+        if not due.anything():
+            return False
+    return True
+
+
+@contextmanager
+def _apart(name: str, failed: dict[str, Exception]) -> Iterator[None]:
+    """Note what the block raises: whatever it is, the rest of the sweep is to be done."""
     try:
-        return due.anything()
-    except Exception as error:  # the duties are to be done all the same
+        yield
+    except Exception as error:
         if sql.is_unavailable(error):
             raise
-        failed[LOOKING] = error
-        return True
+        failed[name] = error
 
 
 def _named(duty: Duty) -> str:
     return duty.__name__.replace("_", " ")
-
-
-def _all_of(batch: Callable[[], int]) -> int:
-    """Go on until a batch is not full; return the sum."""
-    total = 0
-    while (count := batch()) >= conf.BATCH:
-        total += count
-    return total + count
 
 
 @transaction.atomic
@@ -312,18 +313,22 @@ def _recover(turn: Round, tasks: Collection[UUID]) -> int:
 
 
 def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
-    """Tell the gates of silent services; return each failure, excused while its gate is not open."""
+    """Tell the gates of silent services; return each failure, excused where it is the service's.
+
+    A step that failed, and fails again after its service has answered others, has a trouble of its
+    own: from then on its failures count, and say nothing about the service.
+    """
     gates = lock_gates({step.agent for step in failed})
     now = database_now()
-    silence = Counter(suspected(failed))
-    heard = {agent: [Heard(answered=False)] * count for agent, count in silence.items()}
-    hear_all(gates, heard, now)
+    for agent, heard in suspected(failed).items():
+        if gate := gates.get(agent):
+            gate.view = hear(gate.view, gate.limits, heard, now)
+    write(gates.values())
     told = []
     for step in failed:
-        gate = gates.get(step.agent)
-        failure = step.failure
-        if gate and excuses(gate.view, step.at):
-            again = max(gate.view.probe_at or now, gate.view.paused_until or now)
-            failure = replace(failure, excused_for=max(0.0, again - now))
-        told.append((step, failure))
+        view = gates[step.agent].view if step.agent in gates else GateView()
+        own = step.view.own_trouble or answered_since(view, step.failed_at)
+        excused = not own and (excuses(view) or step.failure.put_off > 0)
+        failure = replace(step.failure, excused=excused)
+        told.append((replace(step, view=replace(step.view, own_trouble=own)), failure))
     return told

@@ -5,31 +5,27 @@ The leader looks with each sweep. That nobody leads is noticed by the alerts' wo
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from statistics import median_high, median_low
 from typing import Any
-from uuid import UUID
 
 from . import alerts, conf, leader, presence, queues, registry, sql, status
 from .leader import Jump
-from .models import Alert, Application, Lease, SupervisorPolicy, Worker
+from .models import Alert, Application, Lease, SupervisorPolicy
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
+from .transitions.holds import AGENT_UNTIL, ALL_UNTIL
+from .troubles import PREFIX, Blocking, Trouble, blocked, blocking, clocks_off, jumped
 
-PREFIX = "system/"
 NO_LEADER = f"{PREFIX}no_leader"
 NOT_SWEPT = f"{PREFIX}not_swept"
 NO_WORKER = f"{PREFIX}no_worker/"
-JUMPED = f"{PREFIX}clock_jumped"
-CLOCK = f"{PREFIX}clock/"
 SWEPT_WITHIN = 30.0  # seconds: for so long at the least a leader may take to finish a sweep
-SEEN_EVERY = timedelta(seconds=10)  # how exact an alert's `last_seen` is while it lasts
+SEEN_EVERY = 10.0  # seconds: how exact an alert's `last_seen` is while it lasts
 
 # The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
 # elsewhere, and does not count; nor does the time for which one did.
-WAITING = """
+WAITING = f"""
 SELECT p.agent, greatest(s.pending_since, h.until)
 FROM orchestration_policy p
 CROSS JOIN LATERAL (
@@ -37,28 +33,23 @@ CROSS JOIN LATERAL (
     WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
       AND run_after IS NULL AND held_by_id IS NULL
     ORDER BY pending_since LIMIT 1) s
-CROSS JOIN LATERAL (
-    SELECT max(until) AS until, bool_or(until IS NULL) AS in_force FROM orchestration_hold
-    WHERE agent = p.agent OR scope = 'all') h
-WHERE h.in_force IS NOT TRUE
-  AND greatest(s.pending_since, h.until) < clock_timestamp() - %(limit)s * interval '1 second'
+CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
+WHERE greatest(s.pending_since, h.until) < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+"""  # noqa: S608 - put together from constants
+
+SEEN = """
+UPDATE orchestration_alert SET last_seen = clock_timestamp() WHERE id IN (
+    SELECT id FROM orchestration_alert WHERE closed_at IS NULL
+        AND fingerprint = ANY(%(fingerprints)s)
+        AND last_seen < (SELECT clock_timestamp()) - %(every)s * interval '1 second'
+    FOR NO KEY UPDATE SKIP LOCKED)
 """
 
 UNDOING = """
 SELECT workflow, count(*), min(undo_at) FROM orchestration_task
-WHERE state = 'undoing' AND undo_at < clock_timestamp() - %(limit)s * interval '1 second'
+WHERE state = 'undoing' AND undo_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
 GROUP BY workflow
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trouble:
-    """Something that has lasted too long; `fingerprint` begins with `system/`."""
-
-    fingerprint: str
-    severity: Severity
-    title: str
-    detail: str
 
 
 NO_LEAD = Trouble(
@@ -94,6 +85,7 @@ class Lasting:
 
 def look(
     absent: Lasting,
+    locking: Lasting | None = None,
     *,
     also: Sequence[Trouble] = (),
     patience: float = conf.ALIVE,
@@ -101,25 +93,26 @@ def look(
 ) -> int:
     """Open an alert for each trouble of the machinery, and close all that are over.
 
-    Called by whoever leads, which keeps `absent` from one look to the next: a queue must have been
-    without a worker for `patience` seconds. `also` are troubles that were met with on the way here.
-    `jump` is the last one of the database's clock: what has lasted too long, has so since. Returns
-    how many troubles there are.
+    Called by whoever leads, which keeps `absent` and `locking` from one look to the next: a queue must
+    have been without a worker for `patience` seconds, and locks of another session have to last.
+    `also` are troubles that were met with on the way here. `jump` is the last one of the database's
+    clock: what has lasted too long, has so since. Returns how many troubles there are.
     """
     limits = SupervisorPolicy.objects.get(id=1)
     alive = presence.alive()
     quiet = jump.ago if jump else float("inf")  # seconds that the clock can be relied on for
-    troubles = [
+    found = [
         *also,
+        *blocked(_lasting(blocking(), locking or Lasting())),
         *_no_workers(absent.of(_needed() - {worker.queue for worker in alive}, patience)),
         *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
         *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
-        *([_jumped(jump)] if jump and quiet < conf.CLOCK_SHOWN else _clocks_off(alive)),
+        *([jumped(jump)] if jump and quiet < conf.CLOCK_SHOWN else clocks_off(alive)),
     ]
-    _keep({trouble.fingerprint: trouble for trouble in troubles})
+    _keep({trouble.fingerprint: trouble for trouble in found})
     alerts.close_settled()
-    return len(troubles)
+    return len(found)
 
 
 def look_for_a_leader(absent: Lasting, *, patience: float = conf.LEASE) -> bool:
@@ -146,76 +139,13 @@ def look_for_a_leader(absent: Lasting, *, patience: float = conf.LEASE) -> bool:
 
 def report_jump(seconds: float) -> None:
     """Alert people that the database's clock jumped by so many seconds, or once more."""
-    _raise(_jumped(Jump(seconds=seconds, ago=0.0)))
+    _raise(jumped(Jump(seconds=seconds, ago=0.0)))
 
 
-def _jumped(jump: Jump) -> Trouble:
-    way = "forward" if jump.seconds > 0 else "back"
-    return Trouble(
-        fingerprint=JUMPED,
-        severity=Severity.CRITICAL,
-        title=f"The database's clock jumped {way} by {abs(jump.seconds):.0f} s",
-        detail=f"The last jump: {jump.seconds:+.0f} s. Deadlines and waits were moved by it, and "
-        "nothing was undone for it. Find out what sets the clock of the database's host.",
-    )
-
-
-def _clocks_off(alive: Sequence[Worker]) -> list[Trouble]:
-    """Return a trouble for each host whose clock is off; one, if it is the database's that is."""
-    offsets = [(worker.host, worker.clock_offset) for worker in alive]
-    shown = [offset for _, offset in offsets] or [0.0]
-    usual = min(
-        median_low(shown), median_high(shown), key=abs
-    )  # of two, the database's own is right
-    if abs(usual) <= conf.CLOCK_JUMP:
-        usual = 0.0
-    odd = {host: offset for host, offset in offsets if abs(offset - usual) > conf.CLOCK_JUMP}
-    off = {f"{CLOCK}{host}": (f"The clock of {host}", offset) for host, offset in odd.items()}
-    if usual:
-        off[f"{CLOCK}all"] = ("Most hosts' clock", usual)
-    return [
-        Trouble(
-            fingerprint=fingerprint,
-            severity=Severity.WARNING,
-            title=f"{whose} is {abs(offset):.0f} s {'behind' if offset > 0 else 'ahead of'} the "
-            "database's",
-            detail="Tasks are not affected: all times are the database's. Find out which of them is "
-            "right, and have the other set.",
-        )
-        for fingerprint, (whose, offset) in sorted(off.items())
-    ]
-
-
-def failing(duties: Mapping[str, Exception]) -> list[Trouble]:
-    """Return a trouble for each duty of the supervisor that it cannot do, and why."""
-    return [
-        Trouble(
-            fingerprint=f"{PREFIX}failing/{duty}",
-            severity=Severity.CRITICAL,
-            title=f"The supervisor fails to {duty}",
-            detail=f"It tries again with each sweep, and does the rest. {_told(error)}",
-        )
-        for duty, error in duties.items()
-    ]
-
-
-def stuck(tasks: Mapping[UUID, Exception]) -> list[Trouble]:
-    """Return the trouble of tasks that the supervisor cannot recover, if there are any."""
-    if not tasks:
-        return []
-    task, error = next(iter(tasks.items()))
-    return [
-        Trouble(
-            fingerprint=f"{PREFIX}stuck",
-            severity=Severity.CRITICAL,
-            title="Tasks cannot be recovered",
-            detail=f"When this was noticed: {len(tasks)}, the first of them {task}. {_told(error)}",
-        )
-    ]
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {sql.first_line(error)}"
+def _lasting(sessions: Sequence[Blocking], locking: Lasting) -> list[Blocking]:
+    """Return those sessions whose transaction has held locks for too long."""
+    lasting = locking.of([one.transaction for one in sessions], conf.BLOCKING)
+    return [one for one in sessions if one.transaction in lasting]
 
 
 def unserved(since: datetime | None = None) -> set[str]:
@@ -296,11 +226,9 @@ def _keep(troubles: Mapping[str, Trouble]) -> None:
         _raise(troubles[fingerprint])
     if lasting := sorted(troubles.keys() & is_open):
         # not raised again: an alert's count is of events, and this is one that lasts
-        Alert.objects.filter(
-            fingerprint__in=lasting, closed_at=None, last_seen__lt=DatabaseNow() - SEEN_EVERY
-        ).update(last_seen=DatabaseNow())
+        sql.run(SEEN, {"fingerprints": lasting, "every": SEEN_EVERY})
     for fingerprint in sorted(is_open - troubles.keys()):
-        alerts.close(fingerprint)
+        alerts.close(fingerprint, wait=False)
 
 
 def _open(fingerprints: Iterable[str] | None) -> set[str]:

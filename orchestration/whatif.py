@@ -94,7 +94,7 @@ def _replay(story: Story, values: Values, tally: Tally) -> None:
                 outcome=outcome,
                 code=tried.code,
                 direction=story.direction,
-                excused_for=0.0 if tried.excused else None,
+                excused=tried.excused,
             ),
             CHANCE,
         )

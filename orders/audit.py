@@ -75,7 +75,7 @@ OWN = (
         SELECT p.order::text, 'was placed at ' || to_char(p.created_at, 'YYYY-MM-DD HH24:MI:SS')
             || ', but there is neither an order nor a message for it'
         FROM orders_placement p
-        WHERE p.created_at < clock_timestamp() - {GRACE} * interval '1 second'
+        WHERE p.created_at < (SELECT clock_timestamp()) - {GRACE} * interval '1 second'
           AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id = p.order)
           AND NOT EXISTS (SELECT 1 FROM orchestration_submission s
               WHERE s.workflow = '{WORKFLOW}' AND s.reference = p.order::text)

@@ -82,7 +82,7 @@ def wait(order: UUID, progress: api.Progress) -> object:
 
 
 # The mailer is busy for this order: it is paid, and its confirmation is not out yet. All faults are
-# few: a gate that shuts over them would have visitors' first orders wait.
+# few: a breaker that opens over them would have visitors' first orders wait.
 UNCONFIRMED = {"partner": "mail", "fault": "status", "status": 429, "times": 6}
 SCENES = (
     Scene(name="confirmed", times=14),

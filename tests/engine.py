@@ -82,7 +82,7 @@ def in_error(task=None, outcome="rejected", **said) -> Step:
 
 
 def staff() -> None:
-    """Have a living worker on every agent's queue, so that a sweep does not shut its gate."""
+    """Have a living worker on every agent's queue, so that a sweep does not hold it."""
     Worker.objects.bulk_create(
         [Worker(instance=f"{name}-0", queue=name, host="here", pid=1) for name in registry.agents],
         ignore_conflicts=True,

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from bench.goodput.plan import Plan
 from bench.goodput.report import markdown
 from bench.lanes.system import lanes
-from bench.runs import tell
+from bench.runs import load, tell
 
 QUICK = Plan(
     rates=(0.0, 0.1, 0.35),
@@ -45,7 +45,9 @@ def measure(options: argparse.Namespace) -> int:
         tell(f"servers are up; logs in {logs}")
         from bench.goodput.runs import Measurement
 
+        before = load()
         results = Measurement(plan).run()
+        results.loads = [before, load()]
     missed = results.missed()
     if options.json:
         sys.stdout.write(json.dumps({**asdict(results), "missed": missed}, indent=1) + "\n")

@@ -28,6 +28,7 @@ def markdown(results: Results) -> str:
             f"healthy, beside each of these: {', '.join(healthy)}/s",
             f"5 % of answers 503 with Retry-After: {_ratio(results.busy)} of healthy",
             f"the agent beside: {results.beside:.1%} in time, p95 {results.beside_p95:.2f} s",
+            f"load averages before and after: {', '.join(f'{one:.1f}' for one in results.loads)}",
         ]
     )
 

@@ -4,11 +4,11 @@ To be imported when Django is set up.
 """
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event, Lock
 from typing import Any
 
 from django.db import connection
@@ -34,6 +34,7 @@ class Measurement:
         self.plan = plan
         self.results = Results(found={failing: Found(failing=failing) for failing in plan.rates})
         self.pool = ThreadPoolExecutor(64)
+        self.alone = Lock()  # a load that is measured has the machine to itself
 
     def run(self) -> Results:
         """Measure everything; the long outages last while loads are measured one after the other."""
@@ -48,7 +49,7 @@ class Measurement:
             _wait(long)
             tell("long outages are over")
             _wait(
-                self._start(self._short_outage, number * self.plan.apart, failing)
+                self._start(self._short_outage, number * self.plan.short_outage, failing)
                 for number, failing in enumerate(self.plan.rates)
             )
             self._open_loops()
@@ -60,25 +61,26 @@ class Measurement:
         Beside them goes one at a sound service: the machine may be another in a minute.
         """
         for failing in self.plan.rates:
-            runs = self._pair("steady", failing, Rules(failing=failing))
-            if failing:
-                runs.append(self._sound(f"steady{failing}"))
-            rates = self._work_off(runs, failing)
-            found = self.results.found[failing]
-            errors = sum(len(run.errors()) for run in runs)
-            found.steady, found.healthy = Pair(on=rates[0], off=rates[1], errors=errors), rates[-1]
-            on, off, share = rates[0], rates[1], found.share(1)
-            tell(f"{failing:4.0%} steady: {on:.1f}/s with, {off:.1f}/s without a breaker"
-                 f" ({on * share:.2f}, {off * share:.2f} of 1 - p of healthy)")  # fmt: skip
-            self._drain(runs)
+            with self.alone:
+                runs = self._pair("steady", failing, Rules(failing=failing))
+                if failing:
+                    runs.append(self._sound(f"steady{failing}"))
+                on, off, *healthy = self._work_off(runs, failing)
+                found = self.results.found[failing]
+                found.steady, found.healthy = self._compared(runs, on, off), (healthy or [off])[0]
+                share = found.share(1)
+                tell(f"{failing:4.0%} steady: {on:.1f}/s with, {off:.1f}/s without a breaker"
+                     f" ({on * share:.2f}, {off * share:.2f} of 1 - p of healthy)")  # fmt: skip
+                self._drain(runs)
 
     def _busy(self) -> None:
         """Work off a backlog of which 5 % of the answers ask for a pause of a second."""
-        runs = [self._begin(lane(0.0), "busy", Rules(busy=0.05)), self._sound("busy")]
-        on, off = self._work_off(runs, 0.0)
-        self.results.busy = Pair(on=on, off=off)
-        tell(f"  5% 503 with Retry-After: {on:.1f}/s, {off:.1f}/s without")
-        self._drain(runs)
+        with self.alone:
+            runs = [self._begin(lane(0.0), "busy", Rules(busy=0.05)), self._sound("busy")]
+            on, off = self._work_off(runs, 0.0)
+            self.results.busy = self._compared(runs, on, off)
+            tell(f"  5% 503 with Retry-After: {on:.1f}/s, {off:.1f}/s without")
+            self._drain(runs)
 
     def _work_off(self, runs: Sequence[Run], failing: float) -> list[float]:
         """Place a backlog of each run; return the rates at which they are worked off."""
@@ -90,23 +92,24 @@ class Measurement:
     def _long_outage(self, wait: float, failing: float) -> None:
         """Place a backlog at the beginning of a long outage, and see it through."""
         time.sleep(wait)
-        run = self._begin(lane(failing, LONG), "long", Rules(failing=1.0, latency=QUICK_CALL))
-        healed = time.time() + self.plan.long_outage
+        away = Rules(failing=1.0, latency=QUICK_CALL)
+        run = self._begin(lane(failing, LONG), "long", away)
         run.place(range(self.plan.tasks))
         time.sleep(self.plan.until_counted)
-        run.rule(Rules(failing=1.0, latency=QUICK_CALL))  # counts anew, now that the gate has shut
-        time.sleep(max(0.0, healed - time.time()))
-        counts = run.counts()
-        run.rule(Rules(failing=failing, latency=QUICK_CALL))
-        healed = time.time()
-        wanted = figures.rank(DONE, self.plan.tasks)
-        ends = run.wait(wanted, healed + self.plan.patience(1.0, self.plan.tasks))
-        seconds = figures.after(ends.values(), DONE, self.plan.tasks, healed)
-        self.results.found[failing].outage = Outage(seconds=seconds, probes=counts.peak)
-        took = "never" if seconds is None else f"{seconds:.0f} s after its end"
-        tell(f"{failing:4.0%} long outage: {DONE:.0%} done {took}; {counts.calls} calls while it"
-             f" lasted, at most {counts.peak} at once")  # fmt: skip
-        self._drain([run])
+        run.rule(away)  # counts anew, now that the breaker is open
+        time.sleep(self.plan.long_outage - self.plan.until_counted)
+        with self.alone:
+            counts = run.counts()
+            run.rule(Rules(failing=failing, latency=QUICK_CALL))
+            healed = time.time()
+            wanted = figures.rank(DONE, self.plan.tasks)
+            ends = run.wait(wanted, healed + self.plan.patience(1.0, self.plan.tasks))
+            seconds = figures.after(ends.values(), DONE, self.plan.tasks, healed)
+            self.results.found[failing].outage = Outage(seconds=seconds, probes=counts.peak)
+            took = "never" if seconds is None else f"{seconds:.0f} s after its end"
+            tell(f"{failing:4.0%} long outage: {DONE:.0%} done {took}; {counts.calls} calls while"
+                 f" it lasted, at most {counts.peak} at once")  # fmt: skip
+            self._drain([run])
 
     def _short_outage(self, wait: float, failing: float) -> None:
         """Do the same with a short outage, with a breaker and without."""
@@ -115,18 +118,22 @@ class Measurement:
         for run in runs:
             run.place(range(self.plan.tasks))
         time.sleep(self.plan.short_outage)
-        for run in runs:
-            run.rule(Rules(failing=failing))
-        healed = time.time()
-        on, off = self._rates(runs, failing, healed)
-        found = self.results.found[failing]
-        found.recovered = Pair(on=on, off=off, errors=sum(len(run.errors()) for run in runs))
-        assert found.steady
-        full = figures.reached(runs[0].ends().values(), REACHED * found.steady.off, healed)
-        found.full_after = full
-        tell(f"{failing:4.0%} after an outage: {on:.1f}/s with, {off:.1f}/s without a breaker;"
-             f" full rate {'never' if full is None else f'{full:.0f} s'} after its end")  # fmt: skip
-        self._drain(runs)
+        with self.alone:
+            for run in runs:
+                run.rule(Rules(failing=failing))
+            healed = time.time()
+            on, off = self._rates(runs, failing, healed)
+            found = self.results.found[failing]
+            found.recovered = self._compared(runs, on, off)
+            assert found.steady
+            full = figures.reached(runs[0].ends().values(), REACHED * found.steady.off, healed)
+            found.full_after = full
+            tell(f"{failing:4.0%} after an outage: {on:.1f}/s with, {off:.1f}/s without a breaker;"
+                 f" full rate {'never' if full is None else f'{full:.0f} s'} after its end")  # fmt: skip
+            self._drain(runs)
+
+    def _compared(self, runs: Sequence[Run], on: float, off: float) -> Pair:
+        return Pair(on=on, off=off, errors=sum(len(run.errors()) for run in runs))
 
     def _open_loops(self) -> None:
         """Place tasks at a rate that the service can do, at half of the rates of failures at a time."""
@@ -148,7 +155,7 @@ class Measurement:
     def _beside(self) -> Iterator[None]:
         """Have another agent do its own tasks all the while."""
         run = self._begin(BESIDE, "beside", Rules(latency=0.05))
-        stop = threading.Event()
+        stop = Event()
 
         def place() -> None:
             while not stop.is_set():

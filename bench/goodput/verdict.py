@@ -65,6 +65,7 @@ class Results:
     busy: Pair | None = None  # with answers that are put off, and a sound service beside
     beside: float = 0.0
     beside_p95: float = 0.0  # seconds from a task's being due to its end
+    loads: Sequence[float] = ()  # averages of the machine, before and after
 
     @property
     def worst(self) -> float:

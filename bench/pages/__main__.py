@@ -4,16 +4,16 @@ Keeps its database in DATA_DIR/pages (several GB), so that a second run need not
 """
 
 import argparse
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench import filled
+from bench.filled import say
 from bench.measure import cpu_seconds
-from sasweb.stack import embedded, folders
+from sasweb.stack import folders
 
 FOLDER = folders.data_dir() / "pages"
 
@@ -21,16 +21,7 @@ FOLDER = folders.data_dir() / "pages"
 def main() -> int:
     """Fill the database if it is not there, measure, print the table; return 1 if a page is slow."""
     options = parse_options()
-    os.environ["DATA_DIR"] = str(FOLDER)
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
-    folders.data_dir.cache_clear()
-    if options.fresh:
-        shutil.rmtree(FOLDER, ignore_errors=True)
-    folders.make_data_dir()
-    folders.secret("secret_key", make_it=True)
-    from tests.servers import servers
-
-    with servers():
+    with filled.database(FOLDER, fresh=options.fresh):
         made = _prepare(options.tasks, options.failures)
         from bench.pages.measure import Server, measure, pages, table
 
@@ -62,12 +53,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def _prepare(tasks: int, failures: int) -> str:
-    """Return a superuser's session cookie, with the database migrated and filled."""
-    import django
-
-    if not os.environ.get("DATABASE_URL"):
-        _make_database()
-    django.setup()
+    """Return a superuser's session cookie, with the database filled."""
     from django.contrib.auth.models import User
     from django.core.management import call_command
     from django.test import Client
@@ -76,7 +62,6 @@ def _prepare(tasks: int, failures: int) -> str:
     from orchestration import leader, presence
     from orchestration.models import Task
 
-    call_command("migrate", verbosity=0)
     call_command("collectstatic", interactive=False, verbosity=0)
     if not Task.objects.exists():
         seed(tasks, failures, say)
@@ -86,18 +71,6 @@ def _prepare(tasks: int, failures: int) -> str:
     client = Client()
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     return f"sessionid={client.cookies['sessionid'].value}"
-
-
-def _make_database() -> None:
-    import psycopg2  # type: ignore[import-untyped]
-
-    server = psycopg2.connect(dbname="postgres", user="postgres", host=str(folders.socket_dir()))
-    server.autocommit = True
-    with server.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [embedded.DATABASE])
-        if cursor.fetchone() is None:
-            cursor.execute(f'CREATE DATABASE "{embedded.DATABASE}"')
-    server.close()
 
 
 @contextmanager
@@ -145,12 +118,6 @@ def _answers(port: int) -> bool:
         return False
     finally:
         asked.close()
-
-
-def say(line: str) -> None:
-    """Tell how it goes."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 if __name__ == "__main__":

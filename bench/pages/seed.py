@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from django.db import connection
 
@@ -27,6 +28,13 @@ TABLES = (
     "orders_order",
 )
 
+SETTINGS = {
+    "session_replication_role": "replica",
+    "statement_timeout": "0",
+    "maintenance_work_mem": "'512MB'",
+    "synchronous_commit": "off",
+}
+
 # One row for each task to be: when, and what became of it. Most errors are of few causes, as in
 # life; of the youngest fiftieth some are under way, retrying, overdue or being undone.
 PLAN = """
@@ -34,7 +42,7 @@ CREATE TEMP TABLE plan AS
 WITH numbered AS (
     SELECT n, clock_timestamp() - (1 - n / %(tasks)s::float8) * %(days)s * interval '1 day' AS at
     FROM generate_series(1, %(tasks)s) AS n
-)
+), drawn AS ({drawn})
 SELECT n, at, kind, cause,
     CASE WHEN kind = 'pending' THEN 0 WHEN kind = 'error' THEN cause %% 4 ELSE n %% 5 END AS fails,
     (cause / 4) %% 2 = 0 AS rejected,
@@ -42,15 +50,24 @@ SELECT n, at, kind, cause,
         || substr(md5(n::text), 1, 3) || '8' || substr(md5(n::text), 4, 15))::uuid AS id,
     md5('order ' || n)::uuid AS reference,
     upper(substr(md5(n::text), 1, 5) || '-' || lpad(to_hex(n), 5, '0')) AS label
-FROM (SELECT n, at, floor(%(causes)s * ((n::bigint * 7919 %% 1000) / 1000.0) ^ 2)::int AS cause,
-    CASE WHEN n %% %(every)s = 0 THEN 'error'
-        WHEN n > %(tasks)s * 0.98 AND n %% 10 BETWEEN 1 AND 6 AND n %% 10 <> 5
-            THEN (ARRAY['retrying', 'pending', 'flight', 'undoing', '', 'overdue'])[n %% 10]
-        WHEN n %% 97 = 0 THEN 'undone'
-        ELSE 'processed' END AS kind
-    FROM numbered) AS drawn;
+FROM drawn;
 CREATE INDEX ON plan (id);
 ANALYZE plan
+"""
+
+MONTH = """
+SELECT n, at, floor(%(causes)s * ((n::bigint * 7919 %% 1000) / 1000.0) ^ 2)::int AS cause,
+    CASE WHEN n %% %(every)s = 0 THEN 'error'
+    WHEN n > %(tasks)s * 0.98 AND n %% 10 BETWEEN 1 AND 6 AND n %% 10 <> 5
+        THEN (ARRAY['retrying', 'pending', 'flight', 'undoing', '', 'overdue'])[n %% 10]
+    WHEN n %% 97 = 0 THEN 'undone'
+    ELSE 'processed' END AS kind
+FROM numbered
+"""
+# All of them wait: some for the time of a retry, the others for their turn.
+BACKLOG = """
+SELECT n, at, 0 AS cause, CASE WHEN n <= %(retrying)s THEN 'retrying' ELSE 'pending' END AS kind
+FROM numbered
 """
 
 CAUSES_AND_ALERTS = """
@@ -120,7 +137,7 @@ SELECT s.id, step, 'do', agent, action, after, jsonb_build_object('order', refer
     CASE WHEN state = 'error' AND NOT rejected THEN 3 WHEN run THEN 2
         WHEN state = 'processed' AND n %% 20 = 7 AND place = 0 THEN 2
         WHEN state IN ('processed', 'error', 'processing') THEN 1 ELSE 0 END, 1, 0,
-    CASE WHEN run THEN clock_timestamp() + random() * interval '1 h' END,
+    CASE WHEN run THEN clock_timestamp() + (1 + random()) * interval '1 h' END,
     CASE WHEN state IN ('processed', 'error', 'processing') THEN s.at + place * interval '1 s' END,
     CASE WHEN state IN ('processed', 'error', 'cancelled')
         THEN s.at + (place + 0.05 * exp(2 * random())) * interval '1 s' END,
@@ -200,46 +217,69 @@ WHERE t.relname = ANY(%(tables)s)
 def seed(tasks: int, failures: int, say: Callable[[str], None]) -> None:
     """Fill an empty database; needs a superuser of Postgres, as the embedded one's is."""
     sizes = {"tasks": tasks, "every": max(1, tasks // failures), "days": DAYS, "causes": CAUSES}
+    with _filling(say) as (cursor, did):
+        _fill(cursor, did, MONTH, sizes, causes=CAUSES_AND_ALERTS)
+        for words, statement in (("undo steps", UNDO_STEPS), ("attempts", ATTEMPTS),
+                                 ("events", EVENTS)):  # fmt: skip
+            cursor.execute(statement, {})
+            did(words)
+    _roll_up()
+    say("roll-ups")
+
+
+def seed_backlog(tasks: int, retrying: int, say: Callable[[str], None]) -> None:
+    """Fill an empty database with tasks that wait, the oldest of them for the time of a retry."""
+    sizes = {"tasks": tasks, "retrying": retrying, "days": DAYS}
+    with _filling(say) as (cursor, did):
+        _fill(cursor, did, BACKLOG, sizes)
+
+
+@contextmanager
+def _filling(say: Callable[[str], None]) -> Iterator[tuple[Any, Callable[[str], None]]]:
+    """Give a cursor that writes large tables quickly, and a function that says what was done."""
     began = time.monotonic()
 
     def did(what: str) -> None:
         say(f"{time.monotonic() - began:6.0f} s  {what}")
 
     with connection.cursor() as cursor:
-        for setting in ("session_replication_role = replica", "statement_timeout = 0",
-                        "maintenance_work_mem = '512MB'", "synchronous_commit = off"):  # fmt: skip
-            cursor.execute(f"SET {setting}")
+        for name, value in SETTINGS.items():
+            cursor.execute(f"SET {name} = {value}")
         with without_indexes(cursor, did):
-            for words, statement in (("plan", PLACES), ("plan", PLAN), ("causes", CAUSES_AND_ALERTS),
-                                     ("tasks", TASKS)):  # fmt: skip
-                cursor.execute(statement, sizes)
-                did(words)
-            for low in range(1, tasks + 1, 100_000):
-                cursor.execute(STEPS, {"low": low, "high": low + 99_999})
-                did(f"steps of {min(tasks, low + 99_999):,} tasks")
-            for words, statement in (("undo steps", UNDO_STEPS), ("attempts", ATTEMPTS),
-                                     ("events", EVENTS)):  # fmt: skip
-                cursor.execute(statement, {})
-                did(words)
+            yield cursor, did
         cursor.execute("VACUUM ANALYZE")
         did("vacuum")
-        cursor.execute("SET session_replication_role = origin")
-    _roll_up()
-    did("roll-ups")
+        for name in SETTINGS:
+            cursor.execute(f"RESET {name}")
+
+
+def _fill(
+    cursor: Any, did: Callable[[str], None], drawn: str, sizes: dict[str, Any], causes: str = ""
+) -> None:
+    """Write the tasks of a plan, and their steps."""
+    tasks = sizes["tasks"]
+    for words, statement in (("places", PLACES), ("plan", PLAN.format(drawn=drawn)),
+                             ("causes", causes), ("tasks", TASKS)):  # fmt: skip
+        if statement:
+            cursor.execute(statement, sizes)
+            did(words)
+    for low in range(1, tasks + 1, 100_000):
+        cursor.execute(STEPS, {"low": low, "high": low + 99_999})
+        did(f"steps of {min(tasks, low + 99_999):,} tasks")
 
 
 @contextmanager
-def without_indexes(cursor: object, did: Callable[[str], None]) -> Iterator[None]:
+def without_indexes(cursor: Any, did: Callable[[str], None]) -> Iterator[None]:
     """Drop the plain indexes of the large tables, and build them again."""
-    cursor.execute(PLAIN_INDEXES, {"tables": list(TABLES)})  # type: ignore[attr-defined]
-    indexes = cursor.fetchall()  # type: ignore[attr-defined]
+    cursor.execute(PLAIN_INDEXES, {"tables": list(TABLES)})
+    indexes = cursor.fetchall()
     for name, _ in indexes:
-        cursor.execute(f"DROP INDEX {name}")  # type: ignore[attr-defined]
+        cursor.execute(f"DROP INDEX {name}")
     try:
         yield
     finally:
         for name, definition in indexes:
-            cursor.execute(definition)  # type: ignore[attr-defined]
+            cursor.execute(definition)
             did(f"index {name}")
 
 

@@ -1,4 +1,4 @@
-"""Partners that are down for long, while orders keep arriving: what their gate has to do."""
+"""Partners that are down for long, while orders keep arriving: what their circuit breaker has to do."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def long_outage(
     """One partner is down while very many orders arrive; the others' work goes on.
 
     The policy's own threshold is in force, not a drill's high one: failures do not count while the
-    gate is shut. Probes go out one at a time; the backlog is let through by the ramp.
+    breaker is open. Probes go out one at a time; more and more of the backlog follows.
     """
     (before,) = run.stack.sql(
         "SELECT failure_threshold FROM orchestration_policy WHERE agent = %s", agent
@@ -50,7 +50,7 @@ def long_outage(
     run.stack.sandbox("/faults", {"faults": [{"partner": agent, "fault": "down"}]}, "PUT")
     try:
         yield
-        wait_for(lambda: run.stack.sql(GATE, agent) != [("open",)], "the gate shuts", 20)
+        wait_for(lambda: run.stack.sql(GATE, agent) != [("closed",)], "the breaker opens", 20)
         wait_for(lambda: run.stack.count(OUT, agent) <= 1, "what was under way is back", 20)
         watch_probes(run, agent, lasts)
         waiting = run.stack.count(WAITING, run.orders, agent)
@@ -75,7 +75,7 @@ def watch_probes(run: Running, agent: str, seconds: float) -> None:
     """See to it that never more than one request is under way, and that no order is in error."""
     for _ in range(int(seconds / 0.1)):
         out = run.stack.count(OUT, agent)
-        assert out <= 1, f"{out} requests to {agent}, whose gate is shut"
+        assert out <= 1, f"{out} requests to {agent}, whose breaker is open"
         let_pass(0.1)
     errors = run.stack.count(IN_ERROR, run.orders)
     assert not errors, f"{errors} orders are in error while {agent} is down"

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg2  # type: ignore[import-untyped]
@@ -20,6 +20,65 @@ LIVE = """
 SELECT id FROM orchestration_task WHERE reference = ANY(%s)
 AND state IN ('pending', 'processing') ORDER BY id DESC LIMIT 40
 """
+
+# What a stranger's session may lock, of the oldest that there are.
+LOCKS = {
+    "pending task": "SELECT id FROM orchestration_task WHERE state = 'pending' ORDER BY id LIMIT 1"
+    " FOR UPDATE",
+    "task in flight": "SELECT t.id FROM orchestration_task t JOIN orchestration_step s"
+    " ON s.task_id = t.id WHERE s.locked_by IS NOT NULL ORDER BY t.id LIMIT 1 FOR UPDATE OF t",
+    "200 tasks": "SELECT id FROM orchestration_task WHERE state = 'processing' ORDER BY id LIMIT 200"
+    " FOR UPDATE",
+    "gate": "SELECT agent FROM orchestration_gate WHERE agent = 'notification' FOR UPDATE",
+    "incident": "SELECT id FROM orchestration_incident FOR UPDATE",
+    "alert": "SELECT id FROM orchestration_alert FOR UPDATE",
+}
+NEED_REJECTIONS = ("incident", "alert")
+DECLINED = "pm_card_visa_chargeDeclined"
+# What goes on meanwhile, or should.
+GOING_ON = """
+SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.reference = ANY(%s) AND t.id::text <> ALL(%s) AND s.agent <> ALL(%s)
+  AND s.process_state IN ('pending', 'processing')
+"""
+WAITING_FOR_ALERT = """
+SELECT count(*) FROM orchestration_deadletter WHERE queue = 'scheduler'
+"""
+
+
+@contextmanager
+def held(stack: Stack, lock: str) -> Iterator[list[str]]:
+    """Hold one of `LOCKS` in a session of its own; give what names the rows."""
+    connection = stack.connect()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(LOCKS[lock])
+            yield [str(name) for (name,) in cursor.fetchall()]
+    finally:
+        connection.close()
+
+
+@recipe
+def postgres_locked(run: Running, *, lock: str) -> Iterator[None]:
+    """A stranger locks some rows until all that does not need them is done."""
+    late: list[str] = []
+    if lock in NEED_REJECTIONS:
+        run.place(5, card=DECLINED)
+        wait_for(
+            lambda: run.stack.count("SELECT count(*) FROM orchestration_alert") > 0,
+            "the first are declined", 30,
+        )  # fmt: skip
+    with held(run.stack, lock) as names:
+        assert names, f"there was no {lock}"
+        yield
+        others = [order for order in run.orders if order not in late]
+        if lock in NEED_REJECTIONS:
+            late = run.place(5, card=DECLINED)
+            wait_for(lambda: run.stack.count(WAITING_FOR_ALERT) > 0, "a rejection waits", 30)
+        wait_for(
+            lambda: run.stack.count(GOING_ON, others, names, names) == 0,
+            "all that needs no locked row is done", 60, pause=0.2,
+        )  # fmt: skip
 
 
 @recipe

@@ -254,7 +254,7 @@ class JumpedTimeAdmin(ReadOnlyAdmin):
 class GateAdmin(ReadOnlyAdmin):
     """Whether agents may be sent requests, as the engine has it; what people do is a hold."""
 
-    list_display = ("agent", "state", "probe_at", "trips", "allowance", "paused_until")
+    list_display = ("agent", "state", "since", "probe_at", "trips", "allowance", "paused_until")
     ordering = ("agent",)
 
 

@@ -123,7 +123,7 @@ class PolicyAdmin(SettingAdmin):
             },
         ),
         (
-            "The gate",
+            "The circuit breaker",
             {
                 "fields": (
                     "breaker_calls",
@@ -132,9 +132,9 @@ class PolicyAdmin(SettingAdmin):
                     "breaker_pause",
                     "breaker_pause_cap",
                 ),
-                "description": "When too many of the last attempts failed, the gate shuts: steps "
-                "wait, and nothing is counted as failed. After a pause one probe goes; when it "
-                "succeeds, the backlog is let through step by step.",
+                "description": "When too many of the last attempts failed, it opens: steps wait, and "
+                "nothing is counted as failed. After a pause probes go, one at a time; when one "
+                "succeeds, more and more go, until it is closed.",
             },
         ),
     )

@@ -13,7 +13,7 @@ from .. import clock, conf
 from ..ledger import LedgerEntry
 from ..messages import Mode, Reply, Request
 from ..recovery import KEY_FORGOTTEN
-from ..states import Outcome
+from ..states import Health, Outcome
 from .actions import Action, Call, Result, action
 from .faults import Fault, Rejected, Transient, Unknown
 
@@ -104,10 +104,12 @@ class Agent:
         act = self.actions().get(request.action)
         if act is None:
             missing = f"agent {self.name!r} has no action {request.action!r}"
-            return self._reply(request, started, 0, fault=Transient("no_such_action", missing))
+            fault = Transient("no_such_action", missing, health=Health.NOTHING)
+            return self._reply(request, started, 0, fault=fault)
         way = self._way(act, request.mode)
         if way is None:
-            return self._reply(request, started, 0, fault=Unknown(KEY_FORGOTTEN, FORGOTTEN))
+            forgotten = Unknown(KEY_FORGOTTEN, FORGOTTEN, health=Health.NOTHING)
+            return self._reply(request, started, 0, fault=forgotten)
         doubt: Unknown | None = None
         for count in range(1, request.tries + 1):
             try:
@@ -183,7 +185,8 @@ class Agent:
             return _checked(await self.perform(request))
         except Exception as error:  # an agent's code may raise anything; others go on
             logger.exception("%s.%s failed on %s", self.name, request.action, request.reference)
-            fault = Unknown("agent_error", f"{type(error).__name__}: {error}")
+            what = f"{type(error).__name__}: {error}"
+            fault = Unknown("agent_error", what, health=Health.NOTHING)
             return self._reply(request, started, 1, fault=fault)
 
     def _reply(
@@ -215,6 +218,7 @@ class Agent:
             generation=request.generation,
             dispatch=request.dispatch,
             in_doubt=in_doubt,
+            health=(fault.health or "") if fault else "",
         )
 
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from ..states import Outcome
+from ..states import Health, Outcome
 
 LONGEST_CODE = 100
 LONGEST_MESSAGE = 500  # of a remote service's error text
@@ -11,17 +11,26 @@ LONGEST_MESSAGE = 500  # of a remote service's error text
 class Fault(Exception):
     """An attempt that did not succeed. `code` is short and stable; `message` is for people.
 
-    `retry_after` is the seconds for which the service asked to be left alone: then the attempt is
-    over, whatever tries it has left.
+    `retry_after` is the seconds for which the service asked that it be put off: then the attempt is
+    over, whatever tries it has left. `health` is what it says about the service, where that is not
+    plain from the outcome: a failure is bad, a refusal is not.
     """
 
     outcome: ClassVar[Outcome]
 
-    def __init__(self, code: str, message: str = "", *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        retry_after: float | None = None,
+        health: Health | None = None,
+    ) -> None:
         super().__init__(f"{code}: {message}")
         self.code = _printable(code)[:LONGEST_CODE]
         self.message = _printable(message)[:LONGEST_MESSAGE]
         self.retry_after = retry_after
+        self.health = health
 
 
 class Transient(Fault):
@@ -45,9 +54,10 @@ class Rejected(Fault):
         message: str = "",
         *,
         retry_after: float | None = None,
+        health: Health | None = None,
         stored: bool = False,
     ) -> None:
-        super().__init__(code, message, retry_after=retry_after)
+        super().__init__(code, message, retry_after=retry_after, health=health)
         self.stored = stored
 
 

@@ -8,18 +8,24 @@ from typing import Any, ClassVar, NamedTuple
 import aiohttp
 
 from .. import clock
+from ..states import Health
 from .actions import Call
 from .base import Agent
 from .faults import Fault, Rejected, Transient, Unknown
 
 LONGEST_PAUSE = 86_400.0  # seconds; a service that asks for more is not understood to mean it
 LARGEST_ANSWER = 1_000_000  # bytes
-NOTHING_DONE = {425, 429}  # statuses by which a service says that it did not even start
+TOO_MANY = 429  # with Retry-After it is said to everybody
+NOTHING_DONE = {425, TOO_MANY}  # statuses by which a service says that it did not even start
 # with Retry-After it says the same; without, a proxy may have forwarded the request
 UNAVAILABLE = 503
 # refused before anybody looked at the key, for a wrong credential or address of ours: what an earlier
 # call under this key did is as open as before, and a repeat succeeds once that is mended
 NOT_HEARD = {401, 403, 404, 405, 407}
+ONE_RESOURCE = {
+    404,
+    405,
+}  # of these: the service is well, it only does not know what is asked of it
 IN_DOUBT = {408}  # a proxy may say so after the request went through
 AT_WORK = {409, 423}  # a conflict or a lock: it may be with an earlier call under the same key
 
@@ -62,7 +68,7 @@ class HttpAgent(Agent):
         detail = error if isinstance(error, Mapping) else {}
         code, message = str(detail.get("code") or f"http_{status}"), _message(answer)
         if status in AT_WORK:
-            return Unknown(code, message)
+            return Unknown(code, message, health=Health.GOOD)
         return Rejected(code, message, stored=self.stores_refusals)
 
     async def post(
@@ -112,7 +118,7 @@ class HttpAgent(Agent):
         if answer.status >= 400 and found is not None:
             refusal = self.refusal(answer.status, found)
             if isinstance(refusal, Rejected):
-                raise Unknown(refusal.code, refusal.message)
+                raise Unknown(refusal.code, refusal.message, health=Health.GOOD)
             raise refusal
         return _sound(answer, found, expect or {})
 
@@ -184,7 +190,11 @@ def _failure(answer: Answer) -> Fault | None:
     if answer.status == UNAVAILABLE and answer.retry_after is not None:
         return Transient(code, _said(answer.raw), retry_after=answer.retry_after)
     if answer.status in NOTHING_DONE or answer.status in NOT_HEARD:
-        return Transient(code, _said(answer.raw), retry_after=answer.retry_after)
+        health = Health.GOOD if answer.status in ONE_RESOURCE else None
+        if answer.status == TOO_MANY and answer.retry_after is not None:
+            health = Health.BUSY
+        said = _said(answer.raw)
+        return Transient(code, said, retry_after=answer.retry_after, health=health)
     if answer.status >= 500 or answer.status in IN_DOUBT:
         return Unknown(code, _said(answer.raw))
     return None
@@ -198,7 +208,9 @@ def _sound(
     A refusal whose words cannot be read is in doubt, too: a repeat hears it again.
     """
     if answer.status >= 300 or found is None:
-        raise Unknown("unreadable_answer", f"HTTP {answer.status}: {_excerpt(answer.raw)}")
+        health = Health.NOTHING if 400 <= answer.status < 500 else None
+        what = f"HTTP {answer.status}: {_excerpt(answer.raw)}"
+        raise Unknown("unreadable_answer", what, health=health)
     for name, kind in expect.items():
         if not isinstance(found.get(name), kind):
             raise Unknown("unexpected_answer", f"no {name} in: {_excerpt(answer.raw)}")

@@ -58,7 +58,7 @@ LOSS = (
         FROM audit_step s
         WHERE s.state = 'processing'
           AND (s.complete_by IS NULL
-               OR s.complete_by < clock_timestamp() - %(lag)s * interval '1 second')
+               OR s.complete_by < (SELECT clock_timestamp()) - %(lag)s * interval '1 second')
         """,
     ),
     Check(
@@ -68,7 +68,7 @@ LOSS = (
         SELECT s.reference, 'step ' || s.name || ' should have been mended by '
             || to_char(s.mend_by, 'YYYY-MM-DD HH24:MI:SS') || ', and its task was not undone'
         FROM audit_step s
-        WHERE s.mend_by < clock_timestamp() - %(lag)s * interval '1 second'
+        WHERE s.mend_by < (SELECT clock_timestamp()) - %(lag)s * interval '1 second'
         """,
     ),
     Check(
@@ -79,7 +79,7 @@ LOSS = (
             || to_char(s.run_after, 'YYYY-MM-DD HH24:MI:SS')
         FROM audit_step s
         WHERE s.state = 'pending' AND s.held_by_id IS NULL
-          AND s.run_after < clock_timestamp() - %(lag)s * interval '1 second'
+          AND s.run_after < (SELECT clock_timestamp()) - %(lag)s * interval '1 second'
         """,
     ),
     Check(
@@ -90,7 +90,7 @@ LOSS = (
             || CASE WHEN h.id IS NULL THEN 'by nothing' ELSE 'its hold was released' END
         FROM audit_step s LEFT JOIN orchestration_hold h ON h.id = s.held_by_id
         WHERE s.state = 'pending' AND s.held_by_id IS NOT NULL
-          AND (h.id IS NULL OR h.until < clock_timestamp() - %(lag)s * interval '1 second')
+          AND (h.id IS NULL OR h.until < (SELECT clock_timestamp()) - %(lag)s * interval '1 second')
         """,
     ),
 )
@@ -140,7 +140,7 @@ LEFT_BEHIND = (
         FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id
         LEFT JOIN orchestration_application p ON p.name = m.reply_to
         WHERE m.refused_at IS NULL
-          AND m.created_at < clock_timestamp() - %(undelivered)s * interval '1 second'
+          AND m.created_at < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
           -- whose receiver is not ours may be away: somebody knows of it
           AND (coalesce(p.delivery, 'consumer') = 'consumer' OR NOT EXISTS (
             SELECT 1 FROM orchestration_alert a WHERE a.closed_at IS NULL
@@ -167,7 +167,7 @@ LEFT_BEHIND = (
             || to_char(coalesce(s.retry_at, s.created_at), 'YYYY-MM-DD HH24:MI:SS')
         FROM orchestration_submission s
         WHERE s.refused_at IS NULL AND coalesce(s.retry_at, s.created_at)
-            < clock_timestamp() - %(undelivered)s * interval '1 second'
+            < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
         """,
     ),
     Check(
@@ -229,7 +229,7 @@ LEFT_BEHIND = (
         FROM orchestration_notice n JOIN orchestration_alert a ON a.id = n.alert_id
         JOIN orchestration_noticechannel c ON c.id = n.channel_id
         WHERE n.sent_at IS NULL AND n.given_up_at IS NULL AND c.active
-          AND n.send_after < clock_timestamp() - %(undelivered)s * interval '1 second'
+          AND n.send_after < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
         """,
     ),
 )

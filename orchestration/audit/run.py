@@ -29,7 +29,7 @@ KEPT = 1_000  # violations that a run's row keeps
 DUE = """
 SELECT EXISTS (SELECT FROM orchestration_supervisorpolicy p
     WHERE p.audit_every > 0 AND NOT EXISTS (SELECT FROM orchestration_auditrun
-        WHERE by = %(by)s AND started_at > clock_timestamp() - p.audit_every * interval '1 second'))
+        WHERE by = %(by)s AND started_at > (SELECT clock_timestamp()) - p.audit_every * interval '1 second'))
 """
 LOCK = 0x5A5A_0001  # of whoever begins an hourly run
 

@@ -8,7 +8,7 @@ about it (`acts`).
 """
 
 from .acts import Conflict, acknowledge, assign, mute, note, resolve, unmute
-from .counting import Failure, count, relieve, revalued, suffer
+from .counting import Failure, count, lock, relieve, revalued, suffer
 from .folding import fold
 from .standing import Facts, standing
 
@@ -20,6 +20,7 @@ __all__ = [
     "assign",
     "count",
     "fold",
+    "lock",
     "mute",
     "note",
     "relieve",

@@ -1,6 +1,6 @@
 """What a transaction adds to incidents: always the same few statements, however many failures."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -30,6 +30,25 @@ WITH made AS (
 )
 INSERT INTO orchestration_event (incident_id, kind, actor, reason, detail)
 SELECT id, 'cause', %(by)s, '', jsonb_build_object('what', 'opened', 'title', title) FROM made
+"""
+
+# A failure refers to its incident, and may raise its alert: of both rows that takes a lock. An alert is
+# another raiser's for a moment; what keeps one for longer is a stranger.
+LOCKED = """
+WITH wanted AS MATERIALIZED (
+    SELECT id, fingerprint FROM orchestration_incident WHERE fingerprint = ANY(%(causes)s)
+), free AS MATERIALIZED (
+    SELECT id FROM orchestration_incident WHERE fingerprint = ANY(%(causes)s)
+    ORDER BY id FOR KEY SHARE SKIP LOCKED
+), free_alerts AS MATERIALIZED (
+    SELECT id FROM orchestration_alert
+    WHERE closed_at IS NULL AND incident_id IN (SELECT id FROM wanted)
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT w.fingerprint FROM wanted w
+WHERE w.id NOT IN (SELECT id FROM free) OR EXISTS (
+    SELECT FROM orchestration_alert a WHERE a.incident_id = w.id AND a.closed_at IS NULL
+        AND a.id NOT IN (SELECT id FROM free_alerts))
 """
 
 # Each step is hit once (a row without xmax); its own row counts how often. Whoever writes it has its
@@ -91,6 +110,21 @@ class Failure:
     message: str
 
 
+def lock(causes: Iterable[Cause]) -> set[str]:
+    """Lock what failures by these causes refer to; return the fingerprints of the causes that wait.
+
+    Of those another session has locked the incident or its open alert. Waits for none.
+    """
+    names = {
+        cause.fingerprint: {cause.fingerprint, _various(cause).fingerprint} for cause in causes
+    }
+    if not names:
+        return set()
+    found = sql.run(LOCKED, {"causes": list(set().union(*names.values()))})
+    locked = {fingerprint for (fingerprint,) in found}
+    return {name for name, either in names.items() if either & locked}
+
+
 def count(failures: Sequence[Failure], *, by: str) -> list[int]:
     """Count failures, each to the incident of its cause; return those incidents, one for each.
 
@@ -139,9 +173,7 @@ def _identify(causes: Mapping[str, Failure], by: str) -> dict[str, int]:
     if missing:
         crowded = _crowded([failure.cause for failure in missing.values()])
         meant = {
-            name: replace(failure.cause, message=VARIOUS)
-            if failure.cause.kind in crowded
-            else failure.cause
+            name: _various(failure.cause) if failure.cause.kind in crowded else failure.cause
             for name, failure in missing.items()
         }
         _open({meant[name].fingerprint: (meant[name], missing[name]) for name in missing}, by)
@@ -149,6 +181,11 @@ def _identify(causes: Mapping[str, Failure], by: str) -> dict[str, int]:
         opened = _known([cause.fingerprint for cause in meant.values()])
         known |= {name: opened[cause.fingerprint] for name, cause in meant.items()}
     return known
+
+
+def _various(cause: Cause) -> Cause:
+    """Return the cause that stands for all of a kind, where too many are told apart."""
+    return replace(cause, message=VARIOUS)
 
 
 def _known(causes: Collection[str]) -> dict[str, int]:

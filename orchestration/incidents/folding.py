@@ -18,10 +18,22 @@ from .standing import Facts, standing
 KEPT = 8  # days for which the trend is kept, by the hour
 
 # One statement, one snapshot: what steps say now and what was counted until now belong together.
-# Whoever sleeps while somebody else leads takes no tally twice: what is deleted is gone.
+# Whoever sleeps while somebody else leads takes no tally twice: what is deleted is gone. An incident
+# that another session has locked keeps its tallies until it is free, and so does a locked tally itself.
 FOLD = """
-WITH gone AS (
-    DELETE FROM orchestration_incidenttally RETURNING *
+WITH due AS (
+    SELECT id FROM orchestration_incident WHERE state NOT IN ('resolved', 'muted')
+    UNION SELECT id FROM orchestration_incident
+        WHERE state = 'muted' AND muted_until <= (SELECT clock_timestamp())
+    UNION SELECT incident_id FROM orchestration_incidenttally
+), free AS MATERIALIZED (
+    SELECT id FROM orchestration_incident WHERE id IN (SELECT id FROM due)
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+), free_tallies AS MATERIALIZED (
+    SELECT id FROM orchestration_incidenttally WHERE incident_id IN (SELECT id FROM free)
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM orchestration_incidenttally WHERE id IN (SELECT id FROM free_tallies) RETURNING *
 ), sums AS (
     SELECT incident_id, date_trunc('hour', at) AS hour, currency, actor, sum(failures) AS failures,
         sum(tasks) AS tasks, sum(suffering) AS suffering, sum(again) AS again,
@@ -29,11 +41,6 @@ WITH gone AS (
         sum(suffering) FILTER (WHERE suffering > 0) AS hurt,
         max(at) FILTER (WHERE failures > 0) AS last_at, max(at) FILTER (WHERE retried > 0) AS tried_at
     FROM gone GROUP BY 1, 2, 3, 4
-), due AS (
-    SELECT id FROM orchestration_incident WHERE state NOT IN ('resolved', 'muted')
-    UNION SELECT id FROM orchestration_incident
-        WHERE state = 'muted' AND muted_until <= clock_timestamp()
-    UNION SELECT incident_id FROM gone
 )
 SELECT i.id,
     EXISTS (SELECT 1 FROM orchestration_step s WHERE s.incident_id = i.id
@@ -49,7 +56,7 @@ SELECT i.id,
         WHERE s.incident_id = i.id AND s.process_state = 'error' AND s.mend_by IS NULL) END,
     clock_timestamp(), sums.hour, sums.currency, sums.actor, sums.failures, sums.tasks, sums.suffering,
     sums.again, sums.retried, sums.value, sums.hurt, sums.last_at, sums.tried_at
-FROM orchestration_incident i JOIN due ON due.id = i.id
+FROM orchestration_incident i JOIN free ON free.id = i.id
 LEFT JOIN sums ON sums.incident_id = i.id
 ORDER BY i.id
 """
@@ -57,7 +64,7 @@ ORDER BY i.id
 HOURS = f"""
 WITH old AS (
     DELETE FROM orchestration_incidenthour
-    WHERE incident_id = ANY(%(incidents)s) AND hour < clock_timestamp() - interval '{KEPT} days'
+    WHERE incident_id = ANY(%(incidents)s) AND hour < (SELECT clock_timestamp()) - interval '{KEPT} days'
 )
 INSERT INTO orchestration_incidenthour (incident_id, hour, failures)
 SELECT * FROM unnest(%(incidents)s::bigint[], %(hours)s::timestamptz[], %(failures)s::int[])
@@ -100,7 +107,7 @@ def fold(by: str) -> int:
         return 0
     events: list[Event] = []
     changed = []
-    rows = Incident.objects.select_for_update(no_key=True).filter(id__in=sums)
+    rows = Incident.objects.filter(id__in=sums)  # locked by now
     for incident in rows.defer("message", "sample").order_by("id"):
         before = _values(incident)
         _add(incident, sums[incident.id])

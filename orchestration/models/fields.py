@@ -10,10 +10,20 @@ from .. import clock
 
 
 class DatabaseNow(models.Func):
-    """The database's clock at this moment, not at the start of the transaction."""
+    """The database's clock at this moment, not at the start of the transaction.
+
+    Within a statement it is read once, by a sub-select: an index cannot be searched for a value that
+    may change from row to row. A column's default cannot be a sub-select, and is never resolved.
+    """
 
     function = "clock_timestamp"
     output_field = models.DateTimeField()
+
+    def resolve_expression(self, *args: Any, **kwargs: Any) -> "DatabaseNow":
+        """Return the expression as a statement has it."""
+        resolved: DatabaseNow = super().resolve_expression(*args, **kwargs)
+        resolved.template = "(SELECT %(function)s())"
+        return resolved
 
 
 def state_field(states: type[models.TextChoices], **options: Any) -> "models.CharField[str, str]":

@@ -44,6 +44,11 @@ class Hold(models.Model):
     until = models.DateTimeField(null=True, blank=True)
     released_by = models.CharField(max_length=150, blank=True)
     released_why = models.CharField(max_length=500, blank=True)
+    cleared = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="It has ended, and the steps that were parked for it are claimable again.",
+    )
 
     class Meta:
         constraints = [
@@ -67,8 +72,25 @@ class Hold(models.Model):
             ),
         ]
         indexes = [
-            # how long an agent's steps stood still lately
-            models.Index(fields=["agent", "until"], name="hold_by_agent"),
+            # those that concern more than a task, which are few: in force, and the last that ended
+            models.Index(
+                fields=["scope", "agent", "until"],
+                name="hold_wide",
+                condition=~Q(scope="task"),
+            ),
+            # what the supervisor has yet to clear
+            models.Index(
+                fields=["id"],
+                name="hold_uncleared",
+                condition=Q(until__isnull=False, cleared=False),
+            ),
+            # the dashboard's lists: what is held, widest first, and what was lately
+            models.Index(
+                fields=["scope", "-since"],
+                name="hold_in_force",
+                condition=Q(until__isnull=True),
+            ),
+            models.Index(fields=["-until"], name="hold_ended", condition=Q(until__isnull=False)),
             # a task's own, and the foreign key
             models.Index(fields=["task"], name="hold_by_task", condition=Q(task__isnull=False)),
         ]

@@ -162,10 +162,15 @@ class DeadLetter(models.Model):
     reason = models.TextField()
     tries = models.PositiveSmallIntegerField(help_text="How often it has failed.")
     retry_at = models.DateTimeField(null=True, help_text="Empty: it waits for a person.")
+    step = models.BigIntegerField(
+        null=True, help_text="Of a reply that waits for a locked row: the step it answers."
+    )
     created_at = models.DateTimeField(db_default=DatabaseNow())
 
     class Meta:
         indexes = [
+            # whether a reply waits: its attempt does not expire meanwhile
+            models.Index(fields=["step"], name="dead_letter_step", condition=Q(step__isnull=False)),
             # what returns to its inbox, in order
             models.Index(
                 fields=["retry_at"],

@@ -1,4 +1,4 @@
-"""The thresholds that admins adjust, and the gates they open and shut.
+"""The thresholds that admins adjust, and the gates that they move.
 
 A bound stands once, as a constraint with its sentence: the form shows it, the database holds it.
 """
@@ -67,19 +67,22 @@ class Policy(models.Model):
         null=True, blank=True, help_text="Requests per second at most; empty: no limit."
     )
     breaker_calls = models.PositiveSmallIntegerField(
-        default=20, help_text="The last attempts that the gate looks at."
+        default=20,
+        help_text="The circuit breaker looks at the attempts of the last seconds, and further back as "
+        "long as they are fewer than these.",
     )
     breaker_failures = models.PositiveSmallIntegerField(
-        default=5, help_text="Failures among them below which the gate stays open."
+        default=5, help_text="Failures among them below which it stays closed: all requests go."
     )
     breaker_share = models.FloatField(
-        default=0.5, help_text="Share of failures among them (0 to 1) at which the gate shuts."
+        default=0.5, help_text="Share of failures among them (0 to 1) at which it opens: none go."
     )
     breaker_pause = models.FloatField(
-        default=5.0, help_text="Seconds a shut gate waits for its first probe; doubles with each."
+        default=5.0,
+        help_text="Seconds an open breaker waits for its first probe; doubles with each that fails.",
     )
     breaker_pause_cap = models.FloatField(
-        default=60.0, help_text="Seconds that the wait for a probe never exceeds."
+        default=15.0, help_text="Seconds that the wait for a probe never exceeds."
     )
     updated_at = models.DateTimeField(auto_now=True)
     history = HistoricalRecords()
@@ -177,7 +180,7 @@ class Policy(models.Model):
                 & Q(breaker_share__gt=0, breaker_share__lte=1),
                 name="policy_breaker",
                 violation_error_message=(
-                    "The gate looks at 1 to 200 attempts, and shuts when at least so many of them "
+                    "The breaker wants to see 1 to 200 attempts, and opens when at least so many "
                     "failed (breaker failures, at most all) and at least that share (0 to 1)."
                 ),
             ),
@@ -203,20 +206,30 @@ class Gate(models.Model):
     """
 
     agent = models.CharField(max_length=60, primary_key=True, editable=False)
-    state = state_field(GateState, default=GateState.OPEN, db_default=GateState.OPEN)
-    recent = models.CharField(
-        max_length=200, blank=True, db_default="", help_text="The last attempts: + good, - failed."
+    state = state_field(
+        GateState,
+        default=GateState.CLOSED,
+        db_default=GateState.CLOSED,
+        help_text="Of its circuit breaker.",
     )
-    heard_at = models.DateTimeField(null=True, help_text="When the last of them ended.")
-    probe_at = models.DateTimeField(null=True, help_text="While shut: when a probe is due.")
+    since = models.DateTimeField(
+        null=True, help_text="Only what was sent from then on says something about the service."
+    )
+    slots = models.JSONField(
+        default=list,
+        db_default=[],
+        help_text="What came of it, by the time it was sent: [Unix time, good, bad, put off].",
+    )
+    answered_at = models.DateTimeField(
+        null=True, help_text="When the last request was sent that was answered."
+    )
+    opened_at = models.DateTimeField(null=True, help_text="When the breaker opened last.")
+    probe_at = models.DateTimeField(null=True, help_text="While open: when a probe is due.")
     trips = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="Times it shut since it was last open."
+        default=0, db_default=0, help_text="Times it opened since a probe last succeeded."
     )
     allowance = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="While ramping: requests that may be in flight."
-    )
-    successes = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="While ramping: good ones at this allowance."
+        default=0, db_default=0, help_text="While recovering: requests that may be in flight."
     )
     paused_until = models.DateTimeField(
         null=True, help_text="The service asked to be left alone until then (Retry-After)."
@@ -230,8 +243,8 @@ class Gate(models.Model):
         constraints = [
             one_of("state", GateState, "gate_state_known"),
             models.CheckConstraint(
-                condition=Q(state="shut", probe_at__isnull=False) | ~Q(state="shut"),
-                name="gate_shut_until_probe",
+                condition=Q(state="open", probe_at__isnull=False) | ~Q(state="open"),
+                name="gate_open_until_probe",
             ),
         ]
 

@@ -61,8 +61,8 @@ class Step(models.Model):
     stood_still = models.FloatField(
         default=0.0,
         db_default=0.0,
-        help_text="Seconds that its task's deadline has yet to be put off, for waits at a shut "
-        "gate or in a hold; negative while more was granted than has been counted.",
+        help_text="Seconds that its task's deadline has yet to be put off, for waits at an "
+        "open breaker or in a hold; negative while more was granted than has been counted.",
     )
 
     in_doubt = models.BooleanField(
@@ -87,6 +87,17 @@ class Step(models.Model):
     result = models.JSONField(null=True)
     error_code = models.CharField(max_length=100, blank=True)
     error_message = models.TextField(blank=True)
+    retry_after = models.FloatField(
+        null=True, help_text="Seconds for which the service asked that it be put off, if it failed."
+    )
+    failed_at = models.DateTimeField(
+        null=True, help_text="When it last failed, since it was resubmitted."
+    )
+    own_trouble = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="It failed before and after its service answered others: its failures are its own.",
+    )
     mend_by = models.DateTimeField(
         null=True, help_text="In error: when its task is undone unless somebody mended it."
     )
@@ -151,11 +162,11 @@ class Step(models.Model):
                 name="step_claimable",
                 condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
             ),
-            # the oldest that waits, by agent: for the alert and the dashboard
+            # the oldest that may go, by agent: for the alert and the dashboard
             models.Index(
                 fields=["agent", "pending_since"],
-                name="step_oldest",
-                condition=Q(process_state="pending"),
+                name="step_waiting",
+                condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
             ),
             # what a hold keeps, to let it go
             models.Index(fields=["held_by"], name="step_held", condition=Q(held_by__isnull=False)),

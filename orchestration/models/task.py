@@ -83,6 +83,14 @@ class Task(models.Model):
                 name="task_late",
                 condition=Q(state__in=LIVE_TASK_STATES, overdue=True),
             ),
+            # and the workflows that have any, for their alerts
+            models.Index(
+                fields=["workflow"],
+                name="task_late_workflow",
+                condition=Q(state__in=LIVE_TASK_STATES, overdue=True),
+            ),
+            # undos that take too long
+            models.Index(fields=["undo_at"], name="task_undoing", condition=Q(state="undoing")),
             # the roll-ups: what was created, and what ended, since they last looked
             models.Index(fields=["created_at"], name="task_by_creation"),
             models.Index(

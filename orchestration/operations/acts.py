@@ -4,17 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from .. import crashpoints, schemas
-from ..models import Operation, OperationItem, Task
+from ..models import Operation, OperationItem
 from ..models.operation import Act, ItemState
 from ..progression import Refusal
 from ..states import TaskState
 from ..transitions import done_by_hand, hold_tasks, release_tasks, resubmit_all, undo
 
-ONE_BY_ONE = (Act.UNDO,)  # it locks steps before tasks, as a claim does: several would meet it
-LOCK_WAIT = "500ms"
+ONE_BY_ONE = (Act.UNDO,)  # many statements each: what they lock must not be locked for all of them
 
 # Within one group a task is still what it was when it was seen.
 ALIKE: dict[str, tuple[str, ...]] = {
@@ -29,13 +26,10 @@ Mark = Callable[[Sequence[tuple[OperationItem, ItemState, str]]], None]
 
 
 def perform(operation: Operation, items: Sequence[OperationItem], mark: Mark) -> Answers:
-    """Act on items, and mark them; return for each why it was passed over, or None.
+    """Act on items whose tasks are locked, and mark them; return for each why not, or None.
 
-    Items whose task somebody else has locked are left for another turn. Each is marked as sent
-    before the act, so that what comes of it at once is noted.
+    Each is marked as sent before the act, so that what comes of it at once is noted.
     """
-    if operation.act != Act.UNDO:
-        items = _free(items)
     mark([(item, ItemState.SENT, "") for item in items])
     crashpoints.reached("operation.marked", items)
     answers = PERFORM[Act(operation.act)](operation, items)
@@ -53,17 +47,6 @@ def _ended(
         return item, ItemState.SKIPPED, why
     lasting = operation.act in {Act.RESUBMIT, Act.UNDO}
     return item, ItemState.SENT if lasting else ItemState.FIXED, ""
-
-
-def _free(items: Sequence[OperationItem]) -> list[OperationItem]:
-    """Lock the tasks that nobody else has, in the order of their ids; return their items."""
-    tasks = Task.objects.select_for_update(no_key=True, skip_locked=True)
-    free = set(
-        tasks.filter(id__in={item.task_id for item in items})
-        .order_by("id")
-        .values_list("id", flat=True)
-    )
-    return [item for item in items if item.task_id in free]
 
 
 def _resubmit(operation: Operation, items: Sequence[OperationItem]) -> Answers:
@@ -86,8 +69,6 @@ def _by_hand(operation: Operation, items: Sequence[OperationItem]) -> Answers:
 
 
 def _undo(operation: Operation, items: Sequence[OperationItem]) -> Answers:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_WAIT}'")
     return {
         item.id: undo(item.task_id, seen=ALIKE[item.seen], force=item.stands, **_who(operation))
         for item in items

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 BEGIN = """
 UPDATE orchestration_operation SET state = 'running', started_at = clock_timestamp(),
     paced_at = clock_timestamp(), tokens = 1
-WHERE state = 'waiting' AND starts_at <= least(clock_timestamp(), %(now)s)
+WHERE state = 'waiting' AND starts_at <= least((SELECT clock_timestamp()), %(now)s)
 """
 
 MARK = """
@@ -128,10 +128,12 @@ def _turn(operation_id: int, sending: _Sending, most: int, *, accrue: bool) -> i
 
 
 def _next(operation: Operation, count: int) -> list[OperationItem]:
+    """Lock the next items and their tasks; pass over those that others have locked."""
     if count <= 0:
         return []
     waiting = OperationItem.objects.filter(operation=operation, state=ItemState.WAITING)
-    return list(waiting.select_for_update(no_key=True).order_by("id")[:count])
+    locked = waiting.select_for_update(no_key=True, skip_locked=True, of=("self", "task"))
+    return list(locked.select_related("task").defer("task__data").order_by("id")[:count])
 
 
 def _mark(items: Sequence[tuple[OperationItem, ItemState, str]]) -> None:

@@ -40,7 +40,7 @@ def agent_holds() -> dict[str, Hold]:
 
 def agent_view(gate: Gate, policy: Policy, hold: Hold | None, now: datetime) -> AgentView:
     """Return an agent's gate as other pages need it; `hold` is the one in force, if any."""
-    reason, then, at = _shut_because(gate, hold, now)
+    reason, then, at = _kept_because(gate, hold, now)
     return AgentView(
         reason=reason,
         window=policy.window,
@@ -54,17 +54,17 @@ def agent_view(gate: Gate, policy: Policy, hold: Hold | None, now: datetime) -> 
     )
 
 
-def _shut_because(gate: Gate, hold: Hold | None, now: datetime) -> tuple[str, str, datetime | None]:
+def _kept_because(gate: Gate, hold: Hold | None, now: datetime) -> tuple[str, str, datetime | None]:
     """Return why steps wait at a gate, what happens next by itself, and when."""
     if hold is not None:
         return held_because(hold), "", None
     if gate.paused_until is not None and gate.paused_until > now:
         return "the service asked to be left alone for a while", "asked again", gate.paused_until
     match gate.state:
-        case GateState.SHUT:
-            return "too many of its last calls failed", "probe", gate.probe_at
-        case GateState.PROBING:
-            return "too many of its last calls failed; a probe is out", "", None
-        case GateState.RAMPING:
+        case GateState.OPEN:
+            return "too many of its calls failed", "probe", gate.probe_at
+        case GateState.HALF_OPEN:
+            return "too many of its calls failed; a probe is out", "", None
+        case GateState.RECOVERING:
             return f"it answers again; {gate.allowance} requests at a time, soon more", "", None
     return "", "", None

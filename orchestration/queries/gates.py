@@ -1,5 +1,6 @@
 """The agents' page: every gate, who is inside, who waits, how long calls take, what is held."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from .. import registry, sql
+from ..gate import Limits, Slot, share_failed
 from ..histogram import Buckets, merged, percentile
 from ..models import Gate, Hold, Policy, StepRollUp
 from ..models.rollup import Span
@@ -24,11 +26,12 @@ SELECT g.agent,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = g.agent
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending' AND s.run_after IS NULL LIMIT %(limit)s) AS counted),
+        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
+        ORDER BY s.agent, s.alone, s.priority DESC, s.id LIMIT %(limit)s) AS counted),
     (SELECT min(s.pending_since) FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending' AND s.run_after IS NULL),
+        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL),
     (SELECT count(*) FROM orchestration_worker w WHERE w.queue = g.agent
-        AND w.seen_at > clock_timestamp() - %(alive)s * interval '1 second')
+        AND w.seen_at > (SELECT clock_timestamp()) - %(alive)s * interval '1 second')
 FROM unnest(%(agents)s::text[]) AS g (agent)
 """
 
@@ -53,7 +56,7 @@ class Times:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentRow:
-    """One agent; `hold` keeps all its steps, whoever made it."""
+    """One agent; `hold` keeps all its steps; `failed` of the `seen` attempts did, for its breaker."""
 
     gate: Gate
     policy: Policy
@@ -61,6 +64,8 @@ class AgentRow:
     load: Load
     times: Times
     hold: Hold | None
+    failed: int
+    seen: int
 
     @property
     def name(self) -> str:
@@ -70,18 +75,13 @@ class AgentRow:
     @property
     def may_probe(self) -> bool:
         """Return whether a probe would come sooner if one asked for it."""
-        return self.gate.state == GateState.SHUT and self.view.at is not None
+        return self.gate.state == GateState.OPEN and self.view.at is not None
 
     @property
-    def failures(self) -> int:
-        """Return how many of the last attempts failed, as the breaker counts them."""
-        return self.gate.recent.count("-")
-
-    @property
-    def shuts_at(self) -> int:
-        """Return with how many failures the gate shuts, given as many attempts as it has seen."""
-        share = -(-self.policy.breaker_share * len(self.gate.recent) // 1)
-        return max(self.policy.breaker_failures, int(share))
+    def opens_at(self) -> int:
+        """Return with how many failures the breaker opens, given as many attempts as it looks at."""
+        share = math.ceil(self.policy.breaker_share * self.seen)
+        return max(self.policy.breaker_failures, share)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +109,8 @@ def agents_page(alive: float) -> AgentsPage:
     for gate in gates:
         hold = held.get("") or held.get(gate.agent)
         policy = policies[gate.agent]
+        slots = [Slot(*slot) for slot in gate.slots]
+        failed, seen = share_failed(slots, _limits(policy), now.timestamp())
         rows.append(
             AgentRow(
                 gate=gate,
@@ -117,6 +119,8 @@ def agents_page(alive: float) -> AgentsPage:
                 load=loads.get(gate.agent, Load()),
                 times=times.get(gate.agent, Times()),
                 hold=hold,
+                failed=failed,
+                seen=seen,
             )
         )
     return AgentsPage(
@@ -139,6 +143,19 @@ def agent_row(name: str) -> tuple[Gate, int] | None:
     if gate is None:
         return None
     return gate, _loads([name], 0)[name].waiting
+
+
+def _limits(policy: Policy) -> Limits:
+    return Limits(
+        window=policy.window,
+        rate=policy.rate,
+        time_allowed=policy.time_allowed,
+        calls=policy.breaker_calls,
+        failures=policy.breaker_failures,
+        share=policy.breaker_share,
+        pause=policy.breaker_pause,
+        pause_cap=policy.breaker_pause_cap,
+    )
 
 
 def _loads(names: Sequence[str], alive: float) -> Mapping[str, Load]:

@@ -18,11 +18,11 @@ SLOW = 1.0  # seconds for a few small queries: more is felt on every page
 MACHINERY = """
 SELECT
     EXISTS (SELECT 1 FROM orchestration_lease WHERE name = %(lease)s AND holder IS NOT NULL
-        AND expires_at > clock_timestamp()),
+        AND expires_at > (SELECT clock_timestamp())),
     ARRAY(SELECT DISTINCT queue FROM orchestration_worker
-        WHERE seen_at > clock_timestamp() - %(alive)s * interval '1 second'),
+        WHERE seen_at > (SELECT clock_timestamp()) - %(alive)s * interval '1 second'),
     EXISTS (SELECT 1 FROM orchestration_worker WHERE queue = ANY(%(needed)s)
-        AND seen_at > clock_timestamp() - %(all_silent)s * interval '1 second')
+        AND seen_at > (SELECT clock_timestamp()) - %(all_silent)s * interval '1 second')
 """
 
 

@@ -58,4 +58,4 @@ def holds_in_force() -> Sequence[Hold]:
 def holds_lately() -> Sequence[Hold]:
     """Return the last holds that ended."""
     ended = Hold.objects.filter(until__isnull=False).select_related("task")
-    return list(ended.order_by("-id")[:20])
+    return list(ended.order_by("-until")[:20])

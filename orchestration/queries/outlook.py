@@ -14,6 +14,13 @@ from ..states import (
     TaskState,
 )
 
+BADGES = {
+    GateState.CLOSED: ("success", "breaker closed"),
+    GateState.OPEN: ("warning", "breaker open"),
+    GateState.HALF_OPEN: ("warning", "breaker half-open"),
+    GateState.RECOVERING: ("info", "recovering"),
+}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentView:
@@ -28,28 +35,24 @@ class AgentView:
     failure_threshold: int
     undo_threshold: int = 20
     rounds: int = 3
-    state: str = GateState.OPEN
+    state: str = GateState.CLOSED
     held: bool = False
     at: datetime | None = None
     then: str = ""
 
     @property
-    def open(self) -> bool:
-        """Return whether the whole window is open."""
+    def free(self) -> bool:
+        """Return whether its steps may go as long as the window has room."""
         return not self.reason
 
     @property
     def badge(self) -> tuple[str, str]:
-        """Return the gate's colour and word."""
+        """Return the colour and word of its circuit breaker."""
         if self.held:
             return "warning", "held"
-        if self.open:
-            return "success", "open"
-        if self.state == GateState.RAMPING:
-            return "info", "ramping up"
-        if self.state == GateState.PROBING:
-            return "warning", "probing"
-        return "warning", "shut"
+        if self.state == GateState.CLOSED and not self.free:
+            return "warning", "paused"
+        return BADGES[GateState(self.state)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,8 +102,8 @@ def of_step(
 def _of_pending(step: Step, agent: AgentView | None, now: datetime, hold: Hold | None) -> Outlook:
     if hold is not None or step.held_by_id is not None:
         return Outlook(text=f"waits: {held_because(hold) if hold else 'it is held'}")
-    if agent and not agent.open:
-        return _of_shut(step.agent, agent)
+    if agent and not agent.free:
+        return _of_kept(step.agent, agent)
     if step.run_after and step.run_after > now:
         return Outlook(text="retries", at=step.run_after, after=_next_attempt(step, agent))
     if step.run_after:
@@ -110,13 +113,14 @@ def _of_pending(step: Step, agent: AgentView | None, now: datetime, hold: Hold |
     return Outlook(text=f"waits for a scheduler and a free place at {step.agent}")
 
 
-def _of_shut(name: str, agent: AgentView) -> Outlook:
+def _of_kept(name: str, agent: AgentView) -> Outlook:
     if agent.held:
         return Outlook(text=f"waits: {name} is {agent.reason}")
-    shut = f"waits: the gate of {name} is shut"
+    breaker = f"the circuit breaker of {name} is {GateState(agent.state).label.lower()}"
+    kept = f"waits: {name} is paused" if agent.state == GateState.CLOSED else f"waits: {breaker}"
     if agent.at is None:
-        return Outlook(text=f"{shut} ({agent.reason})")
-    return Outlook(text=f"{shut}, {agent.then}", at=agent.at, after=f" ({agent.reason})")
+        return Outlook(text=f"{kept} ({agent.reason})")
+    return Outlook(text=f"{kept}, {agent.then}", at=agent.at, after=f" ({agent.reason})")
 
 
 def _of_processing(step: Step, now: datetime) -> Outlook:

@@ -105,7 +105,7 @@ class Overview:
     operations: Sequence[Running]
     acts: Sequence[Line]
     retrying: Sequence[tuple[Step, AgentView | None]]
-    shut: dict[str, AgentView]
+    kept: dict[str, AgentView]
     trends: Trends
     leader: Leader
     inbox: Inbox
@@ -134,7 +134,7 @@ def overview(range_key: str = "", *, personal: bool = False) -> Overview:
         operations=attention.operations(),
         acts=latest(SHOWN, personal=personal),
         retrying=[(step, known.get(step.agent)) for step in _retrying()],
-        shut={name: agent for name, agent in known.items() if not agent.open},
+        kept={name: agent for name, agent in known.items() if not agent.free},
         trends=trends(range_key, now),
         leader=led,
         inbox=_inbox(),

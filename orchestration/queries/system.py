@@ -36,10 +36,11 @@ SELECT
         WHERE sent_at IS NULL AND given_up_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT min(created_at) FROM orchestration_notice
         WHERE sent_at IS NULL AND given_up_at IS NULL),
-    (SELECT min(pending_since) FROM orchestration_step
-        WHERE process_state = 'pending' AND run_after IS NULL AND held_by_id IS NULL),
+    (SELECT min(oldest.since) FROM orchestration_policy p CROSS JOIN LATERAL (
+        SELECT min(s.pending_since) AS since FROM orchestration_step s WHERE s.agent = p.agent
+            AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL) AS oldest),
     (SELECT min(complete_by) FROM orchestration_step
-        WHERE process_state = 'processing' AND complete_by < clock_timestamp())
+        WHERE process_state = 'processing' AND complete_by < (SELECT clock_timestamp()))
 """
 
 

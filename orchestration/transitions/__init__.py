@@ -2,18 +2,20 @@
 
 Two rules keep any number of writers apart:
 
-- Every move except the claim (pending → processing) is made under the lock of the *task*'s row.
-  Whoever holds it may read the states of the task's steps and decide: they cannot change meanwhile
-  in any way that matters, as a claim makes nothing done.
-- A claim locks the agent's gate, then pending steps that nobody else has locked, then their tasks.
-  Those who hold the lock of a task that may still be started never wait for a pending step; an undo
-  locks the pending steps first, as a claim does. So nobody waits in a circle.
-- Gates come after tasks: whoever has both locked the tasks first.
+- Every move is made under the lock of the *task*'s row. Whoever holds it may read the states of the
+  task's steps and decide: they cannot change meanwhile, and no claim is at work on them.
+- What is locked by another session is not waited for where others would wait behind: a claim passes
+  over steps whose task is locked, a scheduler puts back replies to a locked task, a sweep goes on
+  past it. People's acts wait for the one task that they are about.
+- A claim locks the agent's gate, then tasks and their pending steps that are free (SKIP LOCKED).
+- Gates come after tasks, and alerts after gates: whoever has locked an alert waits for no gate. A
+  scheduler that raises alerts as it records commits before it claims. A gate is waited for shortly:
+  one that is locked for longer is another session's, and passed over until it is free.
 - What a jump of the clock moves are times, not states: it takes the rows that no one has locked, and
   waits for none.
-- What is counted of failures is only ever added (`incidents`): nobody waits for it. Alerts come in the
-  order of their causes; a scheduler, which locks gates after them, raises them for rejections, and a
-  supervisor, which locks gates before them, for all else: never for the same cause.
+- What is counted of failures is only ever added (`incidents`): nobody waits for it. The incident and
+  the open alert that a failure refers to are locked without waiting, before anything is written: a
+  failure whose cause is locked waits, the rest of its batch does not.
 
 Under the lock each write still names the state and the attempt it expects, and a write that does
 not land is a normal outcome with a name (`Refusal`), never an exception.
@@ -23,7 +25,7 @@ from .changes import NOTHING, Amendment
 from .claim import Claimed, claim
 from .clock_jump import allow_for_jump, move_times
 from .create import NewTask, create
-from .gates import database_now, hear_all, lock_gates, open_unasked, probe_now
+from .gates import close_unasked, database_now, lock_gates, probe_now, write
 from .holds import hold, hold_tasks, hold_unserved, let_go, release, release_tasks
 from .overdue import mark_overdue
 from .record import Recorded, record
@@ -51,13 +53,13 @@ __all__ = [
     "Recorded",
     "allow_for_jump",
     "claim",
+    "close_unasked",
     "create",
     "database_now",
     "done_by_hand",
     "failed_tasks",
     "finish_failed",
     "give_up",
-    "hear_all",
     "hold",
     "hold_tasks",
     "hold_unserved",
@@ -67,7 +69,6 @@ __all__ = [
     "lock_gates",
     "mark_overdue",
     "move_times",
-    "open_unasked",
     "probe_now",
     "record",
     "release",
@@ -81,4 +82,5 @@ __all__ = [
     "undo_unmended",
     "unmended_tasks",
     "wake",
+    "write",
 ]

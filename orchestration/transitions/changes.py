@@ -48,6 +48,15 @@ SELECT {", ".join(COLUMNS)} FROM orchestration_step
 WHERE task_id = ANY(%(tasks)s::uuid[]) ORDER BY id
 """  # noqa: S608 - names of our own
 
+LOCKED_STEPS = """
+WITH free AS MATERIALIZED (
+    SELECT id FROM orchestration_step WHERE task_id = ANY(%(tasks)s::uuid[])
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT DISTINCT task_id FROM orchestration_step
+WHERE task_id = ANY(%(tasks)s::uuid[]) AND id NOT IN (SELECT id FROM free)
+"""
+
 TOLD = {StepState.PROCESSED, StepState.SKIPPED}  # of single steps; what failed is told of the task
 
 
@@ -91,9 +100,11 @@ def tasks_of(steps: QuerySet[Step], limit: int, beyond: Collection[UUID]) -> lis
 def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
     """Lock the tasks in the order of their ids; read all their steps.
 
-    Without `wait`, those that somebody else has locked are left out.
+    Without `wait`, those that others have locked are left out, and no lock is waited for long from
+    here to the end of the transaction.
     """
-    rows = sql.run(LOCK if wait else LOCK + SKIP, {"tasks": [str(task) for task in tasks]})
+    statement = LOCK if wait else sql.BRIEFLY + LOCK + SKIP
+    rows = sql.run(statement, {"tasks": [str(task) for task in tasks]})
     changes = {
         task: Change(
             id=task,
@@ -107,6 +118,18 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
     }
     read_steps(changes)
     return changes
+
+
+def known(tasks: Collection[UUID]) -> set[UUID]:
+    """Return those of `tasks` that there are: what could not be locked is locked by another."""
+    if not tasks:
+        return set()
+    return set(Task.objects.filter(id__in=tasks).values_list("id", flat=True))
+
+
+def with_locked_steps(tasks: Collection[UUID]) -> set[UUID]:
+    """Lock all steps of locked tasks; return the tasks of which others have locked one."""
+    return {task for (task,) in sql.run(LOCKED_STEPS, {"tasks": [str(task) for task in tasks]})}
 
 
 def read_steps(changes: Mapping[UUID, Change]) -> None:

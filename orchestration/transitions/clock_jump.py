@@ -12,7 +12,8 @@ leaves its step out.
 Moved, in either direction:
 
 - `step.complete_by` while an agent has it; `run_after` with its `pending_since`; `mend_by`.
-- `gate.probe_at`, `paused_until`, `heard_at`, `tokens_at`; `operation.starts_at`, `paced_at`.
+- `gate.probe_at`, `paused_until`, `tokens_at`, and all others if it went back;
+  `operation.starts_at`, `paced_at`.
 - `worker.seen_at`: else all would count as dead, or the dead as alive.
 
 Moved only when the clock went back, so that nothing waits for as long once more:
@@ -138,11 +139,11 @@ FORWARD = (
     Move("step", "mend_by", "t.mend_by IS NOT NULL"),
     Move("gate", "probe_at", "t.probe_at <= %(now)s - %(since)s"),
     Move("gate", "paused_until", "t.paused_until <= %(now)s - %(since)s"),
-    Move("gate", "heard_at", "true", "least(t.heard_at + %(jump)s, %(now)s)"),
     Move("gate", "tokens_at", "true", "least(t.tokens_at + %(jump)s, %(now)s)"),
     Move("worker", "seen_at", "true", "least(t.seen_at + %(jump)s, %(now)s)"),
 )
 
+GATE_TIMES = ("since", "answered_at", "opened_at", "probe_at", "paused_until", "tokens_at")
 RETRIES_BACK = """t.process_state = 'pending' AND t.run_after IS NOT NULL
     AND (t.pending_since > %(now)s OR t.run_after > %(now)s - %(jump)s)"""
 
@@ -168,7 +169,7 @@ BACK = (
         """t.process_state IN ('pending', 'processing', 'error') AND t.keyed_at IS NOT NULL
         AND p.key_memory IS NOT NULL""",
     ),
-    *(Move("gate", field, "true") for field in ("probe_at", "paused_until", "heard_at", "tokens_at")),
+    *(Move("gate", field, "true") for field in GATE_TIMES),
     Move("worker", "started_at", "t.started_at > %(now)s AND t.seen_at > %(now)s"),
     Move("worker", "seen_at", "t.seen_at > %(now)s"),
     Move("notice", "send_after",

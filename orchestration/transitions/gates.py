@@ -1,15 +1,15 @@
 """The gates' rows: locked by whoever dispatches, moved by what attempts came to (P16, P28)."""
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from .. import alerts, sql
-from ..gate import GateView, Heard, Limits, hear, unasked
-from ..models import Event, Gate, Hold
+from ..gate import GateView, Limits, Slot, unasked
+from ..models import Event, Hold
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
@@ -19,102 +19,148 @@ from ..states import GateState
 
 # With every turn of a scheduler, so it is plain SQL: building queries took longer than running them.
 LOCK = """
-SELECT g.agent, g.state, g.recent, extract(epoch FROM g.heard_at)::float8,
-    extract(epoch FROM g.probe_at)::float8, g.trips, g.allowance, g.successes,
+SELECT g.agent, g.state, extract(epoch FROM g.since)::float8, g.slots,
+    extract(epoch FROM g.answered_at)::float8, extract(epoch FROM g.opened_at)::float8,
+    extract(epoch FROM g.probe_at)::float8, g.trips, g.allowance,
     extract(epoch FROM g.paused_until)::float8, g.tokens, extract(epoch FROM g.tokens_at)::float8,
-    p."window", p.rate, p.breaker_calls, p.breaker_failures, p.breaker_share, p.breaker_pause,
-    p.breaker_pause_cap
+    p."window", p.rate, p.time_allowed, p.breaker_calls, p.breaker_failures, p.breaker_share,
+    p.breaker_pause, p.breaker_pause_cap
 FROM orchestration_gate g JOIN orchestration_policy p ON p.agent = g.agent
 WHERE g.agent = ANY(%(agents)s)
 ORDER BY g.agent FOR NO KEY UPDATE OF g
 """
-VIEW = len(fields(GateView))  # columns; those after them are the limits
+SKIP = " SKIP LOCKED"
+COLUMNS = [field.name for field in fields(GateView)]
+SLOTS = COLUMNS.index("slots")
+VIEW = len(COLUMNS)  # those after them are the limits
 
-# Gates that ramp up although nobody is waiting, or soon will be: along step_oldest and step_in_flight.
-UNASKED = """
-SELECT g.agent FROM orchestration_gate g WHERE g.state = 'ramping'
-  AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
-    AND s.process_state = 'pending'
-    AND (s.run_after IS NULL OR s.run_after < clock_timestamp() + interval '60 seconds'))
-  AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
-    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL)
+# All gates of a turn at once; no index holds any of these columns, so the rows stay where they are.
+WRITE = """
+UPDATE orchestration_gate g SET state = r.state, since = to_timestamp(r.since), slots = r.slots,
+    answered_at = to_timestamp(r.answered_at), opened_at = to_timestamp(r.opened_at),
+    probe_at = to_timestamp(r.probe_at), trips = r.trips, allowance = r.allowance,
+    paused_until = to_timestamp(r.paused_until), tokens = r.tokens,
+    tokens_at = to_timestamp(r.tokens_at)
+FROM unnest(%(agents)s::text[], %(state)s::text[], %(since)s::float8[], %(slots)s::jsonb[],
+    %(answered_at)s::float8[], %(opened_at)s::float8[], %(probe_at)s::float8[], %(trips)s::int[],
+    %(allowance)s::int[], %(paused_until)s::float8[], %(tokens)s::float8[], %(tokens_at)s::float8[])
+    AS r (agent, state, since, slots, answered_at, opened_at, probe_at, trips, allowance,
+        paused_until, tokens, tokens_at)
+WHERE g.agent = r.agent
 """
 
-TIMES = ("heard_at", "probe_at", "paused_until", "tokens_at")
-BY = "gate"  # who shuts and opens a gate by itself
+# The first of an agent's steps that may be claimed, NULL if there is none. In this order only
+# step_claimable is worth using: an EXISTS may choose to read the whole table up to the first.
+FIRST = """(SELECT id FROM orchestration_step
+    WHERE agent = {agent} {alone} AND process_state = 'pending' AND run_after IS NULL
+        AND held_by_id IS NULL
+    ORDER BY agent, alone, priority DESC, id LIMIT 1)"""
+
+# Gates that recover although nothing waits that may go, or soon will be: along step_claimable,
+# step_retry and step_in_flight.
+UNASKED = f"""
+SELECT g.agent FROM orchestration_gate g WHERE g.state = 'recovering'
+  AND {FIRST.format(agent="g.agent", alone="")} IS NULL
+  AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
+    AND s.process_state = 'pending'
+    AND s.run_after < (SELECT clock_timestamp()) + interval '60 seconds')
+  AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
+    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL)
+"""  # noqa: S608 - put together from constants
+
+BY = "gate"  # who opens and closes a breaker by itself
 
 
 @dataclass(kw_only=True, slots=True)
 class LockedGate:
-    """A gate whose row is locked, and the limits of its agent."""
+    """A gate whose row is locked, and the limits of its agent; `view` is yet to be written."""
 
     agent: str
     view: GateView
     limits: Limits
+    stored: GateView
 
 
-def lock_gates(agents: Collection[str]) -> dict[str, LockedGate]:
-    """Lock the gates of `agents`, in the order of their names."""
-    return {
-        agent: LockedGate(
-            agent=agent,
-            view=sql.record(GateView, row[:VIEW]),
-            limits=sql.record(Limits, row[VIEW:]),
-        )
-        for agent, *row in sql.run(LOCK, {"agents": sorted(agents)})
-    }
+_contested: set[str] = set()  # agents; of this process
 
 
-def hear_all(
-    gates: Mapping[str, LockedGate], heard: Mapping[str, Sequence[Heard]], now: float
-) -> None:
-    """Move locked gates by what attempts of their agents came to, and write them where that counts."""
-    for agent, outcomes in sorted(heard.items()):
-        if gate := gates.get(agent):
-            move(gate, hear(gate.view, gate.limits, outcomes, now))
+def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, LockedGate]:
+    """Lock the gates of `agents`, in the order of their names; return those that are locked now.
+
+    A fellow scheduler holds a gate for a moment: it is waited for. What keeps one for longer is another
+    session: the error is raised (`sql.is_busy`), and from then on this process skips that gate until
+    it finds it free. With `wait` none is skipped, and the wait is the session's.
+    """
+    names = set(agents)
+    skipped = set() if wait else names & _contested
+    rows = []
+    try:
+        if names - skipped:
+            rows += sql.run(LOCK if wait else sql.BRIEFLY + LOCK, {"agents": list(names - skipped)})
+    except DatabaseError as error:
+        if sql.is_busy(error) and not wait:
+            _contested.update(names)  # which of them it was, the next try finds out
+        raise
+    if skipped:
+        rows += sql.run(sql.BRIEFLY + LOCK + SKIP, {"agents": list(skipped)})
+    _contested.difference_update(agent for agent, *_ in rows)
+    return {agent: _locked(agent, row) for agent, *row in rows}
 
 
-def move(gate: LockedGate, to: GateView) -> None:
-    """Write a locked gate's new state; open or close the one hold and alert of an outage."""
-    before = gate.view
-    # a gate that hears only good news says nothing new: spare the row
-    if replace(to, heard_at=None) == replace(before, heard_at=None) and "-" not in to.recent:
+def _locked(agent: str, row: Sequence[Any]) -> LockedGate:
+    view = sql.record(GateView, row[:VIEW])
+    view = replace(view, slots=[Slot(*slot) for slot in json.loads(row[SLOTS])])
+    return LockedGate(agent=agent, view=view, limits=sql.record(Limits, row[VIEW:]), stored=view)
+
+
+def contested(agents: Collection[str]) -> set[str]:
+    """Return those of `agents` whose gate another session keeps locked, as the last look found."""
+    return _contested.intersection(agents)
+
+
+def write(gates: Iterable[LockedGate]) -> None:
+    """Write what has become of locked gates; open or close the one hold and alert of an outage."""
+    moved = [gate for gate in gates if gate.view != gate.stored]
+    if not moved:
         return
-    gate.view = to
-    values: dict[str, Any] = {name: getattr(to, name) for name in GateView.__dataclass_fields__}
-    for name in TIMES:
-        values[name] = datetime.fromtimestamp(values[name], UTC) if values[name] else None
-    Gate.objects.filter(agent=gate.agent).update(**values)
-    if before.state == GateState.OPEN and to.state != GateState.OPEN:
-        _outage_begins(gate.agent)
-    elif before.state != GateState.OPEN and to.state == GateState.OPEN:
-        _outage_ends(gate.agent)
+    values = {name: [getattr(gate.view, name) for gate in moved] for name in COLUMNS}
+    values["slots"] = sql.as_json(values["slots"])
+    sql.run(WRITE, {"agents": [gate.agent for gate in moved], **values})
+    for gate in moved:
+        before, gate.stored = gate.stored, gate.view
+        if before.state == GateState.CLOSED != gate.view.state:
+            _outage_begins(gate.agent)
+        elif before.state != GateState.CLOSED == gate.view.state:
+            _outage_ends(gate.agent)
 
 
 @transaction.atomic
-def open_unasked() -> int:
-    """Open the gates that were ramping up until their backlog was gone; return how many.
+def close_unasked() -> int:
+    """Close the breakers that were recovering until their backlog was gone; return how many.
 
-    Otherwise the ramp would wait for traffic that may never come, and its alert would stay.
+    Otherwise they would wait for traffic that may never come, and their alerts would stay.
     """
     gates = lock_gates([agent for (agent,) in sql.run(UNASKED, {})])
+    now = database_now()
     for gate in gates.values():
-        move(gate, unasked(gate.view))
+        gate.view = unasked(gate.view, now)
+    write(gates.values())
     return len(gates)
 
 
 @transaction.atomic
 def probe_now(agent: str, *, actor: str, reason: str) -> Refusal | None:
-    """Make the next probe of a shut gate due at once; return why not, or None when it was done.
+    """Make the next probe of an open breaker due at once; return why not, or None when it was done.
 
     The next claim sends it: exactly one request, as ever, even where the service asked to be left
     alone for longer.
     """
     now = database_now()
-    gate = lock_gates([agent]).get(agent)
-    if gate is None or gate.view.state != GateState.SHUT or (gate.view.probe_at or now) <= now:
-        return Refusal.NOT_SHUT
-    move(gate, replace(gate.view, probe_at=now, paused_until=None))
+    gate = lock_gates([agent], wait=True).get(agent)
+    if gate is None or gate.view.state != GateState.OPEN or (gate.view.probe_at or now) <= now:
+        return Refusal.NOT_OPEN
+    gate.view = replace(gate.view, probe_at=now, paused_until=None)
+    write([gate])
     Event.objects.create(kind=EventKind.PROBE, actor=actor, reason=reason, detail={"agent": agent})
     return None
 
@@ -126,7 +172,7 @@ def _outage_begins(agent: str) -> None:
                 scope=Scope.AGENT,
                 agent=agent,
                 cause=Cause.BREAKER,
-                reason="too many of its last calls failed",
+                reason="too many of its calls failed",
                 actor=BY,
             )
         ],
@@ -135,9 +181,9 @@ def _outage_begins(agent: str) -> None:
     alerts.raise_alert(
         f"gate/{agent}",
         severity=Severity.WARNING,
-        title=f"{agent}: its gate is shut, too many calls failed",
-        detail="Its steps wait without being counted as failed. A probe goes out from time to time; "
-        "when it succeeds, the backlog is let through step by step, and this alert is closed.",
+        title=f"{agent}: its circuit breaker is open, too many calls failed",
+        detail="Its steps wait without being counted as failed. Probes go out from time to time; "
+        "when one succeeds, more and more of the backlog goes, and this alert is closed.",
     )
 
 

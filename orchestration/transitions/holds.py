@@ -1,7 +1,6 @@
 """Holding and releasing: steps wait, and their tasks' own deadlines stand still."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -15,52 +14,111 @@ from ..models.hold import Cause, Scope
 from ..progression import Refusal
 from ..states import FINAL_TASK_STATES
 
+# The holds that can have kept step `s` from being claimed since it became pending: those of its task,
+# along hold_by_task, and wider ones, along hold_wide, if it may have met any.
+MET = """
+SELECT since, until FROM orchestration_hold
+WHERE task_id = s.task_id AND (until IS NULL OR until > s.pending_since)
+UNION ALL
+SELECT h.since, h.until
+FROM (VALUES ('all', ''), ('agent', s.agent), ('step', '')) AS wide (scope, agent)
+CROSS JOIN LATERAL (
+    SELECT * FROM orchestration_hold
+    WHERE scope <> 'task' AND scope = wide.scope AND agent = wide.agent AND until IS NULL
+    UNION ALL
+    SELECT * FROM orchestration_hold
+    WHERE scope <> 'task' AND scope = wide.scope AND agent = wide.agent AND until > s.pending_since
+) AS h
+WHERE %(wide)s AND (h.scope <> 'step' OR h.step = s.name AND h.workflow = (
+    SELECT workflow FROM orchestration_task t WHERE t.id = s.task_id))
+"""
+
 # Seconds for which holds kept step `s` from being claimed since it became pending. Holds that
 # overlap count once. A step's parallel siblings may add their own: then the task gets more time.
-STOOD = """coalesce((
+STOOD = f"""coalesce((
     SELECT extract(epoch FROM sum(upper(r) - lower(r)))::float8 FROM unnest((
         SELECT range_agg(tstzrange(greatest(h.since, s.pending_since),
             greatest(s.pending_since, h.since, coalesce(h.until, clock_timestamp()))))
-        FROM orchestration_hold h
-        WHERE (h.until IS NULL OR h.until > s.pending_since) AND (
-            h.agent = s.agent OR h.scope = 'all' OR h.task_id = s.task_id
-            OR h.scope = 'step' AND h.step = s.name AND h.workflow = (
-                SELECT workflow FROM orchestration_task t WHERE t.id = s.task_id)
-        ))) AS r WHERE NOT isempty(r)), 0)"""
+        FROM ({MET}) AS h)) AS r WHERE NOT isempty(r)), 0)"""  # noqa: S608 - a constant of our own
 
+# Until when a hold of one scope kept the steps of an agent ('' for the other scopes): infinity while
+# one is in force, NULL if there never was one. One look at the end of hold_wide.
+UNTIL = """(SELECT coalesce(until, 'infinity') FROM orchestration_hold
+    WHERE scope <> 'task' AND scope = '{scope}' AND agent = {agent} ORDER BY until DESC LIMIT 1)"""
+ALL_UNTIL = UNTIL.format(scope="all", agent="''")
+STEPS_UNTIL = UNTIL.format(scope="step", agent="''")
+AGENT_UNTIL = UNTIL.format(scope="agent", agent="p.agent")
+
+# Held steps among the next of an agent's queue. Parking a step keeps its hold from ending until that
+# is committed, so that clearing the hold finds the step.
 PARK = """
-UPDATE orchestration_step s SET held_by_id = h.hold
-FROM unnest(%(ids)s::bigint[], %(holds)s::bigint[]) AS h (id, hold)
-WHERE s.id = h.id AND s.process_state = 'pending'
+WITH next AS MATERIALIZED (
+    SELECT s.id, s.task_id, s.name, t.workflow
+    FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+    WHERE s.agent = %(agent)s AND s.alone = %(alone)s AND s.process_state = 'pending'
+        AND s.run_after IS NULL AND s.held_by_id IS NULL
+    ORDER BY s.priority DESC, s.id
+    LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
+), held AS MATERIALIZED (
+    SELECT next.id, coalesce(of_task.id, of_step.id) AS hold FROM next
+    LEFT JOIN LATERAL (
+        SELECT h.id FROM orchestration_hold h WHERE h.task_id = next.task_id AND h.until IS NULL
+        LIMIT 1 FOR SHARE SKIP LOCKED) AS of_task ON true
+    LEFT JOIN LATERAL (
+        SELECT h.id FROM orchestration_hold h WHERE h.scope = 'step' AND h.agent = ''
+            AND h.workflow = next.workflow AND h.step = next.name AND h.until IS NULL
+        LIMIT 1 FOR SHARE SKIP LOCKED) AS of_step ON true
+)
+UPDATE orchestration_step s SET held_by_id = held.hold
+FROM held WHERE s.id = held.id AND held.hold IS NOT NULL
+RETURNING s.id
 """
 
-IN_FORCE = """
-SELECT id, scope, task_id, workflow, step FROM orchestration_hold
-WHERE until IS NULL AND scope <> 'agent'
+# Those that somebody is writing to are left to the claim.
+PARK_OF_TASKS = """
+WITH found AS MATERIALIZED (
+    SELECT s.id, h.hold FROM unnest(%(tasks)s::uuid[], %(holds)s::bigint[]) AS h (task, hold)
+    JOIN orchestration_step s ON s.task_id = h.task
+    WHERE s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
+    ORDER BY s.id FOR NO KEY UPDATE OF s SKIP LOCKED
+)
+UPDATE orchestration_step s SET held_by_id = found.hold FROM found WHERE s.id = found.id
 """
 
-# Only steps that became pending before the end of a hold can have stood still in it; the oldest of
-# them is not older than this.
-LATELY = """EXISTS (SELECT 1 FROM orchestration_hold
-    WHERE until IS NULL OR until > clock_timestamp() - interval '7 days')"""
-
-LET_GO = """
-UPDATE orchestration_step SET held_by_id = NULL WHERE id IN (
-    SELECT s.id FROM orchestration_step s JOIN orchestration_hold h ON h.id = s.held_by_id
-    WHERE h.until IS NOT NULL ORDER BY s.id LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
-) RETURNING id
+# A hold is cleared once no step is parked for it; none can be from its end on.
+CLEAR = """
+WITH ended AS MATERIALIZED (
+    SELECT id FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared
+    ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
+), parked AS MATERIALIZED (
+    SELECT s.id FROM ended CROSS JOIN LATERAL (
+        SELECT id FROM orchestration_step WHERE held_by_id = ended.id
+        LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS s
+    LIMIT %(limit)s
+), freed AS (
+    UPDATE orchestration_step s SET held_by_id = NULL FROM parked WHERE s.id = parked.id
+), cleared AS (
+    UPDATE orchestration_hold h SET cleared = true FROM ended
+    WHERE h.id = ended.id AND NOT EXISTS (
+        SELECT FROM orchestration_step s WHERE s.held_by_id = ended.id
+            AND s.id NOT IN (SELECT id FROM parked))
+    RETURNING h.id
+)
+SELECT (SELECT count(*) FROM parked), (SELECT count(*) FROM cleared)
 """
+
+PARKED = 5 * conf.BATCH  # steps of a queue that are looked at to find held ones
 
 # The agents whose queue a worker serves, and yet they are held for want of one; and the opposite.
 SERVICE_CHANGED = f"""
 SELECT p.agent, w.served FROM orchestration_policy p
 CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM orchestration_worker w WHERE w.queue = p.agent
-    AND w.seen_at > clock_timestamp() - interval '{conf.ALIVE} seconds') AS served) w
+    AND w.seen_at > (SELECT clock_timestamp()) - interval '{conf.ALIVE} seconds') AS served) w
 WHERE w.served = EXISTS (SELECT FROM orchestration_hold h
-    WHERE h.agent = p.agent AND h.cause = 'no_worker' AND h.until IS NULL)
+    WHERE h.scope = 'agent' AND h.agent = p.agent AND h.cause = 'no_worker' AND h.until IS NULL)
 UNION ALL
 SELECT h.agent, true FROM orchestration_hold h  -- of an agent that is gone: nothing to hold
-WHERE h.cause = 'no_worker' AND h.until IS NULL
+WHERE h.scope = 'agent' AND h.cause = 'no_worker' AND h.until IS NULL
     AND NOT EXISTS (SELECT FROM orchestration_policy p WHERE p.agent = h.agent)
 """  # noqa: S608 - a constant of our own
 
@@ -72,7 +130,7 @@ SELECT 'task', '', '', '', t.id, 'hand', %(reason)s, %(actor)s, clock_timestamp(
 FROM orchestration_task t
 WHERE t.id = ANY(%(tasks)s::uuid[]) AND t.state NOT IN ('processed', 'undone') ORDER BY t.id
 ON CONFLICT (scope, agent, workflow, step, task_id, cause) WHERE until IS NULL DO NOTHING
-RETURNING task_id
+RETURNING task_id, id
 """
 
 RELEASE_TASKS = """
@@ -83,43 +141,12 @@ RETURNING task_id
 """
 
 
-@dataclass(kw_only=True)
-class Parking:
-    """The holds in force on steps, tasks and everything; held steps are parked when they are met.
+def park(agent: str, *, alone: bool) -> int:
+    """Take the held ones among the next steps of an agent's queue out of sight; return how many.
 
-    So a hold costs nothing for what never comes to the gate, and each held step is met once.
+    Releasing a hold waits for this transaction from here on: it must not wait for a lock after this.
     """
-
-    everything: bool = False
-    lately: bool = False
-    by_task: dict[UUID, int] = field(default_factory=dict)
-    by_step: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    def hold_of(self, task: UUID, workflow: str, step: str) -> int | None:
-        """Return the hold that keeps a step, if one does."""
-        return self.by_task.get(task) or self.by_step.get((workflow, step))
-
-    def park(self, held: Mapping[int, int]) -> None:
-        """Take pending, locked steps out of the claim's sight: step → hold."""
-        sql.run(PARK, {"ids": list(held), "holds": list(held.values())})
-
-
-def parking(*, lately: bool) -> Parking:
-    """Read the holds in force that concern more, or less, than one agent.
-
-    There are none unless there was one of any kind `lately`.
-    """
-    found = Parking(lately=lately)
-    if not lately:
-        return found
-    for hold, scope, task, workflow, step in sql.run(IN_FORCE, {}):
-        if scope == Scope.ALL:
-            found.everything = True
-        elif scope == Scope.TASK:
-            found.by_task[task] = hold
-        else:
-            found.by_step[workflow, step] = hold
-    return found
+    return len(sql.run(PARK, {"agent": agent, "alone": alone, "limit": PARKED}))
 
 
 @transaction.atomic
@@ -159,6 +186,8 @@ def hold(
         if not sql.is_twin(error):
             raise
         return Refusal.HELD_ALREADY
+    if task is not None:
+        _park_of({task: made.id})
     if cause == Cause.HAND:
         _tell(made, EventKind.HELD, actor, reason)
     return made
@@ -191,9 +220,10 @@ def hold_tasks(
 ) -> dict[UUID, Refusal | None]:
     """Hold tasks; return for each why not, or None when it was done."""
     told = {"actor": actor, "reason": reason, "tasks": [str(task) for task in tasks]}
-    held = {task for (task,) in sql.run(HOLD_TASKS, told)}
+    held = dict(sql.run(HOLD_TASKS, told))
+    _park_of(held)
     _note(held, EventKind.HELD, actor, reason, operation)
-    missed = Task.objects.filter(id__in=set(tasks) - held).values_list("id", "state")
+    missed = Task.objects.filter(id__in=set(tasks) - held.keys()).values_list("id", "state")
     answers: dict[UUID, Refusal | None] = dict.fromkeys(held)
     return answers | {
         task: Refusal.ENDED if state in FINAL_TASK_STATES else Refusal.HELD_ALREADY
@@ -221,14 +251,22 @@ def _note(
     )
 
 
-@transaction.atomic
+def _park_of(holds: Mapping[UUID, int]) -> None:
+    """Take the pending steps of tasks that are held from now on out of the claim's sight."""
+    tasks = [str(task) for task in holds]
+    sql.run(PARK_OF_TASKS, {"tasks": tasks, "holds": list(holds.values())})
+
+
 def let_go() -> int:
-    """Give steps of ended holds back to the claim, a batch at most; return how many."""
-    return len(sql.run(LET_GO, {"limit": conf.BATCH}))
+    """Give the steps of ended holds back to the claim, but for those locked; return how many."""
+    total = 0
+    while any(done := sql.run(CLEAR, {"limit": conf.BATCH})[0]):
+        total += done[0]
+    return total
 
 
 def hold_unserved() -> None:
-    """Shut the gates of agents whose queue no worker serves, and open those that are served again."""
+    """Hold the agents whose queue no worker serves, and release those that are served again."""
     changed = dict(sql.run(SERVICE_CHANGED, {}))
     for agent in sorted(name for name, served in changed.items() if not served):
         hold(

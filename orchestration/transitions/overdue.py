@@ -8,7 +8,7 @@ from ..models.history import EventKind
 from ..states import LIVE_TASK_STATES
 from .holds import STOOD
 
-# Whoever waited at a shut gate, or in a hold, gets that time back: its own, and what was noted at
+# What waited at an open breaker, or in a hold, gets that time back: its own, and what was noted at
 # the claims. A step that is being claimed at this moment is passed over; its claim notes it. So does
 # each by how much the clock went forward meanwhile: a jump need not touch every task that is live.
 PUT_OFF = f"""
@@ -28,14 +28,14 @@ FROM (SELECT l.id, coalesce(sum(given.stood_still + given.now), 0) AS stood_stil
     FROM unnest(%(ids)s::uuid[]) AS l (id) LEFT JOIN given ON given.task_id = l.id
     GROUP BY l.id) AS late
 WHERE t.id = late.id AND (late.stood_still > 0.001 OR late.jumps <> t.clock_jumps)
-RETURNING t.id, t.complete_by > clock_timestamp()
+RETURNING t.id, t.complete_by > (SELECT clock_timestamp())
 """  # noqa: S608 - a constant of our own
 
 
 def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
     """Mark live tasks past their own complete-by; return them. They go on: it is a warning.
 
-    The deadline of those that waited at a shut gate, or in a hold, or through a jump of the clock,
+    The deadline of those that waited at an open breaker, or in a hold, or through a jump of the clock,
     is put off by that time first. `now` is the leader's verified time.
     """
     tasks = list(
@@ -45,7 +45,7 @@ def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
     )
     if not tasks:
         return []
-    rows = sql.run(PUT_OFF, {"ids": [str(task.id) for task in tasks]})
+    rows = sql.run(PUT_OFF, {"ids": [str(task.id) for task in tasks], "wide": True})
     in_time = {task for task, later in rows if later}
     late = [task for task in tasks if task.id not in in_time]
     Task.objects.filter(id__in=[task.id for task in late]).update(overdue=True)

@@ -14,8 +14,8 @@ from ..messages import Reply
 from ..models import Event, Policy
 from ..models.history import EventKind
 from ..progression import Refusal, StepView, after_reply, refuse_reply
-from ..states import ANSWERED, Direction, OnRejection, StepState
-from .changes import Change, cancel, finish, lock, note
+from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
+from .changes import Change, cancel, finish, known, lock, note, with_locked_steps
 from .late import close_undone, hear_late
 from .settle import Trouble, cause_of
 from .undo import begin
@@ -26,8 +26,10 @@ ENDED = """
 WITH reply AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(outcomes)s::text[],
         %(results)s::jsonb[], %(codes)s::text[], %(messages)s::text[], %(tries)s::int[],
-        %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[], %(in_doubt)s::bool[])
-    AS r (id, attempt, outcome, result, code, message, tries, started, by, incident, in_doubt)
+        %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[], %(in_doubt)s::bool[],
+        %(retry_after)s::float8[])
+    AS r (id, attempt, outcome, result, code, message, tries, started, by, incident, in_doubt,
+        retry_after)
 ), history AS (
     INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
         dispatched_at, started_at, ended_at, outcome, tries, error_code, error_message)
@@ -44,7 +46,7 @@ UPDATE orchestration_step s SET
     in_doubt = r.in_doubt,
     settling = s.settling AND r.outcome IN ('unknown', 'transient'),
     result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
-    error_code = r.code, error_message = r.message,
+    error_code = r.code, error_message = r.message, retry_after = r.retry_after,
     incident_id = coalesce(r.incident, s.incident_id)
 FROM reply r
 WHERE s.id = r.id AND s.attempt = r.attempt
@@ -63,6 +65,8 @@ class Recorded:
     agents: set[str] = field(default_factory=set)  # whose window or backlog changed
     applications: set[str] = field(default_factory=set)  # who has a status message waiting
     heard: dict[str, list[Heard]] = field(default_factory=lambda: defaultdict(list))
+    locked: set[UUID] = field(default_factory=set)  # tasks whose replies have to wait
+    alerted: bool = False  # locks of alerts are held until the commit
 
     def add(self, other: "Recorded") -> None:
         """Add what recording another batch did."""
@@ -75,8 +79,12 @@ class Recorded:
 
 
 @transaction.atomic(savepoint=False)
-def record(replies: Sequence[Reply]) -> Recorded:
+def record(replies: Sequence[Reply], *, warily: bool = False) -> Recorded:
     """Record the outcomes of attempts, make successors pending, finish tasks.
+
+    Waits for no task: replies to one that another session has locked are left out, and so are
+    rejections for a cause whose incident or alert is. `warily` is for a batch that met with a lock
+    it did not expect: replies to tasks of which a step is locked are left out, too.
 
     Guarded by state and attempt under the task's lock: of several replies to one attempt the first
     lands, and one to an attempt that was given up changes nothing and is kept as an event.
@@ -85,9 +93,11 @@ def record(replies: Sequence[Reply]) -> Recorded:
     task, as the agent's policy says.
     """
     recorded = Recorded()
-    changes = lock({UUID(reply.task) for reply in replies})
+    changes = _lock(replies, recorded, warily=warily)
     accepted: list[tuple[Reply, StepView, Change]] = []
     for reply in replies:
+        if UUID(reply.task) in recorded.locked:
+            continue
         change = changes.get(UUID(reply.task))
         step = change.steps.get(reply.step) if change else None
         refusal = refuse_reply(step, reply.attempt, reply.generation, reply.dispatch)
@@ -100,19 +110,20 @@ def record(replies: Sequence[Reply]) -> Recorded:
         change.moved(after)
         accepted.append((reply, after, change))
         recorded.agents.add(step.agent)
-        recorded.heard[step.agent].append(
-            Heard(answered=reply.outcome in ANSWERED, retry_after=reply.retry_after)
-        )
+        if not (step.own_trouble and after.state == StepState.PROCESSING):
+            recorded.heard[step.agent].append(_heard(reply, step))
     recorded.accepted = len(accepted)
     blamed = _count_rejected(accepted)
     _write_ended(accepted, blamed)
     _let_be(accepted)
     _reject(accepted, blamed)
     touched = {change.id: change for _, _, change in accepted}
-    for change, step in hear_late([reply for reply, _ in recorded.refused], changes, by=BY):
+    late = hear_late([reply for reply, _ in recorded.refused], changes, by=BY)
+    for change, step in late:
         touched[change.id] = change
         recorded.agents.add(step.agent)
     follows = finish(touched.values(), by=BY)
+    recorded.alerted = bool(blamed or late or any(one.troubles for one in touched.values()))
     recorded.agents |= follows.agents
     recorded.applications = follows.applications
     close_undone(
@@ -122,6 +133,36 @@ def record(replies: Sequence[Reply]) -> Recorded:
     )
     _keep_refused(recorded.refused, changes)
     return recorded
+
+
+def _heard(reply: Reply, step: StepView) -> Heard:
+    """Return what a reply says of the service; an agent may leave that to its outcome."""
+    good = Health.GOOD if reply.outcome in ANSWERED else Health.BAD
+    return Heard(
+        health=reply.health or good,
+        sent_at=step.dispatch / 1e6,
+        retry_after=reply.retry_after,
+    )
+
+
+def _lock(replies: Sequence[Reply], recorded: Recorded, *, warily: bool) -> dict[UUID, Change]:
+    """Lock the tasks of replies, and what rejections refer to; note those that have to wait."""
+    tasks = {UUID(reply.task) for reply in replies}
+    changes = lock(tasks, wait=False)
+    recorded.locked = known(tasks - changes.keys())
+    if warily:
+        recorded.locked |= with_locked_steps(changes)
+    causes = {}
+    for reply in replies:
+        change = changes.get(UUID(reply.task))
+        step = change.steps.get(reply.step) if change else None
+        if change and step and reply.outcome == Outcome.REJECTED:
+            cause = cause_of(step, change.workflow, reply.outcome, reply.code, reply.message)
+            causes[change.id, cause.fingerprint] = cause
+    if causes:
+        waiting = incidents.lock(causes.values())
+        recorded.locked |= {task for task, name in causes if name in waiting}
+    return {task: change for task, change in changes.items() if task not in recorded.locked}
 
 
 def _let_be(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
@@ -199,6 +240,7 @@ def _write_ended(
             "by": [reply.by[:80] for reply in replies],
             "incidents": [blamed.get(reply.step) for reply in replies],
             "in_doubt": [step.in_doubt for _, step, _ in accepted],
+            "retry_after": [reply.retry_after for reply in replies],
         },
     )
 

@@ -1,8 +1,10 @@
 """The supervisor's writes: failed or expired steps go back to pending, or to error (P10, P11, P26)."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -10,12 +12,14 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from .. import incidents, sql
-from ..models import Event, Step
+from ..fingerprint import Cause
+from ..gate import Heard
+from ..models import DeadLetter, Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import StepView
 from ..recovery import Failure, Retry
-from ..states import Outcome, StepState
+from ..states import Health, Outcome, StepState
 from . import clock_jump
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .settle import Trouble, cause_of
@@ -39,12 +43,13 @@ WHERE id = ANY(%(ids)s)
 # Silence speaks against the service only where none of our own processes can be the reason: no
 # worker of the queue came or went since the dispatch, nor did the clock jump, by which agents stop.
 SUSPECTED = """
-SELECT s.agent FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
+SELECT s.agent, extract(epoch FROM s.dispatched_at)::float8
+FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
   AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent)
   AND NOT EXISTS (SELECT 1 FROM orchestration_clockjump j WHERE j.at >= s.dispatched_at)
-  AND s.dispatched_at <= clock_timestamp()
+  AND s.dispatched_at <= (SELECT clock_timestamp())
   AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent
-    AND (w.started_at > s.dispatched_at OR w.seen_at < clock_timestamp() - interval '5 seconds'))
+    AND (w.started_at > s.dispatched_at OR w.seen_at < (SELECT clock_timestamp()) - interval '5 seconds'))
 """
 
 RETRY = """
@@ -55,14 +60,15 @@ UPDATE orchestration_step s SET
     in_doubt = r.in_doubt AND NOT r.new_key, settling = s.settling OR r.settling,
     generation = s.generation + r.new_key::int,
     keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, alone = r.alone,
-    run_after = clock_timestamp() + r.wait * interval '1 second',
+    run_after = clock_timestamp() + r.wait * interval '1 second', retry_after = NULL,
+    failed_at = clock_timestamp(), own_trouble = r.own_trouble,
     incident_id = coalesce(r.incident, s.incident_id)
 FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(counts)s::int[], %(rounds)s::int[],
     %(waits)s::float8[], %(outcomes)s::text[], %(codes)s::text[], %(messages)s::text[],
     %(in_doubt)s::bool[], %(new_key)s::bool[], %(settling)s::bool[], %(alone)s::bool[],
-    %(incidents)s::bigint[])
+    %(incidents)s::bigint[], %(own_trouble)s::bool[])
     AS r (id, attempt, failure_count, rounds, wait, outcome, code, message, in_doubt, new_key,
-        settling, alone, incident)
+        settling, alone, incident, own_trouble)
 WHERE s.id = r.id AND s.attempt = r.attempt AND s.process_state = 'processing'
 """
 
@@ -82,7 +88,9 @@ NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
 
 @dataclass(frozen=True, kw_only=True)
 class Failed:
-    """A step whose attempt failed or expired; its task is locked. `at` is when, in Unix time.
+    """A step whose attempt failed or expired; its task is locked.
+
+    `failed_at` is when it failed before, in Unix time, since it was last resubmitted.
 
     `incident` is where it was counted: everywhere but where it was only asked, and none was done.
     """
@@ -92,13 +100,21 @@ class Failed:
     failure: Failure
     message: str
     silent: bool
-    at: float
+    failed_at: float | None
     incident: int | None = None
 
     @property
     def agent(self) -> str:
         """Return the agent that was asked."""
         return self.view.agent
+
+    @cached_property
+    def cause(self) -> Cause:
+        """Return why it failed, as far as others failed by the same."""
+        failure = self.failure
+        return cause_of(
+            self.view, self.change.workflow, failure.outcome, failure.code, self.message
+        )
 
 
 def _failed(now: datetime) -> QuerySet[Step]:
@@ -118,30 +134,26 @@ def failed_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) ->
 def lock_failed(tasks: Collection[UUID], *, by: str, now: datetime) -> list[Failed]:
     """Lock tasks, and return their steps whose complete-by has passed.
 
-    Skips what somebody else is at: the next sweep finds it. Writes the history of attempts that
-    ended in silence, and counts each failure to the incident of its cause.
+    Skips what others have locked, be it the task, or the incident or alert of a failure's cause, and
+    attempts whose reply was put off for such a lock: a later sweep finds them. Writes the history
+    of attempts that ended in silence, and counts each failure to the incident of its cause.
     """
     changes = lock(tasks, wait=False)
     steps = list(_failed(now).filter(task__in=changes).order_by("id"))
-    silent = [step.id for step in steps if step.locked_by is not None]
+    letters = DeadLetter.objects.filter(step__in=[step.id for step in steps])
+    put_off = set(letters.values_list("step", flat=True))
+    failed = [_as_failed(step, changes[step.task_id]) for step in steps if step.id not in put_off]
+    waiting = incidents.lock([step.cause for step in failed])
+    failed = [step for step in failed if step.cause.fingerprint not in waiting]
+    silent = [step.view.id for step in failed if step.silent]
     if silent:
         sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})
-    return _counted([_as_failed(step, changes[step.task_id]) for step in steps], by=by)
+    return _counted(failed, by=by)
 
 
 def _counted(steps: Sequence[Failed], *, by: str) -> list[Failed]:
     failures = {
-        step.view.id: incidents.Failure(
-            step=step.view.id,
-            cause=cause_of(
-                step.view,
-                step.change.workflow,
-                step.failure.outcome,
-                step.failure.code,
-                step.message,
-            ),
-            message=step.message,
-        )
+        step.view.id: incidents.Failure(step=step.view.id, cause=step.cause, message=step.message)
         for step in steps
         if step.failure.outcome != Outcome.ABSENT
     }
@@ -157,15 +169,17 @@ def _blame(steps: Iterable[Failed]) -> None:
         sql.run(BLAMED, {"ids": ids, "incidents": causes})
 
 
-def suspected(failed: Sequence[Failed]) -> list[str]:
-    """Return the agents whose service, not one of our processes, is to blame for an expiry: one each."""
-    silent = [step.view.id for step in failed if step.silent]
-    return [agent for (agent,) in sql.run(SUSPECTED, {"ids": silent})] if silent else []
+def suspected(failed: Sequence[Failed]) -> dict[str, list[Heard]]:
+    """Return the expiries for which the service, not one of our processes, is to blame, by agent."""
+    silent = [step.view.id for step in failed if step.silent and not step.view.own_trouble]
+    heard: dict[str, list[Heard]] = defaultdict(list)
+    for agent, sent_at in sql.run(SUSPECTED, {"ids": silent}) if silent else []:
+        heard[agent].append(Heard(health=Health.BAD, sent_at=sent_at))
+    return heard
 
 
 def _as_failed(step: Step, change: Change) -> Failed:
     silent = step.locked_by is not None
-    moment = step.complete_by
     view = replace(
         change.steps[step.id], locked_by=None, in_doubt=step.in_doubt or silent,
         outcome=Outcome.EXPIRED if silent else step.outcome,
@@ -182,10 +196,11 @@ def _as_failed(step: Step, change: Change) -> Failed:
             direction=step.direction,
             undoing=change.undoing,
             in_doubt=view.in_doubt,
+            put_off=0.0 if silent else step.retry_after or 0.0,
         ),
         message=NO_REPLY if silent else step.error_message,
         silent=silent,
-        at=moment.timestamp() if moment else 0.0,
+        failed_at=step.failed_at.timestamp() if step.failed_at else None,
     )
 
 
@@ -211,6 +226,7 @@ def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
             ],
             "alone": [again.alone for _, again in steps],
             "incidents": [step.incident for step, _ in steps],
+            "own_trouble": [step.view.own_trouble for step, _ in steps],
         },
     )
     for step, _ in steps:
@@ -285,7 +301,7 @@ def wake(limit: int) -> int:
     due: list[Any] = list(
         Step.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(process_state=StepState.PENDING, run_after__lte=DatabaseNow())
-        .order_by("id")
+        .order_by("run_after")  # along step_retry; nothing is waited for
         .values_list("id", flat=True)[:limit]
     )
     if due:

@@ -22,7 +22,7 @@ from .late import close_undone
 AGAIN = """
 UPDATE orchestration_step s SET
     process_state = 'pending', failure_count = 0, rounds = 0, alone = false, alert_id = NULL,
-    ended_at = NULL,
+    ended_at = NULL, failed_at = NULL, own_trouble = false,
     generation = s.generation + r.new_key::int, in_doubt = s.in_doubt AND NOT r.new_key,
     keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, settling = r.settling,
     request = r.request, pending_since = clock_timestamp(), mend_by = NULL,

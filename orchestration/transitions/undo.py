@@ -52,7 +52,6 @@ def undo(
     `planned` is the signature of the very plan that somebody saw. `operation` is kept in the
     history.
     """
-    _lock_pending(task_id)  # before the task, as a claim does
     change = lock([task_id]).get(task_id)
     if change is None:
         return Refusal.NO_SUCH_TASK
@@ -119,9 +118,6 @@ def begin(
     `standing` are the names of steps that may stand although they cannot be undone, or None for
     whatever cannot. The caller finishes the change.
     """
-    # A claim may be at work on steps we saw pending; once it has committed, they are in flight.
-    _lock_pending(change.id)
-    read_steps({change.id: change})
     wanted = plan(change.steps.values())
     names = [step.name for step in wanted.standing]
     forbidding = [
@@ -159,9 +155,3 @@ def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> N
     alerts.close_if_healed(suffering)
     for step in unneeded:
         change.moved(replace(change.steps[step], state=StepState.CANCELLED))
-
-
-def _lock_pending(task: UUID) -> None:
-    """Wait for the claims that are at work on steps of a task, and let no other one begin."""
-    pending = Step.objects.filter(task=task, process_state=StepState.PENDING).order_by("id")
-    list(pending.select_for_update(no_key=True).values_list("id", flat=True))

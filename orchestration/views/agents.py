@@ -39,28 +39,28 @@ def _veil(request: HttpRequest, hold: Hold) -> Veil | None:
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(OPERATE, HOLD)
 def probe(request: HttpRequest, agent: str) -> HttpResponse:
-    """Have a shut gate send its next probe at once."""
+    """Have an open circuit breaker send its next probe at once."""
     found = queries.agent_row(agent)
     if found is None:
         raise Http404
     gate, waiting = found
     now = queries.database_now()
     form = Reason(request.POST if request.method == "POST" else None)
-    shut = gate.probe_at is not None and gate.probe_at > now
-    if shut and form.is_valid():
+    waits = gate.probe_at is not None and gate.probe_at > now
+    if waits and form.is_valid():
         refusal = probe_now(
             agent, actor=user_of(request).get_username(), reason=form.cleaned_data["reason"]
         )
         if refusal is None:
             ring_when_committed()
             return done(request, f"The next probe of {agent} goes at once.", reverse("ops:agents"))
-        shut = False
-    if not shut:
+        waits = False
+    if not waits:
         return conflict(
             request,
             what=f"the gate of {agent}",
             first=queries.who_probed(agent) if request.method == "POST" else None,
-            advice=f"The gate of {agent} is not shut, or its probe is due already.",
+            advice=f"The circuit breaker of {agent} is not open, or its probe is due already.",
             back=(reverse("ops:agents"), "Back to the agents"),
             section="agents",
         )

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from django.conf import settings
 
-from orchestration.api import Call, Fault, HttpAgent, LedgerEntry, Rejected, Unknown
+from orchestration.api import Call, Fault, Health, HttpAgent, LedgerEntry, Rejected, Unknown
 
 from .. import ledger
 from .shapes import TEXT, record
@@ -36,7 +36,7 @@ class PartnerAgent(HttpAgent):
             return Unknown("unexpected_answer", f"HTTP {status}, and no reason in: {answer}")
         fault = super().refusal(status, answer)
         if fault.code in AT_WORK:
-            return Unknown(fault.code, fault.message)
+            return Unknown(fault.code, fault.message, health=Health.GOOD)
         # a conflict that a partner gives a reason of its own is none with the same key
         named = fault.code != f"http_{status}"
         stored = self.stores_refusals

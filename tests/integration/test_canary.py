@@ -59,13 +59,13 @@ def test_it_goes_before_whatever_waits():
 
 def test_what_would_keep_it_is_named():
     assert canary.closed() == []
-    Gate.objects.filter(agent="payment").update(state=GateState.SHUT, probe_at=DatabaseNow())
+    Gate.objects.filter(agent="payment").update(state=GateState.OPEN, probe_at=DatabaseNow())
     held = hold(agent="shipping", actor="olga", reason="they move")
     assert canary.closed() == [
-        "the gate of payment, which is not open",
+        "the circuit breaker of payment, which is not closed",
         "the hold of agent shipping",
     ]
-    Gate.objects.update(state=GateState.OPEN, probe_at=None)
+    Gate.objects.update(state=GateState.CLOSED, probe_at=None)
     release(held.id, actor="olga", reason="they have moved")
     assert canary.closed() == []
 

@@ -243,9 +243,9 @@ class TestSteps:
         Worker.objects.update(started_at=DatabaseNow() - timedelta(hours=9))
         shifted(Step.objects, HOUR, "complete_by", "dispatched_at")
         before = lock_failed([task.id], by="x", now=self.now())
-        assert suspected(before) == ["greeter"]
+        assert suspected(before).keys() == {"greeter"}
         jump(HOUR)
-        assert suspected(before) == []
+        assert not suspected(before)
 
     def now(self):
         found = leader.acquire("supervisor-1")
@@ -353,26 +353,28 @@ class TestGate:
     def test_its_times_move(self, seconds):
         soon = DatabaseNow() + timedelta(seconds=30 - seconds)
         ago = DatabaseNow() - timedelta(seconds=5 + seconds)
-        gate = self.gate(
-            state="shut", probe_at=soon, paused_until=soon, heard_at=ago, tokens_at=ago
-        )
+        gate = self.gate(state="open", probe_at=soon, paused_until=soon, tokens_at=ago)
         jump(seconds)
         assert left(gate, "probe_at") == near(30)
         assert left(gate, "paused_until") == near(30)
-        assert left(gate, "heard_at") == near(-5)
         assert left(gate, "tokens_at") == near(-5)
 
     @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
     def test_what_it_learned_after_the_jump_makes_it_wait_no_longer(self, seconds):
         soon = DatabaseNow() + timedelta(seconds=5)
-        gate = self.gate(
-            state="shut", probe_at=soon, paused_until=soon, heard_at=DatabaseNow(),
-            tokens_at=DatabaseNow(),
-        )  # fmt: skip
+        gate = self.gate(state="open", probe_at=soon, paused_until=soon, tokens_at=DatabaseNow())
         jump(seconds, since=3.0)
         assert left(gate, "probe_at") <= 5
         assert left(gate, "paused_until") <= 5
         assert left(gate, "tokens_at") <= 0
+
+    def test_it_hears_again_after_a_jump_back(self):
+        """What it was told before lies in the future from then on."""
+        before = DatabaseNow() + timedelta(seconds=HOUR - 5)
+        gate = self.gate(since=before, answered_at=before, opened_at=before)
+        jump(-HOUR)
+        for name in ("since", "answered_at", "opened_at"):
+            assert left(gate, name) == near(-5)
 
     def test_a_rate_lets_requests_through_at_once_after_a_jump_back(self):
         Policy.objects.filter(agent="greeter").update(rate=2)

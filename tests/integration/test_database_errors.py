@@ -113,7 +113,7 @@ class Sweep(Part):
         return writes_fail("orchestration_attempt", "INSERT", code, times=1)
 
     def prepare(self):
-        Gate.objects.update(state="open", recent="")  # it shuts after so many failures
+        Gate.objects.update(state="closed", slots=[])  # it opens after so many failures
         first = Task.objects.count()  # before the retries of earlier ones
         self.tasks = [new_task(priority=first) for _ in range(COUNT)]
         claimed()

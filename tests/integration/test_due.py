@@ -88,7 +88,7 @@ def a_step_of_a_hold_that_has_ended():
 
 
 def a_gate_that_ramps_up_for_nothing():
-    Gate.objects.filter(agent="greeter").update(state=GateState.RAMPING, allowance=2)
+    Gate.objects.filter(agent="greeter").update(state=GateState.RECOVERING, allowance=2)
 
 
 def an_agent_without_a_worker():

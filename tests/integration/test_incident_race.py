@@ -4,11 +4,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 
-from orchestration import audit, incidents
-from orchestration.models import Incident, Policy, Step
-from orchestration.transitions import claim, record, resubmit_all
+from drill.waiting import wait_for
+from orchestration import audit, dead_letters, incidents, queues
+from orchestration.models import DeadLetter, Incident, Policy, Step
+from orchestration.models.fields import DatabaseNow
+from orchestration.scheduler import turn
+from orchestration.transitions import resubmit_all
 from tests.engine import claimed, new_task, reply_to, staff
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,18 +29,24 @@ def alone(work, *given):
 
 
 def schedule(requests, turned):
-    """Record rejections of all causes, batch by batch, and claim in the same transaction."""
+    """Record rejections of all causes, batch by batch, and claim; then what had to come back."""
     codes = CODES[::-1] if turned else CODES
     for start in range(0, len(requests), 9):
         batch = requests[start : start + 9]
-        with transaction.atomic():
-            done = record(
-                [
-                    reply_to(one, "rejected", code=codes[place % 3], message=f"card {one.step}")
-                    for place, one in enumerate(batch)
-                ]
-            )
-            claim(done.agents, "scheduler-x", done.heard)
+        replies = [
+            reply_to(one, "rejected", code=codes[place % 3], message=f"card {one.step}")
+            for place, one in enumerate(batch)
+        ]
+        turn("scheduler-x", [reply.dump() for reply in replies], ())
+
+
+def all_recorded():
+    """Record what came back, as another turn had a row that it needs."""
+    DeadLetter.objects.update(retry_at=DatabaseNow())
+    dead_letters.send_back(TASKS)
+    messages = [one for one in queues.take(queues.SCHEDULER, TASKS) if one != queues.LOOK]
+    turn("scheduler-x", messages, ())
+    return not messages and not DeadLetter.objects.exists()
 
 
 def mend(over):
@@ -72,6 +81,7 @@ def test_nobody_waits_in_a_circle_and_every_failure_is_counted_once():
         try:
             for one in schedulers:
                 one.result(60)
+            wait_for(all_recorded, "what came back is recorded", 30)
         finally:
             over.set()
         resubmitted = others[2].result(30)

@@ -40,7 +40,7 @@ def test_it_says_how_things_stand(scraper):
     new_task()
     claimed()
     new_task()
-    Gate.objects.filter(agent="greeter").update(state="ramping", allowance=2)
+    Gate.objects.filter(agent="greeter").update(state="recovering", allowance=2)
     found = samples(scraper.get(ADDRESS))
     assert found["redis_up",] == 1
     assert found["leader",] == 1
@@ -50,7 +50,7 @@ def test_it_says_how_things_stand(scraper):
     assert found["alerts_open", "warning"] == 0
     assert found["tasks", "errors"] == 1
     assert found["tasks", "under_way"] == 2
-    assert (found["gate", "greeter", "ramping"], found["gate", "greeter", "open"]) == (1, 0)
+    assert (found["gate", "greeter", "recovering"], found["gate", "greeter", "closed"]) == (1, 0)
     assert found["window", "greeter"] == 7
     assert found["in_flight", "greeter"] == 1
     assert found["waiting", "greeter"] == 1

@@ -1,6 +1,7 @@
 """The agents' page: gates, load and times; a probe at once."""
 
 import re
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -27,8 +28,8 @@ def holder(name="ann"):
     return browser(person(name, "operate", "hold"))
 
 
-def shut(agent="greeter", **fields):
-    values = {"state": "shut", "trips": 1, "probe_at": DatabaseNow() + timedelta(seconds=300)}
+def opened(agent="greeter", **fields):
+    values = {"state": "open", "trips": 1, "probe_at": DatabaseNow() + timedelta(seconds=300)}
     Gate.objects.filter(agent=agent).update(**{**values, **fields})
 
 
@@ -42,11 +43,11 @@ def test_an_agent_shows_its_gate_load_and_times():
         span=60, start=DatabaseNow() - timedelta(minutes=5), workflow="greet", step="hello",
         direction="do", agent="greeter", done=20, took=buckets([0.05] * 18 + [2.0] * 2),
     )  # fmt: skip
-    Gate.objects.filter(agent="greeter").update(recent="+" * 12 + "-" * 4)
+    Gate.objects.filter(agent="greeter").update(slots=[[time.time(), 12, 4, 0]])
     page = words(browser(person("ann", "operate")).get(ADDRESS))
-    assert "greeter open In flight 1 of 100" in page
+    assert "greeter breaker closed In flight 1 of 100" in page
     assert "Waiting 1" in page
-    assert "4 of the last 16 failed; shuts at 8" in page
+    assert "4 of the last 16 failed; opens at 8" in page
     assert "Nothing is held" in page
     assert "Hold" not in page
     took = re.search(r"Takes, p50 / p95 (\d+) ms / ([\d.]+) s", page)
@@ -63,7 +64,9 @@ def test_a_retry_whose_time_has_not_come_does_not_wait_for_its_agent():
         pending_since=DatabaseNow() - timedelta(hours=1),
     )
     client = browser(person("ann", "operate"))
-    assert re.search(r"greeter open .*? Waiting 0 Oldest waits \u2013 ", words(client.get(ADDRESS)))
+    assert re.search(
+        r"greeter breaker closed .*? Waiting 0 Oldest waits \u2013 ", words(client.get(ADDRESS))
+    )
     new_task()
     assert re.search(r"Waiting 1 Oldest waits \d s ", words(client.get(ADDRESS)))
     assert "no failure counted" in words(client.get("/ops/"))
@@ -72,17 +75,17 @@ def test_a_retry_whose_time_has_not_come_does_not_wait_for_its_agent():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({}, r"greeter shut Too many of its last calls failed; probe"),
-        ({"state": "probing", "probe_at": None}, "greeter probing"),
+        ({}, r"greeter breaker open Too many of its calls failed; probe"),
+        ({"state": "half_open", "probe_at": None}, "greeter breaker half-open"),
         (
-            {"state": "ramping", "probe_at": None, "allowance": 5, "successes": 2},
-            "Ramp 5 of 100 at a time, 2 of 5 good ones seen",
+            {"state": "recovering", "probe_at": None, "allowance": 16},
+            "Recovery 16 of 100 at a time",
         ),
     ],
 )
-def test_a_gate_that_is_not_open_says_why_and_what_comes_next(fields, said):
+def test_a_breaker_that_is_not_closed_says_why_and_what_comes_next(fields, said):
     staffed()
-    shut(**fields)
+    opened(**fields)
     assert said in words(holder().get(ADDRESS))
 
 
@@ -101,7 +104,7 @@ def test_an_agent_without_a_worker_says_so():
 def test_a_probe_goes_at_once_by_name_and_with_a_reason():
     client = holder()
     new_task()
-    shut(paused_until=DatabaseNow() + timedelta(seconds=600))
+    opened(paused_until=DatabaseNow() + timedelta(seconds=600))
     assert claimed() == []
     assert PROBE in client.get(ADDRESS).text
     page = words(client.get(PROBE))
@@ -120,12 +123,12 @@ def test_a_probe_goes_at_once_by_name_and_with_a_reason():
     (request,) = claimed()  # exactly one
     assert claimed() == []
     assert request.name == "hello"
-    assert Gate.objects.get(agent="greeter").state == "probing"
+    assert Gate.objects.get(agent="greeter").state == "half_open"
 
 
-@pytest.mark.parametrize("state", ["open", "probing", "ramping"])
-def test_a_gate_that_is_not_shut_is_not_probed(state):
-    shut(state=state, probe_at=None)
+@pytest.mark.parametrize("state", ["closed", "half_open", "recovering"])
+def test_a_breaker_that_is_not_open_is_not_probed(state):
+    opened(state=state, probe_at=None)
     client = holder()
     assert PROBE not in client.get(ADDRESS).text
     for answer in (client.get(PROBE), client.post(PROBE, {"reason": "why not"})):

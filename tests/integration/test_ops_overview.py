@@ -54,11 +54,11 @@ def test_what_fails_is_told_by_its_cause(client):
     assert re.search(r"New greet: hello failed \(rejected_code\) 2 . 2 2 .*? \d+ s ago", page)
 
 
-def test_a_shut_gate_is_told_with_the_reason(client):
-    assert "Gates that are not open" not in client.get("/ops/").text
+def test_an_agent_that_is_held_back_is_shown_with_the_reason(client):
+    assert "Agents that are held back" not in client.get("/ops/").text
     hold(agent="greeter", actor="olga", reason="they are moving house")
     page = words(client.get("/ops/"))
-    assert "1 gate not open" in page
+    assert "1 agent held back" in page
     assert re.search(r"held greeter : held by .*olga.*: they are moving house", page)
 
 

@@ -95,7 +95,7 @@ def test_so_long_ago_is_by_the_databases_clock(client, monkeypatch, seconds):
         ("greeter", Cause.HAND, {"b-waits"}),
         ("", Cause.HAND, {"b-waits"}),
         ("greeter", Cause.NO_WORKER, {"b-waits"}),
-        ("greeter", Cause.BREAKER, set()),  # its gate is shut
+        ("greeter", Cause.BREAKER, set()),  # its breaker is open
         ("payment", Cause.HAND, set()),
     ],
 )

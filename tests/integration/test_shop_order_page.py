@@ -205,7 +205,7 @@ def test_what_changes_is_news_and_what_only_the_engine_sees_is_none(client, orde
     assert len(shown) == 2
     payment = Step.objects.filter(name="authorize_payment")
     again = {"process_state": "pending", "locked_by": None, "complete_by": None}
-    payment.update(**again)  # while its gate is shut, the failure is not counted
+    payment.update(**again)  # while its breaker is open, the failure is not counted
     look()
     assert len(shown) == 3
     claimed(agent="payment")

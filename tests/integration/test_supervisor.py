@@ -154,7 +154,7 @@ def test_a_request_that_kills_its_worker_takes_no_other_step_to_its_error():
     assert {state for task in innocent for state in states(task).values()} == {"processed"}
 
 
-def test_a_gate_opens_when_nothing_waits_for_the_end_of_its_ramp():
+def test_a_breaker_closes_when_nothing_waits_for_the_end_of_its_recovery():
     Policy.objects.filter(agent="greeter").update(breaker_calls=1, breaker_failures=1)
     task = new_task()
     (request,) = claimed()
@@ -167,11 +167,11 @@ def test_a_gate_opens_when_nothing_waits_for_the_end_of_its_ramp():
     (probe,) = claimed()
     (last,) = answered(probe)
     sweep(LEADER)
-    assert Gate.objects.get(agent="greeter").state == "ramping"
+    assert Gate.objects.get(agent="greeter").state == "recovering"
     assert answered(last) == []
-    assert Gate.objects.get(agent="greeter").state == "ramping"
+    assert Gate.objects.get(agent="greeter").state == "recovering"
     sweep(LEADER)
-    assert Gate.objects.get(agent="greeter").state == "open"
+    assert Gate.objects.get(agent="greeter").state == "closed"
     outage.refresh_from_db()
     assert outage.closed_at is not None
 

@@ -85,13 +85,13 @@ def test_holding_and_releasing_at_each_level(target):
     assert len(claimed()) == 1
 
 
-def test_a_shut_gate_is_probed_and_a_name_that_nobody_has_is_refused():
-    Gate.objects.filter(agent="greeter").update(state="shut", probe_at="2099-01-01T00:00:00Z")
+def test_an_open_breaker_is_probed_and_a_name_that_nobody_has_is_refused():
+    Gate.objects.filter(agent="greeter").update(state="open", probe_at="2099-01-01T00:00:00Z")
     tasks("probe", "greeter", "--reason", "it is back", "--actor", "olga")
     new_task()
     assert len(claimed()) == 1
     assert Event.objects.get(kind="probe").actor == "olga"
-    with pytest.raises(CommandError, match="not shut"):
+    with pytest.raises(CommandError, match="not open"):
         tasks("probe", "greeter", "--reason", "again")
     for act in (["probe", "greter"], ["hold", "--agent", "greter"]):
         with pytest.raises(CommandError, match="did you mean 'greeter'"):

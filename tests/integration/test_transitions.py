@@ -117,7 +117,7 @@ class TestStepsThatGoAlone:
     def test_none_is_the_probe_while_there_is_another(self):
         self.some(1)
         other = new_task()
-        Gate.objects.filter(agent="greeter").update(state="shut", probe_at=DatabaseNow())
+        Gate.objects.filter(agent="greeter").update(state="open", probe_at=DatabaseNow())
         assert [request.task for request in claimed()] == [str(other.id)]
 
     def test_one_that_is_held_does_not_keep_the_next_waiting(self):

@@ -21,6 +21,7 @@ from orchestration.models import (
     Worker,
 )
 from orchestration.models.fields import DatabaseNow
+from orchestration.troubles import CLOCK
 from orchestration.vigil import Lasting, look, look_for_a_leader
 
 pytestmark = pytest.mark.django_db
@@ -232,7 +233,7 @@ def test_a_look_costs_the_same_however_much_waits(django_assert_num_queries):
     for _ in range(5):
         waiting_step()
     troubles()
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(9):
         look(Lasting())
 
 
@@ -259,7 +260,7 @@ class TestClocks:
                 Worker.objects.create(instance=queue, queue=queue, host=host, pid=1)
         Worker.objects.exclude(host="odd").exclude(host="here").delete()
         self.off(-300, host="odd")
-        clocks = [one[0] for one in self.alerts() if one[0].startswith(vigil.CLOCK)]
+        clocks = [one[0] for one in self.alerts() if one[0].startswith(CLOCK)]
         assert clocks == ["system/clock/odd"]
 
     def test_when_all_hosts_are_off_alike_it_is_one_alert(self):

@@ -15,7 +15,7 @@ ENDS = {  # the demo's scenes that are shown, and how their tasks end
     "refunded": ("paid and cancelled", "undone"),
     "refused": ("refused by the shipper", "error"),
 }
-LATE = 12  # orders that meet a partner who is down: as many as have its gate shut
+LATE = 12  # orders that meet a partner who is down: as many as open its breaker
 
 
 def scenes() -> dict[str, str]:
@@ -83,11 +83,11 @@ def late() -> dict[str, str]:
 
     shoppers = Shoppers()
     orders = [str(shoppers.buy(card="pm_card_visa")) for _ in range(LATE)]
-    shut = Gate.objects.exclude(state=GateState.OPEN)
-    wait_for(shut.exists, "the gate of what is down is shut", 120, pause=0.5)
+    opened = Gate.objects.exclude(state=GateState.CLOSED)
+    wait_for(opened.exists, "the breaker of what is down is open", 120, pause=0.5)
     tried = Step.objects.filter(task__reference__in=orders, attempt__gt=1)
     wait_for(tried.exists, "an order is tried again", 60, pause=0.5)
-    return {**places({"late": tried[0].task.reference}), "gate": shut[0].agent}
+    return {**places({"late": tried[0].task.reference}), "gate": opened[0].agent}
 
 
 def places(orders: dict[str, str]) -> dict[str, str]:

@@ -9,7 +9,14 @@ from orchestration.gate import Heard
 from orchestration.messages import Mode
 from orchestration.progression import Refusal, after_reply, refuse_reply
 from orchestration.recovery import KEY_FORGOTTEN, Cancel, Failure, GiveUp, Retry, Undo, decide
-from orchestration.states import ANSWERED, OnRejection, Outcome, StepState
+from orchestration.states import (
+    ANSWERED,
+    GateState,
+    Health,
+    OnRejection,
+    Outcome,
+    StepState,
+)
 
 from .services import Answer, require
 from .shapes import CALL_TIMEOUT, LATEST, TIME_ALLOWED
@@ -218,8 +225,11 @@ class Schedulers:
         )
         row.complete_by = world.now
         store.accept(row, view, reply.attempt)
-        if reply.code != KEY_FORGOTTEN:
-            heard = Heard(answered=reply.outcome in ANSWERED, retry_after=reply.retry_after)
+        row.retry_after = reply.retry_after or 0.0
+        own = view.own_trouble and view.state == StepState.PROCESSING
+        if reply.code != KEY_FORGOTTEN and not own:
+            health = Health.GOOD if reply.outcome in ANSWERED else Health.BAD
+            heard = Heard(health=health, sent_at=row.sent_at, retry_after=reply.retry_after)
             self._tell_gate(view.agent, heard)
         undo = world.rules(view.agent).on_rejection == OnRejection.UNDO
         if view.state == StepState.ERROR and undo and not task.undoing and not store.undo(task):
@@ -229,15 +239,16 @@ class Schedulers:
     def _tell_gate(self, agent: str, heard: Heard) -> None:
         limits = self.world.rules(agent).limits
         before = self.store.gates[agent]
-        after = gate.hear(before, limits, [heard], self.world.now)
+        in_flight = len(self.store.in_flight(agent))
+        after = gate.hear(before, limits, [heard], self.world.now, in_flight)
         self.store.gates[agent] = after
         if before.state != after.state:
             self.world.log("gate of {}: {} → {}", agent, before.state, after.state)
 
     def _places(self, agent: str) -> int:
         limits = self.world.rules(agent).limits
-        in_flight = len(self.store.in_flight(agent))
-        return gate.room(self.store.gates[agent], limits, in_flight, self.world.now)
+        door = self.store.gates[agent]
+        return gate.room(door, limits, self.store.since_opened(agent), self.world.now)
 
     def _take(self, agent: str, places: int) -> None:
         """Claim up to so many steps, and send their requests unless it dies before that."""
@@ -245,7 +256,10 @@ class Schedulers:
             return
         found: list[Row] = []
         alone = any(row.alone for row in self.store.in_flight(agent))
-        for row in self.store.rows.values():
+        rows = list(self.store.rows.values())
+        if self.store.gates[agent].state in {GateState.OPEN, GateState.HALF_OPEN}:
+            rows.sort(key=lambda row: (row.alone, row.view.own_trouble, row.view.attempt))
+        for row in rows:
             if len(found) < places and self._claimable(row, agent) and not (alone and row.alone):
                 found.append(row)
                 alone = alone or row.alone
@@ -271,6 +285,7 @@ class Schedulers:
         world, view = self.world, row.view
         row.keyed_at = world.now if row.keyed_at is None else row.keyed_at
         row.complete_by = world.now + TIME_ALLOWED
+        row.sent_at = world.now
         memory = world.rules(view.agent).key_memory
         # a call may arrive until complete-by: the key must be known by then
         forgotten = (
@@ -330,21 +345,24 @@ class Supervisor:
     def _recover(self, row: Row) -> None:
         world, store = self.world, self.store
         task = store.tasks[row.view.task]
-        failed_at = row.complete_by or world.now
         if row.view.locked_by is not None:
             row.code = "expired"
             view = replace(row.view, outcome=Outcome.EXPIRED, in_doubt=True, locked_by=None)
             store.accept(row, view, view.attempt)
-            self.schedulers._tell_gate(view.agent, Heard(answered=False))
+            row.retry_after = 0.0
+            if not view.own_trouble:
+                silence = Heard(health=Health.BAD, sent_at=row.sent_at)
+                self.schedulers._tell_gate(view.agent, silence)
         view = row.view
         rules, door = world.rules(view.agent), store.gates[view.agent]
-        excused = None
-        if gate.excuses(door, failed_at):
-            excused = max(0.0, (gate.again_at(door, world.now) or world.now) - world.now)
+        own = view.own_trouble or gate.answered_since(door, row.failed_at)
+        row.view = view = replace(view, own_trouble=own)
+        row.failed_at = world.now
+        excused = not own and (gate.excuses(door) or row.retry_after > 0)
         failure = Failure(
             failure_count=row.failure_count, rounds=row.rounds, outcome=view.outcome,
             code=row.code, direction=view.direction, undoing=task.undoing,
-            in_doubt=view.in_doubt, excused_for=excused,
+            in_doubt=view.in_doubt, excused=excused, put_off=row.retry_after,
         )  # fmt: skip
         decision = decide(rules.thresholds, failure, world.rng.random())
         world.log("{} #{} {} {}: {}", row.key, view.attempt, view.outcome, row.code, decision)

@@ -62,6 +62,7 @@ class Operators:
         service = world.services[view.agent]
         known = service.ask(row.key, close=False)
         row.failure_count = row.rounds = 0
+        row.failed_at = None
         if row.code == "done_by_hand":
             done = store.does(task)[view.name]
             service.take_back(done.key)

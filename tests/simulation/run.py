@@ -113,8 +113,8 @@ class Run:
         """Check what holds after every event."""
         world = self.world
         for agent, gate in world.store.gates.items():
-            if gate.state == GateState.PROBING:
-                require(len(world.store.in_flight(agent)) <= 1, f"{agent}: two probes at once")
+            if gate.state == GateState.HALF_OPEN:
+                require(world.store.since_opened(agent) <= 1, f"{agent}: two probes at once")
         for task in world.store.touched:
             self._check_task(world.store.tasks[task])
         world.store.touched.clear()

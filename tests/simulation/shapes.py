@@ -55,6 +55,7 @@ def rules(rng: Random, undo_by: str) -> Rules:
         limits=Limits(
             window=rng.choice((1, 2, 3, 30)),
             rate=rng.choice((None, None, 0.5, 2.0)),
+            time_allowed=TIME_ALLOWED,
             calls=6,
             failures=rng.choice((2, 3, 4)),
             share=0.5,

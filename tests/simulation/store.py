@@ -19,6 +19,7 @@ from orchestration.states import (
     STEP_MOVES,
     TASK_MOVES,
     Direction,
+    GateState,
     Outcome,
     StepState,
     TaskState,
@@ -45,6 +46,9 @@ class Row:
     complete_by: float | None = None
     settling: bool = False
     keyed_at: float | None = None
+    sent_at: float = 0.0
+    failed_at: float | None = None
+    retry_after: float = 0.0
     code: str = ""
 
     @property
@@ -191,6 +195,7 @@ class Store:
     def _settle_step(self, row: Row) -> None:
         row.settling = True
         row.failure_count = row.rounds = 0
+        row.failed_at = None
         if not self.settle_first and row.view.locked_by is None:
             self.cancel(row)
         elif row.view.state != StepState.PENDING and row.view.locked_by is None:
@@ -234,6 +239,13 @@ class Store:
         """Return the steps that an agent has at work."""
         rows = self.rows.values()
         return [row for row in rows if row.view.agent == agent and row.view.locked_by is not None]
+
+    def since_opened(self, agent: str) -> int:
+        """Return how many requests are out; unless all is well, of those since the breaker opened."""
+        door, rows = self.gates[agent], self.in_flight(agent)
+        if door.state == GateState.CLOSED or door.opened_at is None:
+            return len(rows)
+        return sum(row.sent_at >= door.opened_at for row in rows)
 
     def live(self) -> bool:
         """Return whether anything goes on by itself."""

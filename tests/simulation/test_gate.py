@@ -1,25 +1,33 @@
 """The gate by itself: any history of requests, answers, failures and waits."""
 
-import math
+from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from orchestration.gate import GateView, Heard, Limits, again_at, excuses, hear, room, sent
-from orchestration.states import GateState
-
-HEARD = st.one_of(
-    st.builds(Heard, answered=st.booleans()),
-    st.builds(Heard, answered=st.booleans(), retry_after=st.floats(0, 30)),
+from orchestration.gate import (
+    FURTHER,
+    SLOTS,
+    GateView,
+    Heard,
+    Limits,
+    again_at,
+    excuses,
+    hear,
+    room,
+    sent,
 )
+from orchestration.states import GateState, Health
+
+HEALTH = st.sampled_from(Health.values)
 
 
 class GateMachine(RuleBasedStateMachine):
     """A gate, the requests that it has let through, and the time."""
 
     @initialize(
-        window=st.integers(1, 40),
+        window=st.integers(1, 100),
         rate=st.one_of(st.none(), st.floats(0.2, 50)),
         calls=st.integers(1, 12),
         failures=st.integers(1, 6),
@@ -27,23 +35,29 @@ class GateMachine(RuleBasedStateMachine):
     )
     def begin(self, window, rate, calls, failures, share):
         self.limits = Limits(
-            window=window, rate=rate, calls=calls, failures=min(failures, calls), share=share,
-            pause=2.0, pause_cap=20.0,
+            window=window, rate=rate, time_allowed=5.0, calls=calls, failures=min(failures, calls),
+            share=share, pause=2.0, pause_cap=20.0,
         )  # fmt: skip
-        self.gate, self.now, self.in_flight = GateView(), 1000.0, 0
+        self.gate, self.now = GateView(), 1000.0
+        self.out: list[float] = []  # when what is in flight was sent
         self.log: list[tuple[float, int]] = []
 
+    def _counted(self):
+        """Return how many of the requests out the gate is told of."""
+        if self.gate.state == GateState.CLOSED:
+            return len(self.out)
+        return sum(at >= self.gate.opened_at for at in self.out)
+
     def _room(self):
-        return room(self.gate, self.limits, self.in_flight, self.now)
+        return room(self.gate, self.limits, self._counted(), self.now)
 
     def _send(self, count):
         self.gate = sent(self.gate, self.limits, count, self.now)
-        self.in_flight += count
+        self.out += [self.now] * count
         self.log.append((self.now, count))
 
     def _hear(self, outcomes):
-        self.in_flight -= len(outcomes)
-        self.gate = hear(self.gate, self.limits, outcomes, self.now)
+        self.gate = hear(self.gate, self.limits, outcomes, self.now, len(self.out))
 
     @rule(seconds=st.sampled_from([0.01, 0.3, 1.0, 4.0, 25.0, 90.0]))
     def time_passes(self, seconds):
@@ -55,49 +69,57 @@ class GateMachine(RuleBasedStateMachine):
         self._send(min(most, places))
         if places:
             assert before.paused_until is None or self.now >= before.paused_until
-        if before.state == GateState.SHUT and min(most, places):
+        if before.state == GateState.OPEN and min(most, places):
             assert self.now >= before.probe_at
-            assert self.gate.state == GateState.PROBING
-        if before.state == GateState.RAMPING and places:
-            assert self.in_flight <= before.allowance
+            assert self.gate.state == GateState.HALF_OPEN
+        if before.state == GateState.RECOVERING and places:
+            assert self._counted() <= before.allowance
 
-    @precondition(lambda self: self.in_flight)
-    @rule(outcomes=st.lists(HEARD, min_size=1, max_size=10))
-    def attempts_end(self, outcomes):
-        before, outcomes = self.gate, outcomes[: self.in_flight]
+    @precondition(lambda self: self.out)
+    @rule(
+        health=st.lists(HEALTH, min_size=1, max_size=10),
+        retry_after=st.one_of(st.none(), st.floats(0, 30)),
+        newest=st.booleans(),
+    )
+    def attempts_end(self, health, retry_after, newest):
+        before, outcomes = self.gate, []
+        for one in health[: len(self.out)]:
+            sent_at = self.out.pop(-1 if newest else 0)
+            outcomes.append(Heard(health=one, sent_at=sent_at, retry_after=retry_after))
         self._hear(outcomes)
-        failed = any(not one.answered and one.retry_after is None for one in outcomes)
-        if before.state in {GateState.PROBING, GateState.RAMPING} and failed:
-            assert self.gate.state == GateState.SHUT
-        if not failed and before.state == GateState.OPEN:
-            # good news and requests to wait never shut an open gate, unless it was on its edge
-            assert self.gate.state == GateState.OPEN or "-" in before.recent
-        if before.state == GateState.SHUT:
-            assert (self.gate.state, self.gate.probe_at) == (before.state, before.probe_at)
+        bad = any(one.health in {Health.BAD, Health.BUSY} for one in outcomes)
+        if before.state == GateState.OPEN:
+            assert replace(self.gate, answered_at=None) == replace(before, answered_at=None)
+        if before.state == GateState.RECOVERING:
+            assert self.gate.state != GateState.OPEN  # only a failed probe opens it again
+        if self.gate.state == GateState.OPEN and before.state != GateState.OPEN:
+            assert bad
+        if all(one.health == Health.NOTHING for one in outcomes):
+            assert self.gate == before
 
     @invariant()
     def never_more_than_the_window(self):
-        assert 0 <= self._room() + self.in_flight <= max(self.limits.window, self.in_flight)
-        assert self.in_flight <= self.limits.window
+        if self.gate.state == GateState.CLOSED:
+            assert self._room() + len(self.out) <= max(self.limits.window, len(self.out))
+        assert 0 <= self._room() + self._counted() <= max(self.limits.window, self._counted())
 
     @invariant()
     def one_probe_at_most(self):
-        if self.gate.state == GateState.PROBING:
-            assert self.in_flight <= 1
-        if self.gate.state == GateState.SHUT:
+        if self.gate.state == GateState.OPEN:
             assert self._room() <= 1
             assert self.gate.probe_at is not None
+            assert self.gate.probe_at - self.now <= max(
+                20.0, (self.gate.paused_until or 0) - self.now
+            )
 
     @invariant()
-    def what_an_open_gate_forgets(self):
-        if self.gate.state == GateState.OPEN:
+    def what_the_states_keep(self):
+        if self.gate.state == GateState.CLOSED:
             assert (self.gate.probe_at, self.gate.trips, self.gate.allowance) == (None, 0, 0)
-            assert len(self.gate.recent) <= self.limits.calls
-        if self.gate.state == GateState.RAMPING:
+        if self.gate.state == GateState.RECOVERING:
             assert 1 < self.gate.allowance < self.limits.window
-            assert self.gate.successes < self.gate.allowance
-        shut = self.gate.state != GateState.OPEN
-        assert excuses(self.gate, math.inf) == shut
+        assert len(self.gate.slots) <= FURTHER * SLOTS + 1
+        assert excuses(self.gate) == (self.gate.state in {GateState.OPEN, GateState.HALF_OPEN})
 
     @invariant()
     def the_rate_holds_over_any_time(self):
@@ -113,22 +135,22 @@ class GateMachine(RuleBasedStateMachine):
     def what_waits_is_told_until_when(self):
         at = again_at(self.gate, self.now)
         assert at is None or at > self.now
-        if self.gate.state == GateState.SHUT and self.gate.probe_at > self.now:
+        if self.gate.state == GateState.OPEN and self.gate.probe_at > self.now:
             assert at is not None
 
     def teardown(self):
-        """Whatever has happened: once the service is well, the gate opens again."""
+        """Whatever has happened: once the service is well, the breaker closes again."""
         if not hasattr(self, "gate"):
             return
         for _ in range(2000):
-            if self.gate.state == GateState.OPEN and not self.in_flight:
+            if self.gate.state == GateState.CLOSED:
                 return
-            if self.in_flight:
-                self._hear([Heard(answered=True)] * self.in_flight)
+            out, self.out = self.out, []
+            self._hear([Heard(health=Health.GOOD, sent_at=at) for at in out])
             self.now += 5.0
-            if self.gate.state != GateState.OPEN:
-                self._send(min(1, self._room()))
-        raise AssertionError(f"it never opens: {self.gate}")
+            if self.gate.state != GateState.CLOSED:
+                self._send(self._room())
+        raise AssertionError(f"it never closes: {self.gate}")
 
 
 TestGate = GateMachine.TestCase

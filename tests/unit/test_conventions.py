@@ -48,6 +48,18 @@ def test_only_the_transitions_write_state():
     assert found == ["orchestration/status.py"]
 
 
+def test_a_time_is_compared_with_a_clock_that_is_read_once():
+    """An index cannot be searched for what may change from row to row."""
+    bare = re.compile(r"([<>]=?|BETWEEN|least\(|greatest\()\s*clock_timestamp\(\)")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in [*ENGINE, *(ROOT / "orders").rglob("*.py")]
+        if "migrations" not in path.parts and bare.search(source(path))
+    }
+    # one row, found by its key: after waiting for it the time is another
+    assert found == {"orchestration/leader.py", "orders/throttle.py"}
+
+
 @pytest.mark.parametrize(
     "path", [*queues.ANSWERS.values(), queues.CALL_AGENT, queues.DELIVER_STATUS]
 )

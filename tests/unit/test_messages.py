@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.messages import MAX_BYTES, Malformed, Reply, Request
+from orchestration.messages import MAX_BYTES, Malformed, Reply, Request, with_number
 
 REPLY = Reply(
     step=1,
@@ -55,8 +55,8 @@ def altered(**changes):
         (b"{}", "fields missing: attempt, by"),
         (b"[" * 100_000, "not JSON"),
         (b" " * (MAX_BYTES + 1), "bytes; at most"),
-        (altered(returned=-1), "returned is a small number"),
-        (altered(returned=2**15), "returned is a small number"),
+        (altered(returned=-1), "returned and waited are small numbers"),
+        (altered(returned=2**15), "returned and waited are small numbers"),
         (altered(returned="1"), "returned has type str"),
         (altered(step="1"), "step has type str"),
         (altered(step=True), "step has type bool"),
@@ -86,3 +86,12 @@ def test_old_and_new_code_understand_each_other():
 def test_no_bytes_do_more_than_be_refused(raw):
     with pytest.raises(Malformed):
         Reply.parse(raw)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_the_numbers_of_a_message_that_comes_back_replace_earlier_ones(end):
+    raw = b'{"step":1,"code":",\\"waited\\":7}"}' + end.encode()
+    once = with_number(raw, "waited", 1)
+    assert once == b'{"step":1,"code":",\\"waited\\":7}","waited":1}'
+    both = with_number(with_number(once, "returned", 2), "waited", 3)
+    assert both == b'{"step":1,"code":",\\"waited\\":7}","waited":3,"returned":2}'

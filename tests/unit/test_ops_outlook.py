@@ -11,10 +11,12 @@ from orchestration.states import StepState, TaskState
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=42)
 PAST = NOW - timedelta(seconds=42)
-OPEN = AgentView(reason="", window=10, failure_threshold=5)
-SHUT = AgentView(reason="moving house", window=10, failure_threshold=5)
+FREE = AgentView(reason="", window=10, failure_threshold=5)
+PAUSED = AgentView(reason="moving house", window=10, failure_threshold=5)
 HELD = AgentView(reason="held by ann because: they move", window=10, failure_threshold=5, held=True)
-PROBED = AgentView(reason="it failed", window=10, failure_threshold=5, at=SOON, then="probe")
+PROBED = AgentView(
+    reason="it failed", window=10, failure_threshold=5, at=SOON, then="probe", state="open"
+)
 HOLD = Hold(scope="task", actor="ann", reason="wait for Bob")
 
 
@@ -33,31 +35,31 @@ def said(outlook: Outlook) -> str:
         (step("waiting", after=["a", "b", "c"]), {}, "waits for “a”, “b” and “c”"),
         (step("waiting", after=["a", "done"]), {}, "waits for “a”"),
         (step("waiting", after=["done"]), {}, "waits for its turn"),
-        (step("pending"), {"greeter": OPEN}, "waits for a scheduler and a free place at greeter"),
+        (step("pending"), {"greeter": FREE}, "waits for a scheduler and a free place at greeter"),
         (
             step("pending", alone=True),
-            {"greeter": OPEN},
+            {"greeter": FREE},
             "waits until nothing else that fell silent is at greeter",
         ),
         (
             step("pending"),
-            {"greeter": SHUT},
-            "waits: the gate of greeter is shut (moving house)",
+            {"greeter": PAUSED},
+            "waits: greeter is paused (moving house)",
         ),
         (
             step("pending"),
             {"greeter": PROBED},
-            "waits: the gate of greeter is shut, probe … (it failed)",
+            "waits: the circuit breaker of greeter is open, probe … (it failed)",
         ),
         (step("pending"), {"greeter": HELD}, "waits: greeter is held by ann because: they move"),
         (
             step("pending", run_after=SOON, failure_count=0, rounds=2),
-            {"greeter": OPEN},
+            {"greeter": FREE},
             "retries …, attempt 1 of 5, extended wait 2 of 3",
         ),
         (
             step("pending", run_after=SOON, failure_count=6, direction="undo"),
-            {"greeter": OPEN},
+            {"greeter": FREE},
             "retries …, attempt 7 of 20",
         ),
         (
@@ -67,13 +69,13 @@ def said(outlook: Outlook) -> str:
         ),
         (
             step("pending", run_after=SOON, failure_count=2),
-            {"greeter": OPEN},
+            {"greeter": FREE},
             "retries …, attempt 3 of 5",
         ),
         (step("pending", run_after=SOON, failure_count=2), {}, "retries …, attempt 3"),
         (
             step("pending", run_after=PAST, failure_count=2),
-            {"greeter": OPEN},
+            {"greeter": FREE},
             "is about to be retried, attempt 3 of 5",
         ),
         (
@@ -104,7 +106,7 @@ def test_a_step_says_what_happens_next(row, agents, expected):
 
 
 def test_a_hold_on_the_task_says_who_and_why():
-    outlook = of_step(step("pending"), done=set(), agents={"greeter": SHUT}, now=NOW, hold=HOLD)
+    outlook = of_step(step("pending"), done=set(), agents={"greeter": PAUSED}, now=NOW, hold=HOLD)
     assert said(outlook) == "waits: held by ann because: wait for Bob"
 
 

@@ -36,12 +36,16 @@ LAST = Failure(failure_count=2)  # the next one reaches the threshold
         ),
         (WAIT, replace(LAST, rounds=2), GiveUp(failure_count=3)),
         (UNDO, LAST, Undo(failure_count=3)),
-        # while the gate is not open, nothing is counted, whatever the policy
+        # what is excused is not counted, whatever the policy
+        (UNDO, replace(LAST, excused=True), Retry(failure_count=2, wait=0.5, counted=False)),
+        # the service asked for more time than the backoff, or for less
         (
             UNDO,
-            replace(LAST, excused_for=7.0),
-            Retry(failure_count=2, wait=7.5, counted=False),
+            replace(LAST, excused=True, put_off=7.0),
+            Retry(failure_count=2, wait=7.0, counted=False),
         ),
+        (LIMITS, Failure(failure_count=1, put_off=7.0), Retry(failure_count=2, wait=7.0)),
+        (LIMITS, Failure(failure_count=1, put_off=0.3), Retry(failure_count=2, wait=1.0)),
         # who stayed silent for half of the chances has the rest of them alone
         (LIMITS, Failure(failure_count=0, outcome="expired"), Retry(failure_count=1, wait=0.5)),
         (
@@ -51,8 +55,8 @@ LAST = Failure(failure_count=2)  # the next one reaches the threshold
         ),
         (
             LIMITS,
-            Failure(failure_count=2, outcome="expired", excused_for=7.0),
-            Retry(failure_count=2, wait=7.5, counted=False, alone=True),
+            Failure(failure_count=2, outcome="expired", excused=True),
+            Retry(failure_count=2, wait=0.5, counted=False, alone=True),
         ),
         (
             UNDO,

@@ -72,7 +72,9 @@ class Command(BaseCommand):
         acts.add_parser("holds", help="what is held")
         let_go = acts.add_parser("release", help="end a hold")
         let_go.add_argument("hold", type=int)
-        probed = acts.add_parser("probe", help="have a shut gate send its next probe at once")
+        probed = acts.add_parser(
+            "probe", help="have an open circuit breaker send its next probe at once"
+        )
         probed.add_argument("agent")
         settled = acts.add_parser("settle", help="close the alert of an effect that showed late")
         settled.add_argument("alert", type=int, help="its number, as `alerts` gives it")
