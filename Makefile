@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check check-machines bench fair idle locked scale pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check check-machines bench goodput poison fair locked scale idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -36,6 +36,12 @@ idle: $(VENV)/.run  ## memory and processor that `make run` takes when idle
 
 bench: $(VENV)/.run  ## this engine beside its peers, in one run
 	$(BIN)/python -m bench $(ARGS)
+
+goodput: $(VENV)/.run  ## what gets done while a partner fails, with a circuit breaker and without
+	$(BIN)/python -m bench.goodput $(ARGS)
+
+poison: $(VENV)/.run  ## what a few requests that can never be done cost the others
+	$(BIN)/python -m bench.poison $(ARGS)
 
 locked: $(VENV)/.run  ## what a row that a stranger has locked costs all that does not need it
 	$(BIN)/python -m bench.locked $(ARGS)

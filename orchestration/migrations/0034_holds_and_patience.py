@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('orchestration', '0030_cost_follows_what_is_due'),
+        ('orchestration', '0033_long_queue_names'),
     ]
 
     operations = [
