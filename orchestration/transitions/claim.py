@@ -14,7 +14,7 @@ from ..messages import Request
 from ..states import GateState, TaskState
 from ..workflow import step_key
 from .gates import FIRST, LockedGate, hear_all, lock_gates, move
-from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL, STOOD, park
+from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL, STOOD, STOOD_BY_TASK, park
 
 # What of these agents' policies a request needs, how many each has in flight, and until when it,
 # everything, or some step of a workflow was held: by partial indexes, no table scan.
@@ -53,13 +53,14 @@ ORDER BY s.priority DESC, s.id
 LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 """
 
-# A step that may have been done is never repeated once the service has forgotten its key.
-PROCESSING = f"""
+# A step that may have been done is never repeated once the service has forgotten its key. `{stood}` is
+# for how long holds kept it; where there were none, the statement is spared the words.
+PROCESSING = """
 UPDATE orchestration_step s
 SET process_state = 'processing', locked_by = %(by)s, attempt = attempt + 1,
     dispatched_at = clock_timestamp(), keyed_at = coalesce(keyed_at, clock_timestamp()),
     complete_by = clock_timestamp() + %(time_allowed)s * interval '1 second',
-    stood_still = stood_still + CASE WHEN %(stood)s THEN {STOOD} ELSE 0 END,
+    stood_still = stood_still + {stood},
     outcome = '', error_code = '', error_message = ''
 WHERE id = ANY(%(ids)s)
 RETURNING id, extract(epoch FROM complete_by)::float8,
@@ -67,7 +68,7 @@ RETURNING id, extract(epoch FROM complete_by)::float8,
         + (%(time_allowed)s - %(memory)s) * interval '1 second'  -- when the call may arrive
         THEN 'ask' WHEN in_doubt AND settling THEN 'settle' ELSE 'do' END,
     (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt
-"""  # noqa: S608 - a constant of our own
+"""
 
 # Two claims for different agents may start the same tasks: both lock them in one order.
 STARTED = """
@@ -243,15 +244,16 @@ def _lock_pending(demand: Demand, limit: int, besides: Sequence[int], alone: boo
 
 
 def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
-    wide = any(demand.stood(step.since) for step in steps)
+    if any(demand.stood(step.since) for step in steps):
+        stood = STOOD
+    else:
+        stood = STOOD_BY_TASK if any(step.of_held_task is not None for step in steps) else "0"
     rows = sql.run(
-        PROCESSING,
+        PROCESSING.format(stood=stood),
         {
             "by": by,
             "time_allowed": demand.time_allowed,
             "memory": demand.key_memory,
-            "wide": wide,
-            "stood": wide or any(step.of_held_task is not None for step in steps),
             "ids": [step.id for step in steps],
         },
     )
