@@ -7,7 +7,8 @@ from django.db import Error
 from . import conf, leader, policies, sql, transitions, vigil
 from .clock_watch import ClockWatch
 from .leader import Leadership
-from .sweep import Memory, sweep
+from .memory import Memory
+from .sweep import sweep
 
 logger = logging.getLogger(__name__)
 

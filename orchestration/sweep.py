@@ -6,7 +6,6 @@ sets them to error, and rings doorbells; schedulers and agents carry it out.
 
 import logging
 import random
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,8 +36,10 @@ from . import (
 )
 from .gate import GateView, answered_since, excuses, hear
 from .leader import Leadership
+from .losses import Losses
+from .memory import Memory
 from .models import Policy
-from .recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
+from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
 from .transitions import (
     Failed,
     close_unasked,
@@ -90,6 +91,7 @@ class Round:
 
     leadership: Leadership
     chance: Callable[[], float]
+    losses: Losses = field(default_factory=Losses)
     done: Sweep = field(default_factory=Sweep)
     stuck: dict[UUID, Exception] = field(default_factory=dict)  # tasks with which a duty fails
 
@@ -102,16 +104,26 @@ class Round:
         """Move what a jump of the clock has yet to move."""
         move_times()
 
+    def find_losses(self) -> None:
+        """Find what our own processes lost or kept unread."""
+        self.losses.look(self.now)
+        self.losses.find()
+
     def recover_what_failed(self) -> None:
         """Count each failed or expired step, and decide about it."""
-        self._deal(partial(failed_tasks, now=self.now), partial(_recover, self))
+        find = partial(failed_tasks, now=self.now, silent_since=self.losses.silent_since)
+        self._deal(find, partial(_recover, self))
         crashpoints.reached("supervisor.mid_sweep", self.done.retried)
 
     def undo_what_nobody_mended(self) -> None:
         """Have tasks undone of which a rejected step was not mended in time."""
-        find = partial(unmended_tasks, now=self.now)
-        act = partial(undo_unmended, by=self.leadership.actor, now=self.now)
-        self.done.undone += self._deal(find, act)
+
+        def act(tasks: Collection[UUID]) -> int:
+            undone, later = undo_unmended(tasks, by=self.leadership.actor, now=self.now)
+            self.done.undone += undone
+            return undone + later
+
+        self._deal(partial(unmended_tasks, now=self.now), act)
 
     def wake_what_waited(self) -> None:
         """End the wait of retries whose time has come."""
@@ -146,7 +158,8 @@ class Round:
         incidents.fold(self.leadership.actor)
 
     def keep_books(self) -> None:
-        """Forget workers that died and dry runs that were left, and roll up what ended."""
+        """Keep rows for each agent, forget dead workers and old dry runs, roll up what ended."""
+        policies.ensure_agents()
         presence.forget_the_dead()
         operations.forget_drafts()
         rollups.keep(self.leadership)
@@ -180,6 +193,7 @@ Duty = Callable[[Round], None]
 # Done if anything is due (`due.ANYTHING`); what one of them does may be what the next looks for.
 DUTIES: tuple[Duty, ...] = (
     Round.move_times,
+    Round.find_losses,
     Round.recover_what_failed,
     Round.undo_what_nobody_mended,
     Round.wake_what_waited,
@@ -203,24 +217,6 @@ CHORES: tuple[Duty, ...] = (
 LOOKING = "see what is due"
 
 
-@dataclass(kw_only=True)
-class Memory:
-    """What a leader keeps from sweep to sweep: what it has seen since when, and its chores."""
-
-    absent: vigil.Lasting = field(default_factory=vigil.Lasting)
-    blocking: vigil.Lasting = field(default_factory=vigil.Lasting)  # sessions with locks of ours
-    chores_at: float = 0.0
-    failing: dict[str, Exception] = field(default_factory=dict)  # duties, since they last were done
-
-    def wants_chores(self) -> bool:
-        """Return whether it is time for the chores; the next interval begins now."""
-        now = time.monotonic()
-        if now < self.chores_at:
-            return False
-        self.chores_at = now + conf.CHORES
-        return True
-
-
 def sweep(
     leadership: Leadership,
     chance: Callable[[], float] = random.random,
@@ -234,9 +230,9 @@ def sweep(
     `conf.DUTY` seconds. `progress` is called after each duty. Raises an ExceptionGroup of what duties
     raised.
     """
-    turn = Round(leadership=leadership, chance=chance)
-    failed: dict[str, Exception] = {}
     memory = memory or Memory()
+    turn = Round(leadership=leadership, chance=chance, losses=memory.losses)
+    failed: dict[str, Exception] = {}
     chores = memory.wants_chores()
     duties = [*(DUTIES if _busy(failed) else ()), *(CHORES if chores else ())]
     for duty in dict.fromkeys(duties):
@@ -286,33 +282,36 @@ def _named(duty: Duty) -> str:
 def _recover(turn: Round, tasks: Collection[UUID]) -> int:
     """Count the failures of some tasks and decide about each; return how many there were."""
     by, done = turn.leadership.actor, turn.done
-    failed = lock_failed(tasks, by=by, now=turn.now)
+    failed = lock_failed(tasks, by=by, now=turn.now, silent_since=turn.losses.silent_since)
     if not failed:
         return 0
     known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
-    decided = [
-        (step, decide(policies.thresholds(known[step.agent]), failure, turn.chance()))
-        for step, failure in _excused(failed)
-    ]
+    excused = _excused(failed, turn.losses)
+
+    def judge(step: Failed, failure: Failure) -> Decision:
+        failure = replace(failure, undoing=step.change.undoing)
+        return decide(policies.thresholds(known[step.agent]), failure, turn.chance())
+
+    hopeless = [step for step, failure in excused if isinstance(judge(step, failure), Undo)]
+    kept = undo_for(hopeless, by=by)
+    decided = [(step, judge(step, failure)) for step, failure in excused]  # some tasks have turned
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]
-    lost = [step for step, what in decided if isinstance(what, GiveUp)]
+    # what cannot be undone, or is held, is an error after all
+    lost = [step for step, what in decided if isinstance(what, GiveUp | Undo)]
     unneeded = [step for step, what in decided if isinstance(what, Cancel)]
-    hopeless = [step for step, what in decided if isinstance(what, Undo)]
     retry(again, by=by)
     let_be(unneeded, by=by)
-    # what cannot be undone is an error after all; what became of other steps of the task stands
-    give_up(lost)
-    give_up(undo_for(hopeless, by=by))
+    give_up(lost, kept=kept)
     finish_failed(failed, by=by)
     crashpoints.reached("supervisor.before_commit", failed)
     done.retried += len(again)
     done.given_up += len(lost)
-    done.undone += len(hopeless)
+    done.undone += sum(step.change.undoing for step in hopeless)
     done.let_be += len(unneeded)
     return len(failed)
 
 
-def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
+def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Failure]]:
     """Tell the gates of silent services; return each failure, excused where it is the service's.
 
     A step that failed, and fails again after its service has answered others, has a trouble of its
@@ -320,7 +319,7 @@ def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
     """
     gates = lock_gates({step.agent for step in failed})
     now = database_now()
-    for agent, heard in suspected(failed).items():
+    for agent, heard in suspected(failed, since=losses.at).items():
         if gate := gates.get(agent):
             gate.view = hear(gate.view, gate.limits, heard, now)
     write(gates.values())

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .progression import StepPlan, StepView
-from .readiness import build
-from .states import DONE_STEP_STATES, Direction, StepState
+from .readiness import build, needs_result
+from .states import DONE_STEP_STATES, Direction, Outcome, StepState
 
 UNUSED = (StepState.WAITING, StepState.CANCELLED)  # undo steps that were not sent
+GOES_ON = (StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
 SENT = (StepState.PENDING, StepState.PROCESSING, StepState.PROCESSED, StepState.ERROR)
 
 
@@ -28,6 +29,19 @@ class UndoPlan:
     settle: tuple[int, ...]
     undo: tuple[StepPlan, ...]
     standing: tuple[StepView, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LateEffect:
+    """An effect that no state of its task stands for, shown by a reply that came too late.
+
+    `done` is the step as the reply has it, `undo` its undo step if there is one, and `request` what is
+    sent to undo it, or None if that is for a person.
+    """
+
+    done: StepView
+    undo: StepView | None
+    request: Mapping[str, Any] | None
 
 
 def plan(steps: Collection[StepView]) -> UndoPlan:
@@ -72,15 +86,53 @@ def may_be_done(step: StepView) -> bool:
     return step.state in DONE_STEP_STATES or step.in_doubt or at_work
 
 
-def request_of_undo(
+def shows_effect(outcome: str, in_doubt: bool | None) -> bool:
+    """Return whether a reply that changes no step any more shows that an effect was, or may have been."""
+    return outcome in {Outcome.DONE, Outcome.UNKNOWN} or bool(in_doubt)
+
+
+def finds_out(step: StepView, generation: int) -> bool:
+    """Return whether the next try of a step will find an effect under a generation of its key."""
+    return step.state in GOES_ON and generation == step.generation
+
+
+def late_effect(
+    step: StepView,
+    steps: Collection[StepView],
+    data: Mapping[str, Any],
+    *,
+    result: Mapping[str, Any] | None,
+    generation: int,
+    undoing: bool,
+) -> LateEffect | None:
+    """Return the late effect of a step under a generation of its key, if that counts nowhere.
+
+    Without a result it only may have happened. Its undo can be sent if the step was cancelled, its
+    task is being undone, or was, and the one undo of the step was not sent yet.
+    """
+    done = replace(step, result=result, generation=generation)
+    undoes = (one for one in steps if one.direction == Direction.UNDO)
+    undo = next((one for one in undoes if one.name == step.name), None)
+    request = _request_of_undo(steps, done, data)
+    if not _is_uncounted(step, done, undo, request):
+        return None
+    spent = undo is not None and undo.state not in UNUSED
+    if step.state != StepState.CANCELLED or not undoing or spent:
+        request = None
+    return LateEffect(done=done, undo=undo, request=request)
+
+
+def _request_of_undo(
     steps: Collection[StepView], done: StepView, data: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the request that undoes an effect of a step, or None if none can be sent.
 
     `done` is the step as the reply that shows the effect has it: with its result, if it brings one,
-    and the generation of its key.
+    and the generation of its key. Without it, an undo that takes the result is for a person.
     """
     if done.direction == Direction.UNDO or not done.undo_action:
+        return None
+    if done.result is None and needs_result(done.name, done.undo_request):
         return None
     others = [step for step in steps if step.id != done.id]
     proven = replace(done, state=StepState.PROCESSED)
@@ -88,12 +140,12 @@ def request_of_undo(
     return build(template, [*others, proven], data)
 
 
-def is_uncounted(
+def _is_uncounted(
     step: StepView, done: StepView, undo: StepView | None, request: Mapping[str, Any] | None
 ) -> bool:
     """Return whether an effect that shows late counts nowhere: no state of the task stands for it.
 
-    `done` is as for `request_of_undo`, which returned `request`; without a result it may have
+    `done` is as for `_request_of_undo`, which returned `request`; without a result it may have
     happened. `undo` is the undo step, if there is one.
     """
     if undo is not None and undo.state in SENT and request == undo.request:

@@ -99,15 +99,9 @@ def tell(orders: Mapping[UUID, int]) -> None:
             found = tracking.track(progress, placed_at=order.created_at, now=timezone.now())
             if order.status == OrderStatus.UNDONE:
                 _post("cancelled", to, order.email, _cancelled(to, found))
-            elif order.status == OrderStatus.FAILED and _asked(order, found):
+            elif order.status == OrderStatus.FAILED and found.mends:
                 number = orders[order.id]
                 _post("action-needed", to, order.email, _needed(to, found), number)
-
-
-def _asked(order: Order, found: tracking.Tracking) -> bool:
-    """Return whether there is something to ask its customer, who may have said to wait for goods."""
-    waits = order.waits_until is not None
-    return any(not waits or mend.step != tracking.STOCK for mend in found.mends)
 
 
 def _needed(to: Recipient, found: tracking.Tracking) -> Letter:

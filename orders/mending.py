@@ -14,7 +14,7 @@ from orchestration import api
 
 from .letters import Recipient, confirmation
 from .message import WORKFLOW, Line, fingerprint
-from .models import Order, OrderLine, OrderStatus, Placement
+from .models import Order, OrderLine, Placement
 from .tracking import CARD, STOCK, mends
 
 ACTOR = "customer"
@@ -92,7 +92,7 @@ def wait_for_stock(order_id: UUID, attempt: int) -> api.Refusal | None:
         return api.Refusal.CHANGED
     if not may_wait(order_id):
         return api.Refusal.INVALID
-    later = api.Amendment(wait=EVERY)
+    later = api.Amendment(wait=EVERY, patience=PATIENCE.total_seconds())
     refusal = _resubmit(order, STOCK, attempt, "waits until it is back", later)
     if refusal is None:
         order.waits_until = Now() + PATIENCE
@@ -107,23 +107,6 @@ def cancel(
     """Have the order undone; return why not, or None when that has begun."""
     order = _lock(order_id)
     return api.undo(WORKFLOW, str(order.id), actor=actor, reason=reason)
-
-
-def keep_waiting(orders: list[UUID]) -> None:
-    """Look later again for goods that are still not back, for those who wait for them."""
-    waiting = Order.objects.filter(
-        id__in=orders, status=OrderStatus.FAILED, waits_until__isnull=False
-    )
-    for order in waiting.order_by("id"):
-        in_time = Order.objects.filter(id=order.id, waits_until__gt=Now()).exists()
-        trouble = mends(api.progress(WORKFLOW, str(order.id)))
-        attempt = next((mend.attempt for mend in trouble if mend.step == STOCK), None)
-        if attempt is None:
-            continue
-        if not in_time:  # from now on it is a matter of half an hour again
-            Order.objects.filter(id=order.id).update(waits_until=None)
-            continue
-        _resubmit(order, STOCK, attempt, "still not back", api.Amendment(wait=EVERY))
 
 
 def _lock(order_id: UUID) -> Order:

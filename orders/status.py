@@ -7,7 +7,7 @@ from django.db import connection
 
 from orchestration.api import Status
 
-from . import letters, mending
+from . import letters
 from .message import WORKFLOW
 from .models import OrderStatus
 
@@ -57,8 +57,5 @@ def receive(messages: Sequence[Status]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(APPLY, columns)
         news = cursor.fetchall()
-    failed = [order for order, status, _ in news if status == OrderStatus.FAILED]
-    if failed:
-        mending.keep_waiting(failed)
     if told := {order: number for order, status, number in news if status in WRITTEN}:
         letters.tell(told)

@@ -176,10 +176,10 @@ def _summary(
         return (DELAYED, "slow") if age > LATE else (RECEIVED, "busy")
     if progress.state in {TaskState.PENDING, TaskState.PROCESSING}:
         return _under_way(progress, waits=waits)
-    return _turned(progress, waits=waits)
+    return _turned(progress)
 
 
-def _turned(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
+def _turned(progress: Progress) -> tuple[str | Promise, str]:
     """Say how it ended, or that it does not go on by itself."""
     match progress.state:
         case TaskState.PROCESSED:
@@ -188,7 +188,7 @@ def _turned(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
             return _cancelled(progress), "bad"
         case TaskState.UNDOING:
             return (REFUNDING if _paid(progress) else CANCELLING), "slow"
-    return _failure(progress, waits=waits)
+    return _failure(progress)
 
 
 def _under_way(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
@@ -211,16 +211,16 @@ def _troubled(step: StepProgress) -> bool:
     return step.failure_count > 0 or failed
 
 
-def _failure(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
+def _failure(progress: Progress) -> tuple[str | Promise, str]:
     """Say what went wrong where the customer can understand it; otherwise, that we see to it."""
     if undos(progress):
         return CANCELLING_STUCK, "slow"
     wrong = {mend.step for mend in mends(progress)}
     if CARD in wrong:
         declined = f"{_declined(does(progress)[CARD])} {NOTHING_CHARGED}"
-        return (f"{SOLD_OUT} {declined}" if STOCK in wrong and not waits else declined), "bad"
+        return (f"{SOLD_OUT} {declined}" if STOCK in wrong else declined), "bad"
     if STOCK in wrong:
-        return (WAITING, "slow") if waits else (SOLD_OUT, "bad")
+        return SOLD_OUT, "bad"
     return STUCK, "slow"
 
 

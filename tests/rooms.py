@@ -22,6 +22,7 @@ def declared(name, *, after=(), undo_request=None, irreversible=""):
 SHAPES = {
     "by_key": [declared("room")],
     "by_result": [declared("room", undo_request={"id": result("room", "id")})],
+    "by_whole_result": [declared("room", undo_request=result("room"))],
     "forever": [declared("room", irreversible="it is in the post")],
     "side_by_side": [declared("room"), declared("meal")],
     "in_turn": [declared("room"), declared("meal", after=["room"])],

@@ -34,7 +34,8 @@ Not moved:
 - `step.dispatched_at`, and the times in attempts, events, alerts, incidents and holds: history, in
   the order in which it was written.
 - `pending_since` of what may be claimed: alerts about what waits count from the jump on.
-- What people set by the calendar: a token's end, until when an incident is muted.
+- `step.mend_since`: a hold that went on through the jump may put `mend_by` off by more, or less.
+- What people set by the calendar: a token's end, until when an incident is muted, or a refusal waited for.
 - Roll-ups, audits and drafts: after a jump back, up to that time is missing in the figures, and the
   next audit comes later.
 """

@@ -7,15 +7,16 @@ from uuid import UUID
 
 from .. import alerts, notices, sql
 from ..messages import Reply
-from ..models import Attempt, Event, Step, Task
+from ..models import Attempt, Event, Step
 from ..models.alert import Severity
 from ..models.history import EventKind
 from ..progression import StepPlan, StepView
 from ..states import Direction, Outcome, StepState
-from ..undoing import UNUSED, is_uncounted, request_of_undo
+from ..undoing import UNUSED, LateEffect, finds_out, late_effect, shows_effect
 from ..workflow import step_key
 from .changes import Change, note, read_steps
-from .create import insert_steps
+from .create import NewStep, insert_steps
+from .turns import stand_again
 
 REVIVED = """
 UPDATE orchestration_step SET process_state = 'pending', request = %(request)s::jsonb,
@@ -45,31 +46,29 @@ def hear_late(
     for reply in replies:
         change = changes.get(UUID(reply.task))
         step = change.steps.get(reply.step) if change else None
-        shows = reply.outcome in {Outcome.DONE, Outcome.UNKNOWN} or reply.in_doubt
-        if change is None or step is None or not shows:
+        if change is None or step is None or not shows_effect(reply.outcome, reply.in_doubt):
             continue
         generation = reply.generation or step.generation
-        if step.state in GOES_ON and generation == step.generation:
+        if finds_out(step, generation):
             doubtful.append(step.id)
             change.moved(replace(step, in_doubt=True))
             continue
         result = reply.result if reply.outcome == Outcome.DONE else None
         if result is None and generation < step.generation and _was_in_doubt(reply):
             continue  # that was known, and settled, before the key changed
-        done = replace(step, result=result, generation=generation)
-        undo = _counterpart(step, change)
-        request = request_of_undo(change.steps.values(), done, change.data)
-        if is_uncounted(step, done, undo, request):
-            undone = _undo(change, step, undo, request)
-            events.append(_alarm(change, done, undone=undone, by=by))
+        late = late_effect(
+            step, change.steps.values(), change.data,
+            result=result, generation=generation, undoing=change.undoing,
+        )  # fmt: skip
+        if late is not None:
+            if late.request is not None:
+                _undo(change, late, late.request)
+            events.append(_alarm(change, late, by=by))
             found.append((change, step))
     if doubtful:
         Step.objects.filter(id__in=doubtful).update(in_doubt=True)
     Event.objects.bulk_create(events)
     return found
-
-
-GOES_ON = (StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
 
 
 def _was_in_doubt(reply: Reply) -> bool:
@@ -78,38 +77,28 @@ def _was_in_doubt(reply: Reply) -> bool:
     return ended.filter(outcome__in=(Outcome.EXPIRED, Outcome.UNKNOWN)).exists()
 
 
-def _counterpart(step: StepView, change: Change) -> StepView | None:
-    """Return the undo step of a step, if it has one."""
-    undoes = (one for one in change.steps.values() if one.direction == Direction.UNDO)
-    return next((one for one in undoes if one.name == step.name), None)
-
-
-def _undo(
-    change: Change, step: StepView, undo: StepView | None, request: Mapping[str, Any] | None
-) -> bool:
-    """Have an effect undone whose step had been given up; return whether that can be."""
-    spent = undo is not None and undo.state not in UNUSED
-    if step.state != StepState.CANCELLED or not change.undoing or request is None or spent:
-        return False
+def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
+    """Have an effect undone whose step had been given up: by its undo step, or by one more."""
+    step, undo = late.done, late.undo
     if undo is not None:
         (request_text,) = sql.as_json([request])
+        stand_again([undo.id])
         sql.run(REVIVED, {"id": undo.id, "request": request_text})
         change.moved(replace(undo, state=StepState.PENDING, request=request))
-        return True
+        return
     plan = StepPlan(
         name=step.name, agent=step.agent, action=step.undo_action, after=(), request=request,
         ready=True, direction=Direction.UNDO,
     )  # fmt: skip
-    priority = Task.objects.values_list("priority", flat=True).get(id=change.id)
-    insert_steps([(change.id, priority, plan)])
+    insert_steps([NewStep(change.id, change.priority, change.fairness_key, plan)], again=True)
     known = dict(change.steps)  # some of them are changed and not written yet
     read_steps({change.id: change})
     change.steps.update(known)
-    return True
 
 
-def _alarm(change: Change, done: StepView, *, undone: bool, by: str) -> Event:
+def _alarm(change: Change, late: LateEffect, *, by: str) -> Event:
     """Raise the alert of a late effect; return its line of history, still to be written."""
+    done, undone = late.done, late.request is not None
     key = step_key(change.id, done.name, done.direction, done.generation)
     what = UNDONE_BY_ITSELF if undone else FOR_A_PERSON
     had = "may have had" if done.result is None else "had"

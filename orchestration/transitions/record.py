@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from django.db import transaction
@@ -16,6 +16,7 @@ from ..models.history import EventKind
 from ..progression import Refusal, StepView, after_reply, refuse_reply
 from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
 from .changes import Change, cancel, finish, known, lock, note, with_locked_steps
+from .holds import held
 from .late import close_undone, hear_late
 from .settle import Trouble, cause_of
 from .undo import begin
@@ -51,6 +52,18 @@ UPDATE orchestration_step s SET
 FROM reply r
 WHERE s.id = r.id AND s.attempt = r.attempt
   AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+"""
+
+# Refusals that are waited for: again later, apart from one another, under a new key.
+WAITED_FOR = """
+UPDATE orchestration_step SET process_state = 'pending', complete_by = NULL,
+    generation = generation + 1, keyed_at = NULL, pending_since = clock_timestamp(),
+    failure_count = 0, rounds = 0, alone = false, failed_at = NULL, own_trouble = false,
+    run_after = clock_timestamp()
+        + (patience->>'wait')::float8 * (1 + random() / 10) * interval '1 second'
+WHERE id = ANY(%(ids)s) AND process_state = 'processing' AND NOT in_doubt
+    AND patience->>'code' = error_code AND (patience->>'until')::timestamptz > clock_timestamp()
+RETURNING id, generation, patience->>'until'
 """
 
 BY = "agent"
@@ -190,31 +203,59 @@ def _count_rejected(accepted: Sequence[tuple[Reply, StepView, Change]]) -> dict[
     return {failure.step: known for failure, known in zip(failures, found, strict=True)}
 
 
+def _wait(
+    rejected: Sequence[tuple[Reply, StepView, Change]],
+) -> Sequence[tuple[Reply, StepView, Change]]:
+    """Have steps wait whose refusal is waited for; return the others: processing → pending."""
+    ids = [step.id for _, step, _ in rejected]
+    waiting = {step: how for step, *how in sql.run(WAITED_FOR, {"ids": ids})} if ids else {}
+    events = []
+    for reply, step, change in rejected:
+        if step.id in waiting:
+            generation, until = waiting[step.id]
+            change.moved(replace(step, state=StepState.PENDING, generation=generation))
+            reason = f"{reply.code}: again and again until {until}, each time with a new key"
+            events.append(note(change, step, EventKind.WAITS, by=BY, reason=reason))
+    Event.objects.bulk_create(events)
+    return [one for one in rejected if one[1].id not in waiting]
+
+
 def _reject(accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[int, int]) -> None:
     """Have the task undone where the policy wants that of a rejection; otherwise it is an error.
 
-    A policy may also want it undone later, unless somebody has mended it by then.
+    A policy may also want it undone later, unless somebody has mended it by then; and what is held is
+    undone once it is not.
     """
-    rejected = [one for one in accepted if one[1].state == StepState.ERROR]
+    rejected = _wait([one for one in accepted if one[1].state == StepState.ERROR])
     if not rejected:
         return
-    policies = Policy.objects.in_bulk({step.agent for _, step, _ in rejected})
+    known = Policy.objects.in_bulk({step.agent for _, step, _ in rejected})
+    policies = defaultdict(Policy, known)
+    wanted = {
+        step.id
+        for _, step, change in rejected
+        if policies[step.agent].on_rejection == OnRejection.UNDO and not change.undoing
+    }
+    kept = held(wanted)
     for reply, step, change in rejected:
         why = f"{reply.code}: {reply.message}".strip(": ")
-        policy = policies.get(step.agent) or Policy()
+        policy = policies[step.agent]
         if change.steps[step.id].state != StepState.ERROR:
             continue  # another rejection of the same batch has its task undone already
-        undo = policy.on_rejection == OnRejection.UNDO and not change.undoing
-        if undo and not begin(change, actor=BY, reason=f"{step.name} was rejected ({why})"):
+        mend_within = 0.0 if step.id in kept else None
+        if step.id in wanted - kept and not begin(
+            change, actor=BY, reason=f"{step.name} was rejected ({why})"
+        ):
             continue
-        waits = policy.on_rejection == OnRejection.WAIT and not change.undoing
+        if policy.on_rejection == OnRejection.WAIT and not change.undoing:
+            mend_within = policy.mend_within
         change.troubles.append(
             Trouble(
                 step=step.id,
                 code=reply.code,
                 message=reply.message,
                 attempt=step.attempt,
-                mend_within=policy.mend_within if waits else None,
+                mend_within=mend_within,
                 incident=blamed[step.id],
             )
         )

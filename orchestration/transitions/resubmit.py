@@ -17,6 +17,7 @@ from ..states import Direction, StepState
 from ..workflow import step_key
 from .changes import NOTHING, Amendment, Change, amend, cancel, finish, lock, note
 from .late import close_undone
+from .turns import stand_again
 
 # As many steps as there are ids: error → pending.
 AGAIN = """
@@ -26,7 +27,9 @@ UPDATE orchestration_step s SET
     generation = s.generation + r.new_key::int, in_doubt = s.in_doubt AND NOT r.new_key,
     keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, settling = r.settling,
     request = r.request, pending_since = clock_timestamp(), mend_by = NULL,
-    run_after = CASE WHEN %(wait)s > 0 THEN clock_timestamp() + %(wait)s * interval '1 second' END
+    run_after = CASE WHEN %(wait)s > 0 THEN clock_timestamp() + %(wait)s * interval '1 second' END,
+    patience = CASE WHEN %(patience)s > 0 THEN jsonb_build_object('code', s.error_code,
+        'wait', %(wait)s, 'until', clock_timestamp() + %(patience)s * interval '1 second') END
 FROM unnest(%(ids)s::bigint[], %(new_key)s::bool[], %(settling)s::bool[], %(requests)s::jsonb[])
     AS r (id, new_key, settling, request)
 WHERE s.id = r.id AND s.process_state = 'error'
@@ -82,7 +85,7 @@ def resubmit(
     if isinstance(again, Refusal):
         return again
     amend(change, amendment.data)
-    _write([again], actor=actor, reason=reason, wait=amendment.wait)
+    _write([again], actor=actor, reason=reason, amendment=amendment)
     return None
 
 
@@ -148,20 +151,22 @@ def _write(
     *,
     actor: str,
     reason: str,
-    wait: float = 0.0,
+    amendment: Amendment = NOTHING,
     operation: int | None = None,
 ) -> None:
     """Write resubmissions, their history, and what follows for their tasks: error → pending.
 
-    They are tried after `wait` seconds.
+    Of the `amendment`, that is when they are tried.
     """
     if not steps:
         return
     incidents.relieve([again.step.id for again in steps], retried_by=actor)
+    stand_again([again.step.id for again in steps])
     sql.run(
         AGAIN,
         {
-            "wait": wait,
+            "wait": amendment.wait,
+            "patience": amendment.patience,
             "ids": [again.step.id for again in steps],
             "new_key": [again.new_key for again in steps],
             "settling": [_settles(again) for again in steps],

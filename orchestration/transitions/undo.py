@@ -2,11 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from .. import alerts, incidents, sql
 from ..models import Step, Task
@@ -15,15 +13,17 @@ from ..models.history import EventKind
 from ..progression import Refusal, StepView
 from ..states import StepState, TaskState
 from ..undoing import plan, signature
-from . import clock_jump
-from .changes import Change, cancel, finish, lock, note, read_steps, tasks_of
-from .create import insert_steps
+from .changes import Change, cancel, finish, lock, note, read_steps
+from .create import NewStep, insert_steps
 from .settle import begin_undo
+from .turns import stand_again
 
 SETTLE = """
 UPDATE orchestration_step SET settling = true, alert_id = NULL, run_after = NULL,
     mend_by = NULL, alone = alone AND process_state <> 'error',
     failure_count = CASE process_state WHEN 'error' THEN 0 ELSE failure_count END,
+    failed_at = CASE process_state WHEN 'error' THEN NULL ELSE failed_at END,
+    own_trouble = own_trouble AND process_state <> 'error',
     rounds = CASE process_state WHEN 'error' THEN 0 ELSE rounds END,
     ended_at = CASE process_state WHEN 'error' THEN NULL ELSE ended_at END,
     pending_since = CASE process_state WHEN 'error' THEN clock_timestamp() ELSE pending_since END,
@@ -69,42 +69,6 @@ def undo(
     return None
 
 
-def _due(now: datetime) -> QuerySet[Step]:
-    """Return what is due at `now`, and still is if the clock has gone back since."""
-    due = Step.objects.filter(process_state=StepState.ERROR, mend_by__lte=now)
-    return clock_jump.due(due.filter(mend_by__lte=DatabaseNow()), "mend_by")
-
-
-def unmended_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) -> list[UUID]:
-    """Return the tasks of `limit` rejected steps not mended in time, oldest first, `beyond` some.
-
-    `now` is the leader's verified time: what is undone by mistake cannot be taken back.
-    """
-    return tasks_of(_due(now).order_by("mend_by"), limit, beyond)
-
-
-@transaction.atomic
-def undo_unmended(tasks: Collection[UUID], *, by: str, now: datetime) -> int:
-    """Have tasks undone of which a rejected step was not mended in time; return how many.
-
-    Skips what somebody else is at: the next sweep finds it. Where something irreversible forbids
-    the undo, the step stays in error, without a time: an operator decides.
-    """
-    changes = lock(tasks, wait=False)
-    unmended = {
-        task: (name, code)
-        for task, name, code in _due(now)
-        .filter(task__in=changes)
-        .values_list("task_id", "name", "error_code")
-    }
-    for task, (name, code) in unmended.items():
-        why = f"nobody mended {name} in time ({code})"
-        if begin(changes[task], actor=by, reason=why):
-            _due(now).filter(task=task).update(mend_by=None)
-    finish([changes[task] for task in unmended], by=by)
-    return len(unmended)
-
-
 def begin(
     change: Change,
     *,
@@ -136,8 +100,10 @@ def begin(
         forced=bool(names), standing=names,
     ).save()  # fmt: skip
     _turn(change, wanted.cancel, wanted.settle)
-    priority = Task.objects.values_list("priority", flat=True).get(id=change.id)
-    insert_steps([(change.id, priority, step) for step in wanted.undo])
+    insert_steps(
+        [NewStep(change.id, change.priority, change.fairness_key, step) for step in wanted.undo],
+        again=True,
+    )
     read_steps({change.id: change})
     change.troubles.clear()
     return ()
@@ -151,6 +117,7 @@ def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> N
     incidents.relieve(ids)
     cancel(unneeded)
     if in_doubt:
+        stand_again(in_doubt)
         sql.run(SETTLE, {"ids": list(in_doubt)})
     alerts.close_if_healed(suffering)
     for step in unneeded:

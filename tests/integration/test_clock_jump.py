@@ -36,7 +36,7 @@ from orchestration.supervisor import Watch
 from orchestration.sweep import sweep
 from orchestration.transitions import allow_for_jump, mark_overdue, move_times, record, suspected
 from orchestration.transitions.recover import failed_tasks, lock_failed
-from orchestration.transitions.undo import undo_unmended, unmended_tasks
+from orchestration.transitions.unmended import undo_unmended, unmended_tasks
 from tests.database import another
 from tests.engine import claimed, new_task, reply_to, staff, step_of
 from tests.integration.test_unmended import PARTY, refused
@@ -285,7 +285,7 @@ class TestUndo:
         before = leadership.at - timedelta(hours=1)
         assert unmended_tasks(10, now=leadership.at) == [task.id]  # the control
         assert unmended_tasks(10, now=before) == []
-        assert undo_unmended([task.id], by="x", now=before) == 0
+        assert undo_unmended([task.id], by="x", now=before) == (0, 0)
         assert sweep(replaced(leadership, before)).undone == 0
         assert Task.objects.get(id=task.id).state == "error"
 
@@ -293,7 +293,7 @@ class TestUndo:
         task, _ = refused()
         later = leader.acquire("supervisor-1").at + timedelta(hours=1)
         assert unmended_tasks(10, now=later) == []
-        assert undo_unmended([task.id], by="x", now=later) == 0
+        assert undo_unmended([task.id], by="x", now=later) == (0, 0)
 
     @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
     def test_nor_does_anything_expire_in_mid_sweep(self, seconds):
@@ -540,7 +540,7 @@ class TestLocked:
             jump(HOUR)
         at = leader.acquire("supervisor-1").at
         assert unmended_tasks(10, now=at) == []
-        assert undo_unmended([task.id], by="x", now=at) == 0
+        assert undo_unmended([task.id], by="x", now=at) == (0, 0)
         JumpedTime.objects.all().delete()
         assert unmended_tasks(10, now=at) == [task.id]  # the control
 

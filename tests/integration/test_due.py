@@ -9,10 +9,11 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestration import due
 from orchestration.leader import Leadership
+from orchestration.memory import Memory
 from orchestration.models import DeadLetter, Gate, StatusMessage, Step, Submission, Task, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.states import GateState
-from orchestration.sweep import Memory, sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import hold, record, release
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff
 from tests.operations import drafted, running
@@ -44,7 +45,7 @@ def test_an_idle_sweep_is_one_statement():
 
 def test_chores_are_done_at_once_and_then_every_few_seconds(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("orchestration.sweep.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("orchestration.memory.time.monotonic", lambda: now[0])
     memory = Memory()
     wants = []
     for now[0] in (100.0, 101.0, 104.9, 105.0, 106.0):

@@ -10,9 +10,10 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestration import scheduler, sql
 from orchestration.leader import Leadership
+from orchestration.memory import Memory
 from orchestration.models import Hold, Policy, RollUpMark, Step, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import Memory, sweep
+from orchestration.sweep import sweep
 from orchestration.transitions import (
     NewTask,
     claim,

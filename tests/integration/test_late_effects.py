@@ -81,6 +81,18 @@ class TestDeliveredTwice:
         record([reply_to(request, "unknown")])
         assert claimed()[0].payload == {"key": request.key}
 
+    @pytest.mark.parametrize("workflow", ["by_result", "by_whole_result"])
+    def test_without_a_result_an_undo_that_takes_it_is_for_a_person(self, workflow):
+        Policy.objects.filter(agent="greeter").update(on_rejection="undo")
+        task = new_task(workflow=workflow)
+        (request,) = claimed()
+        record([reply_to(request, "rejected")])
+        record([reply_to(request, "unknown")])
+        assert (state(task), claimed()) == ("undone", [])
+        assert open_alerts() == {f"late_effect/{task.id}/room/do/1"}
+        record([reply_to(request, result={"id": "g1"})])
+        assert "g1" in str(claimed()[0].payload)
+
     def test_after_a_resubmission_under_a_new_key_the_proof_is_an_alert(self):
         task = new_task()
         (request,) = claimed()

@@ -14,7 +14,8 @@ from django.test import Client
 from bench.pages.measure import pages
 from bench.pages.seed import seed
 from orchestration import leader, notices, policies, push, queues, scheduler, status, submission
-from orchestration.sweep import Memory, sweep
+from orchestration.memory import Memory
+from orchestration.sweep import sweep
 from tests.engine import staff
 
 EXPLAINED = re.compile(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT)\b")

@@ -66,7 +66,7 @@ def test_a_task_that_cannot_be_recovered_keeps_no_other_waiting(monkeypatch, cap
     sweep(LEADER)
     assert Alert.objects.get(fingerprint=STUCK).count == 1
     plant(tasks[bad], "processing")
-    assert str(sweep(LEADER)) == "1 retried"
+    assert sweep(LEADER).retried == 1  # others may be woken by now
     assert Alert.objects.get(fingerprint=STUCK).closed_at
 
 

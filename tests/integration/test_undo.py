@@ -1,9 +1,11 @@
 """Undo, on a real Postgres: in reverse order, only what was done or may have been, and never a lie."""
 
+from dataclasses import replace
+
 import pytest
 
 from orchestration import registry
-from orchestration.models import Alert, Event, Policy, Step, Task
+from orchestration.models import Alert, Event, IncidentHit, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.progression import Refusal
 from orchestration.sweep import sweep
@@ -229,3 +231,32 @@ def test_silence_past_the_threshold_is_in_doubt_and_settled_by_an_undo():
     assert answer().key == lost.key
     answer()
     assert state(one) == "undone"
+
+
+@pytest.mark.parametrize("sibling", ["unknown", "transient", "expired"])
+def test_a_failure_for_which_a_task_is_undone_is_counted_once(monkeypatch, sibling):
+    side = StepDeclaration(
+        name="car", agent="payment", action="greet", undo="greet", undo_request={"c": key("car")}
+    )
+    monkeypatch.setitem(registry.workflows, "trip", replace(TRIP, steps=[*TRIP.steps, side]))
+    Policy.objects.filter(agent="greeter").update(failure_threshold=1, past_threshold="undo")
+    Policy.objects.filter(agent="payment").update(failure_threshold=1)
+    one = task()
+    found = claim(["greeter", "payment"], "scheduler-1").requests
+    flight, car = found["greeter"][0], found["payment"][0]
+    record([reply_to(flight, "unknown")])
+    if sibling == "expired":
+        Step.objects.filter(id=car.step).update(complete_by=DatabaseNow())
+    else:
+        record([reply_to(car, sibling)])
+    again()
+    assert state(one) == "undoing"
+    assert {hit.step.name: hit.failures for hit in IncidentHit.objects.all()} == {
+        "flight": 1,
+        "car": 1,
+    }
+    settling = Step.objects.get(task=one, name="flight", direction="do")
+    assert (settling.process_state, settling.settling) == ("pending", True)
+    again()
+    again()
+    assert sum(hit.failures for hit in IncidentHit.objects.all()) == 2

@@ -1,14 +1,16 @@
 """A refused step waits to be mended: with another input, or its task is undone by itself (P11, P25)."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from orchestration import api, registry
 from orchestration.leader import Leadership
-from orchestration.models import Alert, Event, Incident, Policy, Step, Task
+from orchestration.models import Alert, Event, Hold, Incident, Policy, Step, Task
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
-from orchestration.transitions import claim, record, resubmit
+from orchestration.transitions import claim, database_now, hold, record, release, resubmit
 from orchestration.workflow import Step as Declared
 from orchestration.workflow import Workflow, field, result
 from tests.engine import new_task, reply_to, staff
@@ -165,6 +167,80 @@ def test_it_can_be_tried_again_later():
     assert answer().key.endswith(":pay:do:2")
 
 
+def patient(**fields):
+    """Return a task whose second step was refused, and is tried again as long as it is."""
+    task, step = refused(code="not_yet", **fields)
+    later = {"actor": "customer", "reason": "later"}
+    later["amendment"] = api.Amendment(wait=600, patience=3600)
+    assert api.resubmit("party", "7", "pay", attempt=1, **later) is None
+    return task, step
+
+
+def next_try():
+    Step.objects.filter(run_after__isnull=False).update(run_after=DatabaseNow())
+    sweep(LEADER)
+
+
+def test_a_refusal_that_is_waited_for_is_no_error():
+    task, step = patient()
+    for generation in (2, 3):
+        next_try()
+        answer("transient")
+        sweep(LEADER)
+        assert Step.objects.get(id=step.id).failure_count == 1
+        next_try()
+        assert answer("rejected", code="not_yet").key.endswith(f":pay:do:{generation}")
+        assert state(task) == "processing"
+        step.refresh_from_db()
+        assert (step.process_state, step.mend_by, step.failure_count) == ("pending", None, 0)
+        assert 599 < (step.run_after - step.pending_since).total_seconds() < 661
+    assert not Alert.objects.filter(closed_at=None).exists()
+    next_try()
+    assert answer().key.endswith(":pay:do:4")
+    assert state(task) == "processed"
+
+
+def test_what_is_waited_for_does_not_come_back_together():
+    patient()
+    waits = set()
+    for _ in range(4):
+        next_try()
+        answer("rejected", code="not_yet")
+        step = Step.objects.get(name="pay")
+        waits.add(round((step.run_after - step.pending_since).total_seconds()))
+    assert len(waits) > 1
+
+
+@pytest.mark.parametrize("what", ["over", "another reason", "in doubt"])
+def test_it_is_not_waited_for_without_end_nor_for_another_reason(what):
+    task, step = patient()
+    if what == "over":
+        past = (step.ended_at - timedelta(seconds=1)).isoformat()
+        Step.objects.filter(id=step.id).update(
+            patience={"code": "not_yet", "wait": 600, "until": past}
+        )
+    next_try()
+    if what == "in doubt":
+        answer("unknown")
+        sweep(LEADER)
+        next_try()
+    answer("rejected", code="never" if what == "another reason" else "not_yet")
+    step.refresh_from_db()
+    assert (step.process_state, state(task)) == ("error", "error")
+    assert step.mend_by is not None
+    assert resubmit(step.id, attempt=step.attempt, actor="ada", reason="once more") is None
+    assert Step.objects.get(id=step.id).patience is None
+
+
+def test_a_task_that_waits_for_a_refusal_to_end_can_be_undone():
+    task, _ = patient()
+    next_try()
+    answer("rejected", code="not_yet")
+    assert api.undo("party", "7", actor="customer", reason="enough") is None
+    answer()
+    assert state(task) == "undone"
+
+
 def test_progress_says_until_when_and_whether_it_can_be_undone():
     _, step = refused()
     found = api.progress("party", "7")
@@ -172,3 +248,98 @@ def test_progress_says_until_when_and_whether_it_can_be_undone():
     assert [one.mend_by for one in found.steps] == [None, step.mend_by]
     Step.objects.filter(name="invite").update(irreversible="they are told", undo_action="")
     assert not api.progress("party", "7").undoable
+
+
+HOLDS = [
+    {"task": True},
+    {"workflow": "party", "step": "pay"},
+    {"agent": "greeter"},
+    {},
+]
+
+
+def held(scope, task):
+    """Hold what a test is about; return the hold's id."""
+    named = {**scope, "task": task.id} if "task" in scope else scope
+    return hold(actor="olga", reason="to be looked into", **named).id
+
+
+def free(hold_id):
+    assert release(hold_id, actor="olga", reason="all right") is None
+
+
+def ago(minutes):
+    return DatabaseNow() - timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize("scope", HOLDS)
+def test_a_hold_stops_the_time_in_which_it_has_to_be_mended(scope):
+    task, step = refused()
+    Step.objects.filter(id=step.id).update(ended_at=ago(30), mend_by=ago(10))  # 20 minutes
+    hold_id = held(scope, task)
+    Hold.objects.update(since=ago(15))  # five of them were left
+    for _ in range(2):
+        assert sweep(LEADER).undone == 0
+    assert state(task) == "error"
+    assert left(step) == pytest.approx(300, abs=5)
+    Step.objects.filter(id=step.id).update(mend_by=DatabaseNow())
+    free(hold_id)
+    assert sweep(LEADER).undone == 1
+    assert state(task) == "undoing"
+
+
+def left(step):
+    """Return the seconds that a step has left to be mended."""
+    now = datetime.fromtimestamp(database_now(), UTC)
+    return (Step.objects.get(id=step.id).mend_by - now).total_seconds()
+
+
+def test_a_hold_that_has_ended_counts_once():
+    task, step = refused()
+    free(held({"task": True}, task))
+    Step.objects.filter(id=step.id).update(ended_at=ago(30), mend_by=ago(10))
+    Hold.objects.update(since=ago(25), until=ago(10))
+    assert sweep(LEADER).undone == 0
+    assert left(step) == pytest.approx(300, abs=5)
+    Step.objects.filter(id=step.id).update(mend_by=DatabaseNow())
+    assert sweep(LEADER).undone == 1
+
+
+def test_what_is_held_is_seldom_looked_at():
+    task, step = refused()
+    Step.objects.filter(id=step.id).update(mend_by=DatabaseNow())
+    held({}, task)
+    sweep(LEADER)
+    assert left(step) > 50
+    late = Step.objects.get(id=step.id).mend_by
+    sweep(LEADER)
+    assert Step.objects.get(id=step.id).mend_by == late
+
+
+@pytest.mark.parametrize("scope", HOLDS[1:])
+def test_other_holds_stop_nothing(scope):
+    task, _ = refused()
+    other = {**scope, "step": "invite"} if "step" in scope else {"agent": "somebody_else"}
+    held(other, task)
+    hold(actor="olga", reason="another one", task=new_task().id)
+    time_passes()
+    assert state(task) == "undoing"
+
+
+@pytest.mark.parametrize("scope", HOLDS)
+@pytest.mark.parametrize(
+    ("column", "outcome"), [("on_rejection", "rejected"), ("past_threshold", "unknown")]
+)
+def test_a_hold_puts_off_an_undo_that_the_policy_asks_for(column, outcome, scope):
+    Policy.objects.filter(agent="greeter").update(**{column: "undo", "failure_threshold": 1})
+    task = new_task("7", workflow="party", data=DATA)
+    answer()
+    (request,) = claim(["greeter"], "scheduler-1").requests["greeter"]
+    hold_id = held(scope, task)
+    record([reply_to(request, outcome)])
+    sweep(LEADER)
+    assert state(task) == "error"
+    assert Alert.objects.get(closed_at=None).severity == Severity.WARNING
+    free(hold_id)
+    time_passes()
+    assert state(task) == "undoing"

@@ -19,6 +19,8 @@ class Operators:
         """Ask for some task to be undone."""
         if self.store.tasks:
             task = self.world.rng.choice(list(self.store.tasks.values()))
+            if self.world.locked("task", task.id):
+                return
             refusal = self.store.undo(task, forced=forced)
             self.world.log("operator: undo {}: {}", task.id, refusal or "begun")
 
@@ -52,28 +54,32 @@ class Operators:
                 self.store.alarms.remove((agent, key))
         for row in list(self.store.rows.values()):
             if row.view.state == StepState.ERROR:
-                self._mend(row, by_hand=self.world.rng.random() < 0.3)
+                poison = (row.view.task, row.view.name) in self.world.poison
+                self._mend(row, by_hand=poison or self.world.rng.random() < 0.3)
 
     def _mend(self, row: Row, *, by_hand: bool) -> None:
         world, store = self.world, self.store
-        if world.under_way[row.key]:
+        if world.under_way[row.key] or world.locked("task", row.view.task):
             return  # a person waits until nothing is on its way any more before finding out
         view, task = row.view, store.tasks[row.view.task]
         service = world.services[view.agent]
         known = service.ask(row.key, close=False)
-        row.failure_count = row.rounds = 0
-        row.failed_at = None
+        store.start_anew(row)
+        view = row.view
+        poison = (task.id, view.name) in world.poison
+        forgotten = row.code == KEY_FORGOTTEN
+        unwanted = forgotten and task.undoing and view.direction == Direction.DO
         if row.code == "done_by_hand":
             done = store.does(task)[view.name]
             service.take_back(done.key)
             world.log("operator: what {} made is taken back by hand", done.key)
             store.write(row, replace(view, state=StepState.SKIPPED, result={}, in_doubt=False))
-        elif known[0] == Outcome.DONE and (by_hand or row.code == KEY_FORGOTTEN):
+        elif known[0] == Outcome.DONE and (by_hand or forgotten):
             world.log("operator: {} was done", row.key)
             store.write(
                 row, replace(view, state=StepState.SKIPPED, result=known[1], in_doubt=False)
             )
-        elif by_hand and view.attempt and row.code != KEY_FORGOTTEN:
+        elif by_hand and view.attempt and (poison or not forgotten) and not unwanted:
             outcome, result, code = service.call(
                 world.now, row.key, view.direction, task.id, view.name, view.request
             )
@@ -82,14 +88,14 @@ class Operators:
                 return
             done = replace(view, state=StepState.SKIPPED, result=result, in_doubt=False)
             store.write(row, done)
-        elif row.code == KEY_FORGOTTEN and task.undoing and view.direction == Direction.DO:
+        elif unwanted:
             world.log("operator: {} was not done", row.key)
             store.write(row, replace(view, in_doubt=False))
             store.cancel(row)
         else:
             why = key_of_resubmission(
                 view.outcome, attempt=view.attempt, in_doubt=view.in_doubt, changed=False,
-                nothing_done=row.code == KEY_FORGOTTEN,
+                nothing_done=forgotten,
             )  # fmt: skip
             new_key = not keeps_key(why)
             if "doubt" in world.broken:

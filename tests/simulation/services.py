@@ -27,7 +27,12 @@ class Effect:
     task: str
     step: str
     key: str
-    undone: bool = False
+    undone_by: str = ""  # the key of the undo, or who did it
+
+    @property
+    def undone(self) -> bool:
+        """Return whether it was undone."""
+        return bool(self.undone_by)
 
 
 Answer = tuple[str, dict[str, Any], str]  # outcome, result, code
@@ -101,10 +106,10 @@ class Service:
             found = [effect for effect in self.effects if effect.id == payload["id"]]
             require(bool(found), f"undo of {payload['id']}, which there is not")
         for effect in found:
-            require(not effect.undone, f"{effect.id} is undone twice")
             self.witness("undo", self.name, effect)
-            effect.undone = True
-            self.standing[effect.task, effect.step] -= 1
+            if not effect.undone:
+                self.standing[effect.task, effect.step] -= 1
+            effect.undone_by = key
         self.undos[key] = found[0].id if found else ""
         return (Outcome.DONE, {}, "")
 
@@ -118,7 +123,7 @@ class Service:
         """Undo by hand what stands under a key: a person has found it."""
         for effect in self.effects:
             if effect.key == key and not effect.undone:
-                effect.undone = True
+                effect.undone_by = "a person"
                 self.standing[effect.task, effect.step] -= 1
 
     def ask(self, key: str, *, close: bool) -> Answer:

@@ -10,20 +10,29 @@ from orchestration.workflow import Step, Workflow, field, key, result
 
 TIME_ALLOWED = 10.0  # seconds from dispatch to complete-by
 CALL_TIMEOUT = 3.0  # seconds until an agent stops waiting for its service
+MEND_WITHIN = 15.0  # seconds for which a refusal waits to be mended, where the policy says so
+BLOCKED = 12.0  # seconds for which some poison blocks its worker: past complete-by
 LATEST = 8.0  # seconds by which a call that its agent gave up may still arrive
 
 FAULTS = (
     # messages
     *("request_lost", "request_twice", "request_late", "reply_lost", "reply_twice", "reply_late"),
+    *("reply_very_late", "taken_twice", "taken_twice"),
     # processes
     *("claim_crash", "record_crash", "sweep_crash", "agent_crash_before", "agent_crash_after"),
     *("agent_stopped", "redis_flushed", "nobody_schedules", "nobody_supervises"),
     # services
     *("call_lost", "call_late", "answer_lost", "unavailable", "leave_alone", "refused", "outage"),
     *("long_outage", "slow_answer", "slow_work", "refused"),
+    # other sessions of the database
+    *("lock_task", "lock_gate", "lock_incident"),
     # people
     *("undo", "undo", "force_undo", "resubmit", "by_hand", "hold", "hold"),
 )
+
+
+POISON = ("refused", "raises", "kills", "blocks")  # what a poison step does, each time
+FAILING = (0.0, 0.0, 0.0, 0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +46,7 @@ class Rules:
     undo_by: str  # "key", "result", "none" (nothing to undo) or "never" (irreversible)
     can_ask: bool
     stores_refusals: bool
+    failing: float  # share of calls that fail, as long as the run takes
 
 
 def rules(rng: Random, undo_by: str) -> Rules:
@@ -69,6 +79,7 @@ def rules(rng: Random, undo_by: str) -> Rules:
         # refused any more: such a service is settled by a repeat.
         can_ask=undo_by == "key" and rng.random() < 0.6,
         stores_refusals=rng.random() < 0.5,
+        failing=rng.choice(FAILING),
     )
 
 

@@ -29,7 +29,6 @@ from orchestration.workflow import Workflow, step_key
 from .services import require
 
 DONE = frozenset(DONE_STEP_STATES)
-GOES_ON = frozenset({StepState.PENDING, StepState.PROCESSING, StepState.ERROR})
 MOVING = frozenset({StepState.PENDING, StepState.PROCESSING})
 
 
@@ -46,6 +45,13 @@ class Row:
     complete_by: float | None = None
     settling: bool = False
     keyed_at: float | None = None
+    mend_by: float | None = None
+    doubtful: set[int] = field(default_factory=set)  # attempts that may have had their effect
+    own_failures: int = (
+        0  # since it was last tried anew, of those after its service answered others
+    )
+    sent_by: tuple[int, float] = (0, 0.0)  # its agent's worker as it was claimed
+    idle: int = 0  # looks since which it could have been claimed, and was not
     sent_at: float = 0.0
     failed_at: float | None = None
     retry_after: float = 0.0
@@ -123,6 +129,9 @@ class Store:
             view = replace(view, locked_by=None)
         if view.state != StepState.PENDING:
             row.run_after = None
+        if view.state != StepState.ERROR:
+            row.mend_by = None
+        row.idle = 0
         row.view = view
         self.touched.add(view.task)
 
@@ -132,11 +141,13 @@ class Store:
         require(attempt == step.attempt, f"step {step.id}: a reply to {attempt} is accepted late")
         require((step.id, attempt) not in self.answered, f"step {step.id}: {attempt} ends twice")
         self.answered.add((step.id, attempt))
+        if view.outcome in {Outcome.EXPIRED, Outcome.UNKNOWN}:
+            row.doubtful.add(attempt)
         self.write(row, view)
 
-    def error(self, row: Row, code: str) -> None:
+    def error(self, row: Row, code: str, mend_by: float | None = None) -> None:
         """Set a step to error, with something for an operator to see."""
-        row.code = code
+        row.code, row.mend_by = code, mend_by
         self.write(row, replace(row.view, state=StepState.ERROR))
 
     def pend(self, row: Row, *, new_key: bool = False) -> None:
@@ -146,6 +157,12 @@ class Store:
             row.keyed_at = None
             view = replace(view, generation=view.generation + 1, in_doubt=False)
         self.write(row, view)
+
+    def start_anew(self, row: Row) -> None:
+        """Forget a step's failures: somebody has it tried again."""
+        row.failure_count = row.rounds = row.own_failures = 0
+        row.failed_at, row.alone = None, False
+        row.view = replace(row.view, own_trouble=False)
 
     def finish(self, task: SimTask) -> None:
         """Write what follows for the rest of a task."""
@@ -193,46 +210,49 @@ class Store:
         return None
 
     def _settle_step(self, row: Row) -> None:
-        row.settling = True
-        row.failure_count = row.rounds = 0
-        row.failed_at = None
+        row.settling, row.run_after = True, None
         if not self.settle_first and row.view.locked_by is None:
             self.cancel(row)
-        elif row.view.state != StepState.PENDING and row.view.locked_by is None:
+        elif row.view.state == StepState.ERROR:
+            self.start_anew(row)
             self.pend(row)
-        row.run_after = None
 
     def hear_late(
-        self, row: Row, outcome: str, result: dict[str, Any], generation: int, in_doubt: bool | None
+        self,
+        row: Row,
+        attempt: int,
+        outcome: str,
+        result: dict[str, Any],
+        generation: int,
+        in_doubt: bool | None,
     ) -> None:
         """Act on a reply that changes no step any more."""
         view, task = row.view, self.tasks[row.view.task]
-        if outcome not in {Outcome.DONE, Outcome.UNKNOWN} and not in_doubt:
+        if not undoing.shows_effect(outcome, in_doubt):
             return
-        if view.state in GOES_ON and generation == view.generation:
+        if undoing.finds_out(view, generation):
             row.view = replace(view, in_doubt=True)
             return
         shown = result if outcome == Outcome.DONE else None
-        undos = [one for one in task.views() if one.direction == Direction.UNDO]
-        undo = next((one for one in undos if one.name == view.name), None)
-        done = replace(view, result=shown, generation=generation)
-        request = undoing.request_of_undo(task.views(), done, task.data)
-        if not undoing.is_uncounted(view, done, undo, request):
+        if shown is None and generation < view.generation and attempt in row.doubtful:
+            return  # that was known, and settled, before the key changed
+        late = undoing.late_effect(
+            view, task.views(), task.data, result=shown, generation=generation, undoing=task.undoing
+        )
+        if late is None:
             return
-        spent = undo is not None and undo.state not in undoing.UNUSED
-        may = view.state == StepState.CANCELLED and task.undoing and not spent
-        if request is None or not may:
+        if late.request is None:
             key = step_key(view.task, view.name, view.direction, generation)
             self.alarms.append((view.agent, key))
-        elif undo is None:
+        elif late.undo is None:
             plan = StepPlan(
-                name=view.name, agent=view.agent, action="undo", after=(), request=request,
+                name=view.name, agent=view.agent, action="undo", after=(), request=late.request,
                 ready=True, direction=Direction.UNDO,
             )  # fmt: skip
             self._add(task, [plan])
         else:
-            again = replace(undo, state=StepState.PENDING, request=request)
-            self.write(task.rows[undo.id], again)
+            again = replace(late.undo, state=StepState.PENDING, request=late.request)
+            self.write(task.rows[late.undo.id], again)
         self.finish(task)
 
     def in_flight(self, agent: str) -> list[Row]:

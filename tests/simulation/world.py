@@ -1,21 +1,23 @@
 """The simulated world: one clock, a queue of events, messages that get lost, faults to come."""
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from orchestration.progression import StepView
 from orchestration.states import Direction
 
 from .services import Effect, Service, require
 from .shapes import LATEST, Rules, draw
-from .store import DONE, Store
+from .store import DONE, Row, Store
 
 # What can be left out, to see it go wrong: the attempt's fence; the key that stays; the lock on the
 # gate; that doubt is settled before an undo; that a forgotten key is not used; that an agent takes
-# each attempt once; that a refusal by itself ends no doubt; that late replies are heard.
-GUARDS = ("fence", "key", "lock", "settle", "memory", "once", "doubt", "late")
+# each attempt once; that a refusal by itself ends no doubt; that late replies are heard; that what
+# somebody else has locked is passed over; that a hold stops an undo.
+GUARDS = (*("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),)
 
 
 class World:
@@ -44,6 +46,13 @@ class World:
         self.applied: Counter[str] = Counter()
         self.under_way: Counter[str] = Counter()  # calls that have not arrived yet, by key
         self.holds: list[tuple[str, str]] = []
+        self.poison: dict[tuple[str, str], str] = {}  # what a step of a task does to its agent
+        self.locks: dict[tuple[str, str], float] = {}  # rows that others have locked, until when
+        # Requests that two workers have taken, by key: what of these was not heard. Of two answers to one
+        # attempt either may be lost; which one was right cannot be known then.
+        self.unheard: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        self.answered: dict[str, float] = dict.fromkeys(self.agents, -1.0)  # sent last of what was
+        self.posted = 0  # messages that have not come yet
         self.flushed_at = -1.0
         self.healed = False
         self.events = 0
@@ -96,12 +105,42 @@ class World:
             self._post(self.chance(0.01, 3.0), deliver, message)
 
     def _post(self, delay: float, deliver: Callable[[Any], None], message: Any) -> None:
-        late = self.hit("request_late" if hasattr(message, "key") else "reply_late")
-        sent_at = self.now
-        self.after(
-            delay + (self.chance(3.0, 14.0) if late else 0.0),
-            lambda: None if sent_at <= self.flushed_at else deliver(message),
-        )
+        request = hasattr(message, "key")
+        if self.hit("request_late" if request else "reply_late"):
+            delay += self.chance(3.0, 14.0)
+        elif not request and self.hit("reply_very_late"):
+            delay += self.chance(15.0, 60.0)
+        self.posted += 1
+        self.after(delay, self._arrive, self.now, deliver, message)
+
+    def _arrive(self, sent_at: float, deliver: Callable[[Any], None], message: Any) -> None:
+        self.posted -= 1
+        if sent_at > self.flushed_at:
+            deliver(message)
+
+    def held(self, view: StepView) -> bool:
+        """Return whether a hold keeps a step."""
+        names = (("task", view.task), ("name", view.name), ("agent", view.agent), ("all", ""))
+        return any(name in self.holds for name in names)
+
+    def keeps(self, view: StepView) -> bool:
+        """Return whether a hold keeps the task of a step from being undone for it."""
+        return "hold" not in self.broken and self.held(view)
+
+    def undo_by_itself(self, row: Row) -> bool:
+        """Have a task undone because of a step, as its policy asks; return whether that began."""
+        require(not self.held(row.view), f"{row.view.task} is held, and is undone")
+        refusal = self.store.undo(self.store.tasks[row.view.task])
+        self.log("undo for {}: {}", row.key, refusal or "begun")
+        return refusal is None
+
+    def locked(self, kind: str, name: str) -> bool:
+        """Return whether somebody else has locked a row: who comes to it passes it over."""
+        return self.now < self.locks.get((kind, name), 0.0)
+
+    def stuck(self) -> bool:
+        """Return whether a turn would wait for a lock, if it waited for any."""
+        return "skip" in self.broken and any(self.now < until for until in self.locks.values())
 
     def rules(self, agent: str) -> Rules:
         """Return an agent's rules."""
@@ -111,18 +150,29 @@ class World:
         """Return whether what this agent does can be undone."""
         return self.agents[agent].undo_by in {"key", "result"}
 
+    def known(self, agent: str, task: str, step: str) -> int:
+        """Return how many effects of a step stand, but for those of which nothing can be known."""
+        service = self.services[agent]
+        if not service.standing[task, step]:
+            return 0
+        return sum(not self.unheard[effect.key] for effect in service.left(task, step))
+
     def witness(self, what: str, agent: str, effect: Effect) -> None:
         """Check an effect that a service is about to have."""
         self.log("{} has its effect: {} {} of {}", agent, what, effect.step, effect.key)
         task = self.store.tasks[effect.task]
         does = self.store.does(task)
         if what == Direction.DO:
-            standing = self.services[agent].standing[effect.task, effect.step]
-            require(standing == 0, f"{effect.step} of {effect.task} is done twice")
+            require(
+                not self.known(agent, effect.task, effect.step),
+                f"{effect.step} of {effect.task} is done twice",
+            )
             for name in self._before[effect.step]:
                 state = does[name].view.state
                 require(state in DONE, f"{effect.step} is done while {name} is {state}")
             return
+        once = not effect.undone or bool(self.unheard[effect.undone_by])
+        require(once, f"{effect.id} is undone twice")
         require(task.undoing, f"{effect.id} is undone, and nobody asked for it")
         for name in self._after[effect.step]:
             view = does[name].view
@@ -131,5 +181,5 @@ class World:
                 f"{effect.step} is undone while {name} may be at work",
             )
             if self.revertible(view.agent):
-                left = self.services[view.agent].standing[effect.task, name]
+                left = self.known(view.agent, effect.task, name)
                 require(not left, f"{effect.step} is undone before {name}")
