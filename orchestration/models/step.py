@@ -96,7 +96,8 @@ class Step(models.Model):
     own_trouble = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="It failed before and after its service answered others: its failures are its own.",
+        help_text="It failed before and after its service answered others, or in a way that says "
+        "nothing about the service: its failures are its own.",
     )
     mend_by = models.DateTimeField(
         null=True, help_text="In error: when its task is undone unless somebody mended it."

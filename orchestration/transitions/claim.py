@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db import transaction
 
 from .. import conf, sql
-from ..gate import Heard, again_at, hear, room, sent
+from ..gate import BEHIND, Heard, again_at, hear, room, sent
 from ..messages import Request
 from ..states import GateState, TaskState
 from ..workflow import step_key
@@ -57,11 +57,14 @@ ORDER BY s.priority DESC, s.id
 LIMIT %(limit)s FOR NO KEY UPDATE OF t, s SKIP LOCKED
 """
 
-# A probe is of the steps that may go: one that was never sent; else one that has been sent the least,
-# and not one whose failures say nothing about the service while there is another. So probes take
-# turns. The second reads all that wait for the agent, but only when each of these was sent before.
+# A probe is of the steps that may go: one that was never sent; else one that has been sent the least.
+# One with a trouble of its own, or that goes alone, counts as sent more often than it was, but does not
+# wait for all others: one of these may be back before each probe. So probes take turns. The second
+# reads all that wait for the agent, but only when each of these was sent before.
 FRESH = DUE.replace("ORDER BY", "    AND s.attempt = 0\nORDER BY")
-LEAST = DUE.replace("ORDER BY", "ORDER BY s.own_trouble, s.attempt,")
+LEAST = DUE.replace("s.alone = %(alone)s", "(%(alone)s OR NOT s.alone)").replace(
+    "ORDER BY", f"ORDER BY s.attempt + {BEHIND} * (s.own_trouble OR s.alone)::int,"
+)
 
 IN_FLIGHT_SINCE = """
 SELECT count(*) FROM orchestration_step s WHERE s.agent = %(agent)s
@@ -245,10 +248,8 @@ def _take_in_turn(demand: Demand, gate: LockedGate, places: int, met: Met) -> li
     That one is first, so that a full window does not pass it over for ever; but it is no good probe.
     """
     if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
-        alone = [False, True] if demand.lone else [False]
-        ways = [(query, alone) for alone in alone for query in (FRESH, LEAST)]
-        found = (_take(demand, places, met, alone=alone, query=query) for query, alone in ways)
-        return next((probe for probe in found if probe), [])
+        fresh = _take(demand, places, met, query=FRESH)
+        return fresh or _take(demand, places, met, alone=demand.lone, query=LEAST)
     if not demand.lone:
         return _take(demand, places, met)
     one = _take(demand, min(1, places), met, alone=True)
@@ -268,7 +269,8 @@ def _take(
         seen += [step.id for step in found]
         if len(free) == len(found):
             break
-        met[demand.agent, alone] = len(taken) < places
+        for queue in {alone, False}:
+            met[demand.agent, queue] = len(taken) < places
     return taken
 
 
