@@ -39,6 +39,7 @@ from .leader import Leadership
 from .memory import Memory
 from .models import Policy
 from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
+from .states import Outcome
 from .transitions import (
     Failed,
     close_unasked,
@@ -316,7 +317,8 @@ def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
     told = []
     for step in failed:
         view = gates[step.agent].view if step.agent in gates else GateView()
-        own = step.view.own_trouble or answered_since(view, step.failed_at)
+        failed = step.failure.outcome != Outcome.ABSENT
+        own = step.view.own_trouble or (failed and answered_since(view, step.failed_at))
         excused = not own and (excuses(view) or step.failure.put_off > 0)
         failure = replace(step.failure, excused=excused)
         told.append((replace(step, view=replace(step.view, own_trouble=own)), failure))

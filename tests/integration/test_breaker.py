@@ -188,6 +188,21 @@ def test_a_failure_that_says_nothing_about_the_service_is_never_excused():
     assert step_of(task).process_state == "error"
 
 
+def test_that_a_service_knows_of_no_effect_is_no_failure():
+    task = new_task()
+    (request,) = claimed()
+    record([reply_to(request, "unknown")])
+    swept()
+    (request,) = claimed()
+    turn(reply_to(request, "absent"))
+    swept()
+    step = step_of(task)
+    assert (step.failure_count, step.own_trouble) == (1, False)
+    opened()
+    fail(claimed()[0])
+    assert step_of(task).failure_count == 1
+
+
 def test_two_requests_that_are_always_refused_stop_nobody():
     """However slowly others come: the two end in error, and every other step is done."""
     poison = {str(new_task().id) for _ in range(2)}

@@ -148,7 +148,7 @@ class Schedulers:
         alone = any(row.alone for row in self.store.in_flight(agent))
         rows = self.store.due(agent)
         if self.store.gates[agent].state in {GateState.OPEN, GateState.HALF_OPEN}:
-            rows.sort(key=_as_probe)
+            rows.sort(key=_as_first if "turns" in self.world.broken else _as_probe)
         for row in rows:
             if len(found) < places and self.claimable(row) and not (alone and row.alone):
                 found.append(row)
@@ -198,6 +198,11 @@ class Schedulers:
             payload=view.request, complete_by=row.complete_by, mode=mode,
             generation=view.generation, in_doubt=view.in_doubt,
         )  # fmt: skip
+
+
+def _as_first(row: Row) -> tuple[bool, int]:
+    """Return an order in which one that always fails is always the first."""
+    return row.view.own_trouble or row.alone, -row.view.attempt
 
 
 def _as_probe(row: Row) -> int:
@@ -262,10 +267,12 @@ class Supervisor:
                 self.schedulers._tell_gate(view.agent, silence)
         view = row.view
         rules, door = world.rules(view.agent), store.gates[view.agent]
-        row.own_failures += row.failed_at is not None and row.failed_at < world.answered[view.agent]
-        own = view.own_trouble or gate.answered_since(door, row.failed_at)
+        failed, before = view.outcome != Outcome.ABSENT, row.failed_at
+        row.own_failures += failed and before is not None and before < world.answered[view.agent]
+        own = view.own_trouble or (failed and gate.answered_since(door, before))
+        own = own and "own" not in world.broken
         row.view = view = replace(view, own_trouble=own)
-        row.failed_at = world.now
+        row.failed_at = world.now if failed else None
         excused = not own and (gate.excuses(door) or row.retry_after > 0)
         failure = Failure(
             failure_count=row.failure_count, rounds=row.rounds, outcome=view.outcome,

@@ -1,6 +1,6 @@
 """One run: a seed, some tasks, twenty and more faults, healing, quiet; invariants all along."""
 
-from orchestration.states import Direction, GateState, StepState, TaskState
+from orchestration.states import Direction, GateState, PastThreshold, StepState, TaskState
 
 from .actors import Schedulers, Supervisor
 from .people import Operators
@@ -180,9 +180,11 @@ class Run:
             thresholds = self.world.agents[view.agent].thresholds
             backward = task.undoing or view.direction == Direction.UNDO
             most = thresholds.undo_threshold if backward else thresholds.failure_threshold
+            waits = thresholds.past_threshold == PastThreshold.WAIT and not backward
+            lives = 1 + thresholds.rounds if waits else 1
             named = f"step {view.id} {view.name}"
             require(
-                row.own_failures <= most * (thresholds.rounds + 1) or view.state not in MOVING,
+                row.own_failures < most * lives or view.state not in MOVING,
                 f"{named}: {row.own_failures} failures of its own, and goes on",
             )
             require((row.complete_by is not None) == at_work, f"{named}: a stray deadline")
