@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check check-machines bench idle locked pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check check-machines bench goodput poison fair locked scale idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -37,14 +37,26 @@ idle: $(VENV)/.run  ## memory and processor that `make run` takes when idle
 bench: $(VENV)/.run  ## this engine beside its peers, in one run
 	$(BIN)/python -m bench $(ARGS)
 
+goodput: $(VENV)/.run  ## what gets done while a partner fails, with a circuit breaker and without
+	$(BIN)/python -m bench.goodput $(ARGS)
+
+poison: $(VENV)/.run  ## what a few requests that can never be done cost the others
+	$(BIN)/python -m bench.poison $(ARGS)
+
 locked: $(VENV)/.run  ## what a row that a stranger has locked costs all that does not need it
 	$(BIN)/python -m bench.locked $(ARGS)
+
+fair: $(VENV)/.run  ## ten tasks of one application behind 50,000 of another; the claim's cost by turn
+	$(BIN)/python -m bench.fair $(ARGS)
 
 polls: $(VENV)/.run  ## customers watch their orders live while others are placed
 	$(BIN)/python -m bench.polls $(ARGS)
 
 pages: $(VENV)/.dev  ## every page of the dashboard at a million tasks, to its first byte
 	$(BIN)/python -m bench.pages $(ARGS)
+
+scale: $(VENV)/.dev  ## what a claim and a sweep cost beside a million tasks that wait, some of them held
+	$(BIN)/python -m bench.scale $(ARGS)
 
 pictures: $(VENV)/.dev browser  ## every page in both themes, wide and narrow: barriers, and docs/images
 	$(BIN)/python -m tests.pictures $(ARGS)

@@ -15,9 +15,10 @@ from drill.waiting import let_pass, wait_for
 
 TARGET = 0.9  # of the rate without the lock
 LATENCY = 0.5  # seconds that a partner takes
-POLICY = {"window": 20, "time_allowed": 4, "call_timeout": 2, "tries": 1}
+POLICY = {"window": 5, "time_allowed": 4, "call_timeout": 2, "tries": 1}
 SETTLE = 5.0  # seconds: until the attempts of locked tasks have expired, and what waited is done
 SHARE = 20  # one of so many orders is declined
+PARTS = 4  # in which they are placed
 DONE = """
 SELECT count(*) FROM orchestration_attempt
 WHERE outcome = 'done' AND agent NOT LIKE 'notification%%'
@@ -66,9 +67,9 @@ def main() -> int:
 
 def _place(stack: Stack, orders: int) -> None:
     """Place orders of which some are declined, mixed all the way."""
-    for _ in range(SHARE):
-        stack.place(orders // SHARE // SHARE, card=DECLINED)
-        stack.place(orders // SHARE - orders // SHARE // SHARE)
+    for _ in range(PARTS):
+        stack.place(orders // PARTS // SHARE, card=DECLINED)
+        stack.place(orders // PARTS)
 
 
 def _rate(stack: Stack, seconds: float) -> float:
@@ -80,7 +81,7 @@ def _rate(stack: Stack, seconds: float) -> float:
 def parse_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.locked", description=__doc__)
-    parser.add_argument("--orders", type=int, default=3000, help="enough for all the time it takes")
+    parser.add_argument("--orders", type=int, default=1200, help="enough for all the time it takes")
     parser.add_argument("--seconds", type=float, default=10, help="to count, each time")
     parser.add_argument("--locks", nargs="+", choices=LOCKS, default=list(LOCKS))
     return parser.parse_args()

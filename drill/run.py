@@ -145,7 +145,8 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
         run.place(wanted, flying=wanted)
         flying = run.open()  # all were in flight a moment ago, but some machines are slow to say so
         assert flying >= in_flight / 2, f"only {flying} orders are in flight"
-        for mode in modes:
+        # who is to die has to work for that: a crash comes first, and is left once the others healed
+        for mode in sorted(modes, key=lambda mode: mode.recipe != "crash"):
             if not mode.first:
                 ((since,),) = stack.sql("SELECT clock_timestamp()")
                 faults.enter_context(recipes.apply(mode.recipe, run, mode.given))

@@ -179,16 +179,24 @@ def submit(
     data: dict[str, Any],
     reply_to: str = "",
     priority: int = 0,
+    fairness_key: str = "",
 ) -> None:
     """Post a task, durably, and ring for the submission process.
 
     `reference` is your own id for it (at most 100 characters): one task per workflow and reference,
     however often it is posted. Inside a transaction the task is posted when that commits. Redis
-    need not be there: a supervisor rings again. Raises `NotRegistered`, `Unresolved` (both
+    need not be there: a supervisor rings again. Within a priority, tasks of different
+    `fairness_key`s (at most 100 characters; by default the application's name) take turns: much of
+    one does not delay a little of another. Raises `NotRegistered`, `Unresolved` (both
     `LookupError`) or `ValueError` for what could never be a task: see `post`.
     """
     task = Posting(
-        workflow=workflow, reference=reference, data=data, reply_to=reply_to, priority=priority
+        workflow=workflow,
+        reference=reference,
+        data=data,
+        reply_to=reply_to,
+        priority=priority,
+        fairness_key=fairness_key,
     )
     post([task])
 

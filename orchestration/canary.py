@@ -36,7 +36,17 @@ def declare() -> None:
 def send() -> str:
     """Post a canary task; return its reference."""
     reference = uuid.uuid4().hex
-    post([Posting(workflow=WORKFLOW, reference=reference, data={}, priority=FIRST)])
+    post(
+        [
+            Posting(
+                workflow=WORKFLOW,
+                reference=reference,
+                data={},
+                priority=FIRST,
+                fairness_key=WORKFLOW,
+            )
+        ]
+    )
     return reference
 
 

@@ -43,6 +43,26 @@ def check_queues(**_: Any) -> list[CheckMessage]:
     ]
 
 
+@register(TAG)
+def check_names(**_: Any) -> list[CheckMessage]:
+    """Check that names fit into their columns: otherwise no worker could report itself."""
+    longest: list[tuple[str, Iterable[str], int]] = [
+        ("agent", registry.agents, 60),
+        ("workflow", registry.workflows, 60),
+        ("receiver of status messages", registry.receivers, 60),
+        ("queue", settings.RQ_QUEUES, 100),
+    ]
+    return [
+        Error(
+            f"the name of the {kind} {name!r} has {len(name)} characters; at most {limit} fit",
+            id="orchestration.E006",
+        )
+        for kind, names, limit in longest
+        for name in sorted(names)
+        if len(name) > limit
+    ]
+
+
 def _problems(workflow: Workflow) -> Iterable[tuple[str, str]]:
     for problem in workflow.problems():
         yield "orchestration.E001", problem

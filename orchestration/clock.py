@@ -28,6 +28,17 @@ def now() -> float:
     return _at(steady())
 
 
+def ahead() -> float:
+    """Return the seconds by which the database's Unix time is ahead of `steady()`."""
+    return now() - steady()
+
+
+def follow(seconds: float) -> None:
+    """Be so far ahead of `steady()`, as another process of this machine has measured it."""
+    global _measured  # noqa: PLW0603 - one clock per process
+    _measured = seconds, 0.0
+
+
 def _at(moment: float) -> float:
     if _measured is None:
         return time.time()

@@ -10,12 +10,13 @@ from .transitions.holds import SERVICE_CHANGED
 NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
 
 # Was posted and not taken for a while, or failed and is to be tried again. Only the first of each
-# line is looked at, by submission_queue: many may wait for their next try.
+# line is looked at, by submission_turn: many may wait for their next try.
 POSTED = f"""
 ((SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL AND retry_at IS NULL
-    ORDER BY retry_at NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds') IS TRUE
+    ORDER BY retry_at NULLS FIRST, turn, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds')
+    IS TRUE
 OR ((SELECT retry_at FROM orchestration_submission WHERE refused_at IS NULL
-    AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, id LIMIT 1) <= {NOW}) IS TRUE
+    AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, turn, id LIMIT 1) <= {NOW}) IS TRUE
 """  # noqa: S608 - put together from constants
 
 # The same for status messages, by status_due, of one application.
@@ -41,7 +42,7 @@ SELECT
     -- retries whose time has come: step_retry
     OR ((SELECT min(run_after) FROM orchestration_step
         WHERE process_state = 'pending' AND run_after IS NOT NULL) <= {NOW}) IS TRUE
-    -- steps for a scheduler to claim, where their agent is not held: step_claimable
+    -- steps for a scheduler to claim, where their agent is not held: step_turn
     OR EXISTS (SELECT FROM orchestration_policy p
         WHERE NOT EXISTS (SELECT FROM orchestration_hold h
             WHERE h.scope = 'agent' AND h.agent = p.agent AND h.until IS NULL AND h.cause <> 'breaker')
@@ -60,7 +61,7 @@ SELECT
     OR EXISTS (SELECT FROM unnest(%(receivers)s::text[]) AS a (name) WHERE {UNDELIVERED})
 """  # noqa: S608 - put together from constants
 
-# Beside what was posted: steps that a scheduler may claim (step_claimable).
+# Beside what was posted: steps that a scheduler may claim (step_turn).
 LYING = f"""
 SELECT {POSTED},
     EXISTS (SELECT FROM orchestration_policy p

@@ -7,6 +7,7 @@ import socket
 import sys
 from typing import NoReturn
 
+LONGEST_LABEL = LONGEST_HOST = 30  # characters; with the rest an id fits into 80
 _label = "process"
 _suffix = ""
 
@@ -29,8 +30,9 @@ def become(label: str) -> str:
 
 
 def name() -> str:
-    """Return the instance id: what it does, where, and which start of it."""
-    return f"{_label}@{socket.gethostname()[:30]}:{os.getpid()}-{_suffix}"
+    """Return the instance id: what it does, where, and which start of it; at most 80 characters."""
+    host = socket.gethostname()[:LONGEST_HOST]
+    return f"{_label[:LONGEST_LABEL]}@{host}:{os.getpid()}-{_suffix}"
 
 
 def end(code: int = 0) -> NoReturn:

@@ -133,7 +133,7 @@ def stop() -> None:
     """Have whatever attends finish what is at hand, take no more, and leave."""
     _stopping.set()
     for served in _runtimes.values():
-        served.stopping = True
+        served.stop()
 
 
 _stopping = threading.Event()
@@ -144,8 +144,15 @@ def runtime(agent: str) -> Runtime:
     """Return this process's runtime of an agent, with its event loop and connections."""
     if agent not in _runtimes:
         _runtimes[agent] = Runtime(registry.get(registry.agents, "agent", agent)(instance.name()))
-        _runtimes[agent].stopping = _stopping.is_set()
+        if _stopping.is_set():
+            _runtimes[agent].stop()
     return _runtimes[agent]
+
+
+def rest() -> None:
+    """Give back what is not needed while nothing is to be done."""
+    for served in _runtimes.values():
+        served.performers.tidy()
 
 
 def close_runtimes() -> None:

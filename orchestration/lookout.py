@@ -9,6 +9,7 @@ import threading
 from django.db import connection
 
 from . import conf, notices, sql, vigil
+from .lasting import Lasting
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +18,7 @@ class Lookout:
     """Looks every `conf.LOOKOUT` seconds, from a thread of its own, until it is left."""
 
     def __init__(self) -> None:
-        self._absent = vigil.Lasting()
+        self._absent = Lasting()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
 

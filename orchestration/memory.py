@@ -3,15 +3,18 @@
 import time
 from dataclasses import dataclass, field
 
-from . import conf, vigil
+from . import conf
+from .lasting import Lasting
+from .losses import Losses
 
 
 @dataclass(kw_only=True)
 class Memory:
-    """What a leader keeps in mind: what it has seen since when, and its chores."""
+    """What a leader keeps in mind: what it has seen since when, losses, and its chores."""
 
-    absent: vigil.Lasting = field(default_factory=vigil.Lasting)  # queues without a worker
-    blocking: vigil.Lasting = field(default_factory=vigil.Lasting)  # sessions with locks of ours
+    absent: Lasting = field(default_factory=Lasting)  # queues without a worker
+    blocking: Lasting = field(default_factory=Lasting)  # sessions with locks of ours
+    losses: Losses = field(default_factory=Losses)
     chores_at: float = 0.0
     failing: dict[str, Exception] = field(default_factory=dict)  # duties, since they last were done
 

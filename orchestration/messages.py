@@ -8,6 +8,7 @@ the reason, and never reaches a decision.
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import NoneType
@@ -17,6 +18,10 @@ from uuid import UUID
 from .states import Health, Outcome
 
 MAX_BYTES = 262_144  # a request or reply beyond this is a mistake, not a payload
+MAX_PAYLOAD = MAX_BYTES - 8_192  # of a request's own part: leaves room for the rest of the message
+DEEPEST = 100  # nested objects and lists; the database refuses some thousand
+LARGEST = 2**63  # no number in a message is as large, nor is it infinite
+NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # not one of a backslash and the word u0000
 
 
 class Malformed(ValueError):
@@ -42,6 +47,55 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in {math.inf, -math.inf}:
+        raise ValueError(f"{text} is too large a number")
+    return number
+
+
+def is_deep(data: object) -> bool:
+    """Return whether objects and lists are nested deeper than can be stored."""
+    level = [data]
+    for _ in range(DEEPEST):
+        inner = (
+            one
+            for outer in level
+            for one in (outer.values() if isinstance(outer, dict) else outer)  # type: ignore[attr-defined]
+        )
+        level = [one for one in inner if isinstance(one, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def why_not_sent(payload: Mapping[str, Any]) -> str:
+    """Return why a request with this payload would be refused on arrival; empty if it would not."""
+    size = len(json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > MAX_PAYLOAD:
+        return f"it has {size:,} bytes; at most {MAX_PAYLOAD:,} are sent"
+    return f"it is nested deeper than {DEEPEST} levels" if is_deep([payload]) else ""
+
+
+def _read(raw: bytes) -> dict[str, Any]:
+    """Return the JSON object in `raw`, every value of which can be stored; raise `Malformed`."""
+    if len(raw) > MAX_BYTES:
+        raise Malformed(f"{len(raw)} bytes; at most {MAX_BYTES} are taken")
+    try:
+        data = json.loads(raw.decode(), parse_constant=_refuse_constant, parse_float=_finite)
+        if b"\\u" in raw:  # a lone surrogate cannot be stored
+            json.dumps(data, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"not JSON: {error}") from error
+    if NUL.search(raw):
+        raise Malformed("NUL characters cannot be stored")
+    if not isinstance(data, dict):
+        raise Malformed(f"a JSON object is expected, not {type(data).__name__}")
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and is_deep(data):
+        raise Malformed(f"nested deeper than {DEEPEST} levels")
+    return data
+
+
 @dataclass(frozen=True, kw_only=True)
 class Message:
     """The common part: how a message becomes bytes and back; `types` are those of each field."""
@@ -50,7 +104,7 @@ class Message:
 
     def dump(self) -> bytes:
         """Return the message as compact JSON."""
-        return json.dumps(vars(self), separators=(",", ":")).encode()
+        return json.dumps(vars(self), ensure_ascii=False, separators=(",", ":")).encode()
 
     @classmethod
     def parse(cls, raw: bytes) -> Self:
@@ -59,18 +113,7 @@ class Message:
         Old and new code run side by side: unknown fields are ignored, and those that have a default
         may be missing.
         """
-        if len(raw) > MAX_BYTES:
-            raise Malformed(f"{len(raw)} bytes; at most {MAX_BYTES} are taken")
-        try:
-            data = json.loads(raw, parse_constant=_refuse_constant)
-            if b"\\u" in raw:  # a lone surrogate cannot be stored
-                json.dumps(data, ensure_ascii=False).encode()
-        except (ValueError, RecursionError) as error:
-            raise Malformed(f"not JSON: {error}") from error
-        if rb"\u0000" in raw:
-            raise Malformed("NUL characters cannot be stored")
-        if not isinstance(data, dict):
-            raise Malformed(f"a JSON object is expected, not {type(data).__name__}")
+        data = _read(raw)
         known = {name: data[name] for name in cls.types if name in data}
         # a default is an attribute of the class
         missing = (name for name in cls.types if name not in known and not hasattr(cls, name))
@@ -80,6 +123,8 @@ class Message:
             kinds = cls.types[name]
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
                 raise Malformed(f"{name} has type {type(value).__name__}")
+            if isinstance(value, (int, float)) and not -LARGEST < value < LARGEST:
+                raise Malformed(f"{name} is too large a number")
         message = cls(**known)
         message.check()
         return message
@@ -109,7 +154,8 @@ class Request(Message):
     idempotency key that goes to the remote service, the same in every attempt of a `generation`.
     `mode` is a `Mode`. `dispatch` is a number that no other dispatch has, of this timeline of the
     database or of one that a failover lost. `in_doubt` says that an earlier attempt under the key
-    may have had its effect.
+    may have had its effect. `passed` is how often a worker that does not know the action has put it
+    back into the inbox.
     """
 
     step: int
@@ -127,6 +173,7 @@ class Request(Message):
     generation: int = 0
     dispatch: int = 0
     in_doubt: bool = True
+    passed: int = 0
 
     types: ClassVar = {
         "step": (int,),
@@ -144,12 +191,17 @@ class Request(Message):
         "generation": (int,),
         "dispatch": (int,),
         "in_doubt": (bool,),
+        "passed": (int,),
     }
 
     def check(self) -> None:
-        """Refuse a mode that there is not."""
+        """Refuse an unknown mode, and numbers that no attempt has."""
         if self.mode not in MODES:
             raise Malformed(f"mode {self.mode!r} is none")
+        if self.step <= 0 or self.attempt <= 0 or self.tries <= 0 or self.call_timeout <= 0:
+            raise Malformed("step, attempt, tries and call_timeout are positive numbers")
+        if not 0 <= self.passed < 2**15:
+            raise Malformed("passed is a small number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,11 +268,11 @@ class Reply(Message):
             UUID(self.task)
         except ValueError as error:
             raise Malformed(f"task {self.task!r} is not a UUID") from error
-        if self.retry_after is not None and not 0 <= self.retry_after < math.inf:
+        if self.retry_after is not None and self.retry_after < 0:
             raise Malformed("retry_after is a number of seconds")
-        if not 0 <= self.generation < 2**31 or not 0 <= self.dispatch < 2**63:
+        if not 0 <= self.generation < 2**31 or self.dispatch < 0:
             raise Malformed("generation and dispatch are numbers that a request had")
-        if not 0 < self.step < 2**63 or not 0 < self.attempt < 2**31:
+        if self.step <= 0 or not 0 < self.attempt < 2**31:
             raise Malformed("step and attempt are positive numbers")
         if not (0 <= self.returned < 2**15 and 0 <= self.waited < 2**15):
             raise Malformed("returned and waited are small numbers")

@@ -14,8 +14,9 @@ from prometheus_client.registry import Collector
 
 from . import conf
 from .models.alert import Severity
-from .queries import CAP, System, agents_page, counts, open_alerts, system, trends
+from .queries import CAP, System, agents_page, counts, open_alerts, system, trends, waiting_because
 from .states import GateState
+from .waiting import Reason
 
 CAPPED = "counted to 1,000, which 1,001 stands for"
 PAST = "in the last hour"
@@ -133,6 +134,16 @@ def _agents() -> Iterator[Metric]:
     yield _gauge(
         "waiting", f"Steps that wait for it, {CAPPED}", ["agent"],
         of=[([row.name], row.load.waiting) for row in rows],
+    )  # fmt: skip
+    because = waiting_because(
+        {row.name: row.view for row in rows}, {row.name: row.load.in_flight for row in rows}, now
+    )
+    yield _gauge(
+        "waiting_because", f"Pending steps by why they wait, {CAPPED}", ["agent", "reason"],
+        of=[
+            ([row.name, reason], because.get((row.name, reason), 0))
+            for row in rows for reason in Reason
+        ],
     )  # fmt: skip
     yield _gauge(
         "waiting_oldest_seconds", "How long the oldest of them has waited", ["agent"],

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.db.models import Exists, OuterRef
+
 from . import leader, registry, sql
 from .models import Gate, Policy, RollUpMark, SupervisorPolicy
 from .recovery import Thresholds
@@ -9,12 +11,20 @@ from .recovery import Thresholds
 
 def ensure(**_: Any) -> None:
     """Make what is missing; never change what an admin has set."""
-    for name, agent in sorted(registry.agents.items()):
-        Policy.objects.get_or_create(agent=name, defaults=agent.policy)
-        Gate.objects.get_or_create(agent=name)
+    ensure_agents()
     SupervisorPolicy.objects.get_or_create(id=1)
     RollUpMark.objects.get_or_create(id=1)
     leader.ensure()
+
+
+def ensure_agents() -> None:
+    """Make the rows of agents that have none: a deploy may bring one without a migration."""
+    gates = Gate.objects.filter(agent=OuterRef("agent"))
+    known = set(Policy.objects.filter(Exists(gates)).values_list("agent", flat=True))
+    for name, agent in sorted(registry.agents.items()):
+        if name not in known:
+            Policy.objects.get_or_create(agent=name, defaults=agent.policy)
+            Gate.objects.get_or_create(agent=name)
 
 
 def interval() -> float:

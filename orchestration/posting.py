@@ -8,16 +8,29 @@ from typing import Any
 from django.db import transaction
 
 from . import applications, crashpoints, queues, registry, schemas, sql
+from .fairness import Arrival, Line, Standing, check_key, give_turns
 
 # a statement, not models: making one of them takes most of the time, and this is done for each task
 POST = """
-INSERT INTO orchestration_submission (workflow, reference, data, reply_to, priority, reason)
+INSERT INTO orchestration_submission (workflow, reference, data, reply_to, priority, fairness_key,
+    turn, reason)
 SELECT p.*, ''
 FROM unnest(
     %(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
-    %(priority)s::integer[]
-) AS p (workflow, reference, data, reply_to, priority)
+    %(priority)s::integer[], %(fairness_key)s::text[], %(turn)s::bigint[]
+) AS p (workflow, reference, data, reply_to, priority, fairness_key, turn)
 ON CONFLICT DO NOTHING
+"""
+# Two probes of an index for each key: the head along submission_turn, its end along submission_line.
+STANDINGS = """
+SELECT k.key,
+    (SELECT s.turn FROM orchestration_submission s WHERE s.refused_at IS NULL AND s.retry_at IS NULL
+        ORDER BY s.retry_at NULLS FIRST, s.turn LIMIT 1),
+    (SELECT s.turn FROM orchestration_submission s WHERE s.refused_at IS NULL AND s.retry_at IS NULL
+        AND s.fairness_key = k.key ORDER BY s.turn DESC LIMIT 1),
+    coalesce((SELECT w.weight FROM orchestration_fairnessweight w WHERE w.key = k.key), 1),
+    (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint
+FROM unnest(%(keys)s::text[]) AS k (key)
 """
 LONGEST_REFERENCE = 100  # characters
 PRIORITIES = range(-(2**15), 2**15)
@@ -29,6 +42,8 @@ class Posting:
 
     `reference` is your own id for it (at most 100 characters): one task per workflow and reference,
     however often it is posted. `reply_to` is the application that is told what becomes of it.
+    Within a priority, tasks of different fairness keys take turns; without a `fairness_key` it is
+    the application's name.
     """
 
     workflow: str
@@ -36,6 +51,12 @@ class Posting:
     data: dict[str, Any]
     reply_to: str = ""
     priority: int = 0
+    fairness_key: str = ""
+
+    @property
+    def key(self) -> str:
+        """Return its fairness key."""
+        return self.fairness_key or self.reply_to
 
 
 def post(postings: Sequence[Posting]) -> None:
@@ -44,7 +65,7 @@ def post(postings: Sequence[Posting]) -> None:
     Inside a transaction they are posted when that commits. Redis need not be there: a supervisor
     rings again. Raises, before anything is written: `NotRegistered` for an unknown workflow or
     `reply_to`; `Unresolved` for data without all the fields that the workflow takes; `ValueError`
-    for a reference, priority or data that cannot be kept.
+    for a reference, priority, fairness key or data that cannot be kept.
     """
     data = [_checked(one) for one in postings]
     for reply_to in {one.reply_to for one in postings} - {"", *registry.receivers}:
@@ -58,10 +79,22 @@ def post(postings: Sequence[Posting]) -> None:
             "data": data,
             "reply_to": [one.reply_to for one in postings],
             "priority": [one.priority for one in postings],
+            "fairness_key": [one.key for one in postings],
+            "turn": _turns([one.key for one in postings]),
         },
     )
     transaction.on_commit(partial(crashpoints.reached, "web.after_commit_before_ring"))
     transaction.on_commit(partial(queues.try_to_ring, queues.SUBMISSION))
+
+
+def _turns(keys: Sequence[str]) -> list[int]:
+    """Return the turns of submissions with these keys."""
+    rows = sql.run(STANDINGS, {"keys": sorted(set(keys))})
+    standings = {
+        Line("", 0, key): Standing(head=head, last=last, weight=weight, now=now)
+        for key, head, last, weight, now in rows
+    }
+    return give_turns([Arrival(Line("", 0, key)) for key in keys], standings)
 
 
 def _checked(one: Posting) -> str:
@@ -75,6 +108,7 @@ def _checked(one: Posting) -> str:
         raise ValueError(
             f"the priority {one.priority!r} is not between {PRIORITIES[0]} and {PRIORITIES[-1]}"
         )
+    check_key(one.fairness_key)
     if not isinstance(one.data, dict):
         raise schemas.Invalid("the data is not a JSON object")
     workflow.require(one.data)

@@ -87,6 +87,11 @@ def alive(since: datetime | None = None) -> list[Worker]:
     return list(found.filter(started_at__gt=since) if since else found)
 
 
+def silent(seconds: float) -> list[Worker]:
+    """Return the processes that gave no sign of life for so long, and did not sign off."""
+    return list(Worker.objects.filter(seen_at__lt=DatabaseNow() - timedelta(seconds=seconds)))
+
+
 def forget_the_dead() -> int:
     """Remove processes that have not been seen for a long while; return how many."""
     long_ago = DatabaseNow() - timedelta(seconds=conf.ALIVE * 6)

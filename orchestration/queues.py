@@ -1,4 +1,4 @@
-"""Messages and doorbells on Redis. Only `jobs`, `workers` and `sounding` know RQ or Redis, too.
+"""Messages and doorbells on Redis. `agent_inbox`, `jobs`, `workers`, `sounding` know RQ or Redis, too.
 
 Nothing here is the truth: a lost request or reply costs its step's deadline, a lost doorbell until
 the supervisor rings again.
@@ -11,10 +11,10 @@ the supervisor rings again.
   expires by itself, so that under lasting load further workers are called to help.
 """
 
-import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -22,10 +22,9 @@ from typing import Any
 import django_rq
 from django.conf import settings
 from redis import Redis
-from redis.asyncio import Redis as AsyncRedis
-from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as Late
 from redis.retry import Retry
 from rq import Queue
 
@@ -59,6 +58,41 @@ class Unreachable(Exception):
     """Redis does not answer. Orders are safe; the supervisor rings again when it is back."""
 
 
+class Silent(Unreachable):
+    """Redis took too long a moment ago, and was not asked again."""
+
+
+class Patience:
+    """One client's patience with a Redis that hangs: not everything that asks waits for it.
+
+    After a command that took too long all others fail at once, for `conf.REDIS_SILENCE` seconds. Then
+    one asks first. A Redis that refuses connections says so at once, and is always asked.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._silent_until: float | None = None
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Ask Redis in this context; raises `Unreachable` for all that goes wrong with it."""
+        with self._lock:
+            now = time.monotonic()
+            if self._silent_until is not None:
+                if now < self._silent_until:
+                    raise Silent("Redis did not answer a moment ago")
+                self._silent_until = now + conf.REDIS_SILENCE  # this one asks for all
+        try:
+            yield
+        except Late as error:
+            self._silent_until = time.monotonic() + conf.REDIS_SILENCE
+            raise Unreachable(str(error)) from error
+        except RedisError as error:
+            self._silent_until = None
+            raise Unreachable(str(error)) from error
+        self._silent_until = None
+
+
 def answer_to(queue: str) -> tuple[str, tuple[str, ...]]:
     """Return the function that answers a queue's doorbell, and its arguments."""
     if queue in ANSWERS:
@@ -86,6 +120,11 @@ def flag(queue: str) -> str:
     return f"sas:ringing:{queue}"
 
 
+def at_hand(worker: str) -> str:
+    """Return the key of what an agent's worker has taken and not answered, should it die."""
+    return f"sas:at:{worker}"
+
+
 def connection() -> Redis:
     """Return this process's client: short timeouts, no silent retries (they send a job twice)."""
     # Two threads must not make one each: the client that nobody keeps closes its connections, also
@@ -95,6 +134,7 @@ def connection() -> Redis:
 
 
 _connecting = Lock()
+_patience = Patience()
 
 
 @cache
@@ -122,15 +162,13 @@ def ring(name: str, messages: Sequence[bytes] = ()) -> None:
     """Put messages into a queue's inbox and have a worker look; raise `Unreachable`."""
     if name not in settings.RQ_QUEUES:
         raise Unreachable(f"there is no queue {name!r} in RQ_QUEUES")
-    try:
+    with _patience.asking():
         pipeline = connection().pipeline(transaction=False)
         pipeline.rpush(inbox(name), *(messages or [LOOK]))
         pipeline.ltrim(inbox(name), -conf.INBOX_LIMIT, -1)
         pipeline.set(flag(name), 1, nx=True, ex=conf.FLAG_LIFE)
         if pipeline.execute()[-1]:
-            _enqueue(name)
-    except RedisError as error:
-        raise Unreachable(str(error)) from error
+            call_worker(name)
 
 
 def try_to_ring(name: str, messages: Sequence[bytes] = ()) -> bool:
@@ -144,17 +182,17 @@ def try_to_ring(name: str, messages: Sequence[bytes] = ()) -> bool:
 
 
 def put_back(name: str, messages: Sequence[bytes]) -> None:
-    """Return messages that were taken to their inbox; wait a while for a Redis that is away."""
+    """Return messages that were taken to their inbox; keep them while Redis is away."""
     give_up_at = time.monotonic() + conf.SEND_PATIENCE
     while not try_to_ring(name, messages):
         if time.monotonic() > give_up_at:
             logger.error("Redis does not take %d messages back to %s", len(messages), name)
             return
-        time.sleep(0.2)
+        time.sleep(conf.SEND_PAUSE)
 
 
-def _enqueue(name: str) -> None:
-    """Put the doorbell's job on the queue."""
+def call_worker(name: str) -> None:
+    """Put the doorbell's job on the queue, whose flag is set; raises RedisError."""
     function, arguments = answer_to(name)
     queue(name).enqueue_call(
         function,
@@ -169,116 +207,54 @@ def _enqueue(name: str) -> None:
 
 def leave(name: str) -> None:
     """Clear the doorbell: whoever rings from now on calls a worker. Look once more after it."""
-    try:
+    with _patience.asking():
         connection().delete(flag(name))
-    except RedisError as error:
-        raise Unreachable(str(error)) from error
 
 
 def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
     """Take up to `limit` messages from an inbox; if it is empty, wait up to `wait` seconds for one."""
     into = inbox(name)
-    try:
-        messages = _as_messages(connection().lpop(into, limit))
+    with _patience.asking():
+        messages = as_messages(connection().lpop(into, limit))
         if not messages and wait and (first := connection().blpop([into], wait)):
-            messages = _as_messages(first[1:])
-    except RedisError as error:
-        raise Unreachable(str(error)) from error
+            messages = as_messages(first[1:])
     return messages
 
 
 def waiting(names: Sequence[str]) -> list[str]:
     """Return those of the queues whose inbox is not empty; raise `Unreachable`."""
-    try:
+    with _patience.asking():
         pipeline = connection().pipeline(transaction=False)
         for name in names:
             pipeline.llen(inbox(name))
         return [name for name, count in zip(names, pipeline.execute(), strict=True) if count]
-    except RedisError as error:
-        raise Unreachable(str(error)) from error
 
 
-def _as_messages(taken: object) -> list[bytes]:
+def oldest(name: str) -> tuple[bytes | None, bool]:
+    """Return the oldest message of an inbox, and whether Redis still has what it had at the last look."""
+    with _patience.asking():
+        pipeline = connection().pipeline(transaction=False)
+        pipeline.lindex(inbox(name), 0)
+        pipeline.set("sas:kept", 1, get=True)
+        message, kept = pipeline.execute()
+        return message, kept is not None
+
+
+def held_by(worker: str) -> dict[int, int]:
+    """Return the requests that an agent's worker has taken and not answered: step → attempt."""
+    with _patience.asking():
+        found = connection().hgetall(at_hand(worker))
+    return {int(step): int(attempt) for step, attempt in found.items()}
+
+
+def forget(worker: str) -> None:
+    """Remove the note of what an agent's worker has taken, which is dealt with."""
+    with _patience.asking():
+        connection().delete(at_hand(worker))
+
+
+def as_messages(taken: object) -> list[bytes]:
+    """Return what Redis gave as messages."""
     return (
         [item for item in taken if isinstance(item, bytes)] if isinstance(taken, Sequence) else []
     )
-
-
-class AgentInbox:
-    """An agent's side, in its event loop: requests come in, replies go out to the schedulers."""
-
-    def __init__(self, agent: str) -> None:
-        self._agent = agent
-        self._redis: AsyncRedis | None = None
-
-    def _connected(self) -> AsyncRedis:
-        if self._redis is None:
-            self._redis = AsyncRedis.from_url(
-                settings.REDIS_URL,
-                socket_timeout=conf.REDIS_TIMEOUT,
-                socket_connect_timeout=conf.REDIS_TIMEOUT,
-                retry=AsyncRetry(NoBackoff(), 0),
-                **QUIETLY,
-            )
-        return self._redis
-
-    async def take(self, limit: int, wait: float = 0) -> list[bytes]:
-        """Take up to `limit` requests, waiting up to `wait` seconds for the first."""
-        into = inbox(self._agent)
-        try:
-            messages = _as_messages(await self._connected().lpop(into, limit))
-            if not messages and wait and (first := await self._connected().blpop([into], wait)):
-                messages = _as_messages(first[1:])
-        except RedisError as error:
-            raise Unreachable(str(error)) from error
-        return messages
-
-    async def first_time(self, names: Sequence[str], seconds: Sequence[float]) -> list[bool]:
-        """Say of each request whether nobody has taken it before, for so many seconds to come.
-
-        A request that was delivered twice must not be performed twice at the same time: its copies
-        might be answered differently. Without Redis all count as new: the key still protects them.
-        """
-        try:
-            pipeline = self._connected().pipeline(transaction=False)
-            for name, life in zip(names, seconds, strict=True):
-                pipeline.set(f"sas:taken:{name}", 1, nx=True, px=max(1, int(life * 1000)))
-            return [bool(new) for new in await pipeline.execute()]
-        except RedisError as error:
-            logger.warning("cannot tell whether requests are repeats: %s", error)
-            return [True] * len(names)
-
-    async def leave(self) -> None:
-        """Clear the doorbell; look once more after it."""
-        try:
-            await self._connected().delete(flag(self._agent))
-        except RedisError as error:
-            raise Unreachable(str(error)) from error
-
-    async def send(self, replies: Sequence[bytes]) -> bool:
-        """Hand replies to the schedulers and ring; say whether Redis took them in the end."""
-        loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + conf.SEND_PATIENCE
-        while True:
-            try:
-                await self._try_to_send(replies)
-            except RedisError as error:
-                logger.warning("cannot send replies yet: %s", error)
-                if loop.time() > give_up_at:
-                    return False
-                await asyncio.sleep(0.2)
-            else:
-                return True
-
-    async def _try_to_send(self, replies: Sequence[bytes]) -> None:
-        pipeline = self._connected().pipeline(transaction=False)
-        pipeline.rpush(inbox(SCHEDULER), *replies)
-        pipeline.set(flag(SCHEDULER), 1, nx=True, ex=conf.FLAG_LIFE)
-        if (await pipeline.execute())[-1]:
-            _enqueue(SCHEDULER)
-
-    async def close(self) -> None:
-        """Close the connection."""
-        if self._redis is not None:
-            await self._redis.aclose()
-            self._redis = None

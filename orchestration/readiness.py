@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .messages import why_not_sent
 from .progression import StepView
 from .states import DONE_STEP_STATES, ENDED_STEP_STATES, Direction, Outcome, StepState
 from .workflow import KEYS, Unresolved, placeholders, resolve, step_key
@@ -71,6 +72,9 @@ def release(
             request = resolve(step.request, data, _known(steps))
         except Unresolved as error:
             broken.append(Unbuildable(id=step.id, reason=str(error)))
+            continue
+        if reason := why_not_sent(request):
+            broken.append(Unbuildable(id=step.id, reason=f"the request cannot be sent: {reason}"))
         else:
             released.append(Released(id=step.id, request=request))
     return released, broken, [step.id for step in needless]
@@ -100,7 +104,7 @@ def build(
         request: dict[str, Any] = resolve(step.request, data, _known(steps))
     except Unresolved:
         return None
-    return request
+    return None if why_not_sent(request) else request
 
 
 def _known(steps: Collection[StepView]) -> dict[str, Any]:

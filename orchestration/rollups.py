@@ -110,7 +110,7 @@ ON CONFLICT (span, start, workflow, step, direction, agent) DO UPDATE SET
     rejected = kept.rejected + excluded.rejected, {SUM_TOOK}
 """  # noqa: S608 - put together from constants
 
-# One look at each gate: in flight along step_in_flight, what waits along step_claimable (and no
+# One look at each gate: in flight along step_in_flight, what waits along step_turn (and no
 # further than the cap), the oldest along step_waiting.
 LOOK = """
 INSERT INTO orchestration_gaterollup AS kept
@@ -135,7 +135,7 @@ CROSS JOIN LATERAL (SELECT count(*) AS steps FROM (SELECT 1 FROM orchestration_s
     ORDER BY s.agent, s.alone, s.priority DESC, s.id LIMIT %(cap)s) AS counted) AS waiting
 LEFT JOIN LATERAL (SELECT s.pending_since AS since FROM orchestration_step s
     WHERE s.agent = p.agent AND s.process_state = 'pending' AND s.pending_since IS NOT NULL
-        AND s.run_after IS NULL AND s.held_by_id IS NULL
+        AND num_nonnulls(s.run_after, s.held_by_id) = 0
     ORDER BY s.pending_since LIMIT 1) AS oldest ON true
 CROSS JOIN unnest(%(spans)s::int[]) AS span
 ON CONFLICT (span, start, agent) DO UPDATE SET

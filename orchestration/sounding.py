@@ -4,7 +4,6 @@ A look waits briefly; after one in vain none waits for a while, whoever asks. So
 several things waits at most once.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,16 +11,10 @@ from functools import cache
 from django.conf import settings
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
-from redis.exceptions import TimeoutError as Late
 from redis.retry import Retry
 from rq import Queue
 
 from . import conf, queues
-
-
-class Silent(queues.Unreachable):
-    """Redis did not answer a moment ago, and was not asked again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +33,7 @@ class _Lookout:
     """A client of one Redis, with what it remembers of the last look."""
 
     def __init__(self, url: str) -> None:
-        self._silent_until = 0.0
+        self._patience = queues.Patience()
         self._client = Redis.from_url(
             url,
             socket_timeout=conf.REDIS_LOOK,
@@ -50,20 +43,13 @@ class _Lookout:
         )
 
     def depths(self, names: Sequence[str]) -> dict[str, Depth]:
-        if time.monotonic() < self._silent_until:
-            raise Silent("Redis did not answer a moment ago")
-        pipeline = self._client.pipeline(transaction=False)
-        for name in names:
-            pipeline.llen(queues.inbox(name))
-            pipeline.llen(f"{Queue.redis_queue_namespace_prefix}{name}")
-            pipeline.exists(queues.flag(name))
-        try:
+        with self._patience.asking():
+            pipeline = self._client.pipeline(transaction=False)
+            for name in names:
+                pipeline.llen(queues.inbox(name))
+                pipeline.llen(f"{Queue.redis_queue_namespace_prefix}{name}")
+                pipeline.exists(queues.flag(name))
             told = iter(pipeline.execute())
-        except Late as error:
-            self._silent_until = time.monotonic() + conf.REDIS_SILENCE
-            raise queues.Unreachable(str(error)) from error
-        except RedisError as error:
-            raise queues.Unreachable(str(error)) from error
         return {
             name: Depth(messages=next(told), doorbells=next(told), rings=bool(next(told)))
             for name in names

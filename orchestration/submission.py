@@ -40,7 +40,7 @@ _paused: dict[tuple[str, str], float] = {}
 def take(limit: int) -> int:
     """Turn submissions into tasks, up to `limit` of each line; return how many were dealt with.
 
-    Fresh ones come first, oldest first; then retries, in the order of their times.
+    Fresh ones come first, their keys by turns; then retries, in the order of their times.
     """
     return sum(_take_from(line, limit) for line in DUE)
 
@@ -83,11 +83,11 @@ def _take_parts(line: str, workflow: str, ids: Sequence[int]) -> int:
 
 
 def _due(line: str) -> QuerySet[Submission]:
-    """Return what a line has that is due and not paused, in the order of `submission_queue`."""
+    """Return what a line has that is due and not paused, in the order of `submission_turn`."""
     now = time.monotonic()
     paused = [name for (which, name), until in _paused.items() if which == line and until > now]
     rows = Submission.objects.filter(DUE[line], refused_at=None).exclude(workflow__in=paused)
-    return rows.order_by(F("retry_at").asc(nulls_first=True), "id")
+    return rows.order_by(F("retry_at").asc(nulls_first=True), "turn", "id")
 
 
 @transaction.atomic
@@ -142,6 +142,7 @@ def _as_task(submission: Submission) -> NewTask:
         data=submission.data,
         reply_to=submission.reply_to,
         priority=submission.priority,
+        fairness_key=submission.fairness_key,
     )
 
 

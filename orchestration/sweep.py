@@ -36,6 +36,7 @@ from . import (
 )
 from .gate import GateView, answered_since, excuses, hear
 from .leader import Leadership
+from .losses import Losses
 from .memory import Memory
 from .models import Policy
 from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
@@ -91,6 +92,7 @@ class Round:
 
     leadership: Leadership
     chance: Callable[[], float]
+    losses: Losses = field(default_factory=Losses)
     done: Sweep = field(default_factory=Sweep)
     stuck: dict[UUID, Exception] = field(default_factory=dict)  # tasks with which a duty fails
 
@@ -103,9 +105,15 @@ class Round:
         """Move what a jump of the clock has yet to move."""
         move_times()
 
+    def find_losses(self) -> None:
+        """Find what our own processes lost or kept unread."""
+        self.losses.look(self.now)
+        self.losses.find()
+
     def recover_what_failed(self) -> None:
         """Count each failed or expired step, and decide about it."""
-        self._deal(partial(failed_tasks, now=self.now), partial(_recover, self))
+        find = partial(failed_tasks, now=self.now, silent_since=self.losses.silent_since)
+        self._deal(find, partial(_recover, self))
         crashpoints.reached("supervisor.mid_sweep", self.done.retried)
 
     def undo_what_nobody_mended(self) -> None:
@@ -151,7 +159,8 @@ class Round:
         incidents.fold(self.leadership.actor)
 
     def keep_books(self) -> None:
-        """Forget workers that died and dry runs that were left, and roll up what ended."""
+        """Keep rows for each agent, forget dead workers and old dry runs, roll up what ended."""
+        policies.ensure_agents()
         presence.forget_the_dead()
         operations.forget_drafts()
         rollups.keep(self.leadership)
@@ -185,6 +194,7 @@ Duty = Callable[[Round], None]
 # Done if anything is due (`due.ANYTHING`); what one of them does may be what the next looks for.
 DUTIES: tuple[Duty, ...] = (
     Round.move_times,
+    Round.find_losses,
     Round.recover_what_failed,
     Round.undo_what_nobody_mended,
     Round.wake_what_waited,
@@ -221,9 +231,9 @@ def sweep(
     `conf.DUTY` seconds. `progress` is called after each duty. Raises an ExceptionGroup of what duties
     raised.
     """
-    turn = Round(leadership=leadership, chance=chance)
-    failed: dict[str, Exception] = {}
     memory = memory or Memory()
+    turn = Round(leadership=leadership, chance=chance, losses=memory.losses)
+    failed: dict[str, Exception] = {}
     chores = memory.wants_chores()
     duties = [*(DUTIES if _busy(failed) else ()), *(CHORES if chores else ())]
     for duty in dict.fromkeys(duties):
@@ -273,11 +283,11 @@ def _named(duty: Duty) -> str:
 def _recover(turn: Round, tasks: Collection[UUID]) -> int:
     """Count the failures of some tasks and decide about each; return how many there were."""
     by, done = turn.leadership.actor, turn.done
-    failed = lock_failed(tasks, by=by, now=turn.now)
+    failed = lock_failed(tasks, by=by, now=turn.now, silent_since=turn.losses.silent_since)
     if not failed:
         return 0
     known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
-    excused = _excused(failed)
+    excused = _excused(failed, turn.losses)
 
     def judge(step: Failed, failure: Failure) -> Decision:
         failure = replace(failure, undoing=step.change.undoing)
@@ -302,7 +312,7 @@ def _recover(turn: Round, tasks: Collection[UUID]) -> int:
     return len(failed)
 
 
-def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
+def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Failure]]:
     """Tell the gates of silent services; return each failure, excused where it is the service's.
 
     A step that failed, and fails again after its service has answered others, has a trouble of its
@@ -310,7 +320,7 @@ def _excused(failed: Sequence[Failed]) -> list[tuple[Failed, Failure]]:
     """
     gates = lock_gates({step.agent for step in failed})
     now = database_now()
-    for agent, heard in suspected(failed).items():
+    for agent, heard in suspected(failed, since=losses.at).items():
         if gate := gates.get(agent):
             gate.view = hear(gate.view, gate.limits, heard, now)
     write(gates.values())

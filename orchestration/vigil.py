@@ -3,17 +3,18 @@
 The leader looks with each sweep. That nobody leads is noticed by the alerts' worker (`lookout`).
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from . import alerts, conf, leader, presence, queues, registry, sql, status
+from . import alerts, conf, leader, presence, queries, queues, registry, sql, status
+from .lasting import Lasting
 from .leader import Jump
 from .models import Alert, Application, Lease, SupervisorPolicy
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
+from .queries.gates import wanted_agents
 from .transitions.holds import AGENT_UNTIL, ALL_UNTIL
 from .troubles import PREFIX, Blocking, Trouble, blocked, blocking, clocks_off, jumped
 
@@ -26,10 +27,10 @@ SEEN_EVERY = 10.0  # seconds: how exact an alert's `last_seen` is while it lasts
 # The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
 # elsewhere, and does not count; nor does the time for which one did.
 WAITING = f"""
-SELECT p.agent, greatest(s.pending_since, h.until)
+SELECT s.id, greatest(s.pending_since, h.until)
 FROM orchestration_policy p
 CROSS JOIN LATERAL (
-    SELECT pending_since FROM orchestration_step
+    SELECT id, pending_since FROM orchestration_step
     WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
       AND run_after IS NULL AND held_by_id IS NULL
     ORDER BY pending_since LIMIT 1) s
@@ -66,23 +67,6 @@ NO_SWEEP = Trouble(
 )
 
 
-class Lasting:
-    """Which of the things seen have been there for a while, as far as this process has looked.
-
-    A process that is replaced is gone for a moment, and one that has just started has yet to hear
-    of the others: neither is worth waking anybody.
-    """
-
-    def __init__(self) -> None:
-        self._since: dict[str, float] = {}
-
-    def of(self, seen: Iterable[str], patience: float) -> set[str]:
-        """Return those of `seen` that have been seen each time for at least `patience` seconds."""
-        now = time.monotonic()
-        self._since = {one: self._since.get(one, now) for one in seen}
-        return {one for one, since in self._since.items() if now - since >= patience}
-
-
 def look(
     absent: Lasting,
     locking: Lasting | None = None,
@@ -105,6 +89,7 @@ def look(
         *also,
         *blocked(_lasting(blocking(), locking or Lasting())),
         *_no_workers(absent.of(_needed() - {worker.queue for worker in alive}, patience)),
+        *_undeclared(),
         *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
         *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
@@ -170,16 +155,31 @@ def _no_workers(names: Iterable[str]) -> list[Trouble]:
     ]
 
 
-def _waiting(limit: float) -> list[Trouble]:
+def _undeclared() -> list[Trouble]:
     return [
         Trouble(
-            fingerprint=f"{PREFIX}waiting/{agent}",
-            severity=Severity.WARNING,
-            title=f"{agent}: steps wait longer than {limit:g} s for their turn",
-            detail=f"The oldest could have gone {_utc(since)}. Its window or rate is too small for "
-            "what comes in, its service is slow, or nobody schedules.",
+            fingerprint=f"{PREFIX}undeclared/{agent}",
+            severity=Severity.CRITICAL,
+            title=f"Steps wait for the agent {agent}, which no code declares",
+            detail="They wait until it is: finish the deploy, or bring the agent back.",
         )
-        for agent, since in sql.run(WAITING, {"limit": limit})
+        for agent in wanted_agents()
+        if agent not in registry.agents
+    ]
+
+
+def _waiting(limit: float) -> list[Trouble]:
+    oldest = dict(sql.run(WAITING, {"limit": limit}))
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}waiting/{step.agent}",
+            severity=Severity.WARNING,
+            title=f"{step.agent}: steps wait longer than {limit:g} s for their turn",
+            detail=f"The oldest could have gone {_utc(oldest[step.id])}. When this was noticed, it "
+            f"{why.sentence(step.agent)}{f' {_utc(why.at)}' if why.at else ''}. Its window "
+            "or rate is too small for what comes in, its service is slow, or nothing schedules.",
+        )
+        for step, why in queries.why_each(oldest)
     ]
 
 

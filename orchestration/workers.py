@@ -3,11 +3,13 @@
 import logging
 import signal
 import sys
-from contextlib import nullcontext
+import time
+from contextlib import nullcontext, suppress
 
 from django.db import close_old_connections, connection
+from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
-from rq.exceptions import DeserializationError, StopRequested
+from rq.exceptions import DequeueTimeout, DeserializationError, StopRequested
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
@@ -21,13 +23,11 @@ logger = logging.getLogger(__name__)
 class Worker(SimpleWorker):
     """Runs the doorbell job of its queue, in process, and refuses every other job.
 
-    It keeps none of RQ's books: no registries, results or retries. The state store knows what is to
-    be done, and the supervisor rings for it again; a job that is lost or fails leaves nothing to
-    recover.
+    It keeps none of RQ's books: no registries, results or retries, nor of itself: `Presence` reports
+    it. The state store knows what is to be done, and the supervisor rings for it again; a job that is
+    lost or fails leaves nothing to recover. So of Redis it needs the next job alone, and waits for a
+    Redis that is away.
     """
-
-    max_connection_wait_time = 2.0
-    log_result_lifespan = False
 
     def __init__(self, queue: Queue) -> None:
         super().__init__(
@@ -37,9 +37,39 @@ class Worker(SimpleWorker):
             serializer=JSONSerializer,
             worker_ttl=conf.WORKER_TTL,
             log_job_description=False,
+            prepare_for_work=False,
         )
         self.answer = queues.answer_to(queue.name)
         self._answering = False
+
+    def serve(self, *, burst: bool = False) -> None:
+        """Answer doorbells until asked to stop; with `burst`, until the queue is empty."""
+        self._install_signal_handlers()  # type: ignore[no-untyped-call]
+        with suppress(StopRequested):
+            while not self._stop_requested:
+                try:
+                    found = self._next(None if burst else self.dequeue_timeout)
+                except DequeueTimeout:
+                    jobs.rest()
+                except RedisError as error:
+                    logger.warning("queue %s: Redis is away: %s", self.queues[0].name, error)
+                    time.sleep(conf.REDIS_AWAY)
+                except Exception:  # whatever lay on the queue, it is off it now
+                    logger.exception("queue %s: a malformed job was refused", self.queues[0].name)
+                else:
+                    if found is None:
+                        break
+                    self.execute_job(*found)
+
+    def _next(self, timeout: int | None) -> tuple[Job, Queue] | None:
+        """Wait for the next job; without a `timeout` (seconds), return None if there is none."""
+        return self.queue_class.dequeue_any(
+            self.queues,
+            timeout,
+            connection=self.connection,
+            job_class=self.job_class,
+            serializer=self.serializer,
+        )
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the queue's doorbell job; drop the job in any case."""
@@ -60,10 +90,11 @@ class Worker(SimpleWorker):
         finally:
             self._answering = False
             close_old_connections()
-            pipeline = self.connection.pipeline()
-            pipeline.delete(queue.intermediate_queue_key)  # RQ's safety net, which nobody reads
-            pipeline.delete(job.key)
-            pipeline.execute()
+            with suppress(RedisError):  # they expire
+                pipeline = self.connection.pipeline()
+                pipeline.delete(queue.intermediate_queue_key)  # RQ's safety net, which nobody reads
+                pipeline.delete(job.key)
+                pipeline.execute()
 
     def _check(self, job: Job) -> None:
         """Raise `Refused` unless the job is exactly this queue's doorbell."""
@@ -73,23 +104,6 @@ class Worker(SimpleWorker):
             raise Refused(f"it cannot be read: {error}") from error
         if asked != (*self.answer, {}):
             raise Refused(f"only {self.answer[0]} runs here, not {job.func_name}")
-
-    def dequeue_job_and_maintain_ttl(
-        self, timeout: int | None, max_idle_time: int | None = None
-    ) -> tuple[Job, Queue] | None:
-        """Wait for the next job; pass over what is not even the name of one."""
-        while True:
-            try:
-                return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
-            except UnicodeDecodeError as error:
-                logger.error("a malformed job id was refused: %s", error)
-                self.connection.delete(*(queue.intermediate_queue_key for queue in self.queues))
-
-    def procline(self, message: str) -> None:
-        """Leave the process's title alone: who starts it gives it one."""
-
-    def run_maintenance_tasks(self) -> None:
-        """Leave RQ's registries alone: nothing is ever derived from them."""
 
     def handle_warm_shutdown_request(self) -> None:
         """Have the job at hand take no more messages; calls under way come to their end."""
@@ -113,6 +127,6 @@ def run(name: str) -> None:
     redis = queues.worker_connection()
     with Presence(name), Lookout() if name == queues.ALERTS else nullcontext():
         try:
-            Worker(queues.queue(name, redis)).work(logging_level="WARNING")
+            Worker(queues.queue(name, redis)).serve()
         finally:
             jobs.close_runtimes()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -36,13 +37,15 @@ def place(
     *,
     application: str = "",
     offer: Mapping[str, Any] | None = None,
+    fairness_key: str = "",
 ) -> Placement:
     """Post an order and its first letter, once; return what is kept of it.
 
     `content` is the fingerprint of what was agreed.
 
     One that an application places is that application's: it is told what becomes of it, and `offer`
-    keeps what it was promised.
+    keeps what it was promised. Orders of different `fairness_key`s take turns; by default each
+    application has one.
 
     The same order again changes nothing; raises `OtherContent` if the id has other content. A
     second post waits for the first one's commit, so that of many parallel ones exactly one counts.
@@ -65,8 +68,9 @@ def place(
             reference=str(message.order),
             data=message.as_json(),
             reply_to=application or APPLICATION,
+            fairness_key=fairness_key,
         )
-        api.post([task, letters.received(message)])
+        api.post([task, replace(letters.received(message), fairness_key=task.key)])
     return new
 
 

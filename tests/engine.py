@@ -82,9 +82,10 @@ def in_error(task=None, outcome="rejected", **said) -> Step:
 
 
 def staff() -> None:
-    """Have a living worker on every agent's queue, so that a sweep does not hold it."""
+    """Have a living worker on each agent's and the schedulers' queue: silence is the service's."""
+    queues = [*registry.agents, "scheduler"]
     Worker.objects.bulk_create(
-        [Worker(instance=f"{name}-0", queue=name, host="here", pid=1) for name in registry.agents],
+        [Worker(instance=f"{name}-0", queue=name, host="here", pid=1) for name in queues],
         ignore_conflicts=True,
     )
     Worker.objects.update(seen_at=DatabaseNow())  # however slow the test

@@ -5,7 +5,7 @@ from importlib import import_module
 # module and constant of a statement, and the lock that it takes
 CLAIM_LOCKS = (
     ("gates", "LOCK", "FOR NO KEY UPDATE OF g"),
-    ("claim", "DUE", "FOR NO KEY UPDATE OF t, s SKIP LOCKED"),
+    ("backlog", "DUE", "FOR NO KEY UPDATE OF t, s SKIP LOCKED"),
 )
 TASK_LOCKS = (("changes", "LOCK", "FOR NO KEY UPDATE"), ("changes", "SKIP", "SKIP LOCKED"))
 

@@ -3,6 +3,7 @@
 DRILL_DEPLOY says what changes. What a developer would write into the modules is put there from here.
 """
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,9 +11,11 @@ from typing import Any
 
 from django.db import models
 
-from orchestration.api import Posting, Step, Submitted, field, register, result
-from orchestration.registry import workflows
+from orchestration.api import Call, Posting, Step, Submitted, action, field, register, result
+from orchestration.messages import Message as Travelling
+from orchestration.registry import agents, workflows
 from orders import letters, submission
+from orders.agents.notification import Notification
 from orders.message import LETTER, WORKFLOW, Message
 from orders.models import Order
 
@@ -86,6 +89,30 @@ def broken() -> None:
     register(replace(old, record=record))
 
 
-changes = {"field": new_field, "workflow": new_workflow, "column": new_column, "broken": broken}
+def new_action() -> None:
+    """Have the confirmation sent by an action, and messages carry a field, that are new."""
+    dump = Travelling.dump
+
+    class Mailer(Notification):
+        @action
+        async def confirm(self, call: Call) -> dict[str, Any]:
+            return await self.send(replace(call, action="send"))
+
+    def with_field(message: Travelling) -> bytes:
+        return json.dumps({**json.loads(dump(message)), NEW_FIELD: "plain"}).encode()
+
+    Travelling.dump = with_field  # type: ignore[method-assign]
+    agents[Mailer.name] = Mailer
+    confirmed = replace(steps["send_confirmation"], action="confirm")
+    register(replace(old, steps=[*(steps | {"send_confirmation": confirmed}).values()]))
+
+
+changes = {
+    "action": new_action,
+    "field": new_field,
+    "workflow": new_workflow,
+    "column": new_column,
+    "broken": broken,
+}
 if change := changes.get(os.environ.get("DRILL_DEPLOY", "")):
     change()

@@ -13,6 +13,11 @@ NO_DEFAULT = "ALTER TABLE orders_order ALTER COLUMN wrapping DROP DEFAULT"
 NO_COLUMN = "ALTER TABLE orders_order DROP COLUMN wrapping"
 WAITS = "SELECT count(*) FROM orchestration_submission WHERE refused_at IS NULL AND problem <> ''"
 REFUSED = "SELECT count(*) FROM orchestration_submission WHERE refused_at IS NOT NULL"
+UNKNOWN = """
+SELECT count(*) FROM orchestration_attempt a JOIN orchestration_step s ON s.id = a.step_id
+JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.reference = ANY(%s) AND a.error_code = 'no_such_action'
+"""
 PATIENCE = 60  # seconds: what waited longest has its next try
 
 
@@ -29,6 +34,8 @@ def deploy(run: Running, *, change: str, together: bool = False, more: int = 60)
         run.place(more)
         yield
         run.quiet()
+        failed = run.stack.count(UNKNOWN, run.orders)
+        assert not failed, f"{failed} attempts failed by an action that only new workers know"
 
 
 @recipe

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from simple_history.admin import SimpleHistoryAdmin
 from simple_history.template_utils import HistoricalRecordContextHelper
 
-from ..models import Policy, SupervisorPolicy
+from ..models import FairnessWeight, Policy, SupervisorPolicy
 from .whatif import asked, what_if
 
 
@@ -30,18 +30,10 @@ class Changes(HistoricalRecordContextHelper):  # type: ignore[misc] # untyped li
 
 
 class SettingAdmin(SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
-    """A row to be changed, with its history; neither added nor deleted."""
+    """Rows to be changed, with their history."""
 
     actions = None
     object_history_list_template = "admin/orchestration/history_list.html"
-
-    def has_add_permission(self, _request: HttpRequest) -> bool:
-        """Refuse: the engine makes the rows that its agents need."""
-        return False
-
-    def has_delete_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
-        """Refuse: an agent without its row cannot be called."""
-        return False
 
     def get_urls(self) -> list[URLPattern]:
         """Leave out the pages that bring an old version back: whoever wants it sets it again.
@@ -62,8 +54,35 @@ class SettingAdmin(SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
         return Changes(self.model, historical_record)
 
 
+class FixedSettingAdmin(SettingAdmin):
+    """A row to be changed, with its history; neither added nor deleted."""
+
+    def has_add_permission(self, _request: HttpRequest) -> bool:
+        """Refuse: the engine makes the rows that its agents need."""
+        return False
+
+    def has_delete_permission(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
+        """Refuse: an agent without its row cannot be called."""
+        return False
+
+
+@admin.register(FairnessWeight)
+class FairnessWeightAdmin(SettingAdmin):
+    """What shares of the turns the fairness keys have."""
+
+    list_display = ("key", "weight", "updated_at")
+    search_fields = ("key__startswith",)
+    fields = ("key", "weight", "updated_at")
+
+    def get_readonly_fields(
+        self, _request: HttpRequest, obj: Model | None = None
+    ) -> tuple[str, ...]:
+        """Keep the key: another key's weight is another row."""
+        return ("key", "updated_at") if obj else ("updated_at",)
+
+
 @admin.register(Policy)
-class PolicyAdmin(SettingAdmin):
+class PolicyAdmin(FixedSettingAdmin):
     """How each agent is called, and what happens when that fails."""
 
     change_form_template = "admin/orchestration/policy_form.html"
@@ -104,8 +123,8 @@ class PolicyAdmin(SettingAdmin):
                     "mend_within",
                 ),
                 "description": "The supervisor has the step tried again after a wait that doubles "
-                "each time, until the threshold. A failure while the gate is not open is not "
-                "counted: it is the service's, not the step's.",
+                "each time, until the threshold. A failure while the circuit breaker is open "
+                "is not counted: it is the service's, not the step's.",
             },
         ),
         (
@@ -189,7 +208,7 @@ class PolicyAdmin(SettingAdmin):
 
 
 @admin.register(SupervisorPolicy)
-class SupervisorPolicyAdmin(SettingAdmin):
+class SupervisorPolicyAdmin(FixedSettingAdmin):
     """How the supervisors work."""
 
     list_display = ("__str__", "interval", "updated_at")

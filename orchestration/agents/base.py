@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 from .. import clock, conf
 from ..ledger import LedgerEntry
-from ..messages import Mode, Reply, Request
+from ..messages import Malformed, Mode, Reply, Request
 from ..recovery import KEY_FORGOTTEN
 from ..states import Health, Outcome
 from .actions import Action, Call, Result, action
@@ -183,11 +183,21 @@ class Agent:
         started = clock.now()
         try:
             return _checked(await self.perform(request))
+        except Malformed as error:
+            logger.error("%s.%s of %s: %s", self.name, request.action, request.reference, error)
+            what = f"the action's result cannot be stored: {error}"
+            fault = Unknown("result_not_stored", what, health=Health.GOOD)
         except Exception as error:  # an agent's code may raise anything; others go on
             logger.exception("%s.%s failed on %s", self.name, request.action, request.reference)
             what = f"{type(error).__name__}: {error}"
             fault = Unknown("agent_error", what, health=Health.NOTHING)
-            return self._reply(request, started, 1, fault=fault)
+        return self._reply(request, started, 1, fault=fault)
+
+    def failed(self, request: Request, why: str) -> Reply:
+        """Return the reply to a request that this agent's code failed on beyond all catching."""
+        logger.error("%s.%s of %s: %s", self.name, request.action, request.reference, why)
+        fault = Unknown("agent_error", why, health=Health.NOTHING)
+        return self._reply(request, clock.now(), 1, fault=fault)
 
     def _reply(
         self,

@@ -2,13 +2,25 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from .. import clock, conf, crashpoints, queues
-from ..messages import Malformed, Reply, Request
+from ..agent_inbox import AgentInbox, Taken
+from ..messages import Malformed, Request
 from .base import Agent
+from .performers import Performers
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """A request that this worker has no more to do with, and its reply, if there is one."""
+
+    request: Request
+    reply: bytes | None = None
 
 
 class Runtime:
@@ -17,12 +29,17 @@ class Runtime:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.loop = asyncio.new_event_loop()
-        self.inbox = queues.AgentInbox(agent.name)
-        self.stopping = False
+        self.performers = Performers(agent)
+        self.inbox = AgentInbox(agent.name, agent.instance)
+        self._stopping = threading.Event()
 
     def serve(self) -> None:
         """Take requests and answer them until there are none, and every call has ended."""
         self.loop.run_until_complete(self._serve())
+
+    def stop(self) -> None:
+        """Have calls come to their end, and take no more requests; from a signal's handler."""
+        self._stopping.set()
 
     def close(self) -> None:
         """Close the connections and the loop."""
@@ -30,20 +47,23 @@ class Runtime:
         self.loop.close()
 
     async def _close(self) -> None:
-        await self.agent.close()
+        await self.performers.close()
         await self.inbox.close()
 
     async def _serve(self) -> None:
         calls: set[asyncio.Task[None]] = set()
-        replies: asyncio.Queue[Reply | None] = asyncio.Queue()
-        sender = asyncio.create_task(self._send(replies))
+        ended: asyncio.Queue[Ended | None] = asyncio.Queue()
+        sender = asyncio.create_task(self._send(ended))
         try:
             leaving = False
             # Taking is never cancelled: Redis may have handed over messages already.
-            while not self.stopping:
+            while not self._stopping.is_set():
                 messages = await self.inbox.take(conf.BATCH, 0 if leaving else conf.LINGER)
-                for request in await self._new(messages):
-                    call = asyncio.create_task(self._call(request, replies))
+                if self._stopping.is_set():  # what has not begun is for another worker
+                    await self._hand_back([raw for raw in messages if raw != queues.LOOK])
+                    break
+                for request in await self._new(messages, ended):
+                    call = asyncio.create_task(self._call(request, ended))
                     calls.add(call)
                     call.add_done_callback(calls.discard)
                 if messages or calls:
@@ -53,27 +73,39 @@ class Runtime:
                 else:
                     await self.inbox.leave()
                     leaving = True
-            if self.stopping:
+            if self._stopping.is_set():
                 await self.inbox.leave()
         finally:
             if calls:
                 await asyncio.wait(calls)
-            replies.put_nowait(None)
+            ended.put_nowait(None)
             await sender
 
-    async def _new(self, messages: Sequence[bytes]) -> list[Request]:
-        """Return the requests among `messages` that nobody has taken before: one may come twice."""
+    async def _new(
+        self, messages: Sequence[bytes], ended: "asyncio.Queue[Ended | None]"
+    ) -> list[Request]:
+        """Return the requests among `messages` that were not taken before: one may come twice."""
         requests = [
             request for raw in messages if raw != queues.LOOK if (request := self._parse(raw))
         ]
         if not requests:
             return []
         now = clock.now()
-        new = await self.inbox.first_time(
-            [f"{request.step}:{request.attempt}:{request.dispatch}" for request in requests],
-            [request.complete_by - now for request in requests],  # after that nobody performs it
+        first = await self.inbox.first_time(
+            [
+                Taken(
+                    step=request.step,
+                    attempt=request.attempt,
+                    name=f"{request.step}:{request.attempt}:{request.dispatch}:{request.passed}",
+                    left=request.complete_by - now,  # after that it is not performed
+                )
+                for request in requests
+            ]
         )
-        return [request for request, first in zip(requests, new, strict=True) if first]
+        for request, new in zip(requests, first, strict=True):
+            if not new:
+                ended.put_nowait(Ended(request=request))
+        return [request for request, new in zip(requests, first, strict=True) if new]
 
     def _parse(self, raw: bytes) -> Request | None:
         try:
@@ -82,23 +114,46 @@ class Runtime:
             logger.error("a malformed request to %s was refused: %s", self.agent.name, error)
             return None
 
-    async def _call(self, request: Request, replies: "asyncio.Queue[Reply | None]") -> None:
+    async def _call(self, request: Request, ended: "asyncio.Queue[Ended | None]") -> None:
+        if request.action not in self.agent.actions() and await self._pass_on(request):
+            ended.put_nowait(Ended(request=request))
+            return
         crashpoints.reached("agent.before_call", request.reference)
-        reply = await self.agent.answer(request)
+        reply = await self.performers.answer(request)
         crashpoints.reached("agent.after_call", request.reference)
         if reply is None:
             logger.warning("%s of %s ran out of time", request.name, request.reference)
-        else:
-            replies.put_nowait(reply)
+        ended.put_nowait(Ended(request=request, reply=reply))
 
-    async def _send(self, replies: "asyncio.Queue[Reply | None]") -> None:
+    async def _pass_on(self, request: Request) -> bool:
+        """Return a request for an unknown action to the inbox; say whether that was done.
+
+        During a deploy a worker of the other release may know it. It waits longer each time, so that
+        workers which all lack it do not pass it round without end.
+        """
+        wait = min(conf.PASS_ON_WAIT * 2.0**request.passed, conf.PASS_ON_WAIT_CAP)
+        left = request.complete_by - conf.REPLY_MARGIN - clock.now()
+        if request.passed >= conf.PASS_ON_TIMES or left < 2 * wait:
+            return False
+        await asyncio.sleep(wait)
+        return await self._hand_back([replace(request, passed=request.passed + 1).dump()])
+
+    async def _hand_back(self, messages: Sequence[bytes]) -> bool:
+        handed = not messages or await self.inbox.hand_back(messages)
+        if not handed:
+            logger.error("Redis does not take %d requests back: they expire", len(messages))
+        return handed
+
+    async def _send(self, ended: "asyncio.Queue[Ended | None]") -> None:
         """Send what is there; while that is under way, the next batch gathers."""
         more = True
         while more:
-            batch = [await replies.get()]
-            while not replies.empty():
-                batch.append(replies.get_nowait())
+            batch = [await ended.get()]
+            while not ended.empty():
+                batch.append(ended.get_nowait())
             more = batch[-1] is not None
-            messages = [reply.dump() for reply in batch if reply is not None]
-            if messages and not await self.inbox.send(messages):
-                logger.error("Redis does not take %d replies: their steps expire", len(messages))
+            over = [one for one in batch if one is not None]
+            replies = [one.reply for one in over if one.reply is not None]
+            steps = [one.request.step for one in over]
+            if steps and not await self.inbox.send(replies, steps):
+                logger.error("Redis does not take %d replies: their steps expire", len(replies))

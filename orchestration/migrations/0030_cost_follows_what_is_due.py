@@ -71,11 +71,11 @@ class Migration(migrations.Migration):
         *build(
             "step",
             models.Index(
-                fields=["agent", "pending_since"],
+                models.F("agent"),
+                models.Func("run_after", "held_by", function="num_nonnulls"),
+                models.F("pending_since"),
                 name="step_waiting",
-                condition=models.Q(
-                    process_state="pending", run_after__isnull=True, held_by__isnull=True
-                ),
+                condition=models.Q(process_state="pending"),
             ),
         ),
         remove("step", "step_oldest"),

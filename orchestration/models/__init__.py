@@ -9,7 +9,7 @@ from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
 from .notice import Notice, NoticeChannel
 from .operation import Operation, OperationItem
-from .policy import Gate, Policy, SupervisorPolicy
+from .policy import FairnessWeight, Gate, Policy, SupervisorPolicy
 from .process import ClockJump, JumpedTime, Lease, Worker
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView
@@ -25,6 +25,7 @@ __all__ = [
     "ClockJump",
     "DeadLetter",
     "Event",
+    "FairnessWeight",
     "Gate",
     "GateRollUp",
     "Hold",

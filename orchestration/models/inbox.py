@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
+from ..fairness import LONGEST_KEY
 from .fields import DatabaseNow, state_field
 from .task import Task
 
@@ -31,6 +32,10 @@ class Submission(models.Model):
     data = models.JSONField()
     reply_to = models.CharField(max_length=60, blank=True)
     priority = models.SmallIntegerField(default=0)
+    fairness_key = models.CharField(
+        max_length=LONGEST_KEY, blank=True, default="", db_default="", help_text="Keys take turns."
+    )
+    turn = models.BigIntegerField(default=0, db_default=0, help_text="Its place in the queue.")
     created_at = models.DateTimeField(db_default=DatabaseNow())
     tries = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="How often it has failed."
@@ -58,9 +63,16 @@ class Submission(models.Model):
             # the submission process's queue, in order: fresh ones, then retries
             models.Index(
                 models.F("retry_at").asc(nulls_first=True),
+                "turn",
                 "id",
-                name="submission_queue",
+                name="submission_turn",
                 condition=Q(refused_at__isnull=True),
+            ),
+            # of the fresh ones, one key's: its last turn
+            models.Index(
+                fields=["fairness_key", "turn"],
+                name="submission_line",
+                condition=Q(refused_at__isnull=True, retry_at__isnull=True),
             ),
             # dead letters: for lists
             models.Index(fields=["id"], name="submission_aside", condition=SUBMISSION_ASIDE),

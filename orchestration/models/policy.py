@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import F, Q
 from simple_history.models import HistoricalRecords
 
+from ..fairness import LONGEST_KEY
 from ..states import GateState, OnRejection, PastThreshold
 from .fields import one_of, state_field
 
@@ -197,6 +198,30 @@ class Policy(models.Model):
 
     def __str__(self) -> str:
         return self.agent
+
+
+class FairnessWeight(models.Model):
+    """How large a share one fairness key gets of what keys take turns at; without a row, 1."""
+
+    key = models.CharField(max_length=LONGEST_KEY, unique=True)
+    weight = models.FloatField(
+        default=1.0, help_text="Turns that it gets for one of a key whose weight is 1."
+    )
+    updated_at = models.DateTimeField(auto_now=True)
+    history = HistoricalRecords()
+
+    class Meta:
+        ordering = ["key"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(weight__gte=0.01, weight__lte=100),
+                name="fairness_weight",
+                violation_error_message="A weight is between 0.01 and 100.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.key
 
 
 class Gate(models.Model):

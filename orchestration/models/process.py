@@ -68,7 +68,7 @@ class Worker(models.Model):
     """A process start: a worker on one queue, or a supervisor. Seen every few seconds while alive."""
 
     instance = models.CharField(max_length=80, primary_key=True)
-    queue = models.CharField(max_length=60)
+    queue = models.CharField(max_length=100)
     host = models.CharField(max_length=120)
     pid = models.PositiveIntegerField()
     clock_offset = models.FloatField(

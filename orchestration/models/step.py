@@ -4,6 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
+from ..fairness import LONGEST_KEY
 from ..states import Direction, Outcome, StepState
 from ..workflow import step_key
 from .alert import Alert
@@ -44,6 +45,12 @@ class Step(models.Model):
         default=1, help_text="Part of the key; rises only after a definite rejection."
     )
     priority = models.SmallIntegerField(default=0, help_text="The task's.")
+    fairness_key = models.CharField(
+        max_length=LONGEST_KEY, blank=True, default="", db_default="", help_text="The task's."
+    )
+    turn = models.BigIntegerField(
+        default=0, db_default=0, help_text="Its place among those of its agent and priority."
+    )
     run_after = models.DateTimeField(null=True, help_text="Set while a retry waits its time.")
     rounds = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="Extended waits taken since the last resubmit."
@@ -96,8 +103,7 @@ class Step(models.Model):
     own_trouble = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="It failed before and after its service answered others, or in a way that says "
-        "nothing about the service: its failures are its own.",
+        help_text="It failed before and after its service answered others: its failures are its own.",
     )
     mend_by = models.DateTimeField(
         null=True, help_text="In error: when its task is undone unless somebody mended it."
@@ -161,21 +167,31 @@ class Step(models.Model):
             ),
         ]
         indexes = [
-            # the claim: pending, due now and not held, by agent, priority, age; read in order, no
+            # the claim: pending, due now and not held, by agent, priority, turn; read in order, no
             # sort, and past those that wait to go alone
             models.Index(
                 F("agent"),
                 F("alone"),
                 F("priority").desc(),
+                F("turn"),
                 F("id"),
-                name="step_claimable",
+                name="step_turn",
                 condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
             ),
-            # the oldest that may go, by agent: for the alert and the dashboard
+            # of these, one key's: its last turn, and how many are before another
             models.Index(
-                fields=["agent", "pending_since"],
-                name="step_waiting",
+                fields=["agent", "priority", "fairness_key", "turn"],
+                name="step_line",
                 condition=Q(process_state="pending", run_after__isnull=True, held_by__isnull=True),
+            ),
+            # the oldest that may go, by agent: for the alert and the dashboard; those that wait for
+            # a time, or are held, stand behind
+            models.Index(
+                F("agent"),
+                models.Func("run_after", "held_by", function="num_nonnulls"),
+                F("pending_since"),
+                name="step_waiting",
+                condition=Q(process_state="pending"),
             ),
             # what a hold keeps, to let it go
             models.Index(fields=["held_by"], name="step_held", condition=Q(held_by__isnull=False)),

@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
+from ..fairness import LONGEST_KEY
 from ..states import LIVE_TASK_STATES, TaskState
 from ..workflow import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
 from .fields import DatabaseNow, one_of, state_field, time_ordered_id
@@ -18,6 +19,13 @@ class Task(models.Model):
     )
     state = state_field(TaskState, default=TaskState.PENDING)
     priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
+    fairness_key = models.CharField(
+        max_length=LONGEST_KEY,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Within a priority, keys take turns.",
+    )
     data = models.JSONField(help_text="The input that the application submitted.")
     reply_to = models.CharField(
         max_length=60, blank=True, help_text="The application's private response queue (P27)."

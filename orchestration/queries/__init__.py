@@ -48,6 +48,7 @@ from .operations import (
 from .outlook import AgentView, Outlook
 from .overview import Overview, overview
 from .preview import undo_preview
+from .reasons import waiting_because, why_each
 from .saved import saved_views
 from .search import BACKGROUND, TROUBLE, Filters, Search, read, wording
 from .shapes import StepShape, WorkflowShape, WorkflowsPage, workflows_page
@@ -122,6 +123,7 @@ __all__ = [
     "trail",
     "trends",
     "undo_preview",
+    "waiting_because",
     "who_acknowledged",
     "who_closed",
     "who_decided",
@@ -132,6 +134,7 @@ __all__ = [
     "who_requeued",
     "who_undid",
     "who_was_first",
+    "why_each",
     "wording",
     "workflows_page",
 ]

@@ -1,14 +1,29 @@
 """Every agent's gate and thresholds, and the time: small things that all pages need."""
 
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from .. import sql
-from ..models import Gate, Hold, Policy
+from ..models import Gate, Hold, Policy, Step
 from ..models.hold import Cause, Scope
-from ..states import GateState
-from .outlook import AgentView, held_because
+from ..states import StepState
+from ..waiting import MOST_AHEAD, AgentFacts, why_agent
+from .outlook import AgentView, Queued, held_because
 
 CAP = 1_000  # counts go no further: "1,000+" says enough, and costs the same at any size
+
+# Of each step: what is in flight at its agent (step_in_flight), and how many of its key are before
+# it (step_line), counted to the limit.
+QUEUED = """
+SELECT s.id, flying.steps, (SELECT count(*) FROM (SELECT FROM orchestration_step o
+        WHERE o.agent = s.agent AND o.priority = s.priority AND o.fairness_key = s.fairness_key
+        AND o.process_state = 'pending' AND o.run_after IS NULL AND o.held_by_id IS NULL
+        AND o.turn < s.turn LIMIT %(limit)s) AS before)
+FROM (SELECT DISTINCT agent FROM orchestration_step WHERE id = ANY(%(ids)s)) AS a
+CROSS JOIN LATERAL (SELECT count(*) AS steps FROM orchestration_step o WHERE o.agent = a.agent
+    AND o.process_state = 'processing' AND o.locked_by IS NOT NULL) AS flying
+JOIN orchestration_step s ON s.agent = a.agent AND s.id = ANY(%(ids)s)
+"""
 
 
 def database_now() -> datetime:
@@ -40,31 +55,40 @@ def agent_holds() -> dict[str, Hold]:
 
 def agent_view(gate: Gate, policy: Policy, hold: Hold | None, now: datetime) -> AgentView:
     """Return an agent's gate as other pages need it; `hold` is the one in force, if any."""
-    reason, then, at = _kept_because(gate, hold, now)
-    return AgentView(
-        reason=reason,
+    facts = AgentFacts(
         window=policy.window,
+        state=gate.state,
+        hold=held_because(hold) if hold else "",
+        unserved=hold is not None and hold.cause == Cause.NO_WORKER,
+        paused_until=gate.paused_until,
+        probe_at=gate.probe_at,
+        allowance=gate.allowance,
+        rate_at=_rate_at(gate, policy.rate),
+    )
+    return AgentView(
+        facts=facts,
+        blocked=why_agent(facts, now),
         failure_threshold=policy.failure_threshold,
         undo_threshold=policy.undo_threshold,
         rounds=policy.rounds,
-        state=gate.state,
-        held=hold is not None,
-        at=at,
-        then=then,
     )
 
 
-def _kept_because(gate: Gate, hold: Hold | None, now: datetime) -> tuple[str, str, datetime | None]:
-    """Return why steps wait at a gate, what happens next by itself, and when."""
-    if hold is not None:
-        return held_because(hold), "", None
-    if gate.paused_until is not None and gate.paused_until > now:
-        return "the service asked to be left alone for a while", "asked again", gate.paused_until
-    match gate.state:
-        case GateState.OPEN:
-            return "too many of its calls failed", "probe", gate.probe_at
-        case GateState.HALF_OPEN:
-            return "too many of its calls failed; a probe is out", "", None
-        case GateState.RECOVERING:
-            return f"it answers again; {gate.allowance} requests at a time, soon more", "", None
-    return "", "", None
+def _rate_at(gate: Gate, rate: float | None) -> datetime | None:
+    """Return when a whole token is there, by the last count of them (`gate.py`)."""
+    if rate is None or gate.tokens_at is None:
+        return None
+    return gate.tokens_at + timedelta(seconds=max(0.0, 1 - gate.tokens) / rate)
+
+
+def queued(steps: Iterable[Step]) -> dict[int, Queued]:
+    """Return where those of `steps` stand that may be claimed: one query, none if there are none."""
+    ids = [
+        step.id
+        for step in steps
+        if step.process_state == StepState.PENDING and not (step.run_after or step.held_by_id)
+    ]
+    if not ids:
+        return {}
+    rows = sql.run(QUEUED, {"ids": ids, "limit": MOST_AHEAD + 1})
+    return {step: Queued(in_flight=flying, ahead=ahead) for step, flying, ahead in rows}

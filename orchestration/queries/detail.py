@@ -11,9 +11,18 @@ from ..recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
 from ..states import FINAL_TASK_STATES, StepState
 from ..workflow import step_key
 from .acts import late_effects
-from .agents import agents, database_now
+from .agents import agents, database_now, queued
 from .holds import holds_on
-from .outlook import AgentView, Outlook, done_names, of_step, of_task, standing_names, telling_step
+from .outlook import (
+    NOT_QUEUED,
+    AgentView,
+    Outlook,
+    done_names,
+    of_step,
+    of_task,
+    standing_names,
+    telling_step,
+)
 
 MOST_ATTEMPTS = 200
 MOST_EVENTS = 200
@@ -109,7 +118,7 @@ class TaskDetail:
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if there is no such task: eleven queries."""
+    """Return a task's page, or None if there is no such task: twelve queries."""
     task = Task.objects.filter(id=task_id).first()
     if task is None:
         return None
@@ -120,10 +129,13 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     events = list(newest[: MOST_EVENTS + 1])
     done = done_names(steps)
     held = holds_on([task.id])
+    places = queued(steps)
     details = []
     for step in steps:
         hold = held.of(task.id, task.workflow, step.name)
-        outlook = of_step(step, done=done, agents=known, now=now, hold=hold)
+        outlook = of_step(
+            step, done=done, agents=known, now=now, hold=hold, place=places.get(step.id, NOT_QUEUED)
+        )
         details.append(
             StepDetail(step=step, attempts=attempts[step.id], outlook=outlook, hold=hold)
         )

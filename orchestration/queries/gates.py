@@ -29,10 +29,23 @@ SELECT g.agent,
         AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
         ORDER BY s.agent, s.alone, s.priority DESC, s.id LIMIT %(limit)s) AS counted),
     (SELECT min(s.pending_since) FROM orchestration_step s WHERE s.agent = g.agent
-        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL),
+        AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0),
     (SELECT count(*) FROM orchestration_worker w WHERE w.queue = g.agent
         AND w.seen_at > (SELECT clock_timestamp()) - %(alive)s * interval '1 second')
 FROM unnest(%(agents)s::text[]) AS g (agent)
+"""
+
+
+# The agents of pending steps: from one to the next by the index, however many wait for each.
+WANTED = """
+WITH RECURSIVE wanted AS (
+    (SELECT agent FROM orchestration_step WHERE process_state = 'pending' ORDER BY agent LIMIT 1)
+    UNION ALL
+    SELECT next.agent FROM wanted, LATERAL (
+        SELECT s.agent FROM orchestration_step s
+        WHERE s.process_state = 'pending' AND s.agent > wanted.agent ORDER BY s.agent LIMIT 1) AS next
+)
+SELECT agent FROM wanted
 """
 
 
@@ -75,7 +88,9 @@ class AgentRow:
     @property
     def may_probe(self) -> bool:
         """Return whether a probe would come sooner if one asked for it."""
-        return self.gate.state == GateState.OPEN and self.view.at is not None
+        return self.gate.state == GateState.OPEN and bool(
+            self.view.blocked and self.view.blocked.at
+        )
 
     @property
     def opens_at(self) -> int:
@@ -179,3 +194,8 @@ def _times(now: datetime) -> Mapping[str, Times]:
 
 def _named(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(columns, row, strict=True))
+
+
+def wanted_agents() -> list[str]:
+    """Return the agents for which steps are pending."""
+    return [agent for (agent,) in sql.run(WANTED, {})]

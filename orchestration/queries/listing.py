@@ -8,10 +8,18 @@ from uuid import UUID
 
 from ..models import Step, Task
 from ..redaction import Veil
-from .agents import agents, database_now
-from .holds import HoldsOnTasks, holds_on
+from .agents import agents, database_now, queued
+from .holds import holds_on
 from .narrowing import count, matching, page
-from .outlook import AgentView, Outlook, done_names, of_step, of_task, standing_names, telling_step
+from .outlook import (
+    NOT_QUEUED,
+    Outlook,
+    done_names,
+    of_step,
+    of_task,
+    standing_names,
+    telling_step,
+)
 from .search import Filters
 
 PAGE = 50
@@ -110,31 +118,32 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], filters: Filters) -> list[Tas
     for step in of_page.order_by("id"):
         steps[step.task_id].append(step)
     now, known, held = database_now(), agents(), holds_on(ids)
-    return [
-        _row(by_id[id_], steps[id_], known, held, now, gone=id_ not in belongs, filters=filters)
-        for id_ in ids
-        if id_ in by_id
-    ]
+    telling = {id_: _telling(steps[id_]) for id_ in ids}
+    places = queued(step for step in telling.values() if step)
+    rows = []
+    for task in (by_id[id_] for id_ in ids if id_ in by_id):
+        at = telling[task.id]
+        outlook = at and of_step(
+            at,
+            done=done_names(steps[task.id]),
+            agents=known,
+            now=now,
+            hold=held.of(task.id, task.workflow, at.name),
+            place=places.get(at.id, NOT_QUEUED),
+        )
+        rows.append(
+            TaskRow(
+                task=task,
+                step=at,
+                outlook=outlook or of_task(task.state, "", None, 0, standing_names(steps[task.id])),
+                gone=task.id not in belongs,
+                veil=None if filters.personal else Veil(task.workflow, task.data),
+            )
+        )
+    return rows
 
 
-def _row(
-    task: Task,
-    steps: list[Step],
-    known: dict[str, AgentView],
-    held: HoldsOnTasks,
-    now: datetime,
-    *,
-    gone: bool,
-    filters: Filters,
-) -> TaskRow:
+def _telling(steps: Sequence[Step]) -> Step | None:
+    """Return the step that says where its task stands."""
     index = telling_step(steps)
-    step = steps[index] if index is not None else None
-    hold = held.of(task.id, task.workflow, step.name) if step else None
-    outlook = step and of_step(step, done=done_names(steps), agents=known, now=now, hold=hold)
-    return TaskRow(
-        task=task,
-        step=step,
-        outlook=outlook or of_task(task.state, "", None, 0, standing_names(steps)),
-        gone=gone,
-        veil=None if filters.personal else Veil(task.workflow, task.data),
-    )
+    return steps[index] if index is not None else None

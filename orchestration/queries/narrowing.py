@@ -63,7 +63,7 @@ def _standing_tasks(filters: Filters, bounds: Q, order: str, limit: int) -> "Que
     """Return tasks by the steps they stand at, `limit` of each arm: read in order, where it can be.
 
     What failed, which may be much, goes along step_failed, from the index alone; what is at work is
-    as much as the windows hold; what waits goes along step_oldest. What failed comes first.
+    as much as the windows hold; what waits goes along step_waiting. What failed comes first.
     """
     arms = [arm.values_list("task_id", flat=True) for arm in _standing_steps(filters, bounds)]
     if not arms:

@@ -1,7 +1,7 @@
 """What happens next to a step, in a sentence: decided from rows at hand, no query is made."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ..models import Hold, Step
@@ -13,6 +13,7 @@ from ..states import (
     StepState,
     TaskState,
 )
+from ..waiting import AgentFacts, Reason, StepFacts, Why, why
 
 BADGES = {
     GateState.CLOSED: ("success", "breaker closed"),
@@ -24,35 +25,42 @@ BADGES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentView:
-    """An agent's gate and the thresholds of its policy.
+    """An agent's gate and the thresholds of its policy; `blocked` says why its steps wait, if so."""
 
-    While its steps wait, `reason` says why, and `at` when that changes by itself, if it does: then
-    what `then` says happens.
-    """
-
-    reason: str
-    window: int
+    facts: AgentFacts
+    blocked: Why | None
     failure_threshold: int
     undo_threshold: int = 20
     rounds: int = 3
-    state: str = GateState.CLOSED
-    held: bool = False
-    at: datetime | None = None
-    then: str = ""
 
     @property
     def free(self) -> bool:
         """Return whether its steps may go as long as the window has room."""
-        return not self.reason
+        return self.blocked is None
+
+    def facts_with(self, in_flight: int) -> AgentFacts:
+        """Return what decides about its steps, with so many in flight."""
+        return replace(self.facts, in_flight=in_flight)
 
     @property
     def badge(self) -> tuple[str, str]:
         """Return the colour and word of its circuit breaker."""
-        if self.held:
+        if self.facts.hold:
             return "warning", "held"
-        if self.state == GateState.CLOSED and not self.free:
+        if self.blocked and self.blocked.reason == Reason.PAUSED:
             return "warning", "paused"
-        return BADGES[GateState(self.state)]
+        return BADGES[GateState(self.facts.state)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Queued:
+    """Where a step that may be claimed stands: what is in flight at its agent, and who is before it."""
+
+    in_flight: int = 0
+    ahead: int = 0
+
+
+NOT_QUEUED = Queued()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,16 +90,19 @@ def of_step(
     agents: Mapping[str, AgentView],
     now: datetime,
     hold: Hold | None = None,
+    place: Queued = NOT_QUEUED,
 ) -> Outlook:
     """Return what happens next to `step`; `done` names the steps of its task that are.
 
-    `hold` is the hold in force on its task, or on this step of every task.
+    `hold` is the hold in force on its task, or on this step of every task; `place` is where it
+    stands while it may be claimed.
     """
     if step.process_state == StepState.WAITING:
         missing = [name for name in step.after if name not in done]
         return Outlook(text=f"waits for {_listed(missing)}")
     if step.process_state == StepState.PENDING:
-        return _of_pending(step, agents.get(step.agent), now, hold)
+        agent = agents.get(step.agent)
+        return _of_pending(step, agent, why_step(step, agent, now, hold, place))
     if step.process_state == StepState.PROCESSING:
         return _of_processing(step, now)
     if step.process_state == StepState.ERROR and step.mend_by is not None:
@@ -99,28 +110,23 @@ def of_step(
     return Outlook(text=ENDINGS[StepState(step.process_state)])
 
 
-def _of_pending(step: Step, agent: AgentView | None, now: datetime, hold: Hold | None) -> Outlook:
-    if hold is not None or step.held_by_id is not None:
-        return Outlook(text=f"waits: {held_because(hold) if hold else 'it is held'}")
-    if agent and not agent.free:
-        return _of_kept(step.agent, agent)
-    if step.run_after and step.run_after > now:
-        return Outlook(text="retries", at=step.run_after, after=_next_attempt(step, agent))
-    if step.run_after:
-        return Outlook(text="is about to be retried", after=_next_attempt(step, agent))
-    if step.alone:
-        return Outlook(text=f"waits until nothing else that fell silent is at {step.agent}")
-    return Outlook(text=f"waits for a scheduler and a free place at {step.agent}")
+def why_step(
+    step: Step, agent: AgentView | None, now: datetime, hold: Hold | None, place: Queued
+) -> Why:
+    """Return why a pending step waits, from rows at hand."""
+    held = held_because(hold) if hold else "it is held" if step.held_by_id is not None else ""
+    facts = StepFacts(hold=held, run_after=step.run_after, alone=step.alone, ahead=place.ahead)
+    of_agent = agent.facts_with(place.in_flight) if agent else None
+    return why(facts, of_agent, now)
 
 
-def _of_kept(name: str, agent: AgentView) -> Outlook:
-    if agent.held:
-        return Outlook(text=f"waits: {name} is {agent.reason}")
-    breaker = f"the circuit breaker of {name} is {GateState(agent.state).label.lower()}"
-    kept = f"waits: {name} is paused" if agent.state == GateState.CLOSED else f"waits: {breaker}"
-    if agent.at is None:
-        return Outlook(text=f"{kept} ({agent.reason})")
-    return Outlook(text=f"{kept}, {agent.then}", at=agent.at, after=f" ({agent.reason})")
+def _of_pending(step: Step, agent: AgentView | None, found: Why) -> Outlook:
+    text = found.sentence(step.agent)
+    if found.reason == Reason.RETRY:
+        return Outlook(text=text, at=found.at, after=_next_attempt(step, agent))
+    if found.reason in {Reason.PAUSED, Reason.BREAKER} and found.at:
+        return Outlook(text=text, at=found.at, after=f" ({found.text})")
+    return Outlook(text=text, at=found.at)
 
 
 def _of_processing(step: Step, now: datetime) -> Outlook:

@@ -23,7 +23,7 @@ SELECT
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
         WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL
-        ORDER BY retry_at NULLS FIRST, id LIMIT 1),
+        ORDER BY retry_at NULLS FIRST, turn, id LIMIT 1),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
         WHERE refused_at IS NOT NULL AND closed_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage
@@ -38,7 +38,7 @@ SELECT
         WHERE sent_at IS NULL AND given_up_at IS NULL),
     (SELECT min(oldest.since) FROM orchestration_policy p CROSS JOIN LATERAL (
         SELECT min(s.pending_since) AS since FROM orchestration_step s WHERE s.agent = p.agent
-            AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL) AS oldest),
+            AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0) AS oldest),
     (SELECT min(complete_by) FROM orchestration_step
         WHERE process_state = 'processing' AND complete_by < (SELECT clock_timestamp()))
 """

@@ -27,6 +27,7 @@ from .clock_jump import allow_for_jump, move_times
 from .create import NewTask, create
 from .gates import close_unasked, database_now, lock_gates, probe_now, write
 from .holds import hold, hold_tasks, hold_unserved, let_go, release, release_tasks
+from .lost import expire_lost
 from .overdue import mark_overdue
 from .record import Recorded, record
 from .recover import (
@@ -58,6 +59,7 @@ __all__ = [
     "create",
     "database_now",
     "done_by_hand",
+    "expire_lost",
     "failed_tasks",
     "finish_failed",
     "give_up",

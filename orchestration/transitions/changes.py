@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from .. import incidents, registry, sql
+from ..fairness import Arrival, Line
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
@@ -18,11 +19,12 @@ from ..states import StepState
 from ..status import News
 from ..workflow import resolve
 from .settle import Trouble, settle, to_error
+from .turns import next_turns
 
 RELEASED = """
 UPDATE orchestration_step s SET process_state = 'pending', request = r.request,
-    pending_since = clock_timestamp()
-FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[]) AS r (id, request)
+    pending_since = clock_timestamp(), turn = r.turn
+FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[], %(turns)s::bigint[]) AS r (id, request, turn)
 WHERE s.id = r.id AND s.process_state = 'waiting'
 """
 
@@ -36,8 +38,8 @@ WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing'
 
 # With every turn of a scheduler, so it is plain SQL: building queries took longer than running them.
 LOCK = """
-SELECT id, workflow, data, state, undo_at IS NOT NULL, tell_steps FROM orchestration_task
-WHERE id = ANY(%(tasks)s::uuid[]) ORDER BY id FOR NO KEY UPDATE"""
+SELECT id, workflow, data, state, undo_at IS NOT NULL, tell_steps, priority, fairness_key
+FROM orchestration_task WHERE id = ANY(%(tasks)s::uuid[]) ORDER BY id FOR NO KEY UPDATE"""
 SKIP = " SKIP LOCKED"
 
 NAMES = tuple(field.name for field in fields(StepView))
@@ -70,6 +72,8 @@ class Change:
     state: str
     undoing: bool
     tell_steps: bool = False
+    priority: int = 0
+    fairness_key: str = ""
     steps: dict[int, StepView] = field(default_factory=dict)
     news: list[News] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
@@ -81,6 +85,17 @@ class Change:
         if self.tell_steps and before and before.state != step.state and step.state in TOLD:
             detail = {"step": step.name, "direction": step.direction, "state": step.state}
             self.news.append(News(task=self.id, kind=StatusKind.STEP, detail=detail))
+
+    def arrival(self, step: StepView) -> Arrival:
+        """Return how a step joins its agent's line: the second one of a task there goes next.
+
+        So tasks that have begun are ended before others of their key begin.
+        """
+        been_there = any(
+            other.agent == step.agent and other.state != StepState.WAITING
+            for other in self.steps.values()
+        )
+        return Arrival(Line(step.agent, self.priority, self.fairness_key), again=been_there)
 
 
 @dataclass(kw_only=True)
@@ -113,8 +128,10 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
             state=state,
             undoing=undoing,
             tell_steps=tell_steps,
+            priority=priority,
+            fairness_key=fairness_key,
         )
-        for task, workflow, data, state, undoing, tell_steps in rows
+        for task, workflow, data, state, undoing, tell_steps, priority, fairness_key in rows
     }
     read_steps(changes)
     return changes
@@ -194,6 +211,7 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
     changes = list(changes)
     done = Consequences()
     ready: list[Released] = []
+    arrivals: list[Arrival] = []
     needless: list[int] = []
     for change in changes:
         released, broken, unneeded = release(
@@ -201,6 +219,7 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
         )
         for step in released:
             view = change.steps[step.id]
+            arrivals.append(change.arrival(view))
             change.moved(replace(view, state=StepState.PENDING, request=step.request))
             done.agents.add(view.agent)
         for problem in broken:
@@ -218,6 +237,7 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
             {
                 "ids": [step.id for step in ready],
                 "requests": sql.as_json([step.request for step in ready]),
+                "turns": next_turns(arrivals),
             },
         )
     cancel(needless)

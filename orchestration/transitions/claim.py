@@ -1,76 +1,19 @@
 """A scheduler takes steps for an agent: pending → processing (P6, P16, P21)."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from math import inf
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import transaction
 
 from .. import conf, sql
-from ..gate import BEHIND, Heard, again_at, hear, room, sent
+from ..gate import Heard, again_at, hear, room, sent
 from ..messages import Request
-from ..states import GateState, TaskState
+from ..states import TaskState
 from ..workflow import step_key
-from .gates import FIRST, LockedGate, contested, lock_gates, write
-from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL, STOOD, park
-
-# What of these agents' policies a request needs, how many each has in flight, and until when it,
-# everything, or some step of a workflow was held: by partial indexes, no table scan. An agent has
-# stopped by an attempt's complete-by: what has passed it takes no place, though it may be long until
-# it is counted, as when its task is locked.
-DEMAND = f"""
-SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
-    (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent
-        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
-        AND s.complete_by > (SELECT clock_timestamp())) AS in_flight,
-    {FIRST.format(agent="p.agent", alone="")} IS NOT NULL,
-    {FIRST.format(agent="p.agent", alone="AND alone")} IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.alone
-        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
-    EXISTS (SELECT 1 FROM orchestration_hold h WHERE h.scope = 'agent' AND h.agent = p.agent
-        AND h.until IS NULL AND h.cause <> 'breaker'),
-    extract(epoch FROM {AGENT_UNTIL})::float8, extract(epoch FROM {ALL_UNTIL})::float8,
-    extract(epoch FROM {STEPS_UNTIL})::float8, extract(epoch FROM clock_timestamp())::float8
-FROM orchestration_policy p
-WHERE p.agent = ANY(%(agents)s)
-ORDER BY p.agent
-"""  # noqa: S608 - a constant of our own
-
-# The pending steps that may go, by priority, then age, along step_claimable; those whose task another
-# session has locked are skipped, and the scan goes on behind them. The task is locked first, so that
-# of a locked one not even the step is. Selected first and updated by key after: an UPDATE over a
-# locking sub-select with a limit may run that again, and take more than the limit. No key lock:
-# inserting an attempt takes one on its step, which must not wait for us. Of its task it is said
-# whether a hold is in force, or only was (NULL: never).
-DUE = """
-SELECT s.id, s.task_id, t.workflow, t.state, s.name, s.direction, s.action, s.generation, s.attempt,
-    s.request, t.reference, extract(epoch FROM s.pending_since)::float8,
-    (SELECT bool_or(h.until IS NULL) FROM orchestration_hold h WHERE h.task_id = s.task_id),
-    CASE WHEN %(steps_held)s THEN EXISTS (SELECT FROM orchestration_hold h WHERE h.scope = 'step'
-        AND h.agent = '' AND h.workflow = t.workflow AND h.step = s.name AND h.until IS NULL) END
-FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
-WHERE s.agent = %(agent)s AND s.alone = %(alone)s AND s.process_state = 'pending'
-    AND s.run_after IS NULL AND s.held_by_id IS NULL AND s.id <> ALL(%(besides)s::bigint[])
-ORDER BY s.priority DESC, s.id
-LIMIT %(limit)s FOR NO KEY UPDATE OF t, s SKIP LOCKED
-"""
-
-# A probe is of the steps that may go: one that was never sent; else one that has been sent the least.
-# One with a trouble of its own, or that goes alone, counts as sent more often than it was, but does not
-# wait for all others: one of these may be back before each probe. So probes take turns. The second
-# reads all that wait for the agent, but only when each of these was sent before.
-FRESH = DUE.replace("ORDER BY", "    AND s.attempt = 0\nORDER BY")
-LEAST = DUE.replace("s.alone = %(alone)s", "(%(alone)s OR NOT s.alone)").replace(
-    "ORDER BY", f"ORDER BY s.attempt + {BEHIND} * (s.own_trouble OR s.alone)::int,"
-)
-
-IN_FLIGHT_SINCE = """
-SELECT count(*) FROM orchestration_step s WHERE s.agent = %(agent)s
-    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
-    AND s.dispatched_at >= to_timestamp(%(since)s)
-"""
+from .backlog import Demand, Met, Pending, demands, in_flight, take
+from .gates import LockedGate, contested, lock_gates, write
+from .holds import STOOD, park
 
 # A step that may have been done is never repeated once the service has forgotten its key.
 PROCESSING = f"""
@@ -92,75 +35,6 @@ STARTED = """
 UPDATE orchestration_task SET state = 'processing'
 WHERE id = ANY(%(ids)s::uuid[]) AND state = 'pending'
 """
-
-MOST_ROUNDS = 5  # of looking past held steps, in one turn; the rest has the next
-
-
-class Demand(NamedTuple):
-    """One agent: the limits of its requests (seconds, calls), its load, and what waits for it.
-
-    `lone` says that a step is due that goes alone, and that none such is in flight.
-    """
-
-    agent: str
-    time_allowed: float
-    call_timeout: float
-    tries: int
-    key_memory: float | None
-    in_flight: int
-    wanted: bool
-    lone: bool
-    held: bool
-    held_until: float | None
-    all_held_until: float | None
-    steps_held_until: float | None
-    now: float
-
-    @property
-    def everything_held(self) -> bool:
-        """Return whether a hold on everything is in force."""
-        return self.all_held_until == inf
-
-    @property
-    def steps_held(self) -> bool:
-        """Return whether a hold on a step of a workflow is in force."""
-        return self.steps_held_until == inf
-
-    def stood(self, since: float | None) -> bool:
-        """Return whether a hold on more than a task was in force after `since`."""
-        ends = (self.held_until, self.all_held_until, self.steps_held_until)
-        return since is not None and any(end is not None and end > since for end in ends)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Pending:
-    """A pending step, locked, and so is its task; `of_held_task` is None if that was never held."""
-
-    id: int
-    task: Any
-    workflow: str
-    task_state: str
-    name: str
-    direction: str
-    action: str
-    generation: int
-    attempt: int
-    request: dict[str, Any]
-    reference: str
-    since: float | None
-    of_held_task: bool | None
-    is_held: bool | None
-
-    @property
-    def held(self) -> bool:
-        """Return whether a hold on its task, or on its name, is in force."""
-        return bool(self.of_held_task or self.is_held)
-
-
-# The queues in which held steps were met (agent, alone), and whether places were left for them.
-Met = dict[tuple[str, bool], bool]
-
-PENDING = tuple(field.name for field in fields(Pending))
 
 
 @dataclass(kw_only=True)
@@ -203,21 +77,17 @@ def claim(
         return claimed
     started: set[Any] = set()
     gates = lock_gates(agents)
+    met: Met = {}
     # Counted after the lock was won: in READ COMMITTED a count in the locking statement itself
     # could be older than what the former holder of the lock committed.
-    demands = [Demand(*row) for row in sql.run(DEMAND, {"agents": list(gates)})]
-    met: Met = {}
-    for demand in demands:
+    for demand in demands(gates):
         gate = gates[demand.agent]
-        if heard and demand.agent in heard:
-            gate.view = hear(
-                gate.view, gate.limits, heard[demand.agent], demand.now, demand.in_flight
-            )
+        outcomes = (heard or {}).get(demand.agent, ())
+        gate.view = hear(gate.view, gate.limits, outcomes, demand.now, demand.in_flight)
         if not demand.wanted or demand.held or demand.everything_held:
             continue
-        in_flight = _in_flight(demand, gate)
-        places = min(room(gate.view, gate.limits, in_flight, demand.now), conf.BATCH)
-        if steps := _take_in_turn(demand, gate, places, met):
+        places = min(room(gate.view, gate.limits, in_flight(demand, gate), demand.now), conf.BATCH)
+        if steps := take(demand, gate, places, met):
             claimed.requests[demand.agent] = _process(steps, demand, by)
             started.update(step.task for step in steps if step.task_state == TaskState.PENDING)
             gate.view = sent(gate.view, gate.limits, len(steps), demand.now)
@@ -231,64 +101,6 @@ def claim(
     if contested(agents):
         claimed.look_again(conf.LOCKED_AGAIN)
     return claimed
-
-
-def _in_flight(demand: Demand, gate: LockedGate) -> int:
-    """Return how many requests are out; unless all is well, of those since the breaker opened."""
-    since = gate.view.opened_at
-    if gate.view.state == GateState.CLOSED or since is None:
-        return demand.in_flight
-    found = sql.run(IN_FLIGHT_SINCE, {"agent": demand.agent, "since": since})
-    return int(found[0][0])
-
-
-def _take_in_turn(demand: Demand, gate: LockedGate, places: int, met: Met) -> list[Pending]:
-    """Lock up to `places` steps that may go, at most one of them of those that go alone.
-
-    That one is first, so that a full window does not pass it over for ever; but it is no good probe.
-    """
-    if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
-        fresh = _take(demand, places, met, query=FRESH)
-        return fresh or _take(demand, places, met, alone=demand.lone, query=LEAST)
-    if not demand.lone:
-        return _take(demand, places, met)
-    one = _take(demand, min(1, places), met, alone=True)
-    return one + _take(demand, places - len(one), met)
-
-
-def _take(
-    demand: Demand, places: int, met: Met, *, alone: bool = False, query: str = DUE
-) -> list[Pending]:
-    """Lock up to `places` steps that may go; look past those that are held, and note where."""
-    taken: list[Pending] = []
-    seen: list[int] = []
-    for _ in range(MOST_ROUNDS):
-        found = _lock_pending(query, demand, places - len(taken), seen, alone)
-        free = [step for step in found if not step.held]
-        taken += free
-        seen += [step.id for step in found]
-        if len(free) == len(found):
-            break
-        for queue in {alone, False}:
-            met[demand.agent, queue] = len(taken) < places
-    return taken
-
-
-def _lock_pending(
-    query: str, demand: Demand, limit: int, besides: Sequence[int], alone: bool
-) -> list[Pending]:
-    """Lock up to `limit` steps that are due, with their tasks; skip what others have locked."""
-    if limit <= 0:
-        return []
-    wanted = {
-        "agent": demand.agent,
-        "alone": alone,
-        "besides": list(besides),
-        "steps_held": demand.steps_held,
-        "limit": limit,
-    }
-    rows = (dict(zip(PENDING, row, strict=True)) for row in sql.run(query, wanted))
-    return [Pending(**{**row, "request": json.loads(row["request"])}) for row in rows]
 
 
 def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:

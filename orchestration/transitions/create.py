@@ -2,47 +2,51 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from .. import registry, sql, status
+from ..fairness import Arrival, Line
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
 from ..progression import StepPlan, first_steps
+from .turns import next_turns
 
 # One statement per table for a whole batch, given as columns: a tenth of the processor time that
 # the same rows take as model instances, and the submission process makes more rows than any other.
 TASKS = """
-INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, statuses,
-    overdue, complete_by, clock_jumps, created_at, tell_steps, label, contact, value, currency)
-SELECT id, workflow, reference, 'pending', priority, data, reply_to,
+INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data,
+    reply_to, statuses, overdue, complete_by, clock_jumps, created_at, tell_steps, label, contact,
+    value, currency)
+SELECT id, workflow, reference, 'pending', priority, fairness_key, data, reply_to,
     CASE WHEN told THEN 1 ELSE 0 END, false,
     clock_timestamp() + time_allowed * interval '1 second',
     (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
     EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.wants_steps),
     label, contact, value, currency
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
-    %(priorities)s::smallint[], %(data)s::jsonb[], %(reply_to)s::text[], %(allowed)s::float8[],
-    %(told)s::bool[], %(labels)s::text[], %(contacts)s::text[], %(amounts)s::bigint[],
-    %(currencies)s::text[])
-    AS t (id, workflow, reference, priority, data, reply_to, time_allowed, told, label, contact,
-        value, currency)
+    %(priorities)s::smallint[], %(fairness_keys)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
+    %(allowed)s::float8[], %(told)s::bool[], %(labels)s::text[], %(contacts)s::text[],
+    %(amounts)s::bigint[], %(currencies)s::text[])
+    AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed, told, label,
+        contact, value, currency)
 """
 
 STEPS = """
 INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,
-    process_state, pending_since, failure_count, attempt, generation, priority, outcome, error_code,
-    error_message, undo_action, undo_request, irreversible, charges)
+    process_state, pending_since, failure_count, attempt, generation, priority, fairness_key, turn,
+    outcome, error_code, error_message, undo_action, undo_request, irreversible, charges)
 SELECT task, name, direction, agent, action, after::varchar[], request,
     CASE WHEN ready THEN 'pending' ELSE 'waiting' END, CASE WHEN ready THEN clock_timestamp() END,
-    0, 0, 1, priority, '', '', '', undo_action, nullif(undo_request, 'null'), irreversible,
-    nullif(charges, 'null')
+    0, 0, 1, priority, fairness_key, turn, '', '', '', undo_action,
+    nullif(undo_request, 'null'), irreversible, nullif(charges, 'null')
 FROM unnest(%(tasks)s::uuid[], %(names)s::text[], %(directions)s::text[], %(agents)s::text[],
     %(actions)s::text[], %(after)s::text[], %(requests)s::jsonb[], %(ready)s::bool[],
-    %(priorities)s::smallint[], %(undo_actions)s::text[], %(undo_requests)s::jsonb[],
-    %(irreversible)s::text[], %(charges)s::jsonb[])
+    %(priorities)s::smallint[], %(fairness_keys)s::text[], %(turns)s::bigint[],
+    %(undo_actions)s::text[], %(undo_requests)s::jsonb[], %(irreversible)s::text[],
+    %(charges)s::jsonb[])
     WITH ORDINALITY AS s (task, name, direction, agent, action, after, request, ready, priority,
-        undo_action, undo_request, irreversible, charges, position)
+        fairness_key, turn, undo_action, undo_request, irreversible, charges, position)
 ORDER BY position
 """
 
@@ -56,6 +60,16 @@ class NewTask:
     data: dict[str, Any]
     reply_to: str = ""
     priority: int = 0
+    fairness_key: str = ""
+
+
+class NewStep(NamedTuple):
+    """A step to be, with what it has of its task."""
+
+    task: UUID
+    priority: int
+    fairness_key: str
+    plan: StepPlan
 
 
 def create(new: Sequence[NewTask]) -> list[UUID]:
@@ -67,7 +81,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
     workflows = [registry.get(registry.workflows, "workflow", item.workflow) for item in new]
     ids = [time_ordered_id() for _ in new]
     plans = [
-        (task, item.priority, plan)
+        NewStep(task, item.priority, item.fairness_key, plan)
         for task, item, workflow in zip(ids, new, workflows, strict=True)
         for plan in first_steps(workflow, item.data)
     ]
@@ -83,6 +97,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
             "workflows": [item.workflow for item in new],
             "references": [item.reference for item in new],
             "priorities": [item.priority for item in new],
+            "fairness_keys": [item.fairness_key for item in new],
             "data": sql.as_json([item.data for item in new]),
             "reply_to": [item.reply_to for item in new],
             "allowed": [workflow.time_allowed for workflow in workflows],
@@ -98,25 +113,34 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
     return ids
 
 
-def insert_steps(plans: Sequence[tuple[UUID, int, StepPlan]]) -> None:
-    """Write steps to be: each with its task's id and priority."""
-    if not plans:
+def insert_steps(new: Sequence[NewStep], *, again: bool = False) -> None:
+    """Write steps to be; `again` says that their tasks have begun: those that are ready go next."""
+    if not new:
         return
+    plans = [step.plan for step in new]
+    arrivals = [
+        Arrival(Line(step.plan.agent, step.priority, step.fairness_key), again)
+        for step in new
+        if step.plan.ready
+    ]
+    turns = iter(next_turns(arrivals))
     sql.run(
         STEPS,
         {
-            "tasks": [str(task) for task, _, _ in plans],
-            "names": [plan.name for _, _, plan in plans],
-            "agents": [plan.agent for _, _, plan in plans],
-            "actions": [plan.action for _, _, plan in plans],
-            "after": [sql.as_array(plan.after) for _, _, plan in plans],
-            "requests": sql.as_json([plan.request for _, _, plan in plans]),
-            "ready": [plan.ready for _, _, plan in plans],
-            "priorities": [priority for _, priority, _ in plans],
-            "directions": [plan.direction for _, _, plan in plans],
-            "undo_actions": [plan.undo_action for _, _, plan in plans],
-            "undo_requests": sql.as_json([plan.undo_request for _, _, plan in plans]),
-            "irreversible": [plan.irreversible for _, _, plan in plans],
-            "charges": sql.as_json([plan.charges for _, _, plan in plans]),
+            "tasks": [str(step.task) for step in new],
+            "names": [plan.name for plan in plans],
+            "agents": [plan.agent for plan in plans],
+            "actions": [plan.action for plan in plans],
+            "after": [sql.as_array(plan.after) for plan in plans],
+            "requests": sql.as_json([plan.request for plan in plans]),
+            "ready": [plan.ready for plan in plans],
+            "priorities": [step.priority for step in new],
+            "fairness_keys": [step.fairness_key for step in new],
+            "turns": [next(turns) if plan.ready else 0 for plan in plans],
+            "directions": [plan.direction for plan in plans],
+            "undo_actions": [plan.undo_action for plan in plans],
+            "undo_requests": sql.as_json([plan.undo_request for plan in plans]),
+            "irreversible": [plan.irreversible for plan in plans],
+            "charges": sql.as_json([plan.charges for plan in plans]),
         },
     )

@@ -50,13 +50,13 @@ WHERE g.agent = r.agent
 """
 
 # The first of an agent's steps that may be claimed, NULL if there is none. In this order only
-# step_claimable is worth using: an EXISTS may choose to read the whole table up to the first.
+# step_turn is worth using: an EXISTS may choose to read the whole table up to the first.
 FIRST = """(SELECT id FROM orchestration_step
     WHERE agent = {agent} {alone} AND process_state = 'pending' AND run_after IS NULL
         AND held_by_id IS NULL
-    ORDER BY agent, alone, priority DESC, id LIMIT 1)"""
+    ORDER BY agent, alone, priority DESC, turn, id LIMIT 1)"""
 
-# Gates that recover although nothing waits that may go, or soon will be: along step_claimable,
+# Gates that recover although nothing waits that may go, or soon will be: along step_turn,
 # step_retry and step_in_flight.
 UNASKED = f"""
 SELECT g.agent FROM orchestration_gate g WHERE g.state = 'recovering'

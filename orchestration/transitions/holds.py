@@ -13,6 +13,7 @@ from ..models.history import EventKind
 from ..models.hold import Cause, Scope
 from ..progression import Refusal
 from ..states import FINAL_TASK_STATES
+from .turns import stand_again
 
 # The holds that can have kept step `s` from being claimed since it became pending: those of its task,
 # along hold_by_task, and wider ones, along hold_wide, if it may have met any.
@@ -57,7 +58,7 @@ WITH next AS MATERIALIZED (
     FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
     WHERE s.agent = %(agent)s AND s.alone = %(alone)s AND s.process_state = 'pending'
         AND s.run_after IS NULL AND s.held_by_id IS NULL
-    ORDER BY s.priority DESC, s.id
+    ORDER BY s.priority DESC, s.turn, s.id
     LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 ), held AS MATERIALIZED (
     SELECT next.id, coalesce(of_task.id, of_step.id) AS hold FROM next
@@ -85,26 +86,23 @@ WITH found AS MATERIALIZED (
 UPDATE orchestration_step s SET held_by_id = found.hold FROM found WHERE s.id = found.id
 """
 
+# Of holds that have ended, the steps that are parked for them.
+ENDED = """
+SELECT s.id FROM (SELECT id FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared
+    ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS ended
+CROSS JOIN LATERAL (SELECT id FROM orchestration_step WHERE held_by_id = ended.id
+    LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS s
+LIMIT %(limit)s
+"""
+LET_GO = "UPDATE orchestration_step SET held_by_id = NULL WHERE id = ANY(%(ids)s)"
+
 # A hold is cleared once no step is parked for it; none can be from its end on.
 CLEAR = """
-WITH ended AS MATERIALIZED (
+UPDATE orchestration_hold h SET cleared = true WHERE h.id IN (
     SELECT id FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared
-    ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
-), parked AS MATERIALIZED (
-    SELECT s.id FROM ended CROSS JOIN LATERAL (
-        SELECT id FROM orchestration_step WHERE held_by_id = ended.id
-        LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS s
-    LIMIT %(limit)s
-), freed AS (
-    UPDATE orchestration_step s SET held_by_id = NULL FROM parked WHERE s.id = parked.id
-), cleared AS (
-    UPDATE orchestration_hold h SET cleared = true FROM ended
-    WHERE h.id = ended.id AND NOT EXISTS (
-        SELECT FROM orchestration_step s WHERE s.held_by_id = ended.id
-            AND s.id NOT IN (SELECT id FROM parked))
-    RETURNING h.id
-)
-SELECT (SELECT count(*) FROM parked), (SELECT count(*) FROM cleared)
+    ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED)
+AND NOT EXISTS (SELECT FROM orchestration_step s WHERE s.held_by_id = h.id)
+RETURNING h.id
 """
 
 # Of steps, those that somebody holds, or no worker serves, now: each scope by hold_once or
@@ -278,9 +276,20 @@ def _park_of(holds: Mapping[UUID, int]) -> None:
 def let_go() -> int:
     """Give the steps of ended holds back to the claim, but for those locked; return how many."""
     total = 0
-    while any(done := sql.run(CLEAR, {"limit": conf.BATCH})[0]):
+    while any(done := _let_go_of_a_batch()):
         total += done[0]
     return total
+
+
+@transaction.atomic
+def _let_go_of_a_batch() -> tuple[int, int]:
+    """Give a batch back; return how many steps that were, and of how many holds it was the last."""
+    batch = {"limit": conf.BATCH}
+    steps = [step for (step,) in sql.run(ENDED, batch)]
+    if steps:
+        stand_again(steps, last=True)
+        sql.run(LET_GO, {"ids": steps})
+    return len(steps), len(sql.run(CLEAR, batch))
 
 
 def hold_unserved() -> None:

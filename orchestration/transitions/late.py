@@ -7,7 +7,7 @@ from uuid import UUID
 
 from .. import alerts, notices, sql
 from ..messages import Reply
-from ..models import Attempt, Event, Step, Task
+from ..models import Attempt, Event, Step
 from ..models.alert import Severity
 from ..models.history import EventKind
 from ..progression import StepPlan, StepView
@@ -15,7 +15,8 @@ from ..states import Direction, Outcome, StepState
 from ..undoing import UNUSED, LateEffect, finds_out, late_effect, shows_effect
 from ..workflow import step_key
 from .changes import Change, note, read_steps
-from .create import insert_steps
+from .create import NewStep, insert_steps
+from .turns import stand_again
 
 REVIVED = """
 UPDATE orchestration_step SET process_state = 'pending', request = %(request)s::jsonb,
@@ -81,6 +82,7 @@ def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
     step, undo = late.done, late.undo
     if undo is not None:
         (request_text,) = sql.as_json([request])
+        stand_again([undo.id])
         sql.run(REVIVED, {"id": undo.id, "request": request_text})
         change.moved(replace(undo, state=StepState.PENDING, request=request))
         return
@@ -88,8 +90,7 @@ def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
         name=step.name, agent=step.agent, action=step.undo_action, after=(), request=request,
         ready=True, direction=Direction.UNDO,
     )  # fmt: skip
-    priority = Task.objects.values_list("priority", flat=True).get(id=change.id)
-    insert_steps([(change.id, priority, plan)])
+    insert_steps([NewStep(change.id, change.priority, change.fairness_key, plan)], again=True)
     known = dict(change.steps)  # some of them are changed and not written yet
     read_steps({change.id: change})
     change.steps.update(known)

@@ -9,9 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from .. import incidents, sql
+from ..fairness import Arrival, Line
 from ..fingerprint import Cause
 from ..gate import Heard
 from ..models import DeadLetter, Event, Step
@@ -24,6 +25,7 @@ from . import clock_jump
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .holds import held
 from .settle import Trouble, cause_of
+from .turns import next_turns
 from .undo import begin
 
 # Both parts see the step as it was before. From then on it is known to be in doubt, whatever is
@@ -42,14 +44,17 @@ WHERE id = ANY(%(ids)s)
 """
 
 # Silence speaks against the service only where none of our own processes can be the reason: no
-# worker of the queue came or went since the dispatch, nor did the clock jump, by which agents stop.
+# scheduler and no worker of the queue came or went since the dispatch, Redis was there and its
+# replies were read, nor did the clock jump, by which agents stop.
 SUSPECTED = """
 SELECT s.agent, extract(epoch FROM s.dispatched_at)::float8
 FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
+  AND (s.dispatched_at > %(since)s::timestamptz) IS NOT FALSE
   AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent)
+  AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = 'scheduler')
   AND NOT EXISTS (SELECT 1 FROM orchestration_clockjump j WHERE j.at >= s.dispatched_at)
   AND s.dispatched_at <= (SELECT clock_timestamp())
-  AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent
+  AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue IN (s.agent, 'scheduler')
     AND (w.started_at > s.dispatched_at OR w.seen_at < (SELECT clock_timestamp()) - interval '5 seconds'))
 """
 
@@ -80,8 +85,8 @@ FROM unnest(%(ids)s::bigint[], %(incidents)s::bigint[]) AS b (id, incident) WHER
 """
 
 WAKE = """
-UPDATE orchestration_step SET run_after = NULL, pending_since = clock_timestamp()
-WHERE id = ANY(%(ids)s)
+UPDATE orchestration_step s SET run_after = NULL, pending_since = clock_timestamp(), turn = w.turn
+FROM unnest(%(ids)s::bigint[], %(turns)s::bigint[]) AS w (id, turn) WHERE s.id = w.id
 """
 
 NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
@@ -118,29 +123,43 @@ class Failed:
         )
 
 
-def _failed(now: datetime) -> QuerySet[Step]:
-    """Return what has failed at `now`, and still has if the clock has gone back since."""
+def _failed(now: datetime, silent_since: datetime | None) -> QuerySet[Step]:
+    """Return what has failed at `now`, and still has if the clock has gone back since.
+
+    Attempts without a reply must have ended by `silent_since`, if that is earlier.
+    """
     failed = Step.objects.filter(process_state=StepState.PROCESSING, complete_by__lte=now)
+    if silent_since is not None:
+        failed = failed.filter(Q(locked_by=None) | Q(complete_by__lte=silent_since))
     return clock_jump.due(failed.filter(complete_by__lte=DatabaseNow()), "complete_by")
 
 
-def failed_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) -> list[UUID]:
+def failed_tasks(
+    limit: int,
+    beyond: Collection[UUID] = (),
+    *,
+    now: datetime,
+    silent_since: datetime | None = None,
+) -> list[UUID]:
     """Return the tasks of `limit` steps whose complete-by has passed, oldest first, `beyond` some.
 
-    `now` is the leader's verified time: a failure may be the one after which a task is undone.
+    `now` is the leader's verified time: a failure may be the one after which a task is undone. Those
+    without a reply must have ended by `silent_since`.
     """
-    return tasks_of(_failed(now).order_by("complete_by"), limit, beyond)
+    return tasks_of(_failed(now, silent_since).order_by("complete_by"), limit, beyond)
 
 
-def lock_failed(tasks: Collection[UUID], *, by: str, now: datetime) -> list[Failed]:
-    """Lock tasks, and return their steps whose complete-by has passed.
+def lock_failed(
+    tasks: Collection[UUID], *, by: str, now: datetime, silent_since: datetime | None = None
+) -> list[Failed]:
+    """Lock tasks, and return their steps that `failed_tasks` looks for.
 
     Skips what others have locked, be it the task, or the incident or alert of a failure's cause, and
     attempts whose reply was put off for such a lock: a later sweep finds them. Writes the history
     of attempts that ended in silence, and counts each failure to the incident of its cause.
     """
     changes = lock(tasks, wait=False)
-    steps = list(_failed(now).filter(task__in=changes).order_by("id"))
+    steps = list(_failed(now, silent_since).filter(task__in=changes).order_by("id"))
     letters = DeadLetter.objects.filter(step__in=[step.id for step in steps])
     put_off = set(letters.values_list("step", flat=True))
     failed = [_as_failed(step, changes[step.task_id]) for step in steps if step.id not in put_off]
@@ -170,11 +189,15 @@ def _blame(steps: Iterable[Failed]) -> None:
         sql.run(BLAMED, {"ids": ids, "incidents": causes})
 
 
-def suspected(failed: Sequence[Failed]) -> dict[str, list[Heard]]:
-    """Return the expiries for which the service, not one of our processes, is to blame, by agent."""
+def suspected(failed: Sequence[Failed], *, since: datetime | None = None) -> dict[str, list[Heard]]:
+    """Return the expiries for which the service, not one of our processes, is to blame, by agent.
+
+    What was dispatched until `since` may have been lost on its way, or its reply.
+    """
     silent = [step.view.id for step in failed if step.silent and not step.view.own_trouble]
     heard: dict[str, list[Heard]] = defaultdict(list)
-    for agent, sent_at in sql.run(SUSPECTED, {"ids": silent}) if silent else []:
+    rows = sql.run(SUSPECTED, {"ids": silent, "since": since}) if silent else []
+    for agent, sent_at in rows:
         heard[agent].append(Heard(health=Health.BAD, sent_at=sent_at))
     return heard
 
@@ -305,8 +328,9 @@ def wake(limit: int) -> int:
         Step.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(process_state=StepState.PENDING, run_after__lte=DatabaseNow())
         .order_by("run_after")  # along step_retry; nothing is waited for
-        .values_list("id", flat=True)[:limit]
+        .values_list("id", "agent", "priority", "fairness_key")[:limit]
     )
     if due:
-        sql.run(WAKE, {"ids": due})
+        turns = next_turns([Arrival(Line(*line), again=True) for _, *line in due])
+        sql.run(WAKE, {"ids": [step for step, *_ in due], "turns": turns})
     return len(due)

@@ -17,6 +17,7 @@ from ..states import Direction, StepState
 from ..workflow import step_key
 from .changes import NOTHING, Amendment, Change, amend, cancel, finish, lock, note
 from .late import close_undone
+from .turns import stand_again
 
 # As many steps as there are ids: error → pending.
 AGAIN = """
@@ -160,6 +161,7 @@ def _write(
     if not steps:
         return
     incidents.relieve([again.step.id for again in steps], retried_by=actor)
+    stand_again([again.step.id for again in steps])
     sql.run(
         AGAIN,
         {

@@ -14,8 +14,9 @@ from ..progression import Refusal, StepView
 from ..states import StepState, TaskState
 from ..undoing import plan, signature
 from .changes import Change, cancel, finish, lock, note, read_steps
-from .create import insert_steps
+from .create import NewStep, insert_steps
 from .settle import begin_undo
+from .turns import stand_again
 
 SETTLE = """
 UPDATE orchestration_step SET settling = true, alert_id = NULL, run_after = NULL,
@@ -99,8 +100,10 @@ def begin(
         forced=bool(names), standing=names,
     ).save()  # fmt: skip
     _turn(change, wanted.cancel, wanted.settle)
-    priority = Task.objects.values_list("priority", flat=True).get(id=change.id)
-    insert_steps([(change.id, priority, step) for step in wanted.undo])
+    insert_steps(
+        [NewStep(change.id, change.priority, change.fairness_key, step) for step in wanted.undo],
+        again=True,
+    )
     read_steps({change.id: change})
     change.troubles.clear()
     return ()
@@ -114,6 +117,7 @@ def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> N
     incidents.relieve(ids)
     cancel(unneeded)
     if in_doubt:
+        stand_again(in_doubt)
         sql.run(SETTLE, {"ids": list(in_doubt)})
     alerts.close_if_healed(suffering)
     for step in unneeded:

@@ -73,12 +73,19 @@ def place(request: HttpRequest, order: shapes.NewOrder, idempotency_key: Key) ->
     """
     who = caller(request)
     order_id = uuid5(who.id, idempotency_key)
-    content = fingerprint(order.model_dump(mode="json"))
+    content = fingerprint(order.model_dump(mode="json", exclude={"fairness_key"}))
     before = _placement(order_id, who.name)
     if before is None:
         message, offer = _agree(order, order_id)
         try:
-            before = placing.place(message, content, application=who.name, offer=offer)
+            before = placing.place(
+                message,
+                content,
+                application=who.name,
+                offer=offer,
+                # of the application's own keys: it cannot join another's line
+                fairness_key=order.fairness_key and f"{who.name}/{order.fairness_key}",
+            )
         except placing.OtherContent:
             raise _key_used() from None
     elif before.fingerprint != content:

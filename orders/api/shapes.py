@@ -47,6 +47,7 @@ LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 EMAIL = (
     rf"^[A-Za-z0-9_+-]{{1,60}}(\.[A-Za-z0-9_+-]{{1,60}}){{0,4}}@({LABEL}\.){{1,4}}[A-Za-z]{{2,24}}$"
 )
+FAIRNESS_KEY = "Orders of different keys take turns: many of one do not delay a few of another."
 Status = Literal["received", "processing", "completed", "failed", "undoing", "undone"]
 
 ORDER = "7f3b8a52-5a0e-5c7e-9a57-0d4ee2a4c9d1"
@@ -147,6 +148,9 @@ class NewOrder(Strict):
         ),
         PLAIN,
     ] = None
+    fairness_key: Annotated[
+        str, Field(max_length=30, pattern=r"^[A-Za-z0-9._-]*$", description=FAIRNESS_KEY)
+    ] = ""
 
 
 class Line(Schema):

@@ -6,11 +6,15 @@ import sys
 from configparser import RawConfigParser
 from dataclasses import dataclass
 from io import StringIO
+from math import ceil
 from pathlib import Path
 from xmlrpc.client import ServerProxy
 
 from django.conf import settings
 from supervisor.xmlrpc import SupervisorTransport
+
+from orchestration import registry
+from orchestration.models import Policy
 
 from .. import env
 from . import embedded, folders
@@ -18,6 +22,9 @@ from . import embedded, folders
 SERVERS, APPLICATION, ONCE = "servers", "application", "once"
 LONGEST_LOG = "10MB"  # of one process; one older file of that length is kept
 SETUP, DEMO = "setup", "demo"  # they come to an end, and are not started again
+USUAL = 10.0  # seconds for which a process may finish what it has begun
+CHECKPOINT = 60.0  # and Postgres what it has to write
+SPARE = 5.0  # beyond what an agent's attempt is allowed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +63,7 @@ class Program:
     user: str | None = None
     begins: bool = False  # with the manager, not when it is asked to
     merged: bool = True  # its output is shown in the one log of all processes, too
+    patience: float = USUAL  # seconds it may take to end; then it is killed
 
     def section(self) -> dict[str, object]:
         """Return the program's part of supervisord's configuration."""
@@ -69,7 +77,7 @@ class Program:
             "autorestart": _word(self.group != ONCE),
             "startsecs": 0,
             "stopsignal": self.stop_signal,
-            "stopwaitsecs": 4,
+            "stopwaitsecs": ceil(self.patience),
             "killasgroup": "true",
             "redirect_stderr": "true",
             "stdout_logfile": log_file(self.name),
@@ -99,7 +107,12 @@ def programs(options: Options) -> list[Program]:
         Program(name="sandbox", command=sandbox),
         Program(name="web", command=web),
         *(
-            Program(name=worker(queue), command=[*manage, "work", queue], background=True)
+            Program(
+                name=worker(queue),
+                command=[*manage, "work", queue],
+                background=True,
+                patience=_patience(queue),
+            )
             for queue in settings.RQ_QUEUES
         ),
         *(
@@ -113,6 +126,12 @@ def programs(options: Options) -> list[Program]:
 def worker(queue: str) -> str:
     """Return the name of the process that serves a queue."""
     return f"work-{queue}"
+
+
+def _patience(queue: str) -> float:
+    """Return how long a queue's worker may take to end: an agent's finishes its attempts."""
+    agent = registry.agents.get(queue)
+    return Policy(**agent.policy).time_allowed + SPARE if agent else USUAL
 
 
 def _customers(manage: list[str]) -> list[Program]:
@@ -139,6 +158,7 @@ def _servers() -> list[Program]:
                 command=embedded.prepare_postgres(),
                 group=SERVERS,
                 stop_signal="INT",  # "fast": ends sessions, keeps the data
+                patience=CHECKPOINT,
                 user=folders.server_user(),
                 begins=True,
                 merged=False,

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from orchestration.models import Policy, SupervisorPolicy
+from orchestration.models import FairnessWeight, Policy, SupervisorPolicy
 from tests.operators import browser, person, words
 
 pytestmark = pytest.mark.django_db
@@ -159,3 +159,17 @@ def test_whoever_may_only_look_changes_nothing():
     viewer.post(address("history", "greeter") + f"{version.pk}/", {**VALID, "window": "9"})
     policy = Policy.objects.get(agent="greeter")
     assert (policy.failure_threshold, policy.window) == (5, 100)
+
+
+def test_a_keys_weight_is_set_with_a_history_and_within_bounds(client):
+    add = reverse("admin:orchestration_fairnessweight_add")
+    refused = client.post(add, {"key": "till", "weight": "0"})
+    assert "A weight is between 0.01 and 100." in words(refused)
+    assert client.post(add, {"key": "till", "weight": "2"}).status_code == 302
+    (weight,) = FairnessWeight.objects.all()
+    page = address("change", weight.pk, "fairnessweight")
+    assert client.post(page, {"key": "other", "weight": "3"}).status_code == 302
+    weight.refresh_from_db()
+    assert (weight.key, weight.weight) == ("till", 3)
+    story = words(client.get(address("history", weight.pk, "fairnessweight")))
+    assert "ada Weight : 2.0 → 3.0" in story

@@ -87,6 +87,18 @@ def test_the_same_key_with_other_content_is_refused(till):
     assert Placement.objects.count() == 1
 
 
+def test_an_order_takes_turns_under_a_key_of_its_application(till):
+    first = till.place(order=new_order(fairness_key="import"))
+    assert first.status_code == 202
+    assert set(Submission.objects.values_list("fairness_key", flat=True)) == {"till/import"}
+    again = till.place(order=new_order())  # it is no part of what is ordered
+    assert again.json() == first.json()
+    till.place("key-2")
+    assert set(Submission.objects.values_list("fairness_key", flat=True)) == {"till/import", "till"}
+    refused = till.place("key-3", order=new_order(fairness_key="a/b"))
+    assert problem(refused) == (422, "invalid")
+
+
 def test_one_key_of_two_applications_is_two_orders(till):
     other = Caller(application("other")[1])
     assert placed(till)["id"] != placed(other)["id"]

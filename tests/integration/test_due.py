@@ -45,7 +45,7 @@ def test_an_idle_sweep_is_one_statement():
 
 def test_chores_are_done_at_once_and_then_every_few_seconds(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("orchestration.sweep.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("orchestration.memory.time.monotonic", lambda: now[0])
     memory = Memory()
     wants = []
     for now[0] in (100.0, 101.0, 104.9, 105.0, 106.0):

@@ -9,8 +9,9 @@ from orchestration.progression import Refusal
 from orchestration.registry import NotRegistered
 from orchestration.states import STEP_MOVES, TASK_MOVES, illegal_moves
 from orchestration.transitions import NewTask, create, hold, record, release, resubmit
-from orchestration.workflow import Unresolved
+from orchestration.workflow import Refused, Unresolved
 from tests.engine import claimed, force, in_error, new_task, reply_to, run_to_end, states, step_of
+from tests.unit.test_messages import nested
 
 pytestmark = pytest.mark.django_db
 
@@ -221,6 +222,21 @@ class TestReplies:
         assert (step.process_state, step.error_code) == ("error", "request_not_built")
         assert step.error_message == "the result of hello has no id"
         assert step.alert is not None
+
+    @pytest.mark.parametrize(
+        ("heard", "why"), [("x" * 200_000, "bytes; at most"), (nested(200), "nested deeper than")]
+    )
+    def test_a_request_that_no_agent_would_take_is_an_error_where_it_is_built(self, heard, why):
+        task = new_task(data={"name": "y" * 100_000})
+        (request,) = claimed()
+        record([reply_to(request, result={"id": heard})])
+        step = step_of(task, "again")
+        assert (step.process_state, step.error_code) == ("error", "request_not_built")
+        assert why in step.error_message
+
+    def test_a_first_request_that_no_agent_would_take_is_refused(self):
+        with pytest.raises(Refused, match="the request of hello cannot be sent"):
+            new_task(data={"name": "y" * 300_000})
 
     def test_a_batch_costs_the_same_number_of_queries(self, django_assert_num_queries):
         def turn(count):

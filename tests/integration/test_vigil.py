@@ -7,6 +7,7 @@ import pytest
 from django.db.models import F
 
 from orchestration import conf, leader, vigil
+from orchestration.lasting import Lasting
 from orchestration.models import (
     Alert,
     Gate,
@@ -22,7 +23,7 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.troubles import CLOCK
-from orchestration.vigil import Lasting, look, look_for_a_leader
+from orchestration.vigil import look, look_for_a_leader
 
 pytestmark = pytest.mark.django_db
 LONG = timedelta(hours=1)
@@ -78,7 +79,7 @@ class TestWorkers:
 
     def test_one_that_was_there_in_between_begins_anew(self, monkeypatch):
         clock = iter([0.0, 6.0, 12.0, 18.0, 24.0])
-        monkeypatch.setattr(vigil.time, "monotonic", lambda: next(clock))
+        monkeypatch.setattr("orchestration.lasting.time.monotonic", lambda: next(clock))
         absent = Lasting()
         assert absent.of({"a"}, 10) == set()
         assert absent.of({"a", "b"}, 10) == set()
@@ -233,7 +234,7 @@ def test_a_look_costs_the_same_however_much_waits(django_assert_num_queries):
     for _ in range(5):
         waiting_step()
     troubles()
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(16):  # eight say why the oldest of all agents wait
         look(Lasting())
 
 
@@ -277,3 +278,11 @@ class TestClocks:
         assert [one[0] for one in self.alerts(jump)] == ["system/clock_jumped"]
         jump = leader.Jump(seconds=3600, ago=conf.CLOCK_SHOWN + 1)
         assert [one[0] for one in self.alerts(jump)] == ["system/clock/all"]
+
+
+def test_steps_of_an_agent_that_no_code_declares():
+    waiting_step(since=timedelta(seconds=1))
+    waiting_step(since=timedelta(seconds=1), agent="forgotten")
+    assert troubles() == ["system/undeclared/forgotten"]
+    Step.objects.filter(agent="forgotten").update(process_state="cancelled")
+    assert troubles() == []

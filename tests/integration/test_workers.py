@@ -1,13 +1,23 @@
 """What arrives on Redis may be anything: refused with words, nothing changed, worker alive."""
 
+import asyncio
+import os
 import signal
+import threading
+from dataclasses import replace
 
 import pytest
 from django.db import OperationalError, connection
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from rq.job import Job
 from rq.serializers import DefaultSerializer
 
+from drill.waiting import wait_for
 from orchestration import conf, jobs, queues, workers
+from orchestration.agent_inbox import AgentInbox
+from orchestration.messages import Reply, Request
 from orchestration.models import Step, Task
 from tests.database import read_only, writes_fail
 from tests.engine import claimed, new_task, reply_to, states
@@ -26,7 +36,7 @@ def serve(name):
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         worker = workers.Worker(queues.queue(name, connection))
-        worker.work(burst=True, logging_level="WARNING")
+        worker.serve(burst=True)
     finally:
         connection.close()
         for number, handler in handlers.items():  # the worker's own would outlive it
@@ -172,3 +182,139 @@ def test_a_connection_to_a_server_that_takes_no_writes_any_more_is_replaced(capl
     queues.ring(queues.SCHEDULER)
     serve(queues.SCHEDULER)
     assert states(task)["hello"] == "processed"
+
+
+def test_a_worker_waits_for_a_redis_that_is_away(monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(conf, "REDIS_AWAY", 0.05)
+    known = queues.connection().connection_pool.connection_kwargs["path"]
+    away = tmp_path / "redis.sock"
+    task = new_task()
+    queues.ring(queues.SCHEDULER)
+
+    def return_and_stop():
+        wait_for(lambda: "Redis is away" in caplog.text, "it finds Redis away")
+        away.symlink_to(known)
+        wait_for(lambda: queues.connection().llen("sas:inbox:greeter"), "it works again")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    friend = threading.Thread(target=return_and_stop)
+    client = Redis.from_url(f"unix://{away}", retry=Retry(NoBackoff(), 0))
+    try:
+        friend.start()
+        workers.Worker(queues.queue(queues.SCHEDULER, client)).serve()
+    finally:
+        friend.join()
+        client.close()
+        jobs._stopping.clear()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert states(task)["hello"] == "processing"
+
+
+@pytest.fixture
+def stopped_redis():
+    """Redis takes connections, and answers no one."""
+    process = int(queues.connection().info("server")["process_id"])
+    os.kill(process, signal.SIGSTOP)
+    yield lambda: os.kill(process, signal.SIGCONT)
+    os.kill(process, signal.SIGCONT)
+    wait_for(queues.connection().ping, "Redis answers")
+
+
+def test_replies_are_kept_until_redis_is_back(stopped_redis, monkeypatch):
+    monkeypatch.setattr(conf, "REDIS_TIMEOUT", 0.2)
+    monkeypatch.setattr(conf, "REDIS_SILENCE", 0.1)
+    inbox = AgentInbox("greeter", "greeter-1")
+    back = threading.Timer(1, stopped_redis)
+    back.start()
+
+    async def send():
+        beats = 0
+        sending = asyncio.create_task(inbox.send([b"reply"], [7]))
+        while not sending.done():
+            beats += 1
+            await asyncio.sleep(0.01)
+        await inbox.close()
+        return await sending, beats
+
+    sent, beats = asyncio.run(send())
+    back.join()
+    assert sent
+    assert beats > 20  # calls under way go on meanwhile
+    queues.put_back(queues.SCHEDULER, [b"reply"])
+    assert queues.take(queues.SCHEDULER, 100).count(b"reply") >= 2
+
+
+def test_what_is_taken_after_sigterm_goes_back():
+    new_task()
+    (request,) = claimed()
+    queues.ring("greeter", [request.dump()])
+    runtime = jobs.runtime("greeter")
+    taking = runtime.inbox.take
+
+    async def take_and_be_stopped(limit, wait=0):
+        messages = await taking(limit, wait)
+        runtime.stop()
+        return messages
+
+    runtime.inbox.take = take_and_be_stopped
+    runtime.serve()
+    jobs.close_runtimes()
+    assert request.dump() in queues.take("greeter", 10)
+    assert queues.held_by(runtime.agent.instance) == {}
+    assert queues.take(queues.SCHEDULER, 10) == []
+
+
+class TestAnActionOfTheNextRelease:
+    @pytest.fixture
+    def request_of(self, monkeypatch):
+        monkeypatch.setattr(conf, "PASS_ON_WAIT", 0.01)
+
+        def make(**fields):
+            new_task()
+            (request,) = claimed()
+            return replace(request, action="wave", **fields)
+
+        return make
+
+    def serve(self, request):
+        """Have it taken once by a worker that does not know the action."""
+        queues.ring("greeter", [request.dump()])
+        runtime = jobs.runtime("greeter")
+        taking = runtime.inbox.take
+
+        async def take_once(limit, wait=0):
+            messages = await taking(limit, wait)
+            if request.dump() in messages:
+                runtime.inbox.take = nothing
+            return messages
+
+        async def nothing(limit, wait=0):
+            await asyncio.sleep(0.05)
+            return []
+
+        runtime.inbox.take = take_once
+        runtime.serve()
+        jobs.close_runtimes()
+
+    def test_goes_back_to_the_inbox(self, request_of):
+        request = request_of()
+        self.serve(request)
+        (back,) = [raw for raw in queues.take("greeter", 10) if raw != queues.LOOK]
+        assert Request.parse(back) == replace(request, passed=1)
+        assert queues.take(queues.SCHEDULER, 10) == []
+
+    def test_fails_when_it_has_come_back_too_often(self, request_of):
+        self.serve(request_of(passed=conf.PASS_ON_TIMES))
+        assert queues.take("greeter", 10) == []
+        replies = [raw for raw in queues.take(queues.SCHEDULER, 10) if raw != queues.LOOK]
+        assert [Reply.parse(raw).code for raw in replies] == ["no_such_action"]
+
+    def test_is_taken_by_the_same_worker_once_it_is_back(self, request_of):
+        request = request_of()
+        queues.ring("greeter", [request.dump()])
+        serve("greeter")  # until nobody has it any more
+        jobs.close_runtimes()
+        replies = [raw for raw in queues.take(queues.SCHEDULER, 10) if raw != queues.LOOK]
+        assert [Reply.parse(raw).code for raw in replies] == ["no_such_action"]

@@ -12,6 +12,7 @@ from orchestration.agents.actions import action
 from orchestration.agents.faults import Rejected, Transient, Unknown
 from orchestration.agents.http import LONGEST_PAUSE, HttpAgent
 from orchestration.messages import Request
+from tests.unit.test_messages import nested
 from tests.unit.test_sandbox_kit import served
 
 
@@ -298,16 +299,23 @@ def test_an_action_it_does_not_have_may_come_with_the_next_deploy():
 
 
 @pytest.mark.parametrize(
-    "result", [{"at": object()}, {"n": float("nan")}, {"t": "\0"}, {"big": "x" * 300_000}]
+    ("result", "code"),
+    [
+        ({"at": object()}, "agent_error"),
+        ({"n": float("nan")}, "result_not_stored"),
+        ({"t": "\0"}, "result_not_stored"),
+        ({"big": "x" * 300_000}, "result_not_stored"),
+        ({"deep": nested(200)}, "result_not_stored"),
+    ],
 )
-def test_a_result_that_cannot_travel_is_an_unknown_outcome(result):
+def test_a_result_that_cannot_travel_is_an_unknown_outcome(result, code):
     class Odd(Greeter):
         @action
         async def odd(self, call):
             return result
 
     reply = asyncio.run(Odd().answer(request(action="odd")))
-    assert (reply.outcome, reply.code) == ("unknown", "agent_error")
+    assert (reply.outcome, reply.code) == ("unknown", code)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from orchestration import registry
 from orchestration.api import Agent, Step, Workflow, action, field, key
-from orchestration.checks import check_workflows
+from orchestration.checks import check_names, check_workflows
 
 
 class Clerk(Agent):
@@ -71,3 +71,12 @@ def test_mistakes_have_a_sentence(found, fields, identifier, problem):
 def test_a_step_that_does_not_say_how_it_is_undone_gets_a_hint(found):
     found()
     assert "undo=None" in check_workflows()[0].hint
+
+
+def test_names_that_do_not_fit_are_found(monkeypatch, settings):
+    monkeypatch.setitem(registry.agents, "a" * 61, Clerk)
+    monkeypatch.setitem(registry.agents, "b" * 60, Clerk)
+    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "q" * 101: {}, f"status.{'s' * 60}": {}}
+    errors = check_names()
+    assert [error.id for error in errors] == ["orchestration.E006"] * 2
+    assert errors[0].msg == f"the name of the agent '{'a' * 61}' has 61 characters; at most 60 fit"

@@ -46,6 +46,17 @@ def altered(**changes):
     return json.dumps({**asdict(REPLY), **changes}).encode()
 
 
+def request(**changes):
+    return json.dumps({**asdict(REQUEST), **changes}).encode()
+
+
+def nested(levels):
+    found = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
@@ -61,7 +72,7 @@ def altered(**changes):
         (altered(step="1"), "step has type str"),
         (altered(step=True), "step has type bool"),
         (altered(step=-1), "positive"),
-        (altered(step=2**63), "positive"),
+        (altered(step=2**63), "step is too large"),
         (altered(attempt=2**31), "positive"),
         (altered(outcome="perhaps"), "outcome 'perhaps' is not one an agent may report"),
         (altered(outcome="expired"), "outcome 'expired' is not one an agent may report"),
@@ -69,11 +80,45 @@ def altered(**changes):
         (altered(message="\x00"), "NUL characters"),
         (altered(message="\ud800"), "not JSON"),
         (altered(started=float("nan")), "NaN is not JSON"),
+        (altered().replace(b'"started": 1.0', b'"started": 1e999'), "1e999 is too large"),
+        (altered(started=10**4000), "started is too large"),
+        (altered(result={"x": 0.5}).replace(b"0.5", b"9" * 5000), "not JSON"),
+        (altered(result={"x": [0.5]}).replace(b"0.5", b"-1e999"), "-1e999 is too large"),
+        (altered(result={"x": nested(200)}), "nested deeper than 100"),
+        (altered(message="x").replace(b'"x"', b'"\xed\xa0\x80"'), "not JSON"),
     ],
 )
 def test_what_is_not_a_reply_is_refused_with_the_reason(raw, why):
     with pytest.raises(Malformed, match=why):
         Reply.parse(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (request().replace(b'"complete_by": 1.0', b'"complete_by": 1e999'), "1e999 is too large"),
+        (request(complete_by=10**4000), "complete_by is too large"),
+        (request(tries=0), "positive"),
+        (request(call_timeout=-1), "positive"),
+        (request(attempt=0), "positive"),
+        (request(payload={"x": nested(100)}), "nested deeper than 100"),
+    ],
+)
+def test_what_no_attempt_has_is_refused(raw, why):
+    with pytest.raises(Malformed, match=why):
+        Request.parse(raw)
+
+
+def test_what_only_looks_like_poison_is_taken():
+    parsed = Reply.parse(altered(message="\\u0000", result={"x": nested(90), "y": [[]] * 500}))
+    assert parsed.message == "\\u0000"
+
+
+def test_text_of_any_language_takes_its_own_size():
+    text = "Größe 文字 " * 100
+    message = Request(**{**asdict(REQUEST), "payload": {"x": text}})
+    assert len(message.dump()) < len(request()) + len(text.encode())
+    assert Request.parse(message.dump()) == message
 
 
 def test_old_and_new_code_understand_each_other():

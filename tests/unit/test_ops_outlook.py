@@ -6,17 +6,25 @@ import pytest
 
 from orchestration.models import Hold, Step
 from orchestration.queries.outlook import AgentView, Outlook, of_step, of_task, telling_step
-from orchestration.states import StepState, TaskState
+from orchestration.states import GateState, StepState, TaskState
+from orchestration.waiting import AgentFacts, why_agent
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=42)
 PAST = NOW - timedelta(seconds=42)
-FREE = AgentView(reason="", window=10, failure_threshold=5)
-PAUSED = AgentView(reason="moving house", window=10, failure_threshold=5)
-HELD = AgentView(reason="held by ann because: they move", window=10, failure_threshold=5, held=True)
-PROBED = AgentView(
-    reason="it failed", window=10, failure_threshold=5, at=SOON, then="probe", state="open"
-)
+
+
+def view(state=GateState.CLOSED, **facts) -> AgentView:
+    known = AgentFacts(window=10, state=state, **facts)
+    return AgentView(facts=known, blocked=why_agent(known, NOW), failure_threshold=5)
+
+
+FREE = view()
+PROBING = view(GateState.HALF_OPEN)
+HELD = view(hold="held by ann because: they move")
+UNSERVED = view(hold="held by supervisor because: no worker serves its queue", unserved=True)
+PROBED = view(GateState.OPEN, probe_at=SOON)
+HALF_OPEN = "waits: the circuit breaker of greeter is half-open"
 HOLD = Hold(scope="task", actor="ann", reason="wait for Bob")
 
 
@@ -35,23 +43,28 @@ def said(outlook: Outlook) -> str:
         (step("waiting", after=["a", "b", "c"]), {}, "waits for “a”, “b” and “c”"),
         (step("waiting", after=["a", "done"]), {}, "waits for “a”"),
         (step("waiting", after=["done"]), {}, "waits for its turn"),
-        (step("pending"), {"greeter": FREE}, "waits for a scheduler and a free place at greeter"),
+        (step("pending"), {"greeter": FREE}, "waits: its turn is next"),
         (
             step("pending", alone=True),
             {"greeter": FREE},
-            "waits until nothing else that fell silent is at greeter",
+            "waits: nothing else that fell silent may be at its agent",
         ),
         (
             step("pending"),
-            {"greeter": PAUSED},
-            "waits: greeter is paused (moving house)",
+            {"greeter": PROBING},
+            f"{HALF_OPEN} (too many of its calls failed; a probe is out)",
         ),
         (
             step("pending"),
             {"greeter": PROBED},
-            "waits: the circuit breaker of greeter is open, probe … (it failed)",
+            "waits: the circuit breaker of greeter is open, probe … (too many of its calls failed)",
         ),
         (step("pending"), {"greeter": HELD}, "waits: greeter is held by ann because: they move"),
+        (
+            step("pending"),
+            {"greeter": UNSERVED},
+            "waits: greeter is held by supervisor because: no worker serves its queue",
+        ),
         (
             step("pending", run_after=SOON, failure_count=0, rounds=2),
             {"greeter": FREE},
@@ -106,7 +119,7 @@ def test_a_step_says_what_happens_next(row, agents, expected):
 
 
 def test_a_hold_on_the_task_says_who_and_why():
-    outlook = of_step(step("pending"), done=set(), agents={"greeter": PAUSED}, now=NOW, hold=HOLD)
+    outlook = of_step(step("pending"), done=set(), agents={"greeter": PROBING}, now=NOW, hold=HOLD)
     assert said(outlook) == "waits: held by ann because: wait for Bob"
 
 

@@ -1,0 +1,76 @@
+"""`python -m bench.goodput`: what gets done while a partner fails, with a circuit breaker or without."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict, replace
+
+from bench.goodput.plan import Plan
+from bench.goodput.report import markdown
+from bench.lanes.system import lanes
+from bench.runs import load, tell
+
+QUICK = Plan(
+    rates=(0.0, 0.1, 0.35),
+    tasks=500,
+    short_outage=20.0,
+    long_outage=60.0,
+    until_counted=15.0,
+    open_loop=20.0,
+    apart=15.0,
+)
+
+
+def main() -> int:
+    """Run it; return 1 if a target was missed."""
+    options = parse_options()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return measure(options)
+    except KeyboardInterrupt:
+        sys.stderr.write("Stopped; nothing is left running.\n")
+        sys.stderr.flush()
+        os._exit(130)  # not waiting for threads, which may sleep for minutes
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Measure on a stack of its own, and report."""
+    plan = QUICK if options.quick else Plan()
+    if options.rates:
+        plan = replace(plan, rates=sorted({0.0, *(rate / 100 for rate in options.rates)}))
+    plan = replace(plan, tasks=options.tasks or plan.tasks)
+    with lanes("goodput", plan.policies()) as logs:
+        tell(f"servers are up; logs in {logs}")
+        from bench.goodput.runs import Measurement
+
+        before = load()
+        results = Measurement(plan).run()
+        results.loads = [before, load()]
+    missed = results.missed()
+    if options.json:
+        sys.stdout.write(json.dumps({**asdict(results), "missed": missed}, indent=1) + "\n")
+    else:
+        sys.stdout.write(markdown(results) + "\n\n")
+    for sentence in missed:
+        sys.stderr.write(f"Missed: {sentence}\n")
+    sys.stderr.flush()
+    sys.stdout.write(results.last_line() + "\n")
+    return 1 if missed else 0
+
+
+def parse_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.goodput", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few minutes, rough: for trying")
+    parser.add_argument(
+        "--rates", type=float, nargs="+", help="percent of calls that fail; 0 is always measured"
+    )
+    parser.add_argument("--tasks", type=int, help="of each load")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

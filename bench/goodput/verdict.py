@@ -1,0 +1,151 @@
+"""The targets of goodput, and which of them are missed. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+RATIO = 0.95  # of what the same load does without a breaker
+SHARE, UP_TO = 0.9, 0.2  # of (1 - p) of the healthy rate, for p up to
+TIMELY, WITHIN = 0.95, 20.0  # share that is done within so many seconds of being placed
+DONE, SECONDS = 0.8, 45.0  # of a backlog, after the end of a long outage
+PROBES = 1  # calls at once while an outage lasts
+BUSY = 0.9  # of the healthy rate, while 5 % of the answers are 503 with Retry-After: 1
+BESIDE, PROMPT = 0.99, 5.0  # share of the other agent's tasks that are done within so many seconds
+OFTEN = 0.35  # the rate of failures up to which tasks are timely, and backlogs done in time
+
+
+@dataclass(kw_only=True)
+class Pair:
+    """Tasks a second of a load with a breaker and of its twin without; `errors` are tasks in error."""
+
+    on: float
+    off: float
+    errors: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """Return with over without."""
+        return self.on / self.off if self.off else 0.0
+
+
+@dataclass(kw_only=True)
+class Outage:
+    """What a long outage came to: seconds until DONE of the backlog was, and probes at once."""
+
+    seconds: float | None
+    probes: int
+
+
+@dataclass(kw_only=True)
+class Found:
+    """What was measured at one rate of failures."""
+
+    failing: float
+    healthy: float = 0.0  # tasks a second of a sound service, beside the steady load
+    steady: Pair | None = None
+    recovered: Pair | None = None  # after a short outage
+    full_after: float | None = None  # seconds from healing to the full rate, with the breaker
+    timely: float | None = None
+    outage: Outage | None = None
+
+    @property
+    def ratios(self) -> list[float]:
+        """Return the ratios to the same load without a breaker."""
+        return [pair.ratio for pair in (self.steady, self.recovered) if pair]
+
+    def share(self, rate: float) -> float:
+        """Return a rate as a share of what a service that fails so often can do."""
+        return rate / ((1 - self.failing) * self.healthy)
+
+
+@dataclass(kw_only=True)
+class Results:
+    """All that was measured: by rate of failures, and beside it. Rates are tasks a second."""
+
+    found: Mapping[float, Found] = field(default_factory=dict)
+    busy: Pair | None = None  # with answers that are put off, and a sound service beside
+    beside: float = 0.0
+    beside_p95: float = 0.0  # seconds from a task's being due to its end
+    loads: Sequence[float] = ()  # averages of the machine, before and after
+
+    @property
+    def worst(self) -> float:
+        """Return the worst ratio to the same load without a breaker."""
+        return min((ratio for one in self.found.values() for ratio in one.ratios), default=0.0)
+
+    @property
+    def timely(self) -> float:
+        """Return the worst share of timely tasks where a target holds."""
+        shares = [one.timely for one in self._often() if one.timely is not None]
+        return min(shares, default=0.0)
+
+    def last_line(self) -> str:
+        """Return the line that scripts read."""
+        return f"goodput min={self.worst:.2f} timely={self.timely:.2f}"
+
+    def missed(self) -> Sequence[str]:
+        """Return a sentence for each target that is missed."""
+        return [
+            *(sentence for one in self.found.values() for sentence in self._missed_ratios(one)),
+            *(sentence for one in self._often() for sentence in _missed_times(one)),
+            *self._missed_beside(),
+        ]
+
+    def _often(self) -> list[Found]:
+        return [one for one in self.found.values() if one.failing <= OFTEN]
+
+    def _missed_ratios(self, one: Found) -> list[str]:
+        at, sentences = f"At {one.failing:.0%} failures", []
+        loads = {"steadily": one.steady, "after an outage": one.recovered}
+        for when, pair in loads.items():
+            if pair and pair.ratio < RATIO:
+                sentences.append(
+                    f"{at}, {when}, the rate is {pair.ratio:.2f} of that without a breaker;"
+                    f" the target is {RATIO:g}."
+                )
+            if pair and pair.errors:
+                sentences.append(
+                    f"{at}, {when}, {pair.errors} tasks are in error; the target is 0."
+                )
+        if one.steady and one.failing <= UP_TO:
+            share = one.share(one.steady.on)
+            if share < SHARE:
+                sentences.append(
+                    f"{at} the rate is {share:.2f} of (1 - p) of the healthy rate;"
+                    f" the target is {SHARE:g}."
+                )
+        return sentences
+
+    def _missed_beside(self) -> list[str]:
+        sentences = []
+        if self.busy and self.busy.ratio < BUSY:
+            sentences.append(
+                f"With 5 % of answers 503 with Retry-After the rate is"
+                f" {self.busy.ratio:.2f} of the healthy one; the target is {BUSY:g}."
+            )
+        if self.beside < BESIDE:
+            sentences.append(
+                f"The agent beside did {self.beside:.1%} of its tasks within {PROMPT:g} s;"
+                f" the target is {BESIDE:.0%}."
+            )
+        return sentences
+
+
+def _missed_times(one: Found) -> list[str]:
+    at, sentences = f"At {one.failing:.0%} failures", []
+    if one.timely is not None and one.timely < TIMELY:
+        sentences.append(
+            f"{at} {one.timely:.2f} of the tasks are done within {WITHIN:g} s;"
+            f" the target is {TIMELY:g}."
+        )
+    if one.outage and (one.outage.seconds is None or one.outage.seconds > SECONDS):
+        took = "never" if one.outage.seconds is None else f"after {one.outage.seconds:.0f} s"
+        sentences.append(
+            f"{at} {DONE:.0%} of a backlog are done {took}; the target is {SECONDS:g} s"
+            " after the end of an outage."
+        )
+    if one.outage and one.outage.probes > PROBES:
+        sentences.append(
+            f"{at} there were {one.outage.probes} calls at once during an outage;"
+            f" the target is {PROBES}."
+        )
+    return sentences

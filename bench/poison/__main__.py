@@ -1,0 +1,61 @@
+"""`python -m bench.poison`: what a few requests that can never be done cost the others."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict
+
+from bench.lanes.system import lanes
+from bench.poison.plan import COUNTS, KINDS, Plan
+from bench.poison.verdict import WITHIN, last_line, markdown
+from bench.runs import tell
+
+
+def main() -> int:
+    """Run it; return 1 if a target was missed."""
+    options = parse_options()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return measure(options)
+    except KeyboardInterrupt:
+        sys.stderr.write("Stopped; nothing is left running.\n")
+        sys.stderr.flush()
+        os._exit(130)  # not waiting for threads, which may sleep for minutes
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Measure on a stack of its own, and report."""
+    counts = options.counts or (COUNTS[:2] if options.quick else COUNTS)
+    plan = Plan(kinds=options.kinds, counts=counts, within=90.0 if options.quick else WITHIN)
+    with lanes("poison", plan.policies()) as logs:
+        tell(f"servers are up; logs in {logs}")
+        from bench.poison.runs import Measurement
+
+        found = Measurement(plan).run()
+    missed = [sentence for one in found for sentence in one.missed()]
+    if options.json:
+        data = {"found": [asdict(one) for one in found], "missed": missed}
+        sys.stdout.write(json.dumps(data, indent=1) + "\n")
+    else:
+        sys.stdout.write(markdown(found) + "\n\n")
+    for sentence in missed:
+        sys.stderr.write(f"Missed: {sentence}\n")
+    sys.stderr.flush()
+    sys.stdout.write(last_line(found) + "\n")
+    return 1 if missed else 0
+
+
+def parse_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.poison", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer and for 90 s: for trying")
+    parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS)
+    parser.add_argument("--counts", type=int, nargs="+", help="poison among the good ones")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

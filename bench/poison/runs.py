@@ -1,0 +1,94 @@
+"""The loads with poison among them. To be imported when Django is set up."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from django.db import connection
+
+from bench.lanes import figures
+from bench.lanes.client import LOOK, Run
+from bench.lanes.fates import Rules
+from bench.poison.plan import HEALTHY, Plan, lane
+from bench.poison.verdict import Found
+from bench.runs import tell
+
+Result = TypeVar("Result")
+
+
+class Measurement:
+    """Runs a plan: all kinds side by side, each at an agent of its own, and one without poison."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.pool = ThreadPoolExecutor(1 + len(plan.kinds))
+
+    def run(self) -> list[Found]:
+        """Measure everything."""
+        found: list[Found] = []
+        for poison in self.plan.counts:
+            healthy = self._start(self._healthy, poison)
+            loads = [self._start(self._load, kind, poison, healthy) for kind in self.plan.kinds]
+            found += [load.result() for load in loads]
+        return found
+
+    def _healthy(self, poison: int) -> float:
+        """Run the load without poison; return tasks a second."""
+        run = self._begin(HEALTHY, f"{HEALTHY}-beside-{poison}")
+        run.place(range(self.plan.good))
+        until = time.time() + self.plan.within
+        return figures.rate(run.wait(self.plan.good, until).values(), self.plan.good, until)
+
+    def _load(self, kind: str, poison: int, healthy: Future[float]) -> Found:
+        """Run a load with poison, and wait for what becomes of it."""
+        good, name = self.plan.good, lane(kind, poison)
+        run = self._begin(name, name)
+        bad = dict.fromkeys(figures.spread(poison, good), kind)
+        placed = time.time()
+        run.place(range(good + poison), bad)
+        ends, errors = self._settled(run, good + poison, placed + self.plan.within)
+        until = time.time()
+        ended = {number: at for number, (incident, at) in errors.items() if incident}
+        times = [ended[number] for number in bad if number in ended]
+        found = Found(
+            kind=kind,
+            poison=poison,
+            good=good,
+            rate=figures.rate(ends.values(), good, until),
+            healthy=healthy.result(),
+            done=len(ends),
+            error_after=max(times) - placed if len(times) == poison else None,
+            in_error=len(times),
+            incidents=len({errors[number][0] for number in bad if number in ended}),
+            blamed=sum(number not in bad for number in errors),
+        )
+        took = "" if found.error_after is None else f" after {found.error_after:.0f} s"
+        tell(f"{poison:2} {kind}: good ones at {found.share:.2f} of {found.healthy:.0f}/s,"
+             f" {found.done}/{good} done, {found.blamed} in error;"
+             f" {found.in_error}/{poison} of the poison in error{took}")  # fmt: skip
+        return found
+
+    def _begin(self, lane: str, name: str) -> Run:
+        run = Run(lane=lane, name=name)
+        run.rule(Rules(latency=self.plan.latency))
+        return run
+
+    def _settled(
+        self, run: Run, count: int, until: float
+    ) -> tuple[dict[int, float], dict[int, tuple[int | None, float]]]:
+        """Wait until every task is done or in error, or until a Unix time; return both."""
+        while True:
+            ends, errors = run.ends(), run.errors()
+            if len(ends) + len(errors) == count or time.time() > until:
+                return ends, errors
+            time.sleep(LOOK)
+
+    def _start(self, work: Callable[..., Result], *arguments: Any) -> "Future[Result]":
+        def act() -> Result:
+            try:
+                return work(*arguments)
+            finally:
+                connection.close()  # this thread's
+
+        return self.pool.submit(act)

@@ -1,0 +1,131 @@
+"""An agent's side of its inbox, in its event loop: requests come in, replies go out."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from django.conf import settings
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from . import conf, queues
+from .queues import SCHEDULER, Unreachable, as_messages, at_hand, flag, inbox
+
+logger = logging.getLogger(__name__)
+NOTE_LIFE = 100_000  # seconds, of the note of what a worker holds: longer than any attempt
+LONGEST_MARK = 86_400.0  # seconds; no attempt is allowed more
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """A request that was taken: its name among all that were ever sent, and seconds that it has left."""
+
+    step: int
+    attempt: int
+    name: str
+    left: float
+
+
+class AgentInbox:
+    """The inbox of one agent, as one worker of it (an instance's name) sees it."""
+
+    def __init__(self, agent: str, worker: str) -> None:
+        self._agent = agent
+        self._worker = worker
+        self._redis: Redis | None = None
+
+    def _connected(self) -> Redis:
+        if self._redis is None:
+            self._redis = Redis.from_url(
+                settings.REDIS_URL,
+                socket_timeout=conf.REDIS_TIMEOUT,
+                socket_connect_timeout=conf.REDIS_TIMEOUT,
+                retry=Retry(NoBackoff(), 0),
+                **queues.QUIETLY,
+            )
+        return self._redis
+
+    async def take(self, limit: int, wait: float = 0) -> list[bytes]:
+        """Take up to `limit` requests, waiting up to `wait` seconds for the first."""
+        into = inbox(self._agent)
+        try:
+            messages = as_messages(await self._connected().lpop(into, limit))
+            if not messages and wait and (first := await self._connected().blpop([into], wait)):
+                messages = as_messages(first[1:])
+        except RedisError as error:
+            raise Unreachable(str(error)) from error
+        return messages
+
+    async def first_time(self, requests: Sequence[Taken]) -> list[bool]:
+        """Mark requests as taken, by this worker; say of each whether it was not marked before.
+
+        A request that was delivered twice must not be performed twice at the same time: its copies
+        might be answered differently. Without Redis all count as new: the key still protects them.
+        """
+        try:
+            pipeline = self._connected().pipeline(transaction=False)
+            for one in requests:
+                life = max(0.001, min(one.left, LONGEST_MARK))
+                pipeline.set(f"sas:taken:{one.name}", 1, nx=True, px=max(1, int(life * 1000)))
+            notes = (part for one in requests for part in (one.step, one.attempt))
+            pipeline.hset(at_hand(self._worker), items=list(notes))
+            pipeline.expire(at_hand(self._worker), NOTE_LIFE)
+            return [bool(new) for new in (await pipeline.execute())[: len(requests)]]
+        except RedisError as error:
+            logger.warning("cannot tell whether requests are repeats: %s", error)
+            return [True] * len(requests)
+
+    async def hand_back(self, messages: Sequence[bytes]) -> bool:
+        """Return requests, for another worker of the agent; say whether Redis took them."""
+        return await self._insist(lambda: self._push(self._agent, messages, ()))
+
+    async def leave(self) -> None:
+        """Clear the doorbell; look once more after it."""
+        try:
+            await self._connected().delete(flag(self._agent))
+        except RedisError as error:
+            raise Unreachable(str(error)) from error
+
+    async def send(self, replies: Sequence[bytes], ended: Sequence[int]) -> bool:
+        """Hand replies to the schedulers and ring; say whether Redis took them in the end.
+
+        They are kept for a while if it is away. `ended` are the steps whose attempts are over here.
+        """
+        return await self._insist(lambda: self._push(SCHEDULER, replies, ended))
+
+    async def _insist(self, act: Callable[[], Awaitable[None]]) -> bool:
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + conf.SEND_PATIENCE
+        while True:
+            try:
+                await act()
+            except RedisError as error:
+                if loop.time() > give_up_at:
+                    return False
+                logger.warning("Redis is away, and what it should have is kept: %s", error)
+                await asyncio.sleep(conf.SEND_PAUSE)
+            else:
+                return True
+
+    async def _push(self, queue: str, messages: Sequence[bytes], ended: Sequence[int]) -> None:
+        pipeline = self._connected().pipeline(transaction=False)
+        if ended:
+            pipeline.hdel(at_hand(self._worker), *map(str, ended))
+        if messages:
+            pipeline.rpush(inbox(queue), *messages)
+            pipeline.set(flag(queue), 1, nx=True, ex=conf.FLAG_LIFE)
+        rung = (await pipeline.execute())[-1]
+        if messages and rung:
+            # RQ knows no event loop; a doorbell that is lost here is rung again by the supervisor
+            with suppress(RedisError):
+                await asyncio.to_thread(queues.call_worker, queue)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._redis is not None:
+            await self._redis.aclose()
+            self._redis = None

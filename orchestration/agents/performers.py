@@ -1,0 +1,237 @@
+"""The processes in which one agent's requests are performed, as their worker sees them.
+
+The agent's own code may kill its process, or keep it from doing anything else. A request that does fails
+for it, alone: the others are performed anew in another process, within their attempt and under their
+key.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import time
+import traceback
+import warnings
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from .. import clock, conf
+from ..messages import Request
+from . import performer
+from .base import Agent
+
+logger = logging.getLogger(__name__)
+
+
+class Lost(Exception):
+    """A request was not answered, as its process died or stands still.
+
+    `guilty` is whether its own code ran then; None if the code of none did.
+    """
+
+    def __init__(self, why: str, *, guilty: bool | None) -> None:
+        super().__init__(why)
+        self.guilty = guilty
+
+
+class Performer:
+    """One such process."""
+
+    def __init__(self, agent: Agent, others: Iterable["Performer"]) -> None:
+        self.mark = performer.Mark()
+        self.open = True  # takes requests
+        self.line, theirs = socket.socketpair()
+        self.process = _fork(agent, self.mark, theirs, [self.line, *(one.line for one in others)])
+        self._last = 0
+        self._calls: dict[int, asyncio.Future[bytes | None]] = {}
+        self._seen = (0, 0)
+        self._since = 0.0
+        self._writer = asyncio.create_task(self._connect())
+
+    @property
+    def load(self) -> int:
+        """How many requests it has."""
+        return len(self._calls)
+
+    async def answer(self, request: bytes) -> bytes | None:
+        """Have a request performed; return its reply, if it is in time. Raises `Lost`."""
+        self._last += 1
+        number = self._last
+        call = self._calls[number] = asyncio.get_running_loop().create_future()
+        try:
+            writer = await self._writer
+            writer.write(b"%d %r %s\n" % (number, clock.ahead(), request))
+            reply: bytes | None = await call
+        finally:
+            self._calls.pop(number, None)
+        return reply
+
+    async def _connect(self) -> asyncio.StreamWriter:
+        limit = performer.LONGEST_LINE
+        reader, writer = await asyncio.open_connection(sock=self.line, limit=limit)
+        self._listening = asyncio.create_task(self._listen(reader))
+        return writer
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        with suppress(ConnectionError):
+            while line := await reader.readline():
+                number, reply = line.rstrip(b"\n").split(b" ", 1)
+                if (call := self._calls.get(int(number))) and not call.done():
+                    call.set_result(reply or None)
+        self.kill("its process died")
+        (await self._writer).close()
+
+    def stands_still(self) -> float:
+        """Return the seconds for which the code of one request has run, as far as was looked."""
+        seen, now = self.mark.read(), time.monotonic()
+        if seen != self._seen or not seen[0]:
+            self._seen, self._since = seen, now
+        return now - self._since
+
+    def set_apart(self) -> None:
+        """Leave the process to the request that keeps it; all others are lost to it."""
+        self.open = False
+        with suppress(OSError):  # it may have ended just now
+            os.setpriority(os.PRIO_PROCESS, self.process, 19)
+        guilty, _ = self._seen
+        self._lose("its process stands still", but=guilty, guilty=guilty)
+
+    def lives(self) -> bool:
+        """Return whether it takes requests; what a process had that has ended is lost."""
+        if self.process:
+            ended, status = os.waitpid(self.process, os.WNOHANG)
+            if ended:
+                self._bury(status, "its process died")
+        return self.open
+
+    def kill(self, why: str) -> None:
+        """End the process, if it has not ended; what it had is lost."""
+        if self.process:
+            os.kill(self.process, signal.SIGKILL)
+            _, status = os.waitpid(self.process, 0)
+            self._bury(status, why)
+
+    def _bury(self, status: int, why: str) -> None:
+        self.open, self.process = False, 0
+        code = os.waitstatus_to_exitcode(status)
+        guilty, _ = self.mark.read()
+        self._lose(f"{why} ({signal.Signals(-code).name if code < 0 else code})", guilty=guilty)
+
+    async def closed(self) -> None:
+        """Wait until the line to a process that has ended is closed."""
+        writer = await self._writer
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        await self._listening
+
+    def _lose(self, why: str, *, guilty: int, but: int = 0) -> None:
+        known = guilty in self._calls
+        for number, call in list(self._calls.items()):
+            if number != but and not call.done():
+                call.set_exception(Lost(why, guilty=number == guilty if known else None))
+
+
+def _fork(
+    agent: Agent, mark: performer.Mark, line: socket.socket, ours: Iterable[socket.socket]
+) -> int:
+    """Return the id of a new process that performs what comes by `line`."""
+    with warnings.catch_warnings():
+        # the threads beside us hold nothing that the agent's code needs; if it hangs, it is replaced
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = os.fork()
+    if process:
+        line.close()
+        return process
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):  # the worker says when it is over
+            signal.signal(number, signal.SIG_IGN)
+        for one in ours:  # it learns of the worker's end by the end of its line
+            one.close()
+        performer.run(agent, line, mark)
+    except BaseException:  # noqa: BLE001 - never back into the worker's code
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+class Performers:
+    """All such processes of a worker: one, or several while some request kills or blocks them."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._performers: dict[bool, list[Performer]] = {False: [], True: []}
+        self._apart: list[Performer] = []
+        self._troubled_until = 0.0
+        self._watch: asyncio.Task[None] | None = None
+        self._calls = 0
+
+    async def answer(self, request: Request) -> bytes | None:
+        """Have a request performed; return its reply, if it is in time."""
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._look())
+        self._calls += 1
+        try:
+            return await self._answer(request)
+        finally:
+            self._calls -= 1
+
+    async def _answer(self, request: Request) -> bytes | None:
+        unexplained = 0
+        while (left := request.complete_by - conf.REPLY_MARGIN / 2 - clock.now()) > 0:
+            found = self._choose(request)
+            try:
+                async with asyncio.timeout(left):
+                    reply = await found.answer(request.dump())
+            except TimeoutError:
+                found.kill("it stood still")
+                return self._agent.failed(request, "it kept its process from all else").dump()
+            except Lost as lost:
+                self._troubled_until = time.monotonic() + conf.TROUBLED
+                unexplained += lost.guilty is None
+                if lost.guilty or unexplained > conf.UNEXPLAINED:
+                    return self._agent.failed(request, str(lost)).dump()
+                request = replace(request, in_doubt=True)  # its call may have been made
+            else:
+                return reply if clock.now() < request.complete_by else None
+        return None
+
+    def _choose(self, request: Request) -> Performer:
+        """Return the process for a request: the least busy, or a new one while there are too few.
+
+        While there is trouble, repeated attempts are kept apart: who killed its process does it again.
+        """
+        troubled = time.monotonic() < self._troubled_until
+        self.tidy()
+        some = self._performers[troubled and request.attempt > 1]
+        if len(some) < (conf.PERFORMERS if troubled else 1):
+            others = [*self._performers[False], *self._performers[True], *self._apart]
+            some.append(Performer(self._agent, others))
+            return some[-1]
+        return min(some, key=lambda one: one.load)
+
+    def tidy(self) -> None:
+        """Forget the processes that have ended, as they do when they are idle."""
+        for some in self._performers.values():
+            some[:] = [one for one in some if one.lives()]
+
+    async def _look(self) -> None:
+        """Look at the processes while they have requests."""
+        while self._calls:
+            await asyncio.sleep(conf.STANDSTILL / 4)
+            for some in self._performers.values():
+                for one in some:
+                    if one.open and one.stands_still() > conf.STANDSTILL:
+                        one.set_apart()
+                        self._apart.append(one)
+            self._apart = [one for one in self._apart if one.process and one.load]
+            for one in self._apart[: -conf.APART]:
+                one.kill("it stood still")
+
+    async def close(self) -> None:
+        """End the processes."""
+        for one in [*self._performers[False], *self._performers[True], *self._apart]:
+            one.kill("the worker ends")
+            await one.closed()

@@ -1,0 +1,71 @@
+"""Fair between the keys that share a line: a virtual sequence number, given once (start-time fair queueing).
+
+A line is served in the order of its *turns*. Each key's next turn stands one stride behind its last
+one, so keys with much and keys with little take turns; a key with twice the weight has strides half
+as long. A key that was idle begins at the head of the line: what it did not use is not saved up.
+
+Source: Goyal, Vin, Cheng, Start-time Fair Queueing (SIGCOMM 1996); Waldspurger, Weihl, Stride
+Scheduling (1995).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+STRIDE = 100_000  # at weight 1; turns are nanoseconds, so that an empty line begins at the clock
+LONGEST_KEY = 100  # characters
+
+
+class Line(NamedTuple):
+    """Whose turns follow each other: one key's, in what `agent` does at a priority."""
+
+    agent: str
+    priority: int
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """Where a line stands: the first turn of all keys, and the key's own last one, of what waits.
+
+    `now` is the database's clock in nanoseconds: where an empty line begins, so that what returns to
+    it late is still before what came after.
+    """
+
+    head: int | None
+    last: int | None
+    weight: float
+    now: int
+
+
+class Arrival(NamedTuple):
+    """Something that joins a line: at the key's end or, if it comes again, right behind the head."""
+
+    line: Line
+    again: bool = False
+
+
+def give_turns(arrivals: Sequence[Arrival], standings: Mapping[Line, Standing]) -> list[int]:
+    """Return a turn for each arrival, in order; every one is behind the head of its line."""
+    reached: dict[Arrival, int] = {}
+    turns = []
+    for arrival in arrivals:
+        standing = standings[arrival.line]
+        before = reached.get(arrival)
+        if before is None:
+            before = standing.now if standing.head is None else standing.head
+            if not arrival.again and standing.last is not None:
+                before = max(before, standing.last)
+        reached[arrival] = before + max(1, round(STRIDE / standing.weight))
+        turns.append(reached[arrival])
+    return turns
+
+
+def check_key(key: str) -> str:
+    """Return a fairness key; raise `ValueError` if it cannot be one."""
+    if len(key) > LONGEST_KEY or not key.isprintable():
+        raise ValueError(
+            f"the fairness key {key!r} has more than {LONGEST_KEY} characters, or some that cannot "
+            "be printed"
+        )
+    return key

@@ -1,0 +1,79 @@
+"""Why steps wait, by the one rule for that (`waiting`): of some steps, and how many by reason."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+
+from .. import sql
+from ..models import Step
+from ..waiting import MOST_AHEAD, Reason, StepFacts, Why, why
+from .agents import agents, database_now, queued
+from .holds import holds_on
+from .outlook import NOT_QUEUED, AgentView, why_step
+
+# What waits, by agent: no further than the limit. What may be claimed goes along step_line, and
+# `lines` are those of it before which none of its key is; the others along step_retry and step_held.
+COUNTS = """
+SELECT p.agent, c.steps, c.lines, c.lone, coalesce(r.steps, 0), coalesce(h.steps, 0)
+FROM orchestration_policy p
+CROSS JOIN LATERAL (
+    SELECT count(*) AS steps, count(DISTINCT (priority, fairness_key)) AS lines,
+        count(*) FILTER (WHERE alone) AS lone
+    FROM (SELECT priority, fairness_key, alone FROM orchestration_step s WHERE s.agent = p.agent
+        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
+        LIMIT %(limit)s) AS first) AS c
+LEFT JOIN (SELECT agent, count(*) AS steps FROM (SELECT agent FROM orchestration_step
+    WHERE process_state = 'pending' AND run_after IS NOT NULL LIMIT %(limit)s) AS first
+    GROUP BY agent) AS r USING (agent)
+LEFT JOIN (SELECT agent, count(*) AS steps FROM (SELECT agent FROM orchestration_step
+    WHERE held_by_id IS NOT NULL AND run_after IS NULL LIMIT %(limit)s) AS first
+    GROUP BY agent) AS h USING (agent)
+"""
+LATER = datetime.max.replace(tzinfo=UTC)  # of retries that are counted, not looked at one by one
+
+
+def why_each(steps: Collection[int]) -> list[tuple[Step, Why]]:
+    """Return why each of some pending steps waits: a constant number of queries, none for none."""
+    if not steps:
+        return []
+    found = list(Step.objects.filter(id__in=steps).select_related("task").order_by("agent", "id"))
+    now, known, places = database_now(), agents(), queued(found)
+    held = holds_on([step.task_id for step in found])
+    return [
+        (
+            step,
+            why_step(
+                step,
+                known.get(step.agent),
+                now,
+                held.of(step.task_id, step.task.workflow, step.name),
+                places.get(step.id, NOT_QUEUED),
+            ),
+        )
+        for step in found
+    ]
+
+
+def waiting_because(
+    known: Mapping[str, AgentView], in_flight: Mapping[str, int], now: datetime
+) -> dict[tuple[str, Reason], int]:
+    """Return how many steps wait, by agent and reason: one query, whatever waits.
+
+    Each kind is counted no further than one past `MOST_AHEAD`.
+    """
+    counts: Counter[tuple[str, Reason]] = Counter()
+    for agent, steps, lines, lone, retries, held in sql.run(COUNTS, {"limit": MOST_AHEAD + 1}):
+        if agent not in known:
+            continue
+        facts = known[agent].facts_with(in_flight.get(agent, 0))
+        kinds = (
+            (StepFacts(hold="it is held"), held),
+            (StepFacts(run_after=LATER), retries),
+            (StepFacts(alone=True), lone),
+            (StepFacts(), min(lines, steps - lone)),
+            (StepFacts(ahead=1), max(0, steps - lone - lines)),
+        )
+        for kind, count in kinds:
+            if count:
+                counts[agent, why(kind, facts, now).reason] += count
+    return dict(counts)
