@@ -327,8 +327,8 @@ def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Fai
     told = []
     for step in failed:
         view = gates[step.agent].view if step.agent in gates else GateView()
-        failed = step.failure.outcome != Outcome.ABSENT
-        own = step.view.own_trouble or (failed and answered_since(view, step.failed_at))
+        asked = step.failure.outcome == Outcome.ABSENT  # which is no failure
+        own = step.view.own_trouble or (not asked and answered_since(view, step.failed_at))
         excused = not own and (excuses(view) or step.failure.put_off > 0)
         failure = replace(step.failure, excused=excused)
         told.append((replace(step, view=replace(step.view, own_trouble=own)), failure))
