@@ -6,10 +6,9 @@ sets them to error, and rings doorbells; schedulers and agents carry it out.
 
 import logging
 import random
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
@@ -34,34 +33,21 @@ from . import (
     troubles,
     vigil,
 )
-from .gate import GateView, answered_since, excuses, hear
+from .failures import recover
 from .leader import Leadership
 from .losses import Losses
 from .memory import Memory
-from .models import Policy
-from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
-from .states import Outcome
 from .transitions import (
-    Failed,
     close_unasked,
     database_now,
     failed_tasks,
-    finish_failed,
-    give_up,
     hold_unserved,
-    let_be,
     let_go,
-    lock_failed,
-    lock_gates,
     mark_overdue,
     move_times,
-    retry,
-    suspected,
-    undo_for,
     undo_unmended,
     unmended_tasks,
     wake,
-    write,
 )
 
 logger = logging.getLogger(__name__)
@@ -113,8 +99,18 @@ class Round:
     def recover_what_failed(self) -> None:
         """Count each failed or expired step, and decide about it."""
         find = partial(failed_tasks, now=self.now, silent_since=self.losses.silent_since)
-        self._deal(find, partial(_recover, self))
+        self._deal(find, self._recover)
         crashpoints.reached("supervisor.mid_sweep", self.done.retried)
+
+    def _recover(self, tasks: Collection[UUID]) -> int:
+        found = recover(
+            tasks, by=self.leadership.actor, now=self.now, losses=self.losses, chance=self.chance
+        )
+        self.done.retried += found.retried
+        self.done.given_up += found.given_up
+        self.done.undone += found.undone
+        self.done.let_be += found.let_be
+        return found.failed
 
     def undo_what_nobody_mended(self) -> None:
         """Have tasks undone of which a rejected step was not mended in time."""
@@ -277,59 +273,3 @@ def _apart(name: str, failed: dict[str, Exception]) -> Iterator[None]:
 
 def _named(duty: Duty) -> str:
     return duty.__name__.replace("_", " ")
-
-
-@transaction.atomic
-def _recover(turn: Round, tasks: Collection[UUID]) -> int:
-    """Count the failures of some tasks and decide about each; return how many there were."""
-    by, done = turn.leadership.actor, turn.done
-    failed = lock_failed(tasks, by=by, now=turn.now, silent_since=turn.losses.silent_since)
-    if not failed:
-        return 0
-    known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
-    excused = _excused(failed, turn.losses)
-
-    def judge(step: Failed, failure: Failure) -> Decision:
-        failure = replace(failure, undoing=step.change.undoing)
-        return decide(policies.thresholds(known[step.agent]), failure, turn.chance())
-
-    hopeless = [step for step, failure in excused if isinstance(judge(step, failure), Undo)]
-    kept = undo_for(hopeless, by=by)
-    decided = [(step, judge(step, failure)) for step, failure in excused]  # some tasks have turned
-    again = [(step, what) for step, what in decided if isinstance(what, Retry)]
-    # what cannot be undone, or is held, is an error after all
-    lost = [step for step, what in decided if isinstance(what, GiveUp | Undo)]
-    unneeded = [step for step, what in decided if isinstance(what, Cancel)]
-    retry(again, by=by)
-    let_be(unneeded, by=by)
-    give_up(lost, kept=kept)
-    finish_failed(failed, by=by)
-    crashpoints.reached("supervisor.before_commit", failed)
-    done.retried += len(again)
-    done.given_up += len(lost)
-    done.undone += sum(step.change.undoing for step in hopeless)
-    done.let_be += len(unneeded)
-    return len(failed)
-
-
-def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Failure]]:
-    """Tell the gates of silent services; return each failure, excused where it is the service's.
-
-    A step that failed, and fails again after its service has answered others, has a trouble of its
-    own: from then on its failures count, and say nothing about the service.
-    """
-    gates = lock_gates({step.agent for step in failed})
-    now = database_now()
-    for agent, heard in suspected(failed, since=losses.at).items():
-        if gate := gates.get(agent):
-            gate.view = hear(gate.view, gate.limits, heard, now)
-    write(gates.values())
-    told = []
-    for step in failed:
-        view = gates[step.agent].view if step.agent in gates else GateView()
-        asked = step.failure.outcome == Outcome.ABSENT  # which is no failure
-        own = step.view.own_trouble or (not asked and answered_since(view, step.failed_at))
-        excused = not own and (excuses(view) or step.failure.put_off > 0)
-        failure = replace(step.failure, excused=excused)
-        told.append((replace(step, view=replace(step.view, own_trouble=own)), failure))
-    return told

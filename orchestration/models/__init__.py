@@ -3,13 +3,14 @@
 from .alert import Alert
 from .application import Application, ApplicationToken
 from .audit import AuditRun
+from .gate import Gate
 from .history import Attempt, Event
 from .hold import Hold
 from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
 from .notice import Notice, NoticeChannel
 from .operation import Operation, OperationItem
-from .policy import FairnessWeight, Gate, Policy, SupervisorPolicy
+from .policy import FairnessWeight, Policy, SupervisorPolicy
 from .process import ClockJump, JumpedTime, Lease, Worker
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView

@@ -38,11 +38,11 @@ from .recover import (
     let_be,
     lock_failed,
     retry,
-    suspected,
     undo_for,
     wake,
 )
 from .resubmit import done_by_hand, resubmit, resubmit_all
+from .suspicion import suspected
 from .undo import undo
 from .unmended import undo_unmended, unmended_tasks
 

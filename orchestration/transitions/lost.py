@@ -13,7 +13,7 @@ WITH lost AS (
     SELECT s.id FROM unnest(%(steps)s::bigint[], %(attempts)s::int[]) AS l (id, attempt)
     JOIN orchestration_step s USING (id, attempt) JOIN orchestration_task t ON t.id = s.task_id
     WHERE s.process_state = 'processing' AND s.locked_by IS NOT NULL
-        AND s.dispatched_at <= %(before)s AND s.complete_by > clock_timestamp()
+        AND s.dispatched_at <= %(before)s AND s.complete_by > (SELECT clock_timestamp())
     ORDER BY t.id FOR NO KEY UPDATE OF t SKIP LOCKED
 )
 UPDATE orchestration_step s SET complete_by = clock_timestamp()

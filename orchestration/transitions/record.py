@@ -63,7 +63,7 @@ UPDATE orchestration_step SET process_state = 'pending', complete_by = NULL,
     run_after = clock_timestamp()
         + (patience->>'wait')::float8 * (1 + random() / 10) * interval '1 second'
 WHERE id = ANY(%(ids)s) AND process_state = 'processing' AND NOT in_doubt
-    AND patience->>'code' = error_code AND (patience->>'until')::timestamptz > clock_timestamp()
+    AND patience->>'code' = error_code AND (patience->>'until')::timestamptz > (SELECT clock_timestamp())
 RETURNING id, generation, patience->>'until'
 """
 

@@ -1,6 +1,5 @@
 """The supervisor's writes: failed or expired steps go back to pending, or to error (P10, P11, P26)."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,13 +13,12 @@ from django.db.models import Q, QuerySet
 from .. import incidents, sql
 from ..fairness import Arrival, Line
 from ..fingerprint import Cause
-from ..gate import Heard
 from ..models import DeadLetter, Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import StepView
 from ..recovery import Failure, Retry
-from ..states import Health, Outcome, StepState
+from ..states import Outcome, StepState
 from . import clock_jump
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .holds import held
@@ -41,21 +39,6 @@ WITH history AS (
 UPDATE orchestration_step SET locked_by = NULL, in_doubt = true, outcome = 'expired',
     error_code = 'expired', error_message = %(message)s
 WHERE id = ANY(%(ids)s)
-"""
-
-# Silence speaks against the service only where none of our own processes can be the reason: no
-# scheduler and no worker of the queue came or went since the dispatch, Redis was there and its
-# replies were read, nor did the clock jump, by which agents stop.
-SUSPECTED = """
-SELECT s.agent, extract(epoch FROM s.dispatched_at)::float8
-FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
-  AND (s.dispatched_at > %(since)s::timestamptz) IS NOT FALSE
-  AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = s.agent)
-  AND EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue = 'scheduler')
-  AND NOT EXISTS (SELECT 1 FROM orchestration_clockjump j WHERE j.at >= s.dispatched_at)
-  AND s.dispatched_at <= (SELECT clock_timestamp())
-  AND NOT EXISTS (SELECT 1 FROM orchestration_worker w WHERE w.queue IN (s.agent, 'scheduler')
-    AND (w.started_at > s.dispatched_at OR w.seen_at < (SELECT clock_timestamp()) - interval '5 seconds'))
 """
 
 RETRY = """
@@ -187,19 +170,6 @@ def _blame(steps: Iterable[Failed]) -> None:
     if blamed:
         ids, causes = (list(column) for column in zip(*blamed, strict=True))
         sql.run(BLAMED, {"ids": ids, "incidents": causes})
-
-
-def suspected(failed: Sequence[Failed], *, since: datetime | None = None) -> dict[str, list[Heard]]:
-    """Return the expiries for which the service, not one of our processes, is to blame, by agent.
-
-    What was dispatched until `since` may have been lost on its way, or its reply.
-    """
-    silent = [step.view.id for step in failed if step.silent and not step.view.own_trouble]
-    heard: dict[str, list[Heard]] = defaultdict(list)
-    rows = sql.run(SUSPECTED, {"ids": silent, "since": since}) if silent else []
-    for agent, sent_at in rows:
-        heard[agent].append(Heard(health=Health.BAD, sent_at=sent_at))
-    return heard
 
 
 def _as_failed(step: Step, change: Change) -> Failed:

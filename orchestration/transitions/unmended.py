@@ -31,7 +31,7 @@ UPDATE orchestration_step s SET mend_since = clock_timestamp(), mend_by = greate
     s.mend_by + stood.time,
     CASE WHEN stood.held THEN clock_timestamp() + {SELDOM} * interval '1 second' END)
 FROM stood WHERE s.id = stood.id AND (stood.held OR stood.time >= interval '1 second')
-RETURNING s.id, s.mend_by > clock_timestamp()
+RETURNING s.id, s.mend_by > (SELECT clock_timestamp())
 """  # noqa: S608 - constants of our own
 
 

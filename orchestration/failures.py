@@ -1,0 +1,104 @@
+"""Decides about failed and expired steps: whose trouble it was, and what follows (P10, P11, P26)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from . import crashpoints, policies
+from .gate import GateView, answered_since, excuses, hear
+from .losses import Losses
+from .models import Policy
+from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
+from .states import Outcome
+from .transitions import (
+    Failed,
+    database_now,
+    finish_failed,
+    give_up,
+    let_be,
+    lock_failed,
+    lock_gates,
+    retry,
+    suspected,
+    undo_for,
+    write,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovered:
+    """How many steps had failed, and what became of them."""
+
+    failed: int = 0
+    retried: int = 0
+    given_up: int = 0
+    undone: int = 0
+    let_be: int = 0
+
+
+@transaction.atomic
+def recover(
+    tasks: Collection[UUID],
+    *,
+    by: str,
+    now: datetime,
+    losses: Losses,
+    chance: Callable[[], float],
+) -> Recovered:
+    """Count the failures of some tasks and decide about each."""
+    failed = lock_failed(tasks, by=by, now=now, silent_since=losses.silent_since)
+    if not failed:
+        return Recovered()
+    known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
+    excused = _excused(failed, losses)
+
+    def judge(step: Failed, failure: Failure) -> Decision:
+        failure = replace(failure, undoing=step.change.undoing)
+        return decide(policies.thresholds(known[step.agent]), failure, chance())
+
+    hopeless = [step for step, failure in excused if isinstance(judge(step, failure), Undo)]
+    kept = undo_for(hopeless, by=by)
+    decided = [(step, judge(step, failure)) for step, failure in excused]  # some tasks have turned
+    again = [(step, what) for step, what in decided if isinstance(what, Retry)]
+    # what cannot be undone, or is held, is an error after all
+    lost = [step for step, what in decided if isinstance(what, GiveUp | Undo)]
+    unneeded = [step for step, what in decided if isinstance(what, Cancel)]
+    retry(again, by=by)
+    let_be(unneeded, by=by)
+    give_up(lost, kept=kept)
+    finish_failed(failed, by=by)
+    crashpoints.reached("supervisor.before_commit", failed)
+    return Recovered(
+        failed=len(failed),
+        retried=len(again),
+        given_up=len(lost),
+        undone=sum(step.change.undoing for step in hopeless),
+        let_be=len(unneeded),
+    )
+
+
+def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Failure]]:
+    """Tell the gates of silent services; return each failure, excused where it is the service's.
+
+    A step that failed, and fails again after its service has answered others, has a trouble of its
+    own: from then on its failures count, and say nothing about the service.
+    """
+    gates = lock_gates({step.agent for step in failed})
+    now = database_now()
+    for agent, heard in suspected(failed, since=losses.at).items():
+        if gate := gates.get(agent):
+            gate.view = hear(gate.view, gate.limits, heard, now)
+    write(gates.values())
+    told = []
+    for step in failed:
+        view = gates[step.agent].view if step.agent in gates else GateView()
+        asked = step.failure.outcome == Outcome.ABSENT  # which is no failure
+        own = step.view.own_trouble or (not asked and answered_since(view, step.failed_at))
+        excused = not own and (excuses(view) or step.failure.put_off > 0)
+        failure = replace(step.failure, excused=excused)
+        told.append((replace(step, view=replace(step.view, own_trouble=own)), failure))
+    return told
