@@ -13,6 +13,7 @@ from .gate import GateView, answered_since, excuses, hear
 from .losses import Losses
 from .models import Policy
 from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
+from .states import Outcome
 from .transitions import (
     Failed,
     database_now,
@@ -95,7 +96,8 @@ def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Fai
     told = []
     for step in failed:
         view = gates[step.agent].view if step.agent in gates else GateView()
-        own = step.view.own_trouble or answered_since(view, step.failed_at)
+        asked = step.failure.outcome == Outcome.ABSENT  # which is no failure
+        own = step.view.own_trouble or (not asked and answered_since(view, step.failed_at))
         excused = not own and (excuses(view) or step.failure.put_off > 0)
         failure = replace(step.failure, excused=excused)
         told.append((replace(step, view=replace(step.view, own_trouble=own)), failure))

@@ -24,6 +24,7 @@ GROWTH = 4  # times as many requests at each level of the recovery
 PROBES = (
     3  # that fail, one after the other, before the next pause: one of them may have had bad luck
 )
+BEHIND = 10  # probes that a step with a trouble of its own is sent later than its turn
 EVERYBODY = 0.2  # share of requests put off by the service (Retry-After) that means all of them
 LONGEST_PAUSE = 3600.0  # seconds that a service can ask for in one go
 WINDOW = 10.0  # seconds, beside the time that an attempt may take, that health looks back on ...

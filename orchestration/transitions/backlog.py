@@ -7,6 +7,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from .. import sql
+from ..gate import BEHIND
 from ..states import GateState
 from .gates import FIRST, LockedGate
 from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
@@ -52,11 +53,14 @@ ORDER BY s.priority DESC, s.turn, s.id
 LIMIT %(limit)s FOR NO KEY UPDATE OF t, s SKIP LOCKED
 """
 
-# A probe is of the steps that may go: one that was never sent; else one that has been sent the least,
-# and not one whose failures say nothing about the service while there is another. So probes take
-# turns. The second reads all that wait for the agent, but only when each of these was sent before.
+# A probe is of the steps that may go: one that was never sent; else one that has been sent the least.
+# One with a trouble of its own, or that goes alone, counts as sent more often than it was, but does not
+# wait for all others: one of these may be back before each probe. So probes take turns. The second
+# reads all that wait for the agent, but only when each of these was sent before.
 FRESH = DUE.replace("ORDER BY", "    AND s.attempt = 0\nORDER BY")
-LEAST = DUE.replace("ORDER BY", "ORDER BY s.own_trouble, s.attempt,")
+LEAST = DUE.replace("s.alone = %(alone)s", "(%(alone)s OR NOT s.alone)").replace(
+    "ORDER BY", f"ORDER BY s.attempt + {BEHIND} * (s.own_trouble OR s.alone)::int,"
+)
 
 IN_FLIGHT_SINCE = """
 SELECT count(*) FROM orchestration_step s WHERE s.agent = %(agent)s
@@ -155,10 +159,8 @@ def take(demand: Demand, gate: LockedGate, places: int, met: Met) -> list[Pendin
     That one is first, so that a full window does not pass it over for ever; but it is no good probe.
     """
     if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
-        lines = [False, True] if demand.lone else [False]
-        ways = [(query, alone) for alone in lines for query in (FRESH, LEAST)]
-        found = (_take(query, demand, places, met, alone=alone) for query, alone in ways)
-        return next((probe for probe in found if probe), [])
+        fresh = _take(FRESH, demand, places, met)
+        return fresh or _take(LEAST, demand, places, met, alone=demand.lone)
     if not demand.lone:
         return _take(DUE, demand, places, met)
     one = _take(DUE, demand, min(1, places), met, alone=True)
@@ -178,7 +180,8 @@ def _take(
         seen += [step.id for step in found]
         if len(free) == len(found):
             break
-        met[demand.agent, alone] = len(taken) < places
+        for queue in {alone, False}:
+            met[demand.agent, queue] = len(taken) < places
     return taken
 
 

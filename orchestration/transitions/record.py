@@ -28,9 +28,9 @@ WITH reply AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(outcomes)s::text[],
         %(results)s::jsonb[], %(codes)s::text[], %(messages)s::text[], %(tries)s::int[],
         %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[], %(in_doubt)s::bool[],
-        %(retry_after)s::float8[])
+        %(retry_after)s::float8[], %(own_trouble)s::bool[])
     AS r (id, attempt, outcome, result, code, message, tries, started, by, incident, in_doubt,
-        retry_after)
+        retry_after, own_trouble)
 ), history AS (
     INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
         dispatched_at, started_at, ended_at, outcome, tries, error_code, error_message)
@@ -48,6 +48,7 @@ UPDATE orchestration_step s SET
     settling = s.settling AND r.outcome IN ('unknown', 'transient'),
     result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
     error_code = r.code, error_message = r.message, retry_after = r.retry_after,
+    own_trouble = r.own_trouble,
     incident_id = coalesce(r.incident, s.incident_id)
 FROM reply r
 WHERE s.id = r.id AND s.attempt = r.attempt
@@ -120,6 +121,8 @@ def record(replies: Sequence[Reply], *, warily: bool = False) -> Recorded:
         after = after_reply(
             step, reply.outcome, reply.result, undoing=change.undoing, in_doubt=reply.in_doubt
         )
+        if reply.health == Health.NOTHING and after.state == StepState.PROCESSING:
+            after = replace(after, own_trouble=True)  # no trouble of the service excuses it
         change.moved(after)
         accepted.append((reply, after, change))
         recorded.agents.add(step.agent)
@@ -280,6 +283,7 @@ def _write_ended(
             "started": [reply.started for reply in replies],
             "by": [reply.by[:80] for reply in replies],
             "incidents": [blamed.get(reply.step) for reply in replies],
+            "own_trouble": [step.own_trouble for _, step, _ in accepted],
             "in_doubt": [step.in_doubt for _, step, _ in accepted],
             "retry_after": [reply.retry_after for reply in replies],
         },

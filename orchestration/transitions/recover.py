@@ -50,7 +50,7 @@ UPDATE orchestration_step s SET
     generation = s.generation + r.new_key::int,
     keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, alone = r.alone,
     run_after = clock_timestamp() + r.wait * interval '1 second', retry_after = NULL,
-    failed_at = clock_timestamp(), own_trouble = r.own_trouble,
+    failed_at = CASE WHEN r.outcome <> 'absent' THEN clock_timestamp() END, own_trouble = r.own_trouble,
     incident_id = coalesce(r.incident, s.incident_id)
 FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(counts)s::int[], %(rounds)s::int[],
     %(waits)s::float8[], %(outcomes)s::text[], %(codes)s::text[], %(messages)s::text[],

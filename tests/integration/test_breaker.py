@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestration.gate import PROBES
+from orchestration.gate import BEHIND, PROBES
 from orchestration.models import Alert, Gate, IncidentHit, Policy, Step
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
@@ -161,6 +161,46 @@ def test_failures_of_probes_are_excused_unless_others_were_answered_in_between()
         request = next(iter(claimed()), None)
     assert step.process_state == "error"
     assert IncidentHit.objects.filter(step=step).exists()
+
+
+@pytest.mark.parametrize("behind", [{"own_trouble": True}, {"alone": True}])
+def test_a_probe_that_is_always_back_in_time_does_not_keep_out_all_others(behind):
+    poison, good = new_task(), new_task()
+    Step.objects.filter(task=good, name="hello").update(attempt=2, **behind)
+    probed = []
+    for _ in range(2 + BEHIND + 2):
+        opened()
+        (request,) = claimed()
+        probed.append(request.task)
+        fail(request)
+    assert probed.index(str(good.id)) > 5
+    assert probed.count(str(poison.id)) > BEHIND
+
+
+def test_a_failure_that_says_nothing_about_the_service_is_never_excused():
+    task = new_task()
+    for count in range(1, 6):
+        opened()
+        (request,) = claimed()
+        record([reply_to(request, "unknown", code="agent_error", health="nothing")])
+        swept()
+        assert step_of(task).failure_count == count
+    assert step_of(task).process_state == "error"
+
+
+def test_that_a_service_knows_of_no_effect_is_no_failure():
+    task = new_task()
+    (request,) = claimed()
+    record([reply_to(request, "unknown")])
+    swept()
+    (request,) = claimed()
+    turn(reply_to(request, "absent"))
+    swept()
+    step = step_of(task)
+    assert (step.failure_count, step.own_trouble) == (1, False)
+    opened()
+    fail(claimed()[0])
+    assert step_of(task).failure_count == 1
 
 
 def test_two_requests_that_are_always_refused_stop_nobody():

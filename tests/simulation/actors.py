@@ -14,7 +14,6 @@ from orchestration.states import (
     OnRejection,
     Outcome,
     StepState,
-    TaskState,
 )
 
 from .agents import Agents, SimReply, SimRequest
@@ -59,12 +58,14 @@ class Schedulers:
         for reply in replies:
             self.record(reply)
         for agent in self.world.agents:
+            if not self.store.due(agent):
+                continue
             if "lock" in self.world.broken:  # two look, before either of them takes
                 for _ in range(2):
-                    places = self._places(agent)
+                    places = self.places(agent)
                     self.world.after(self.world.chance(0.0, 0.1), self._take, agent, places)
             else:
-                self._take(agent, self._places(agent))
+                self._take(agent, self.places(agent))
 
     def record(self, reply: SimReply) -> None:
         """Record one reply, or refuse it."""
@@ -92,6 +93,8 @@ class Schedulers:
         view = after_reply(
             row.view, reply.outcome, reply.result, undoing=task.undoing, in_doubt=reply.in_doubt
         )
+        if reply.health == Health.NOTHING and view.state == StepState.PROCESSING:
+            view = replace(view, own_trouble=True)
         row.complete_by = world.now
         store.accept(row, view, reply.attempt)
         row.retry_after = reply.retry_after or 0.0
@@ -131,7 +134,8 @@ class Schedulers:
         if before.state != after.state:
             self.world.log("gate of {}: {} → {}", agent, before.state, after.state)
 
-    def _places(self, agent: str) -> int:
+    def places(self, agent: str) -> int:
+        """Return how many requests an agent's gate lets through now."""
         limits = self.world.rules(agent).limits
         door = self.store.gates[agent]
         return gate.room(door, limits, self.store.since_opened(agent), self.world.now)
@@ -142,11 +146,11 @@ class Schedulers:
             return
         found: list[Row] = []
         alone = any(row.alone for row in self.store.in_flight(agent))
-        rows = list(self.store.rows.values())
+        rows = self.store.due(agent)
         if self.store.gates[agent].state in {GateState.OPEN, GateState.HALF_OPEN}:
-            rows.sort(key=lambda row: (row.alone, row.view.own_trouble, row.view.attempt))
+            rows.sort(key=_as_first if "turns" in self.world.broken else _as_probe)
         for row in rows:
-            if len(found) < places and self._claimable(row, agent) and not (alone and row.alone):
+            if len(found) < places and self.claimable(row) and not (alone and row.alone):
                 found.append(row)
                 alone = alone or row.alone
         requests = [self._claim(row) for row in found]
@@ -160,14 +164,10 @@ class Schedulers:
         for request in requests:
             self.world.send("request", self.agents.receive, request)
 
-    def _claimable(self, row: Row, agent: str) -> bool:
+    def claimable(self, row: Row) -> bool:
+        """Return whether nothing keeps a step that is due from being claimed but its agent's gate."""
         view = row.view
-        if view.state != StepState.PENDING or view.agent != agent or row.run_after is not None:
-            return False
-        task = self.store.tasks[view.task]
-        if task.state == TaskState.PENDING and self.world.locked("task", task.id):
-            return False
-        return not self.world.held(view)
+        return not self.world.locked("task", view.task) and not self.world.held(view)
 
     def _claim(self, row: Row) -> SimRequest:
         world, view = self.world, row.view
@@ -200,6 +200,16 @@ class Schedulers:
         )  # fmt: skip
 
 
+def _as_first(row: Row) -> tuple[bool, int]:
+    """Return an order in which one that always fails is always the first."""
+    return row.view.own_trouble or row.alone, -row.view.attempt
+
+
+def _as_probe(row: Row) -> int:
+    """Return what the next probe has least of."""
+    return row.view.attempt + gate.BEHIND * (row.view.own_trouble or row.alone)
+
+
 class Supervisor:
     """Sweeps the store every second: counts, retries, gives up, has tasks undone, wakes, rings."""
 
@@ -227,10 +237,7 @@ class Supervisor:
             if row.complete_by is not None and not any(world.locked(*lock) for lock in locks):
                 self._recover(row)  # else an undo of its task came in between
         self._undo_unmended()
-        pending = (StepState.PENDING,)
-        if self.schedulers.inbox or any(
-            row.view.state in pending and row.run_after is None for row in self.store.rows.values()
-        ):
+        if self.schedulers.inbox or any(self.store.due(agent) for agent in world.agents):
             self.schedulers.ring()
 
     def _undo_unmended(self) -> None:
@@ -260,10 +267,12 @@ class Supervisor:
                 self.schedulers._tell_gate(view.agent, silence)
         view = row.view
         rules, door = world.rules(view.agent), store.gates[view.agent]
-        row.own_failures += row.failed_at is not None and row.failed_at < world.answered[view.agent]
-        own = view.own_trouble or gate.answered_since(door, row.failed_at)
+        failed, before = view.outcome != Outcome.ABSENT, row.failed_at
+        row.own_failures += failed and before is not None and before < world.answered[view.agent]
+        own = view.own_trouble or (failed and gate.answered_since(door, before))
+        own = own and "own" not in world.broken
         row.view = view = replace(view, own_trouble=own)
-        row.failed_at = world.now
+        row.failed_at = world.now if failed else None
         excused = not own and (gate.excuses(door) or row.retry_after > 0)
         failure = Failure(
             failure_count=row.failure_count, rounds=row.rounds, outcome=view.outcome,

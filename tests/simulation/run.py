@@ -1,6 +1,6 @@
 """One run: a seed, some tasks, twenty and more faults, healing, quiet; invariants all along."""
 
-from orchestration.states import Direction, GateState, StepState, TaskState
+from orchestration.states import Direction, GateState, PastThreshold, StepState, TaskState
 
 from .actors import Schedulers, Supervisor
 from .people import Operators
@@ -11,7 +11,8 @@ from .world import World
 
 TROUBLE = 45.0  # seconds in which the faults strike
 MOST_EVENTS = 20_000
-REST = 400.0  # seconds after the healing by which all has ended
+REST = 300.0  # seconds after the healing by which all has ended ...
+AMID_POISON = 900.0  # ... and where some steps are poison, which have their chances one by one
 MOST_IDLE = 10  # seconds that a step may wait for nothing
 LEAST_FAULTS = 28  # drawn; most of them strike
 
@@ -45,7 +46,8 @@ class Run:
                 world.step()
                 self.check()
                 require(world.events < MOST_EVENTS, "it never comes to rest")
-                require(world.now < TROUBLE + REST, "it does not come to rest in time")
+                latest = TROUBLE + (AMID_POISON if world.poison else REST)
+                require(world.now < latest, "it does not come to rest in time")
             for task in world.store.tasks.values():
                 self._judge(task)
         except Broken as error:
@@ -71,8 +73,8 @@ class Run:
 
     def _excused_poison(self, row: Row) -> bool:
         view = row.view
-        poison = self.world.poison.get((view.task, view.name)) == "refused"
-        return poison and row.own_failures == 0
+        kind = self.world.poison.get((view.task, view.name), "raises")
+        return kind != "raises" and row.own_failures == 0
 
     def _in_error(self) -> bool:
         return any(task.state == TaskState.ERROR for task in self.world.store.tasks.values())
@@ -151,13 +153,13 @@ class Run:
         if world.now < max(self.schedulers.stopped_until, self.supervisor.stopped_until):
             return
         for agent in world.agents:
-            places = 0 if world.locked("gate", agent) else self.schedulers._places(agent)
+            if not (due := world.store.due(agent)):
+                continue
+            places = 0 if world.locked("gate", agent) else self.schedulers.places(agent)
             alone = any(row.alone for row in world.store.in_flight(agent))
-            for row in world.store.rows.values():
-                if row.view.agent != agent or row.view.state != StepState.PENDING:
-                    continue
-                free = places and not (alone and row.alone)
-                row.idle = row.idle + 1 if free and self.schedulers._claimable(row, agent) else 0
+            for row in due:
+                free = places and not (alone and row.alone) and self.schedulers.claimable(row)
+                row.idle = row.idle + 1 if free else 0
                 require(
                     row.idle < MOST_IDLE, f"step {row.view.id} {row.view.name} waits for nothing"
                 )
@@ -178,9 +180,11 @@ class Run:
             thresholds = self.world.agents[view.agent].thresholds
             backward = task.undoing or view.direction == Direction.UNDO
             most = thresholds.undo_threshold if backward else thresholds.failure_threshold
+            waits = thresholds.past_threshold == PastThreshold.WAIT and not backward
+            lives = 1 + thresholds.rounds if waits else 1
             named = f"step {view.id} {view.name}"
             require(
-                row.own_failures <= most * (thresholds.rounds + 1) or view.state not in MOVING,
+                row.own_failures < most * lives or view.state not in MOVING,
                 f"{named}: {row.own_failures} failures of its own, and goes on",
             )
             require((row.complete_by is not None) == at_work, f"{named}: a stray deadline")

@@ -84,6 +84,7 @@ class Store:
     def __init__(self, agents: Iterable[str], *, settle_first: bool = True) -> None:
         self.tasks: dict[str, SimTask] = {}
         self.rows: dict[int, Row] = {}
+        self.of_agent: dict[str, list[Row]] = {agent: [] for agent in agents}
         self.gates = {agent: GateView() for agent in agents}
         self.answered: set[tuple[int, int]] = set()
         self.settle_first = settle_first
@@ -114,7 +115,8 @@ class Store:
                 undo_request=plan.undo_request,
                 irreversible=plan.irreversible,
             )
-            self.rows[view.id] = task.rows[view.id] = Row(view=view, action=plan.action)
+            row = self.rows[view.id] = task.rows[view.id] = Row(view=view, action=plan.action)
+            self.of_agent[view.agent].append(row)
 
     def write(self, row: Row, view: StepView) -> None:
         """Write a step; what leaves a state takes that state's columns with it."""
@@ -257,8 +259,14 @@ class Store:
 
     def in_flight(self, agent: str) -> list[Row]:
         """Return the steps that an agent has at work."""
-        rows = self.rows.values()
-        return [row for row in rows if row.view.agent == agent and row.view.locked_by is not None]
+        return [row for row in self.of_agent[agent] if row.view.locked_by is not None]
+
+    def due(self, agent: str) -> list[Row]:
+        """Return the steps that wait for an agent, and not for their time."""
+        rows = self.of_agent[agent]
+        return [
+            row for row in rows if row.run_after is None and row.view.state == StepState.PENDING
+        ]
 
     def since_opened(self, agent: str) -> int:
         """Return how many requests are out; unless all is well, of those since the breaker opened."""

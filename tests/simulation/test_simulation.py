@@ -55,6 +55,12 @@ def test_a_seed_replays_exactly(broken):
         ("once late", "is undone, and"),
         ("doubt", "is done twice"),
         ("doubt", "is undone, and"),
+        ("late", "is undone, and"),
+        ("skip", "waits for nothing"),
+        ("hold", "is held, and is undone"),
+        ("own", "failures of its own, and goes on"),
+        ("own", "does not come to rest"),
+        ("turns", "does not come to rest"),
     ],
 )
 def test_without_a_guard_it_goes_wrong(guards, says):

@@ -16,8 +16,12 @@ from .store import DONE, Row, Store
 # What can be left out, to see it go wrong: the attempt's fence; the key that stays; the lock on the
 # gate; that doubt is settled before an undo; that a forgotten key is not used; that an agent takes
 # each attempt once; that a refusal by itself ends no doubt; that late replies are heard; that what
-# somebody else has locked is passed over; that a hold stops an undo.
-GUARDS = (*("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),)
+# somebody else has locked is passed over; that a hold stops an undo; that a step's own trouble is
+# told from its service's; that probes take turns.
+GUARDS = (
+    *("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),
+    *("own", "turns"),
+)
 
 
 class World:
