@@ -152,7 +152,7 @@ def runtime(agent: str) -> Runtime:
 def rest() -> None:
     """Give back what is not needed while nothing is to be done."""
     for served in _runtimes.values():
-        served.performers.tidy()
+        served.rest()
 
 
 def close_runtimes() -> None:

@@ -12,6 +12,7 @@ from sasweb.settings import INSTALLED_APPS, RQ_QUEUES
 INSTALLED_APPS = [*INSTALLED_APPS, "bench.lanes"]
 LANES = json.loads(os.environ["LANES"])
 SERVICE_URL = os.environ["SERVICE_URL"]
+ISOLATED = bool(os.environ["ISOLATED"])
 RQ_QUEUES = dict.fromkeys(
     ("submission", "scheduler", "alerts", "audit", *LANES), RQ_QUEUES["scheduler"]
 )

@@ -18,7 +18,7 @@ Policies = Mapping[str, Mapping[str, Any]]
 
 
 @contextmanager
-def lanes(name: str, policies: Policies) -> Iterator[Path]:
+def lanes(name: str, policies: Policies, *, isolated: bool = False) -> Iterator[Path]:
     """Run a whole stack in the folder `name` of the data folder; yield the folder of its logs.
 
     Django is set up here, too, to place tasks and to look at them; so one process has one such
@@ -32,6 +32,7 @@ def lanes(name: str, policies: Policies) -> Iterator[Path]:
             SECRET_KEY=secrets.token_urlsafe(48),
             LANES=json.dumps({lane: dict(policy) for lane, policy in policies.items()}),
             SERVICE_URL=f"http://127.0.0.1:{port}",
+            ISOLATED="1" if isolated else "",
             LOG_LEVEL="WARNING",
         )
         manage = [sys.executable, "manage.py"]

@@ -11,6 +11,7 @@ from orchestration.api import Call, HttpAgent, Step, Workflow, action, field, re
 
 class Lane(HttpAgent):
     base_url = settings.SERVICE_URL
+    isolated = settings.ISOLATED
 
     @action
     async def call(self, call: Call) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def measure(options: argparse.Namespace) -> int:
     """Measure on a stack of its own, and report."""
     counts = options.counts or (COUNTS[:2] if options.quick else COUNTS)
     plan = Plan(kinds=options.kinds, counts=counts, within=90.0 if options.quick else WITHIN)
-    with lanes("poison", plan.policies()) as logs:
+    with lanes("poison", plan.policies(), isolated=True) as logs:
         tell(f"servers are up; logs in {logs}")
         from bench.poison.runs import Measurement
 

@@ -29,7 +29,7 @@ class Runtime:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self.loop = asyncio.new_event_loop()
-        self.performers = Performers(agent)
+        self.performers = Performers(agent) if agent.isolated else None
         self.inbox = AgentInbox(agent.name, agent.instance)
         self._stopping = threading.Event()
 
@@ -41,13 +41,20 @@ class Runtime:
         """Have calls come to their end, and take no more requests; from a signal's handler."""
         self._stopping.set()
 
+    def rest(self) -> None:
+        """Give back what is not needed while nothing is to be done."""
+        if self.performers:
+            self.performers.tidy()
+
     def close(self) -> None:
         """Close the connections and the loop."""
         self.loop.run_until_complete(self._close())
         self.loop.close()
 
     async def _close(self) -> None:
-        await self.performers.close()
+        if self.performers:
+            await self.performers.close()
+        await self.agent.close()
         await self.inbox.close()
 
     async def _serve(self) -> None:
@@ -119,11 +126,17 @@ class Runtime:
             ended.put_nowait(Ended(request=request))
             return
         crashpoints.reached("agent.before_call", request.reference)
-        reply = await self.performers.answer(request)
+        reply = await self._answer(request)
         crashpoints.reached("agent.after_call", request.reference)
         if reply is None:
             logger.warning("%s of %s ran out of time", request.name, request.reference)
         ended.put_nowait(Ended(request=request, reply=reply))
+
+    async def _answer(self, request: Request) -> bytes | None:
+        if self.performers:
+            return await self.performers.answer(request)
+        reply = await self.agent.answer(request)
+        return reply.dump() if reply else None
 
     async def _pass_on(self, request: Request) -> bool:
         """Return a request for an unknown action to the inbox; say whether that was done.
