@@ -285,6 +285,8 @@ def _closed(gate: GateView, now: float) -> GateView:
 
 
 def _total(slots: Sequence[Slot]) -> Slot:
+    if not slots:
+        return Slot(0.0)  # all that was heard is too old
     good, bad, asked = (sum(column) for column in list(zip(*slots, strict=True))[1:])
     return Slot(slots[0].start, good, bad, asked)
 
