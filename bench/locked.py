@@ -9,8 +9,8 @@ import argparse
 import sys
 from statistics import mean
 
-from drill.recipes.postgres import DECLINED, LOCKS, held
-from drill.stack import Stack
+from drill.recipes.postgres import DECLINED, LOCKS, NEED_REJECTIONS, held
+from drill.stack import POSTED, Stack
 from drill.waiting import let_pass, wait_for
 
 TARGET = 0.9  # of the rate without the lock
@@ -18,12 +18,18 @@ LATENCY = 0.5  # seconds that a partner takes
 POLICY = {"window": 5, "time_allowed": 4, "call_timeout": 2, "tries": 1}
 SETTLE = 5.0  # seconds: until the attempts of locked tasks have expired, and what waited is done
 SHARE = 20  # one of so many orders is declined
-PARTS = 4  # in which they are placed
 DONE = """
 SELECT count(*) FROM orchestration_attempt
 WHERE outcome = 'done' AND agent NOT LIKE 'notification%%'
   AND ended_at > clock_timestamp() - %s * interval '1 second'
 """
+# What has not been asked for yet.
+DECLINE = """
+UPDATE orchestration_step s SET request = jsonb_set(request, '{payment_method}', to_jsonb(%s::text))
+FROM orchestration_task t WHERE t.id = s.task_id AND t.reference = ANY(%s)
+  AND s.request ? 'payment_method' AND s.process_state = 'pending'
+"""
+WAITING = "SELECT count(*) FROM orchestration_deadletter WHERE step IS NOT NULL"
 BACKLOG = "SELECT count(*) FROM orchestration_task WHERE state = 'pending'"
 LINE = "| {lock} | {without:.1f} | {held:.1f} | {share:.2f} |"
 
@@ -50,6 +56,8 @@ def main() -> int:
                 assert names, f"there was no {lock}"
                 let_pass(SETTLE)
                 meanwhile = _rate(stack, options.seconds)
+                struck = lock not in NEED_REJECTIONS or stack.count(WAITING)
+                assert struck, f"nothing needed the {lock}"
             let_pass(SETTLE)
             after = _rate(stack, options.seconds)
             assert stack.count(BACKLOG), "the orders are at an end: ask for more"
@@ -66,10 +74,10 @@ def main() -> int:
 
 
 def _place(stack: Stack, orders: int) -> None:
-    """Place orders of which some are declined, mixed all the way."""
-    for _ in range(PARTS):
-        stack.place(orders // PARTS // SHARE, card=DECLINED)
-        stack.place(orders // PARTS)
+    """Place orders of which some will be declined, mixed all the way."""
+    placed = stack.place(orders)
+    wait_for(lambda: not stack.count(POSTED), "they are all tasks", 120)
+    stack.sql(DECLINE, DECLINED, placed[::SHARE])
 
 
 def _rate(stack: Stack, seconds: float) -> float:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from statistics import median
 
@@ -73,6 +74,7 @@ def _prepare(tasks: int) -> None:
     """Fill an empty database with tasks that wait, half of them for the time of a retry."""
     from bench.pages.seed import seed_backlog
     from orchestration.models import Policy, Worker
+    from orchestration.models.fields import DatabaseNow
 
     seed_backlog(tasks, tasks // 2, say)
     Policy.objects.update(window=10_000, rate=None)
@@ -80,6 +82,8 @@ def _prepare(tasks: int) -> None:
         Worker(instance=f"{agent}-0", queue=agent, host="here", pid=1)
         for agent in Policy.objects.values_list("agent", flat=True)
     )
+    # none of them is missed, however long this takes
+    Worker.objects.update(seen_at=DatabaseNow() + timedelta(days=1))
     _settle()
 
 
@@ -171,11 +175,8 @@ def _claim() -> None:
 def _sweep() -> object:
     """Sweep as a leader does, chores and all."""
     from orchestration import leader
-    from orchestration.models import Worker
-    from orchestration.models.fields import DatabaseNow
     from orchestration.sweep import sweep
 
-    Worker.objects.update(seen_at=DatabaseNow())
     leadership = leader.acquire("bench")
     assert leadership is not None
     return sweep(leadership)

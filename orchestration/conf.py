@@ -26,9 +26,7 @@ CLOCK_SHOWN = 3600.0  # for so long the alert about a jump stays open
 REPLY_MARGIN = 0.1  # an agent stops this much before complete_by: the reply needs its way
 SEND_PATIENCE = 60.0  # how long replies are kept in the process while Redis is away
 SEND_PAUSE = 0.2  # between two tries of that
-PERFORMERS = (
-    4  # processes for an agent's requests while some of them kill or block theirs; else one
-)
+PERFORMERS = 8  # processes of an agent while some request kills or blocks its own; else one
 PERFORMER_IDLE = 10.0  # without requests, after which one ends
 TROUBLED = 60.0  # for so long after the last such request there are several
 STANDSTILL = 0.3  # one that is blocked for longer has the other requests taken from it

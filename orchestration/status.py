@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from . import alerts, batches, conf, registry, sql
 from .models import StatusMessage
@@ -194,7 +194,8 @@ def _due(line: str, application: str) -> QuerySet[StatusMessage]:
     rows = _waiting(application).filter(DUE[line])
     failed = _before().filter(send_after__isnull=False)
     ordered = rows.order_by(F("send_after").asc(nulls_first=True), "id")
-    return ordered.exclude(Exists(failed))
+    # asked for row by row: as a join it might read all that have failed
+    return ordered.alias(behind=Subquery(failed.values("id")[:1])).filter(behind=None)
 
 
 @transaction.atomic

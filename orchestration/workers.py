@@ -49,6 +49,8 @@ class Worker(SimpleWorker):
             while not self._stop_requested:
                 try:
                     found = self._next(None if burst else self.dequeue_timeout)
+                except StopRequested:
+                    break
                 except DequeueTimeout:
                     jobs.rest()
                 except RedisError as error:

@@ -11,7 +11,11 @@ from django.urls import reverse
 
 # By the models' labels; what is named nowhere stays under its own application, at the end.
 GROUPS = {
-    "Thresholds": ("orchestration.Policy", "orchestration.SupervisorPolicy"),
+    "Thresholds": (
+        "orchestration.Policy",
+        "orchestration.SupervisorPolicy",
+        "orchestration.FairnessWeight",
+    ),
     "Catalogue and orders": ("orders.Product", "orders.Order"),
     "Users and roles": ("auth.User", "auth.Group"),
     "Applications, webhooks and notices": (

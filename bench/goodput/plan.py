@@ -36,7 +36,7 @@ class Plan:
     until_counted: float = 30.0  # from the beginning of a long outage: the gate has shut by then
     open_loop: float = 60.0
     load: float = 0.6  # of what the service can do
-    apart: float = 30.0  # between two outages, so that backlogs do not compete
+    apart: float = 30.0  # between the beginnings of long outages
 
     @property
     def often(self) -> list[float]:

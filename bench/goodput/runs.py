@@ -16,7 +16,7 @@ from django.db import connection
 from bench.goodput.plan import BESIDE, BESIDE_RATE, LONG, WITHOUT, Plan, lane
 from bench.goodput.verdict import DONE, PROMPT, WITHIN, Found, Outage, Pair, Results
 from bench.lanes import figures
-from bench.lanes.client import Run, turn_breakers_off
+from bench.lanes.client import Run, place, turn_breakers_off
 from bench.lanes.fates import Rules
 from bench.measure import percentile
 from bench.runs import tell
@@ -48,10 +48,8 @@ class Measurement:
             self._busy()
             _wait(long)
             tell("long outages are over")
-            _wait(
-                self._start(self._short_outage, number * self.plan.short_outage, failing)
-                for number, failing in enumerate(self.plan.rates)
-            )
+            for failing in self.plan.rates:
+                self._short_outage(failing)
             self._open_loops()
         return self.results
 
@@ -85,8 +83,7 @@ class Measurement:
     def _work_off(self, runs: Sequence[Run], failing: float) -> list[float]:
         """Place a backlog of each run; return the rates at which they are worked off."""
         began = time.time()
-        for run in runs:
-            run.place(range(self.plan.tasks))
+        place(runs, range(self.plan.tasks))
         return self._rates(runs, failing, began)
 
     def _long_outage(self, wait: float, failing: float) -> None:
@@ -94,7 +91,7 @@ class Measurement:
         time.sleep(wait)
         away = Rules(failing=1.0, latency=QUICK_CALL)
         run = self._begin(lane(failing, LONG), "long", away)
-        run.place(range(self.plan.tasks))
+        place([run], range(self.plan.tasks))
         time.sleep(self.plan.until_counted)
         run.rule(away)  # counts anew, now that the breaker is open
         time.sleep(self.plan.long_outage - self.plan.until_counted)
@@ -111,26 +108,23 @@ class Measurement:
                  f" it lasted, at most {counts.peak} at once")  # fmt: skip
             self._drain([run])
 
-    def _short_outage(self, wait: float, failing: float) -> None:
+    def _short_outage(self, failing: float) -> None:
         """Do the same with a short outage, with a breaker and without."""
-        time.sleep(wait)
         runs = self._pair("short", failing, Rules(failing=1.0))
-        for run in runs:
-            run.place(range(self.plan.tasks))
+        place(runs, range(self.plan.tasks))
         time.sleep(self.plan.short_outage)
-        with self.alone:
-            for run in runs:
-                run.rule(Rules(failing=failing))
-            healed = time.time()
-            on, off = self._rates(runs, failing, healed)
-            found = self.results.found[failing]
-            found.recovered = self._compared(runs, on, off)
-            assert found.steady
-            full = figures.reached(runs[0].ends().values(), REACHED * found.steady.off, healed)
-            found.full_after = full
-            tell(f"{failing:4.0%} after an outage: {on:.1f}/s with, {off:.1f}/s without a breaker;"
-                 f" full rate {'never' if full is None else f'{full:.0f} s'} after its end")  # fmt: skip
-            self._drain(runs)
+        for run in runs:
+            run.rule(Rules(failing=failing))
+        healed = time.time()
+        on, off = self._rates(runs, failing, healed)
+        found = self.results.found[failing]
+        found.recovered = self._compared(runs, on, off)
+        assert found.steady
+        full = figures.reached(runs[0].ends().values(), REACHED * found.steady.off, healed)
+        found.full_after = full
+        tell(f"{failing:4.0%} after an outage: {on:.1f}/s with, {off:.1f}/s without a breaker;"
+             f" full rate {'never' if full is None else f'{full:.0f} s'} after its end")  # fmt: skip
+        self._drain(runs)
 
     def _compared(self, runs: Sequence[Run], on: float, off: float) -> Pair:
         return Pair(on=on, off=off, errors=sum(len(run.errors()) for run in runs))
@@ -157,11 +151,11 @@ class Measurement:
         run = self._begin(BESIDE, "beside", Rules(latency=0.05))
         stop = Event()
 
-        def place() -> None:
+        def place_steadily() -> None:
             while not stop.is_set():
                 run.pace(BESIDE_RATE, 1.0)
 
-        placing = self._start(place)
+        placing = self._start(place_steadily)
         try:
             yield
         finally:
@@ -185,7 +179,7 @@ class Measurement:
         """Return a run on a lane that has done something well just now."""
         warm = Run(lane=name, name=f"{name}-{kind}-warm")
         warm.rule(Rules(latency=QUICK_CALL))
-        warm.place(range(WARM_UP))
+        place([warm], range(WARM_UP))
         if len(warm.wait(WARM_UP, time.time() + DRAIN)) < WARM_UP:
             tell(f"{name} is not ready: its service is sound, and yet its tasks are not done")
         run = Run(lane=name, name=f"{name}-{kind}")

@@ -71,11 +71,6 @@ class Run:
         """Return what the service counted since."""
         return Counts(**self._ask("GET"))
 
-    def place(self, numbers: Iterable[int], poison: Mapping[int, str] = {}) -> None:
-        """Post tasks, all at once; `poison` says what is wrong with some of them."""
-        now = time.time()
-        self._post(dict.fromkeys(numbers, now), poison)
-
     def pace(self, rate: float, seconds: float) -> None:
         """Post tasks at a steady rate for so long."""
         first, begin = len(self.placed), time.time()
@@ -84,7 +79,7 @@ class Run:
             now = time.time()
             ready = {number: at for number, at in due.items() if at <= now}
             if ready:
-                self._post(ready, {})
+                _post([self], ready)
             for number in ready:
                 del due[number]
             time.sleep(TICK)
@@ -107,23 +102,6 @@ class Run:
             time.sleep(LOOK)
         return ends
 
-    def _post(self, due: Mapping[int, float], poison: Mapping[int, str]) -> None:
-        Submission.objects.bulk_create(
-            Submission(
-                workflow=self.lane,
-                reference=f"{self.name}/{number}",
-                data={
-                    "run": self.name,
-                    "number": number,
-                    "poison": poison.get(number, ""),
-                    "seconds": BLOCKS,
-                },
-            )
-            for number in due
-        )
-        queues.try_to_ring(queues.SUBMISSION)
-        self.placed.update(due)
-
     def _ask(self, method: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         request = urllib.request.Request(  # noqa: S310 - our own service
             f"{os.environ['SERVICE_URL']}/runs/{self.name}",
@@ -133,3 +111,31 @@ class Run:
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - the same
             found: dict[str, Any] = json.load(answer)
             return found
+
+
+def place(runs: Sequence[Run], numbers: Iterable[int], poison: Mapping[int, str] = {}) -> None:
+    """Post tasks of runs, all at once; `poison` says what is wrong with some of them.
+
+    A number is posted for each run before the next one is: none of them has a start.
+    """
+    _post(runs, dict.fromkeys(numbers, time.time()), poison)
+
+
+def _post(runs: Sequence[Run], due: Mapping[int, float], poison: Mapping[int, str] = {}) -> None:
+    Submission.objects.bulk_create(
+        Submission(
+            workflow=run.lane,
+            reference=f"{run.name}/{number}",
+            data={
+                "run": run.name,
+                "number": number,
+                "poison": poison.get(number, ""),
+                "seconds": BLOCKS,
+            },
+        )
+        for number in due
+        for run in runs
+    )
+    queues.try_to_ring(queues.SUBMISSION)
+    for run in runs:
+        run.placed.update(due)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from django.db import connection
 
 from bench.lanes import figures
-from bench.lanes.client import LOOK, Run
+from bench.lanes.client import LOOK, Run, place
 from bench.lanes.fates import Rules
 from bench.poison.plan import HEALTHY, Plan, lane
 from bench.poison.verdict import Found
@@ -36,7 +36,7 @@ class Measurement:
     def _healthy(self, poison: int) -> float:
         """Run the load without poison; return tasks a second."""
         run = self._begin(HEALTHY, f"{HEALTHY}-beside-{poison}")
-        run.place(range(self.plan.good))
+        place([run], range(self.plan.good))
         until = time.time() + self.plan.within
         return figures.rate(run.wait(self.plan.good, until).values(), self.plan.good, until)
 
@@ -46,7 +46,7 @@ class Measurement:
         run = self._begin(name, name)
         bad = dict.fromkeys(figures.spread(poison, good), kind)
         placed = time.time()
-        run.place(range(good + poison), bad)
+        place([run], range(good + poison), bad)
         ends, errors = self._settled(run, good + poison, placed + self.plan.within)
         until = time.time()
         ended = {number: at for number, (incident, at) in errors.items() if incident}

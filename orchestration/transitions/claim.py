@@ -13,15 +13,16 @@ from ..states import TaskState
 from ..workflow import step_key
 from .backlog import Demand, Met, Pending, demands, in_flight, take
 from .gates import LockedGate, contested, lock_gates, write
-from .holds import STOOD, park
+from .holds import STOOD, STOOD_BY_TASK, park
 
-# A step that may have been done is never repeated once the service has forgotten its key.
-PROCESSING = f"""
+# A step that may have been done is never repeated once the service has forgotten its key. `{stood}` is
+# for how long holds kept it; where there were none, the statement is spared the words.
+PROCESSING = """
 UPDATE orchestration_step s
 SET process_state = 'processing', locked_by = %(by)s, attempt = attempt + 1,
     dispatched_at = clock_timestamp(), keyed_at = coalesce(keyed_at, clock_timestamp()),
     complete_by = clock_timestamp() + %(time_allowed)s * interval '1 second',
-    stood_still = stood_still + CASE WHEN %(stood)s THEN {STOOD} ELSE 0 END,
+    stood_still = stood_still + {stood},
     outcome = '', error_code = '', error_message = ''
 WHERE id = ANY(%(ids)s)
 RETURNING id, extract(epoch FROM complete_by)::float8,
@@ -29,7 +30,7 @@ RETURNING id, extract(epoch FROM complete_by)::float8,
         + (%(time_allowed)s - %(memory)s) * interval '1 second'  -- when the call may arrive
         THEN 'ask' WHEN in_doubt AND settling THEN 'settle' ELSE 'do' END,
     (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt
-"""  # noqa: S608 - a constant of our own
+"""
 
 STARTED = """
 UPDATE orchestration_task SET state = 'processing'
@@ -104,15 +105,16 @@ def claim(
 
 
 def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
-    wide = any(demand.stood(step.since) for step in steps)
+    if any(demand.stood(step.since) for step in steps):
+        stood = STOOD
+    else:
+        stood = STOOD_BY_TASK if any(step.of_held_task is not None for step in steps) else "0"
     rows = sql.run(
-        PROCESSING,
+        PROCESSING.format(stood=stood),
         {
             "by": by,
             "time_allowed": demand.time_allowed,
             "memory": demand.key_memory,
-            "wide": wide,
-            "stood": wide or any(step.of_held_task is not None for step in steps),
             "ids": [step.id for step in steps],
         },
     )

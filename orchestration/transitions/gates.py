@@ -61,9 +61,9 @@ FIRST = """(SELECT id FROM orchestration_step
 UNASKED = f"""
 SELECT g.agent FROM orchestration_gate g WHERE g.state = 'recovering'
   AND {FIRST.format(agent="g.agent", alone="")} IS NULL
-  AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
-    AND s.process_state = 'pending'
-    AND s.run_after < (SELECT clock_timestamp()) + interval '60 seconds')
+  AND (SELECT id FROM orchestration_step s WHERE s.agent = g.agent AND s.process_state = 'pending'
+    AND s.run_after < (SELECT clock_timestamp()) + interval '60 seconds'
+    ORDER BY s.run_after LIMIT 1) IS NULL
   AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
     AND s.process_state = 'processing' AND s.locked_by IS NOT NULL)
 """  # noqa: S608 - put together from constants

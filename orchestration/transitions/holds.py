@@ -16,11 +16,12 @@ from ..states import FINAL_TASK_STATES
 from .turns import stand_again
 
 # The holds that can have kept step `s` from being claimed since it became pending: those of its task,
-# along hold_by_task, and wider ones, along hold_wide, if it may have met any.
-MET = """
+# along hold_by_task, and wider ones, along hold_wide.
+OF_TASK = """
 SELECT since, until FROM orchestration_hold
 WHERE task_id = s.task_id AND (until IS NULL OR until > s.pending_since)
-UNION ALL
+"""
+WIDER = """
 SELECT h.since, h.until
 FROM (VALUES ('all', ''), ('agent', s.agent), ('step', '')) AS wide (scope, agent)
 CROSS JOIN LATERAL (
@@ -30,17 +31,19 @@ CROSS JOIN LATERAL (
     SELECT * FROM orchestration_hold
     WHERE scope <> 'task' AND scope = wide.scope AND agent = wide.agent AND until > s.pending_since
 ) AS h
-WHERE %(wide)s AND (h.scope <> 'step' OR h.step = s.name AND h.workflow = (
-    SELECT workflow FROM orchestration_task t WHERE t.id = s.task_id))
+WHERE h.scope <> 'step' OR h.step = s.name AND h.workflow = (
+    SELECT workflow FROM orchestration_task t WHERE t.id = s.task_id)
 """
 
 # Seconds for which holds kept step `s` from being claimed since it became pending. Holds that
 # overlap count once. A step's parallel siblings may add their own: then the task gets more time.
-STOOD = f"""coalesce((
+SECONDS = """coalesce((
     SELECT extract(epoch FROM sum(upper(r) - lower(r)))::float8 FROM unnest((
         SELECT range_agg(tstzrange(greatest(h.since, s.pending_since),
             greatest(s.pending_since, h.since, coalesce(h.until, clock_timestamp()))))
-        FROM ({MET}) AS h)) AS r WHERE NOT isempty(r)), 0)"""  # noqa: S608 - a constant of our own
+        FROM ({holds}) AS h)) AS r WHERE NOT isempty(r)), 0)"""
+STOOD_BY_TASK = SECONDS.format(holds=OF_TASK)
+STOOD = SECONDS.format(holds=f"{OF_TASK} UNION ALL {WIDER}")
 
 # Until when a hold of one scope kept the steps of an agent ('' for the other scopes): infinity while
 # one is in force, NULL if there never was one. One look at the end of hold_wide.

@@ -45,7 +45,7 @@ def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
     )
     if not tasks:
         return []
-    rows = sql.run(PUT_OFF, {"ids": [str(task.id) for task in tasks], "wide": True})
+    rows = sql.run(PUT_OFF, {"ids": [str(task.id) for task in tasks]})
     in_time = {task for task, later in rows if later}
     late = [task for task in tasks if task.id not in in_time]
     Task.objects.filter(id__in=[task.id for task in late]).update(overdue=True)

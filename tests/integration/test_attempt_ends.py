@@ -260,7 +260,7 @@ class Tries:
             open_ones = Task.objects.filter(id__in=self.order, ended_at=None)
             return not open_ones.exists()
 
-        wait_for(turn, "all tasks end", 30)
+        wait_for(turn, "all tasks end", 90)
         return [first.get(task) for task in self.order]
 
     async def all_of(self, requests):

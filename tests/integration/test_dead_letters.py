@@ -17,7 +17,7 @@ from tests.engine import claimed, new_task, reply_to, staff, states
 pytestmark = pytest.mark.django_db(transaction=True)
 LEADER = Leadership(holder="supervisor-1", epoch=3)
 ALERT = "dead_letter/scheduler"
-UNSTORABLE = 1e300  # no moment that a database knows
+UNSTORABLE = 1e15  # no moment that a database knows
 
 
 def replies(count, **fields):

@@ -218,7 +218,16 @@ def plan(statement, parameters):
 def test_the_claim_walks_one_index_without_a_sort():
     for key in ("a", "b", "c"):
         new(key, MANY)
-    nodes = plan(DUE, {"agent": "greeter", "alone": False, "besides": [], "limit": 200})
+    nodes = plan(
+        DUE,
+        {
+            "agent": "greeter",
+            "alone": False,
+            "besides": [],
+            "steps_held": False,
+            "limit": 200,
+        },
+    )
     assert ("Index Scan", "step_turn") in nodes
     assert not any("Sort" in kind or kind == "Seq Scan" for kind, _ in nodes)
 

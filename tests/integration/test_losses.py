@@ -51,7 +51,7 @@ class TestNoServiceIsBlamed:
         in_flight()
         expire()
         sweep(LEADER, memory=memory)
-        assert gate() != "open"
+        assert gate() != "closed"
 
     @pytest.mark.parametrize(
         "change",
@@ -65,7 +65,7 @@ class TestNoServiceIsBlamed:
         Worker.objects.filter(queue="scheduler").update(**change)
         expire()
         sweep(LEADER, memory=memory)
-        assert gate() == "open"
+        assert gate() == "closed"
         assert Attempt.objects.filter(outcome="expired").count() == MANY
 
     def test_when_no_scheduler_is_there(self, memory):
@@ -73,7 +73,7 @@ class TestNoServiceIsBlamed:
         Worker.objects.filter(queue="scheduler").delete()
         expire()
         sweep(LEADER, memory=memory)
-        assert gate() == "open"
+        assert gate() == "closed"
 
     def test_when_redis_lost_what_it_held(self, memory):
         in_flight()
@@ -81,7 +81,7 @@ class TestNoServiceIsBlamed:
         sweep(LEADER, memory=memory)
         expire()
         sweep(LEADER, memory=memory)
-        assert gate() == "open"
+        assert gate() == "closed"
 
     def test_when_redis_was_away(self, memory, monkeypatch, tmp_path):
         in_flight()
@@ -93,7 +93,7 @@ class TestNoServiceIsBlamed:
         queues.connection().connection_pool.reset()
         expire()
         sweep(LEADER, memory=memory)
-        assert gate() == "open"
+        assert gate() == "closed"
 
     def test_while_replies_lie_unread_and_they_are_waited_for(self, memory):
         tasks, requests = in_flight()
@@ -104,7 +104,7 @@ class TestNoServiceIsBlamed:
         assert {states(task)["hello"] for task in tasks} == {"processing"}
         expire(seconds=conf.UNREAD + 1)  # not for ever
         assert sweep(LEADER, memory=memory).retried == MANY
-        assert gate() == "open"
+        assert gate() == "closed"
 
 
 class TestWorkThatDiedWithItsWorker:
@@ -134,7 +134,7 @@ class TestWorkThatDiedWithItsWorker:
         assert pending == {request.step for request in held}
         flying = Step.objects.filter(process_state="processing").values_list("id", flat=True)
         assert set(flying) == {request.step for request in others}
-        assert gate() == "open"
+        assert gate() == "closed"
 
     def test_is_left_alone_while_the_worker_lives(self, memory):
         _, requests = in_flight(5)

@@ -116,7 +116,8 @@ def test_a_time_bounds_the_search_of_an_index(recorded):
             tested = node.get("Filter", "") + node.get("Join Filter", "")
             large = node.get("Relation Name", "a join") not in SMALL and "Relation Name" in node
             changing = CLOCK in tested and node.get("Relation Name") != ASKED_AGAIN
-            if changing or (large and any(time in tested for time in times)):
+            few = node.get("Index Name") == "step_in_flight"  # no more than the window takes
+            if changing or (large and not few and any(time in tested for time in times)):
                 filtered.append((node.get("Relation Name"), tested, statement))
     assert filtered == []
     assert searched >= BOUNDED, BOUNDED - searched

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -318,3 +319,22 @@ class TestAnActionOfTheNextRelease:
         jobs.close_runtimes()
         replies = [raw for raw in queues.take(queues.SCHEDULER, 10) if raw != queues.LOOK]
         assert [Reply.parse(raw).code for raw in replies] == ["no_such_action"]
+
+
+def test_an_idle_worker_ends_at_once_when_it_is_asked_to():
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    client = queues.worker_connection()
+    asked = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    late = threading.Timer(8, lambda: os.kill(os.getpid(), signal.SIGTERM))  # RQ ends at the second
+    begun = time.monotonic()
+    try:
+        asked.start()
+        late.start()
+        workers.Worker(queues.queue(queues.SCHEDULER, client)).serve()
+    finally:
+        late.cancel()
+        client.close()
+        jobs._stopping.clear()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert time.monotonic() - begun < 5

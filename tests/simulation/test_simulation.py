@@ -20,7 +20,7 @@ def test_invariants_hold_after_each_event_and_every_task_ends_well(start):
 def test_each_run_has_its_faults_and_all_kinds_of_them_strike():
     struck = Counter()
     states = set()
-    for seed in range(60):
+    for seed in range(150):
         simulation = Run(seed)
         assert len(simulation.faults) >= LEAST_FAULTS
         world = simulation.go()

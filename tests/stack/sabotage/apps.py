@@ -56,10 +56,13 @@ def outbox():
     place = "sabotaged:submissions"
 
     def push(statement, rows):
+        if statement == posting.STANDINGS:
+            return look(statement, rows)
         assert statement == posting.POST
         for values in zip(*rows.values(), strict=True):
             posted = dict(zip(rows, values, strict=True))
             queues.connection().rpush(place, json.dumps(posted))
+        return []
 
     def take(limit):
         taken = take_rows(limit)
@@ -67,6 +70,7 @@ def outbox():
         Submission.objects.bulk_create(Submission(**json.loads(one)) for one in found)
         return taken + take_rows(limit)
 
+    look = posting.sql.run
     replace(posting, "sql", SimpleNamespace(run=push, as_json=list))
     take_rows = replace(submission, "take", take)
 
