@@ -52,7 +52,7 @@ class World:
         self.holds: list[tuple[str, str]] = []
         self.poison: dict[tuple[str, str], str] = {}  # what a step of a task does to its agent
         self.locks: dict[tuple[str, str], float] = {}  # rows that others have locked, until when
-        # Requests that two workers have taken, by key: what of these was not heard. Of two answers to one
+        # Requests that two workers have taken, by key: what of these is not known. Of two answers to one
         # attempt either may be lost; which one was right cannot be known then.
         self.unheard: dict[str, set[tuple[int, int]]] = defaultdict(set)
         self.answered: dict[str, float] = dict.fromkeys(self.agents, -1.0)  # sent last of what was
@@ -161,8 +161,8 @@ class World:
         left = (effect.key for effect in service.left(task, step))
         return sum(not self.unheard[key] and (agent, key) not in self.store.alarms for key in left)
 
-    def witness(self, what: str, agent: str, effect: Effect) -> None:
-        """Check an effect that a service is about to have."""
+    def witness(self, what: str, agent: str, effect: Effect, key: str) -> None:
+        """Check an effect that a service is about to have, or to undo, under a key."""
         self.log("{} has its effect: {} {} of {}", agent, what, effect.step, effect.key)
         task = self.store.tasks[effect.task]
         does = self.store.does(task)
@@ -175,8 +175,8 @@ class World:
                 state = does[name].view.state
                 require(state in DONE, f"{effect.step} is done while {name} is {state}")
             return
-        once = not effect.undone or bool(self.unheard[effect.undone_by])
-        require(once, f"{effect.id} is undone twice")
+        once = not effect.undone or self.unheard[effect.undone_by] or self.unheard[key]
+        require(bool(once), f"{effect.id} is undone twice")
         require(task.undoing, f"{effect.id} is undone, and nobody asked for it")
         for name in self._after[effect.step]:
             view = does[name].view
