@@ -242,8 +242,9 @@ def _judge_level(gate: GateView, limits: Limits, now: float, in_flight: int) -> 
     """Allow more while the share of failures is low, less when it is not; else wait for more news."""
     seen = _total(gate.slots)
     heard = seen.good + seen.bad
-    if heard < gate.allowance:
-        return gate
+    lately = gate.since is not None and now - gate.since < FURTHER * limits.span
+    if heard < gate.allowance and (lately or not heard):
+        return gate  # but where the calls are few, so many are never known at once
     if _is_ill(seen, limits, in_flight):
         return _level(gate, limits, gate.allowance // 2, now)
     if _is_ill(seen, limits, 0):
@@ -285,6 +286,8 @@ def _closed(gate: GateView, now: float) -> GateView:
 
 
 def _total(slots: Sequence[Slot]) -> Slot:
+    if not slots:
+        return Slot(0.0)  # all that was heard is too old
     good, bad, asked = (sum(column) for column in list(zip(*slots, strict=True))[1:])
     return Slot(slots[0].start, good, bad, asked)
 

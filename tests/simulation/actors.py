@@ -76,7 +76,8 @@ class Schedulers:
             world.posted += 1
             world.after(1.0, self._back, reply)
             return
-        world.unheard[reply.key].discard((reply.attempt, reply.taken))
+        if reply.outcome != Outcome.UNKNOWN:
+            world.unheard[reply.key].discard((reply.attempt, reply.taken))
         refusal = refuse_reply(row.view, reply.attempt, reply.generation)
         if refusal is Refusal.OTHER_ATTEMPT and "fence" in world.broken:
             refusal = None
@@ -102,9 +103,8 @@ class Schedulers:
             health = reply.health or (Health.GOOD if reply.outcome in ANSWERED else Health.BAD)
             heard = Heard(health=health, sent_at=row.sent_at, retry_after=reply.retry_after)
             self._tell_gate(view.agent, heard)
-        if reply.outcome in ANSWERED:
-            answered = world.answered
-            answered[view.agent] = max(answered[view.agent], row.sent_at)
+            if reply.outcome in ANSWERED:
+                world.answered[view.agent] = max(world.answered[view.agent], row.sent_at)
         if view.state == StepState.ERROR and not task.undoing:
             self._rejected(row, task)
         store.finish(task)

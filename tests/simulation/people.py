@@ -85,6 +85,9 @@ class Operators:
             )
             world.log("operator: {} by hand: {} {}", row.key, outcome, code)
             if outcome != Outcome.DONE:
+                if poison and outcome == Outcome.REJECTED:  # it may have been closed: another key
+                    store.pend(row, new_key=True)
+                    store.finish(task)
                 return
             done = replace(view, state=StepState.SKIPPED, result=result, in_doubt=False)
             store.write(row, done)

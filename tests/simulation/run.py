@@ -180,11 +180,12 @@ class Run:
             thresholds = self.world.agents[view.agent].thresholds
             backward = task.undoing or view.direction == Direction.UNDO
             most = thresholds.undo_threshold if backward else thresholds.failure_threshold
-            waits = thresholds.past_threshold == PastThreshold.WAIT and not backward
-            lives = 1 + thresholds.rounds if waits else 1
+            waits = thresholds.past_threshold == PastThreshold.WAIT
+            forward = thresholds.failure_threshold * (1 + thresholds.rounds * waits)
+            chances = most if view.direction == Direction.UNDO else forward + most * backward
             named = f"step {view.id} {view.name}"
             require(
-                row.own_failures < most * lives or view.state not in MOVING,
+                row.own_failures < chances or view.state not in MOVING,
                 f"{named}: {row.own_failures} failures of its own, and goes on",
             )
             require((row.complete_by is not None) == at_work, f"{named}: a stray deadline")
@@ -221,11 +222,7 @@ class Run:
                     f"{task.id} is processed, and {name} was done {standing} times",
                 )
             elif task.state == TaskState.UNDONE and world.revertible(row.view.agent):
-                keys = {key for _, key in world.store.alarms}
-                service = world.services[row.view.agent]
-                left = [one for one in service.left(task.id, name) if not world.unheard[one.key]]
-                known = sum(effect.key in keys for effect in left)
-                require(standing == known, f"{task.id} is undone, and {name} stands")
+                require(not standing, f"{task.id} is undone, and {name} stands")
         if task.state == TaskState.ERROR:
             errors = [row for row in task.rows.values() if row.view.state == StepState.ERROR]
             require(bool(errors), f"{task.id} is in error, and nothing of it is")

@@ -52,7 +52,7 @@ class Service:
     memory: float | None
     can_ask: bool
     stores_refusals: bool
-    witness: Callable[[str, str, Effect], None]
+    witness: Callable[[str, str, Effect, str], None]
     effects: list[Effect] = field(default_factory=list)
     answers: dict[str, tuple[float, Answer]] = field(default_factory=dict)
     payloads: dict[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Service:
         if direction == Direction.UNDO:
             return self._undo(key, payload)
         effect = Effect(id=f"{self.name}-{len(self.effects)}", task=task, step=step, key=key)
-        self.witness("do", self.name, effect)
+        self.witness("do", self.name, effect, key)
         self.effects.append(effect)
         self.standing[task, step] += 1
         return (Outcome.DONE, {"id": effect.id}, "")
@@ -106,7 +106,7 @@ class Service:
             found = [effect for effect in self.effects if effect.id == payload["id"]]
             require(bool(found), f"undo of {payload['id']}, which there is not")
         for effect in found:
-            self.witness("undo", self.name, effect)
+            self.witness("undo", self.name, effect, key)
             if not effect.undone:
                 self.standing[effect.task, effect.step] -= 1
             effect.undone_by = key

@@ -89,6 +89,7 @@ class Store:
         self.answered: set[tuple[int, int]] = set()
         self.settle_first = settle_first
         self.touched: set[str] = set()
+        self.late: set[str] = set()  # keys under which an effect showed that counted nowhere
         self.alarms: list[tuple[str, str]] = []  # late effects for a person: agent, key
 
     def submit(self, task: str, workflow: Workflow) -> None:
@@ -243,6 +244,7 @@ class Store:
         )
         if late is None:
             return
+        self.late.add(step_key(view.task, view.name, view.direction, generation))
         if late.request is None:
             key = step_key(view.task, view.name, view.direction, generation)
             self.alarms.append((view.agent, key))

@@ -52,7 +52,7 @@ class World:
         self.holds: list[tuple[str, str]] = []
         self.poison: dict[tuple[str, str], str] = {}  # what a step of a task does to its agent
         self.locks: dict[tuple[str, str], float] = {}  # rows that others have locked, until when
-        # Requests that two workers have taken, by key: what of these was not heard. Of two answers to one
+        # Requests that two workers have taken, by key: what of these is not known. Of two answers to one
         # attempt either may be lost; which one was right cannot be known then.
         self.unheard: dict[str, set[tuple[int, int]]] = defaultdict(set)
         self.answered: dict[str, float] = dict.fromkeys(self.agents, -1.0)  # sent last of what was
@@ -104,15 +104,14 @@ class World:
         """Put a message on a list: it may be lost, doubled or late; any two may change places."""
         if self.hit(f"{kind}_lost"):
             return
-        self._post(self.chance(0.01, 0.3), deliver, message)
+        self._post(kind, self.chance(0.01, 0.3), deliver, message)
         if self.hit(f"{kind}_twice"):
-            self._post(self.chance(0.01, 3.0), deliver, message)
+            self._post(kind, self.chance(0.01, 3.0), deliver, message)
 
-    def _post(self, delay: float, deliver: Callable[[Any], None], message: Any) -> None:
-        request = hasattr(message, "key")
-        if self.hit("request_late" if request else "reply_late"):
+    def _post(self, kind: str, delay: float, deliver: Callable[[Any], None], message: Any) -> None:
+        if self.hit(f"{kind}_late"):
             delay += self.chance(3.0, 14.0)
-        elif not request and self.hit("reply_very_late"):
+        elif kind == "reply" and self.hit("reply_very_late"):
             delay += self.chance(15.0, 60.0)
         self.posted += 1
         self.after(delay, self._arrive, self.now, deliver, message)
@@ -155,28 +154,29 @@ class World:
         return self.agents[agent].undo_by in {"key", "result"}
 
     def known(self, agent: str, task: str, step: str) -> int:
-        """Return how many effects of a step stand, but for those of which nothing can be known."""
+        """Return how many effects of a step stand, but for those that cannot be known, or have an alert."""
         service = self.services[agent]
         if not service.standing[task, step]:
             return 0
-        return sum(not self.unheard[effect.key] for effect in service.left(task, step))
+        left = (effect.key for effect in service.left(task, step))
+        return sum(not self.unheard[key] and (agent, key) not in self.store.alarms for key in left)
 
-    def witness(self, what: str, agent: str, effect: Effect) -> None:
-        """Check an effect that a service is about to have."""
+    def witness(self, what: str, agent: str, effect: Effect, key: str) -> None:
+        """Check an effect that a service is about to have, or to undo, under a key."""
         self.log("{} has its effect: {} {} of {}", agent, what, effect.step, effect.key)
         task = self.store.tasks[effect.task]
         does = self.store.does(task)
         if what == Direction.DO:
-            require(
-                not self.known(agent, effect.task, effect.step),
-                f"{effect.step} of {effect.task} is done twice",
+            twice = (
+                self.known(agent, effect.task, effect.step) and effect.key not in self.store.late
             )
+            require(not twice, f"{effect.step} of {effect.task} is done twice")
             for name in self._before[effect.step]:
                 state = does[name].view.state
                 require(state in DONE, f"{effect.step} is done while {name} is {state}")
             return
-        once = not effect.undone or bool(self.unheard[effect.undone_by])
-        require(once, f"{effect.id} is undone twice")
+        once = not effect.undone or self.unheard[effect.undone_by] or self.unheard[key]
+        require(bool(once), f"{effect.id} is undone twice")
         require(task.undoing, f"{effect.id} is undone, and nobody asked for it")
         for name in self._after[effect.step]:
             view = does[name].view
@@ -185,5 +185,7 @@ class World:
                 f"{effect.step} is undone while {name} may be at work",
             )
             if self.revertible(view.agent):
+                standing = self.services[view.agent].left(effect.task, name)
+                late = any(one.key in self.store.late for one in standing)  # its undo has no turn
                 left = self.known(view.agent, effect.task, name)
-                require(not left, f"{effect.step} is undone before {name}")
+                require(late or not left, f"{effect.step} is undone before {name}")

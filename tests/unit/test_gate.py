@@ -208,3 +208,17 @@ def test_the_rate_limits_and_saves_up_one_second_at_most():
     assert room(gate, slow, 0, 60.0) == 10
     slower = replace(LIMITS, rate=0.5)
     assert room(sent(GateView(), slower, 1, 0.0), slower, 0, 2.0) == 1
+
+
+def test_a_level_that_few_calls_reach_is_judged_in_the_end():
+    gate = replace(recovering(5.0), allowance=8)
+    for at in range(10, 400, 20):
+        gate = hear(gate, LIMITS, [good(float(at))], at + 1.0)
+    assert gate.state == "closed"
+
+
+@pytest.mark.parametrize("state", ["half_open", "recovering"])
+def test_what_is_heard_too_late_says_nothing(state):
+    gate = GateView(state=state, since=100.0, allowance=4)
+    late = bad(101.0)
+    assert hear(gate, LIMITS, [late], 100_000.0) == replace(gate, slots=[])
