@@ -41,7 +41,7 @@ class Agent:
 
     name: ClassVar[str]
     policy: ClassVar[dict[str, Any]] = {}  # what its policy starts with, where not the defaults
-    isolated: ClassVar[bool] = False  # perform each request in a process that the worker can replace
+    isolated: ClassVar[bool] = False  # perform requests in a process that the worker can replace
 
     def __init__(self, instance: str = "agent") -> None:
         self.instance = instance
