@@ -76,8 +76,7 @@ class Schedulers:
             world.posted += 1
             world.after(1.0, self._back, reply)
             return
-        if reply.outcome != Outcome.UNKNOWN:
-            world.unheard[reply.key].discard((reply.attempt, reply.taken))
+        world.heard(reply.key, (reply.attempt, reply.taken), reply.outcome)
         refusal = refuse_reply(row.view, reply.attempt, reply.generation)
         if refusal is Refusal.OTHER_ATTEMPT and "fence" in world.broken:
             refusal = None

@@ -124,7 +124,7 @@ class Agents:
         if world.hit("call_late"):
             delay, heard = CALL_TIMEOUT + world.chance(0.1, LATEST), False
             world.after(CALL_TIMEOUT, self._answer, request, (Outcome.UNKNOWN, {}, "timeout"), None)
-        if world.hit("slow_work"):  # others with the same key are turned away meanwhile
+        if heard and world.hit("slow_work"):  # others with the same key are turned away meanwhile
             world.after(CALL_TIMEOUT, self._answer, request, (Outcome.UNKNOWN, {}, "timeout"), None)
             world.under_way[request.key] += 1
             world.after(delay, self._begin_work, request)

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from orchestration.progression import StepView
-from orchestration.states import Direction
+from orchestration.states import Direction, Outcome
 
 from .services import Effect, Service, require
 from .shapes import LATEST, Rules, draw
@@ -161,6 +161,11 @@ class World:
         left = (effect.key for effect in service.left(task, step))
         return sum(not self.unheard[key] and (agent, key) not in self.store.alarms for key in left)
 
+    def heard(self, key: str, taken: tuple[int, int], outcome: str) -> None:
+        """Note that what a worker did with a request is known, if its reply says so."""
+        if outcome != Outcome.UNKNOWN:
+            self.unheard[key].discard(taken)
+
     def witness(self, what: str, agent: str, effect: Effect, key: str) -> None:
         """Check an effect that a service is about to have, or to undo, under a key."""
         self.log("{} has its effect: {} {} of {}", agent, what, effect.step, effect.key)
@@ -168,7 +173,9 @@ class World:
         does = self.store.does(task)
         if what == Direction.DO:
             twice = (
-                self.known(agent, effect.task, effect.step) and effect.key not in self.store.late
+                self.known(agent, effect.task, effect.step)
+                and effect.key not in self.store.late
+                and not self.unheard[effect.key]
             )
             require(not twice, f"{effect.step} of {effect.task} is done twice")
             for name in self._before[effect.step]:
