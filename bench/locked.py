@@ -17,7 +17,7 @@ TARGET = 0.9  # of the rate without the lock
 LATENCY = 0.5  # seconds that a partner takes
 POLICY = {"window": 5, "time_allowed": 4, "call_timeout": 2, "tries": 1}
 SETTLE = 5.0  # seconds: until the attempts of locked tasks have expired, and what waited is done
-SHARE = 20  # one of so many orders is declined
+SHARE = 20  # one order of these is declined
 DONE = """
 SELECT count(*) FROM orchestration_attempt
 WHERE outcome = 'done' AND agent NOT LIKE 'notification%%'
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def _place(stack: Stack, orders: int) -> None:
-    """Place orders of which some will be declined, mixed all the way."""
+    """Place orders, some of them to be declined, mixed all the way."""
     placed = stack.place(orders)
     wait_for(lambda: not stack.count(POSTED), "they are all tasks", 120)
     stack.sql(DECLINE, DECLINED, placed[::SHARE])

@@ -93,12 +93,12 @@ def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Fai
         if gate := gates.get(agent):
             gate.view = hear(gate.view, gate.limits, heard, now)
     write(gates.values())
-    told = []
+    judged = []
     for step in failed:
         view = gates[step.agent].view if step.agent in gates else GateView()
         asked = step.failure.outcome == Outcome.ABSENT  # which is no failure
         own = step.view.own_trouble or (not asked and answered_since(view, step.failed_at))
         excused = not own and (excuses(view) or step.failure.put_off > 0)
         failure = replace(step.failure, excused=excused)
-        told.append((replace(step, view=replace(step.view, own_trouble=own)), failure))
-    return told
+        judged.append((replace(step, view=replace(step.view, own_trouble=own)), failure))
+    return judged

@@ -8,9 +8,9 @@ Source: Goyal, Vin, Cheng, Start-time Fair Queueing (SIGCOMM 1996); Waldspurger,
 Scheduling (1995).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 STRIDE = 100_000  # at weight 1; turns are nanoseconds, so that an empty line begins at the clock
 LONGEST_KEY = 100  # characters
@@ -36,6 +36,14 @@ class Standing:
     last: int | None
     weight: float
     now: int
+
+
+def standings(rows: Iterable[Sequence[Any]]) -> dict[Line, Standing]:
+    """Return where lines stand, from rows: agent, priority, key, head, last, weight, now."""
+    return {
+        Line(agent, priority, key): Standing(head=head, last=last, weight=weight, now=now)
+        for agent, priority, key, head, last, weight, now in rows
+    }
 
 
 class Arrival(NamedTuple):

@@ -14,16 +14,14 @@ multiplicative decrease is of TCP's congestion control (RFC 5681); the token buc
 as a meter of ITU-T I.371.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from .states import GateState, Health
 
 GROWTH = 4  # times as many requests at each level of the recovery
-PROBES = (
-    3  # that fail, one after the other, before the next pause: one of them may have had bad luck
-)
+PROBES = 3  # that fail, one after the other, before the next pause: one may have had bad luck
 BEHIND = 10  # probes that a step with a trouble of its own is sent later than its turn
 EVERYBODY = 0.2  # share of requests put off by the service (Retry-After) that means all of them
 LONGEST_PAUSE = 3600.0  # seconds that a service can ask for in one go
@@ -130,7 +128,7 @@ def sent(gate: GateView, limits: Limits, count: int, now: float) -> GateView:
 
 
 def hear(
-    gate: GateView, limits: Limits, outcomes: Iterable[Heard], now: float, in_flight: int = 0
+    gate: GateView, limits: Limits, outcomes: Sequence[Heard], now: float, in_flight: int = 0
 ) -> GateView:
     """Return the gate after attempts ended, while `in_flight` others have not."""
     times = [one.sent_at for one in outcomes if one.health == Health.GOOD]

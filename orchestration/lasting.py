@@ -1,7 +1,10 @@
-"""What has been there for a while, as far as one process has looked."""
+"""What one process keeps in mind for a while: what it has seen, and what it leaves alone."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Lasting:
@@ -19,3 +22,15 @@ class Lasting:
         now = time.monotonic()
         self._since = {one: self._since.get(one, now) for one in seen}
         return {one for one, since in self._since.items() if now - since >= patience}
+
+
+class Pauses(dict[Key, float]):
+    """What this process leaves alone for now: until when, on a steady clock."""
+
+    def begin(self, one: Key, seconds: float) -> None:
+        """Leave one alone for so long from now on."""
+        self[one] = time.monotonic() + seconds
+
+    def of(self, one: Key) -> bool:
+        """Return whether one is left alone at this moment."""
+        return self.get(one, 0.0) > time.monotonic()

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from . import applications, crashpoints, queues, registry, schemas, sql
-from .fairness import Arrival, Line, Standing, check_key, give_turns
+from .fairness import Arrival, Line, check_key, give_turns, standings
 
 # a statement, not models: making one of them takes most of the time, and this is done for each task
 POST = """
@@ -23,7 +23,7 @@ ON CONFLICT DO NOTHING
 """
 # Two probes of an index for each key: the head along submission_turn, its end along submission_line.
 STANDINGS = """
-SELECT k.key,
+SELECT '', 0, k.key,
     (SELECT s.turn FROM orchestration_submission s WHERE s.refused_at IS NULL AND s.retry_at IS NULL
         ORDER BY s.retry_at NULLS FIRST, s.turn LIMIT 1),
     (SELECT s.turn FROM orchestration_submission s WHERE s.refused_at IS NULL AND s.retry_at IS NULL
@@ -90,11 +90,7 @@ def post(postings: Sequence[Posting]) -> None:
 def _turns(keys: Sequence[str]) -> list[int]:
     """Return the turns of submissions with these keys."""
     rows = sql.run(STANDINGS, {"keys": sorted(set(keys))})
-    standings = {
-        Line("", 0, key): Standing(head=head, last=last, weight=weight, now=now)
-        for key, head, last, weight, now in rows
-    }
-    return give_turns([Arrival(Line("", 0, key)) for key in keys], standings)
+    return give_turns([Arrival(Line("", 0, key)) for key in keys], standings(rows))
 
 
 def _checked(one: Posting) -> str:

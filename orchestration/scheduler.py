@@ -4,7 +4,6 @@ Any number run side by side; one turn is one transaction over a whole batch.
 """
 
 import logging
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -13,6 +12,7 @@ from django.db import transaction
 
 from . import batches, conf, crashpoints, dead_letters, queues, sql
 from .gate import Heard
+from .lasting import Pauses
 from .messages import Malformed, Reply, with_number
 from .transitions import Claimed, Recorded, claim, record
 
@@ -103,7 +103,7 @@ def _claim_apart(agents: Collection[str], by: str, heard: Mapping[str, Sequence[
         except Exception as error:
             if sql.is_busy(error):
                 logger.warning("nothing is claimed for %s now: %s", agent, sql.first_line(error))
-                _resting[agent] = time.monotonic() + conf.CLAIM_PAUSE
+                _paused.begin(agent, conf.CLAIM_PAUSE)
                 claimed.look_again(conf.CLAIM_PAUSE)
             elif claimed.requests:
                 logger.exception("nothing is claimed for %s", agent)
@@ -112,13 +112,12 @@ def _claim_apart(agents: Collection[str], by: str, heard: Mapping[str, Sequence[
     return claimed
 
 
-_resting: dict[str, float] = {}  # agents whose claim met with a lock; until when, on a steady clock
+_paused: Pauses[str] = Pauses()  # agents whose claim met with a lock
 
 
 def _awake(agents: Collection[str]) -> set[str]:
     """Return those of `agents` whose claim did not meet with a lock just now."""
-    now = time.monotonic()
-    return {agent for agent in agents if _resting.get(agent, 0.0) <= now}
+    return {agent for agent in agents if not _paused.of(agent)}
 
 
 def _record_in_parts(popped: Sequence[_Popped]) -> Recorded:

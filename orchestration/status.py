@@ -7,7 +7,6 @@ whatever it wrote, or not at all; other applications fetch and acknowledge their
 """
 
 import logging
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +18,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from . import alerts, batches, conf, registry, sql
+from .lasting import Pauses
 from .models import StatusMessage
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -79,8 +79,7 @@ RETURNING tries
 
 DUE = {"fresh": Q(send_after=None), "retries": Q(send_after__lte=DatabaseNow())}  # the lines
 
-# lines and applications whose messages all fail here: until when (monotonic)
-_paused: dict[tuple[str, str], float] = {}
+_paused: Pauses[tuple[str, str]] = Pauses()  # lines and applications whose messages all fail here
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +154,7 @@ def deliver(application: str, limit: int) -> int:
 
 
 def _deliver_from(line: str, application: str, limit: int) -> int:
-    if _paused.get((line, application), 0.0) > time.monotonic():
+    if _paused.of((line, application)):
         return 0
     rows = _due(line, application)
     free = rows.exclude(Exists(_before()))
@@ -166,7 +165,7 @@ def _deliver_from(line: str, application: str, limit: int) -> int:
     except Exception as error:
         if sql.is_unavailable(error):
             raise
-        _paused[line, application] = time.monotonic() + conf.FAILING_PAUSE
+        _paused.begin((line, application), conf.FAILING_PAUSE)
         logger.exception("%s fails on one status message after the other (%s)", application, line)
         return 0
 

@@ -7,7 +7,6 @@ way. Neither holds up the others: fresh ones and retries are two lines, each wit
 """
 
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -15,6 +14,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from . import alerts, batches, conf, crashpoints, registry, sql
+from .lasting import Pauses
 from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -33,8 +33,7 @@ RETURNING tries
 
 DUE = {"fresh": Q(retry_at=None), "retries": Q(retry_at__lte=DatabaseNow())}  # the lines
 
-# lines and workflows whose submissions all fail here: until when (monotonic)
-_paused: dict[tuple[str, str], float] = {}
+_paused: Pauses[tuple[str, str]] = Pauses()  # lines and workflows whose submissions all fail here
 
 
 def take(limit: int) -> int:
@@ -77,15 +76,14 @@ def _take_parts(line: str, workflow: str, ids: Sequence[int]) -> int:
     except Exception as error:
         if sql.is_unavailable(error):
             raise
-        _paused[line, workflow] = time.monotonic() + conf.FAILING_PAUSE
+        _paused.begin((line, workflow), conf.FAILING_PAUSE)
         logger.exception("%s: one submission after the other fails (%s)", workflow, line)
         return len(ids)  # others may wait behind these
 
 
 def _due(line: str) -> QuerySet[Submission]:
     """Return what a line has that is due and not paused, in the order of `submission_turn`."""
-    now = time.monotonic()
-    paused = [name for (which, name), until in _paused.items() if which == line and until > now]
+    paused = [name for which, name in _paused if which == line and _paused.of((which, name))]
     rows = Submission.objects.filter(DUE[line], refused_at=None).exclude(workflow__in=paused)
     return rows.order_by(F("retry_at").asc(nulls_first=True), "turn", "id")
 

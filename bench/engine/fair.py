@@ -34,9 +34,9 @@ BY_TURN, BY_AGE = DUE, DUE.replace("s.turn, s.id", "s.id")
 
 
 def claim(tasks: int) -> dict[str, float]:
-    """Return what a claim of a batch costs in ms, by turn and by age, with so many waiting.
+    """Return what a claim of a batch costs in ms, by turn and by age, while `tasks` wait.
 
-    Both have an index in their order, and take turns on the same rows, so that whatever else the
+    Both have an index in their order, and take turns on the same rows, so that all else that the
     machine does slows both down; `ratio` is the middle one of all pairs. Each claim is rolled back,
     so that the next finds the same.
     """
@@ -87,7 +87,7 @@ def _claim(due: str) -> float:
 
 
 def load(tasks: int) -> dict[str, float]:
-    """Return how long ten tasks take behind so many of another key, and the rate of these, in tasks/s.
+    """Return how long ten tasks take behind many of another key, and the rate of these, in tasks/s.
 
     Ten are posted while the bulk lies in the inbox, and ten when all of it waits for its agent.
     """

@@ -2,14 +2,12 @@
 
 import argparse
 import json
-import os
-import signal
 import sys
 from dataclasses import asdict, replace
 
 from bench.goodput.plan import Plan
 from bench.goodput.report import markdown
-from bench.lanes.system import lanes
+from bench.lanes.system import command, conclude, lanes
 from bench.runs import load, tell
 
 QUICK = Plan(
@@ -25,14 +23,7 @@ QUICK = Plan(
 
 def main() -> int:
     """Run it; return 1 if a target was missed."""
-    options = parse_options()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return measure(options)
-    except KeyboardInterrupt:
-        sys.stderr.write("Stopped; nothing is left running.\n")
-        sys.stderr.flush()
-        os._exit(130)  # not waiting for threads, which may sleep for minutes
+    return command(measure, parse_options())
 
 
 def measure(options: argparse.Namespace) -> int:
@@ -53,11 +44,7 @@ def measure(options: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps({**asdict(results), "missed": missed}, indent=1) + "\n")
     else:
         sys.stdout.write(markdown(results) + "\n\n")
-    for sentence in missed:
-        sys.stderr.write(f"Missed: {sentence}\n")
-    sys.stderr.flush()
-    sys.stdout.write(results.last_line() + "\n")
-    return 1 if missed else 0
+    return conclude(missed, results.last_line())
 
 
 def parse_options() -> argparse.Namespace:

@@ -72,7 +72,7 @@ class Measurement:
                 self._drain(runs)
 
     def _busy(self) -> None:
-        """Work off a backlog of which 5 % of the answers ask for a pause of a second."""
+        """Work off a backlog where 5 % of the answers ask for a pause of a second."""
         with self.alone:
             runs = [self._begin(lane(0.0), "busy", Rules(busy=0.05)), self._sound("busy")]
             on, off = self._work_off(runs, 0.0)

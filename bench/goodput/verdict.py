@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 RATIO = 0.95  # of what the same load does without a breaker
 SHARE, UP_TO = 0.9, 0.2  # of (1 - p) of the healthy rate, for p up to
-TIMELY, WITHIN = 0.95, 20.0  # share that is done within so many seconds of being placed
+TIMELY, WITHIN = 0.95, 20.0  # share that is done within these seconds of being placed
 DONE, SECONDS = 0.8, 45.0  # of a backlog, after the end of a long outage
 PROBES = 1  # calls at once while an outage lasts
 BUSY = 0.9  # of the healthy rate, while 5 % of the answers are 503 with Retry-After: 1
-BESIDE, PROMPT = 0.99, 5.0  # share of the other agent's tasks that are done within so many seconds
+BESIDE, PROMPT = 0.99, 5.0  # share of the other agent's tasks that are done within these seconds
 OFTEN = 0.35  # the rate of failures up to which tasks are timely, and backlogs done in time
 
 

@@ -42,7 +42,7 @@ WHERE agent = ANY(%s)
 
 
 def turn_breakers_off(lanes: Sequence[str]) -> None:
-    """Give lanes a breaker that never trips, whatever fails."""
+    """Give lanes a breaker that never trips."""
     with connection.cursor() as cursor:
         cursor.execute(NEVER_TRIP, [list(lanes)])
 

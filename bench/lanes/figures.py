@@ -15,7 +15,7 @@ def rank(share: float, count: int) -> int:
 def rate(ends: Collection[float], count: int, until: float) -> float:
     """Return ends a second between the 10th and the 80th percentile of `count`.
 
-    Where so many had not ended by `until`, those that had count over the whole time up to it.
+    Where fewer had ended by `until`, those that had count over the whole time up to it.
     """
     ordered = sorted(ends)
     first, last = rank(FIRST, count), rank(LAST, count)
@@ -27,7 +27,7 @@ def rate(ends: Collection[float], count: int, until: float) -> float:
 
 
 def timely(placed: Mapping[int, float], ends: Mapping[int, float], within: float) -> float:
-    """Return the share of what was placed that ended within so many seconds."""
+    """Return the share of what was placed that ended within the time `within`."""
     done = sum(ends.get(number, math.inf) - at <= within for number, at in placed.items())
     return done / len(placed)
 

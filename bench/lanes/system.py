@@ -3,8 +3,10 @@
 import json
 import os
 import secrets
+import signal
 import sys
-from collections.abc import Iterator, Mapping
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,6 +51,26 @@ def lanes(name: str, policies: Policies, *, isolated: bool = False) -> Iterator[
             yield running.logs
         finally:
             stop_all(started[::-1])
+
+
+def command(measure: Callable[[Namespace], int], options: Namespace) -> int:
+    """Measure as a command does: stopped by SIGINT or SIGTERM it leaves nothing running."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return measure(options)
+    except KeyboardInterrupt:
+        sys.stderr.write("Stopped; nothing is left running.\n")
+        sys.stderr.flush()
+        os._exit(130)  # not waiting for threads, which may sleep for minutes
+
+
+def conclude(missed: Sequence[str], last_line: str) -> int:
+    """Print what was missed, then the line for scripts; return the exit code."""
+    for sentence in missed:
+        sys.stderr.write(f"Missed: {sentence}\n")
+    sys.stderr.flush()
+    sys.stdout.write(last_line + "\n")
+    return 1 if missed else 0
 
 
 def _start(running: Stack, kind: str, command: list[str]) -> Any:

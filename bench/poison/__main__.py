@@ -2,12 +2,10 @@
 
 import argparse
 import json
-import os
-import signal
 import sys
 from dataclasses import asdict
 
-from bench.lanes.system import lanes
+from bench.lanes.system import command, conclude, lanes
 from bench.poison.plan import COUNTS, KINDS, Plan
 from bench.poison.verdict import WITHIN, last_line, markdown
 from bench.runs import tell
@@ -15,14 +13,7 @@ from bench.runs import tell
 
 def main() -> int:
     """Run it; return 1 if a target was missed."""
-    options = parse_options()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return measure(options)
-    except KeyboardInterrupt:
-        sys.stderr.write("Stopped; nothing is left running.\n")
-        sys.stderr.flush()
-        os._exit(130)  # not waiting for threads, which may sleep for minutes
+    return command(measure, parse_options())
 
 
 def measure(options: argparse.Namespace) -> int:
@@ -40,11 +31,7 @@ def measure(options: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(data, indent=1) + "\n")
     else:
         sys.stdout.write(markdown(found) + "\n\n")
-    for sentence in missed:
-        sys.stderr.write(f"Missed: {sentence}\n")
-    sys.stderr.flush()
-    sys.stdout.write(last_line(found) + "\n")
-    return 1 if missed else 0
+    return conclude(missed, last_line(found))
 
 
 def parse_options() -> argparse.Namespace:

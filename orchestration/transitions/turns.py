@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from .. import sql
-from ..fairness import Arrival, Line, Standing, give_turns
+from ..fairness import Arrival, Line, give_turns, standings
 
 # Two probes of an index for each line: the head along step_turn, the key's end along step_line. No row
 # is locked, and none is kept for this: of batches that are written at the same time none sees the
@@ -43,11 +43,7 @@ def next_turns(arrivals: Sequence[Arrival]) -> list[int]:
     rows = sql.run(
         STANDINGS, {"agents": list(agents), "priorities": list(priorities), "keys": list(keys)}
     )
-    standings = {
-        Line(agent, priority, key): Standing(head=head, last=last, weight=weight, now=now)
-        for agent, priority, key, head, last, weight, now in rows
-    }
-    return give_turns(arrivals, standings)
+    return give_turns(arrivals, standings(rows))
 
 
 def stand_again(steps: Collection[int], *, last: bool = False) -> None:

@@ -40,7 +40,7 @@ def _ready():
     Policy.objects.update(window=1000, time_allowed=3600)
     yield
     gates._contested.clear()
-    scheduler._resting.clear()
+    scheduler._paused.clear()
 
 
 @contextmanager

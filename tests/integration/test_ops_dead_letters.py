@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from orchestration import api, registry, requeue, status, submission
+from orchestration.lasting import Pauses
 from orchestration.models import Alert, DeadLetter, Event, StatusMessage, Submission, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.requeue import Wanted
@@ -40,7 +41,7 @@ def release(monkeypatch):
 
     greet = registry.workflows["greet"]
     monkeypatch.setitem(registry.workflows, "greet", replace(greet, record=record))
-    monkeypatch.setattr(submission, "_paused", {})
+    monkeypatch.setattr(submission, "_paused", Pauses())
     return state
 
 

@@ -14,6 +14,7 @@ from django.db.models import F
 from django.test import Client
 
 from orchestration import api, registry, submission
+from orchestration.lasting import Pauses
 from orchestration.models import Submission, Task
 from orchestration.requeue import Wanted, close, retry
 from orders import access, placing
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _shop(db, monkeypatch):
     products()
-    monkeypatch.setattr(submission, "_paused", {})
+    monkeypatch.setattr(submission, "_paused", Pauses())
 
 
 def place():

@@ -7,6 +7,7 @@ from django.db import Error, connection
 from django.db.models import F
 
 from orchestration import alerts, api, conf, registry, status
+from orchestration.lasting import Pauses
 from orchestration.models import Alert, StatusMessage
 from orchestration.sql import is_unavailable
 from orchestration.transitions import record, resubmit
@@ -46,7 +47,7 @@ def test_the_story_of_a_task_is_told_in_order(told):
 def failing(monkeypatch):
     """Have the shop's receiver raise what `errors` has for a reference; return both."""
     told, errors = [], {}
-    monkeypatch.setattr(status, "_paused", {})
+    monkeypatch.setattr(status, "_paused", Pauses())
 
     def receiver(messages):
         for one in messages:

@@ -9,6 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from orchestration import alerts, api, conf, jobs, queues, registry, submission
+from orchestration.lasting import Pauses
 from orchestration.models import Alert, StatusMessage, Submission, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.registry import NotRegistered
@@ -152,7 +153,7 @@ def let_pass():
 def test_under_a_bad_release_few_are_tried_and_other_workflows_go_on(monkeypatch, recording):
     greet = registry.workflows["greet"]
     monkeypatch.setitem(registry.workflows, "other", replace(greet, name="other"))
-    monkeypatch.setattr(submission, "_paused", {})
+    monkeypatch.setattr(submission, "_paused", Pauses())
     for number in range(50):
         post(f"bad-{number}", data={"name": "x", "bad": "bug"})
     for number in range(10):
@@ -172,7 +173,7 @@ def test_under_a_bad_release_few_are_tried_and_other_workflows_go_on(monkeypatch
 
 @pytest.mark.parametrize("bad", [30, 300])
 def test_those_that_fail_do_not_hold_up_later_ones_of_their_workflow(monkeypatch, recording, bad):
-    monkeypatch.setattr(submission, "_paused", {})
+    monkeypatch.setattr(submission, "_paused", Pauses())
     for number in range(bad):
         post(f"bad-{number}", data={"name": "x", "bad": "bug"})
     for number in range(10):
@@ -184,7 +185,7 @@ def test_those_that_fail_do_not_hold_up_later_ones_of_their_workflow(monkeypatch
 
 
 def test_retries_that_fail_hold_up_no_fresh_ones_and_are_few(monkeypatch, recording):
-    monkeypatch.setattr(submission, "_paused", {})
+    monkeypatch.setattr(submission, "_paused", Pauses())
     for number in range(30):
         post(f"bad-{number}", data={"name": "x", "bad": "bug"}, problem="failing", tries=3,
              retry_at=DatabaseNow())  # fmt: skip
@@ -199,7 +200,7 @@ def test_retries_that_fail_hold_up_no_fresh_ones_and_are_few(monkeypatch, record
 def test_when_all_fail_few_transactions_are_tried_however_often_it_is_rung_for(
     monkeypatch, recording
 ):
-    monkeypatch.setattr(submission, "_paused", {})
+    monkeypatch.setattr(submission, "_paused", Pauses())
     tried = []
     broken = replace(registry.workflows["greet"], record=lambda _: tried.append(1) or 1 / 0)
     monkeypatch.setitem(registry.workflows, "greet", broken)
@@ -212,7 +213,7 @@ def test_when_all_fail_few_transactions_are_tried_however_often_it_is_rung_for(
 
 
 def test_many_that_are_refused_hold_up_nobody(monkeypatch, recording):
-    monkeypatch.setattr(submission, "_paused", {})
+    monkeypatch.setattr(submission, "_paused", Pauses())
     for number in range(25):
         post(f"bad-{number}", data={"name": "x", "bad": True})
     post("good")
