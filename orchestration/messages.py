@@ -54,6 +54,10 @@ def _finite(text: str) -> float:
     return number
 
 
+# made once: json.loads would make one for each message
+READER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+
 def is_deep(data: object) -> bool:
     """Return whether objects and lists are nested deeper than can be stored."""
     level = [data]
@@ -82,12 +86,12 @@ def _read(raw: bytes) -> dict[str, Any]:
     if len(raw) > MAX_BYTES:
         raise Malformed(f"{len(raw)} bytes; at most {MAX_BYTES} are taken")
     try:
-        data = json.loads(raw.decode(), parse_constant=_refuse_constant, parse_float=_finite)
+        data = READER.decode(raw.decode())
         if b"\\u" in raw:  # a lone surrogate cannot be stored
             json.dumps(data, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not JSON: {error}") from error
-    if NUL.search(raw):
+    if rb"\u0000" in raw and NUL.search(raw):
         raise Malformed("NUL characters cannot be stored")
     if not isinstance(data, dict):
         raise Malformed(f"a JSON object is expected, not {type(data).__name__}")
@@ -120,8 +124,7 @@ class Message:
         if names := sorted(missing):
             raise Malformed(f"fields missing: {', '.join(names)}")
         for name, value in known.items():
-            kinds = cls.types[name]
-            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            if type(value) not in cls.types[name]:  # what JSON makes is of no subclass
                 raise Malformed(f"{name} has type {type(value).__name__}")
             if isinstance(value, (int, float)) and not -LARGEST < value < LARGEST:
                 raise Malformed(f"{name} is too large a number")
