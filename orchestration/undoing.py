@@ -152,8 +152,8 @@ def _is_uncounted(
         return False  # taken back with what it was sent for
     if done.generation != step.generation or step.state == StepState.CANCELLED:
         return True
-    if step.state == StepState.SKIPPED:
-        # a person knew whether it was done; the same result is what was typed in
+    if step.state in DONE_STEP_STATES:
+        # the same result is a repeat, or what a person typed in; another is of another effect
         return done.result is not None and done.result != step.result
     # otherwise it is done, or the next try under this key finds it
     return step.state == StepState.WAITING and done.result is not None

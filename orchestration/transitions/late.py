@@ -101,11 +101,15 @@ def _alarm(change: Change, late: LateEffect, *, by: str) -> Event:
     done, undone = late.done, late.request is not None
     key = step_key(change.id, done.name, done.direction, done.generation)
     what = UNDONE_BY_ITSELF if undone else FOR_A_PERSON
-    had = "may have had" if done.result is None else "had"
+    if change.steps[done.id].state == StepState.PROCESSED:
+        title = f"{change.workflow}: {done.name} may have been done twice: its key brought two results"
+    else:
+        had = "may have had" if done.result is None else "had"
+        title = f"{change.workflow}: {done.name} {had} its effect after it was given up"
     alerts.raise_alert(
         _sent(change.id, done.name) if undone else f"{alerts.LATE_EFFECT}{key.replace(':', '/')}",
         severity=Severity.WARNING if undone else Severity.CRITICAL,
-        title=f"{change.workflow}: {done.name} {had} its effect after it was given up"[:300],
+        title=title[:300],
         detail=f"Its key is {key}. {what}",
     )
     return note(change, done, EventKind.LATE, by=by, reason=f"Under {key}. {what}")

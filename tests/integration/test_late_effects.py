@@ -174,6 +174,19 @@ class TestProofThatComesLate:
         record([reply_to(request)])
         assert open_alerts() == set()
 
+    def test_another_result_of_what_is_done_is_an_alert(self):
+        """Its service had forgotten the key: a second worker's call took effect once more."""
+        task = new_task()
+        (request,) = claimed()
+        record([reply_to(request, result={"id": "g1"})])
+        record([reply_to(request, result={"id": "g1"})])
+        assert open_alerts() == set()
+        record([reply_to(request, result={"id": "g2"})])
+        alert = Alert.objects.get(closed_at=None)
+        assert alert.fingerprint == f"late_effect/{task.id}/hello/do/1"
+        assert (alert.severity, "twice" in alert.title) == ("critical", True)
+        assert step_of(task).result == {"id": "g1"}
+
     def test_of_a_step_whose_undo_by_key_was_sent_is_none(self):
         task = new_task(workflow="in_turn")
         record([reply_to(request) for request in claimed()])

@@ -48,10 +48,10 @@ class Operators:
 
     def mend_all(self) -> None:
         """Mend every step in error, and take back what only an alert names."""
-        for agent, key in list(self.store.alarms):
+        for (agent, key), keep in list(self.store.alarms.items()):
             if not self.world.under_way[key]:
-                self.world.services[agent].take_back(key)
-                self.store.alarms.remove((agent, key))
+                self.world.services[agent].take_back(key, keep)
+                del self.store.alarms[agent, key]
         for row in list(self.store.rows.values()):
             if row.view.state == StepState.ERROR:
                 poison = (row.view.task, row.view.name) in self.world.poison

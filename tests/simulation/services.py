@@ -119,10 +119,10 @@ class Service:
             one for one in self.effects if (one.task, one.step, one.undone) == (task, step, False)
         ]
 
-    def take_back(self, key: str) -> None:
-        """Undo by hand what stands under a key: a person has found it."""
+    def take_back(self, key: str, keep: Any = None) -> None:
+        """Undo by hand what stands under a key, but for the effect that counts: a person has found it."""
         for effect in self.effects:
-            if effect.key == key and not effect.undone:
+            if effect.key == key and not effect.undone and effect.id != keep:
                 effect.undone_by = "a person"
                 self.standing[effect.task, effect.step] -= 1
 

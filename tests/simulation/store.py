@@ -90,7 +90,7 @@ class Store:
         self.settle_first = settle_first
         self.touched: set[str] = set()
         self.late: set[str] = set()  # keys under which an effect showed that counted nowhere
-        self.alarms: list[tuple[str, str]] = []  # late effects for a person: agent, key
+        self.alarms: dict[tuple[str, str], Any] = {}  # late effects, by agent and key: what counts
 
     def submit(self, task: str, workflow: Workflow) -> None:
         """Record a task and its steps in one operation."""
@@ -247,7 +247,8 @@ class Store:
         self.late.add(step_key(view.task, view.name, view.direction, generation))
         if late.request is None:
             key = step_key(view.task, view.name, view.direction, generation)
-            self.alarms.append((view.agent, key))
+            counts = view.state == StepState.PROCESSED and generation == view.generation
+            self.alarms[view.agent, key] = (view.result or {}).get("id") if counts else None
         elif late.undo is None:
             plan = StepPlan(
                 name=view.name, agent=view.agent, action="undo", after=(), request=late.request,
