@@ -177,15 +177,18 @@ def after_reply(
     reply says of it, if anything.
     """
     doubt = _doubt_after(step, outcome, in_doubt)
-    step = replace(step, locked_by=None, outcome=outcome, in_doubt=doubt)
-    unwanted = undoing and step.direction == Direction.DO
+    state, unwanted = step.state, undoing and step.direction == Direction.DO
     if outcome == Outcome.DONE:
-        return replace(step, state=StepState.PROCESSED, result=result)
-    if unwanted and not doubt and outcome in {Outcome.REJECTED, Outcome.ABSENT}:
-        return replace(step, state=StepState.CANCELLED)
-    if outcome == Outcome.REJECTED:
-        return replace(step, state=StepState.ERROR)
-    return step
+        state = StepState.PROCESSED
+    elif unwanted and not doubt and outcome in {Outcome.REJECTED, Outcome.ABSENT}:
+        state = StepState.CANCELLED
+    elif outcome == Outcome.REJECTED:
+        state = StepState.ERROR
+    if outcome != Outcome.DONE:
+        result = step.result
+    return replace(
+        step, locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=result
+    )
 
 
 def _doubt_after(step: StepView, outcome: str, reported: bool | None) -> bool:

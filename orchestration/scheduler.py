@@ -79,7 +79,8 @@ def _record_and_claim(
         logger.warning("a turn is taken in parts: %s", sql.first_line(error))
         recorded = _record_in_parts(popped)
     else:
-        _put_off([one for one in popped if UUID(one.reply.task) in recorded.locked])
+        if recorded.locked:
+            _put_off([one for one in popped if UUID(one.reply.task) in recorded.locked])
     if claimed is None:
         claimed = _claim_apart(_awake(recorded.agents.union(look_at)), by, recorded.heard)
     return recorded, claimed

@@ -155,8 +155,7 @@ def read_steps(changes: Mapping[UUID, Change]) -> None:
         values = dict(zip(NAMES, row, strict=True))
         for name in TEXTS:
             values[name] = None if values[name] is None else json.loads(values[name])
-        step = StepView(**values)
-        changes[step.task].moved(step)
+        changes[values["task"]].steps[values["id"]] = StepView(**values)
 
 
 def cancel(steps: Collection[int]) -> None:

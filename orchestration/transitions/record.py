@@ -110,9 +110,10 @@ def record(replies: Sequence[Reply], *, warily: bool = False) -> Recorded:
     changes = _lock(replies, recorded, warily=warily)
     accepted: list[tuple[Reply, StepView, Change]] = []
     for reply in replies:
-        if UUID(reply.task) in recorded.locked:
+        task = UUID(reply.task)
+        if task in recorded.locked:
             continue
-        change = changes.get(UUID(reply.task))
+        change = changes.get(task)
         step = change.steps.get(reply.step) if change else None
         refusal = refuse_reply(step, reply.attempt, reply.generation, reply.dispatch)
         if refusal or change is None or step is None:
@@ -169,10 +170,10 @@ def _lock(replies: Sequence[Reply], recorded: Recorded, *, warily: bool) -> dict
     if warily:
         recorded.locked |= with_locked_steps(changes)
     causes = {}
-    for reply in replies:
+    for reply in [reply for reply in replies if reply.outcome == Outcome.REJECTED]:
         change = changes.get(UUID(reply.task))
         step = change.steps.get(reply.step) if change else None
-        if change and step and reply.outcome == Outcome.REJECTED:
+        if change and step:
             cause = cause_of(step, change.workflow, reply.outcome, reply.code, reply.message)
             causes[change.id, cause.fingerprint] = cause
     if causes:
