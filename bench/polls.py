@@ -147,7 +147,7 @@ def main() -> int:
     stack.environment["GUNICORN_CMD_ARGS"] = arguments
     del stack.environment["NICENESS"]  # as it comes: here it matters
     try:
-        stack.start().staffed()
+        stack.start()
         stack.sql("UPDATE orchestration_application SET rate = 1000000")
         token = f"sas_{(stack.folder / 'secrets' / 'example_token').read_text()}"
         seen = asyncio.run(load(f"http://localhost:{stack.port}", token, options))
