@@ -6,6 +6,8 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 from drill import report
 from drill.recipes import recipes
@@ -35,7 +37,10 @@ def main() -> int:
     pairs = [] if options.mode else _pairs(table, options, seed)
     say(f"{len(drilled)} modes, then {len(pairs)} pairs drawn from seed {seed} (--seed {seed})\n")
     started = time.monotonic()
-    results = _drill([*([mode] for mode in drilled), *pairs], say)
+    try:
+        results = _drill([*([mode] for mode in drilled), *pairs], options.stacks, say)
+    except KeyboardInterrupt:
+        os._exit(130)  # drills that have lost their stack need not come to their end
     took = (time.monotonic() - started) / 60
     bad = [result for result in results if not result.verdict.good]
     said = (
@@ -57,6 +62,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--family", help="only modes of this family")
     parser.add_argument("--seed", type=int, help="from which the pairs are drawn")
     parser.add_argument("--pairs", type=int, help="how many pairs")
+    parser.add_argument("--stacks", type=int, default=1, help="how many drills at the same time")
     parser.add_argument("--list", action="store_true", help="only list the modes")
     parser.add_argument("--document", action="store_true", help="only list the modes in the docs")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
@@ -88,29 +94,51 @@ def _pairs(table: Sequence[Mode], options: argparse.Namespace, seed: int) -> lis
     return pairs
 
 
-def _drill(drills: Sequence[Sequence[Mode]], say: report.Say) -> list[Result]:
-    """Run the drills on one stack; after a bad one, the next has a fresh stack."""
-    results: list[Result] = []
-    stack: Stack | None = None
-    say(report.line(report.HEAD))
-    try:
-        for modes in drills:
-            assert all(mode.recipe in recipes for mode in modes), "an unknown recipe"
-            if stack is None:
-                stack = Stack("drill").start()
+class Stacks:
+    """So many stacks side by side; each takes the next drill, and is replaced after a bad one."""
+
+    def __init__(self, count: int) -> None:
+        self._free: SimpleQueue[str] = SimpleQueue()
+        self._running: dict[str, Stack] = {}
+        for number in range(1, count + 1):
+            self._free.put("drill" if number == 1 else f"drill-{number}")
+
+    def drill(self, modes: Sequence[Mode]) -> Result:
+        """Run a drill on a free stack."""
+        assert all(mode.recipe in recipes for mode in modes), "an unknown recipe"
+        name = self._free.get()
+        try:
+            if name not in self._running:
+                stack = self._running[name] = Stack(name).start()
                 prepare(stack)
-            result = drill(stack, modes)
+            result = drill(self._running[name], modes)
+            if not result.verdict.good:
+                self._running[name].keep(result.mode)
+                self._running.pop(name).stop()
+            return result
+        finally:
+            self._free.put(name)
+
+    def stop(self) -> None:
+        """Stop all of them."""
+        for stack in list(self._running.values()):
+            stack.stop()
+
+
+def _drill(drills: Sequence[Sequence[Mode]], count: int, say: report.Say) -> list[Result]:
+    """Run the drills on `count` stacks; return what they found, in their order."""
+    results: list[Result] = []
+    say(report.line(report.HEAD))
+    stacks, pool = Stacks(count), ThreadPoolExecutor(count)
+    try:
+        for result in pool.map(stacks.drill, drills):
             results.append(result)
             say(report.line(report.cells(result)))
             for trouble in report.troubles(result):
                 say(trouble)
-            if not result.verdict.good:
-                stack.keep(result.mode)
-                stack.stop()
-                stack = None
     finally:
-        if stack is not None:
-            stack.stop()
+        pool.shutdown(wait=False, cancel_futures=True)
+        stacks.stop()
     return results
 
 
