@@ -165,6 +165,7 @@ class Performers:
         self._performers: dict[bool, list[Performer]] = {False: [], True: []}
         self._apart: list[Performer] = []
         self._troubled_until = 0.0
+        self._come_back = True  # those set apart, as far as was seen last
         self._watch: asyncio.Task[None] | None = None
         self._calls = 0
 
@@ -186,6 +187,7 @@ class Performers:
                 async with asyncio.timeout(left):
                     reply = await found.answer(request.dump())
             except TimeoutError:
+                self._come_back = False
                 found.kill("it stood still")
                 return self._agent.failed(request, "it kept its process from all else").dump()
             except Lost as lost:
@@ -195,6 +197,7 @@ class Performers:
                     return self._agent.failed(request, str(lost)).dump()
                 request = replace(request, in_doubt=True)  # its call may have been made
             else:
+                self._come_back = self._come_back or not found.open
                 return reply if clock.now() < request.complete_by else None
         return None
 
@@ -227,7 +230,8 @@ class Performers:
                         one.set_apart()
                         self._apart.append(one)
             self._apart = [one for one in self._apart if one.process and one.load]
-            for one in self._apart[: -conf.APART]:
+            # each takes a place of the agent's window: none that will not come back keeps it for long
+            for one in self._apart[: -conf.APART if self._come_back else -1]:
                 one.kill("it stood still")
 
     async def close(self) -> None:

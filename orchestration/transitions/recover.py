@@ -293,14 +293,18 @@ def finish_failed(failed: Sequence[Failed], *, by: str) -> Consequences:
 
 @transaction.atomic
 def wake(limit: int) -> int:
-    """End the wait of retries whose time has come; return how many."""
+    """End the wait of retries whose time has come; return how many.
+
+    They go next, but for those with a trouble of their own: these go behind all that wait now, as
+    they are likely to fail once more.
+    """
     due: list[Any] = list(
         Step.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(process_state=StepState.PENDING, run_after__lte=DatabaseNow())
         .order_by("run_after")  # along step_retry; nothing is waited for
-        .values_list("id", "agent", "priority", "fairness_key")[:limit]
+        .values_list("id", "own_trouble", "agent", "priority", "fairness_key")[:limit]
     )
     if due:
-        turns = next_turns([Arrival(Line(*line), again=True) for _, *line in due])
+        turns = next_turns([Arrival(Line(*line), again=not own) for _, own, *line in due])
         sql.run(WAKE, {"ids": [step for step, *_ in due], "turns": turns})
     return len(due)

@@ -130,6 +130,22 @@ def test_a_retry_goes_before_what_its_key_has_waiting_and_not_before_another_key
     assert again >= FEW - 1
 
 
+def test_a_retry_with_a_trouble_of_its_own_goes_behind_all_that_wait():
+    new("bulk", 3)
+    first, second, _ = claim(["greeter"], "scheduler-1").requests["greeter"]
+    record([reply_to(first, "transient"), reply_to(second, "transient")])
+    new("bulk", 3)
+    staff()
+    sweep.sweep(LEADER)
+    Step.objects.filter(id=first.step).update(own_trouble=True)
+    Step.objects.exclude(run_after=None).update(run_after=DatabaseNow())
+    assert wake(1000) == 2
+    waiting = Step.objects.filter(process_state="pending").order_by("turn", "id")
+    line = list(waiting.values_list("id", flat=True))
+    assert len(line) == 5
+    assert (line.index(first.step), line.index(second.step)) == (4, 1)
+
+
 def test_many_that_were_held_do_not_go_before_others_when_they_are_let_go():
     new("bulk", MANY)
     held = hold(actor="ann", reason="wait", workflow="greet", step="hello")

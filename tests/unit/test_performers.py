@@ -118,6 +118,26 @@ def test_one_that_takes_the_processor_for_a_while_is_done():
     assert {reply.outcome for reply in replies} == {"done"}
 
 
+def test_once_one_has_used_up_its_time_only_one_more_may():
+    async def run():
+        performers = Performers(Clerk("clerk-1"))
+        try:
+            await performers.answer(request(action="block", complete_by=clock.now() + 1))
+            later = clock.now() + 60
+            more = [
+                asyncio.create_task(performers.answer(request(action="block", complete_by=later)))
+                for _ in range(3)
+            ]
+            ended, waiting = await asyncio.wait(more, timeout=10)
+            for call in waiting:
+                call.cancel()
+        finally:
+            await performers.close()
+        return [Reply.parse(call.result()).code for call in ended]
+
+    assert asyncio.run(run()) == ["agent_error"] * 2
+
+
 def test_after_its_time_nothing_is_said():
     assert perform("write", seconds=0.0) == [None]
 
