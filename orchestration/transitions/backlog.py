@@ -12,15 +12,18 @@ from ..states import GateState
 from .gates import FIRST, LockedGate
 from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
 
+# What an agent has at work, of the steps `s`. It has stopped by an attempt's complete-by: what has passed
+# it takes no place, though it may be long until it is counted, as when its task is locked; nor does
+# what was answered, when the reply waits for a locked row (dead_letter_step, read once).
+AT_WORK = """s.process_state = 'processing' AND s.locked_by IS NOT NULL
+        AND s.complete_by > (SELECT clock_timestamp())
+        AND s.id <> ALL (ARRAY(SELECT step FROM orchestration_deadletter WHERE step IS NOT NULL))"""
+
 # What of these agents' policies a request needs, how many each has in flight, and until when it,
-# everything, or some step of a workflow was held: by partial indexes, no table scan. An agent has
-# stopped by an attempt's complete-by: what has passed it takes no place, though it may be long until
-# it is counted, as when its task is locked.
+# everything, or some step of a workflow was held: by partial indexes, no table scan.
 DEMAND = f"""
 SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
-    (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent
-        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
-        AND s.complete_by > (SELECT clock_timestamp())) AS in_flight,
+    (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent AND {AT_WORK}) AS in_flight,
     {FIRST.format(agent="p.agent", alone="")} IS NOT NULL,
     {FIRST.format(agent="p.agent", alone="AND alone")} IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.alone
@@ -62,12 +65,10 @@ LEAST = DUE.replace("s.alone = %(alone)s", "(%(alone)s OR NOT s.alone)").replace
     "ORDER BY", f"ORDER BY s.attempt + {BEHIND} * (s.own_trouble OR s.alone)::int,"
 )
 
-IN_FLIGHT_SINCE = """
-SELECT count(*) FROM orchestration_step s WHERE s.agent = %(agent)s
-    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+IN_FLIGHT_SINCE = f"""
+SELECT count(*) FROM orchestration_step s WHERE s.agent = %(agent)s AND {AT_WORK}
     AND s.dispatched_at >= to_timestamp(%(since)s)
-    AND s.complete_by > (SELECT clock_timestamp())
-"""
+"""  # noqa: S608 - the same
 
 MOST_ROUNDS = 5  # of looking past held steps, in one turn; the rest has the next
 

@@ -183,6 +183,19 @@ class TestTasksInFlight:
         (again,) = claimed()
         assert (again.key, again.in_doubt) == (request.key, True)
 
+    def test_an_attempt_whose_reply_waits_takes_no_place(self):
+        Policy.objects.filter(agent="greeter").update(window=1)
+        task, other = new_task(), new_task()
+        (request,) = claimed()
+        with held("task", "id = %s", str(task.id)):
+            messages = [reply_to(request).dump()]
+            for _ in range(conf.LOCKED_AT_ONCE):
+                scheduler.turn("scheduler-1", messages, ())
+                messages = inbox()
+            assert claimed() == []
+            scheduler.turn("scheduler-1", messages, ())
+            assert [one.task for one in claimed()] == [str(other.id)]
+
     def test_attempts_past_their_deadline_take_no_place(self):
         Policy.objects.filter(agent="greeter").update(window=1)
         task, other = new_task(), new_task()
