@@ -92,7 +92,7 @@ def _oldest(count: int) -> list[object]:
     from orchestration.models import Step
 
     due = Step.objects.filter(agent=AGENT, process_state="pending", run_after=None, held_by=None)
-    return list(due.order_by("-priority", "id").values_list("task_id", flat=True)[:count])
+    return list(due.order_by("-priority", "turn", "id").values_list("task_id", flat=True)[:count])
 
 
 def _on_each(tasks: list[object], act: Callable[[list[object]], None], words: str) -> None:

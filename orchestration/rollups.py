@@ -132,7 +132,7 @@ CROSS JOIN LATERAL (SELECT count(*) AS steps FROM orchestration_step s WHERE s.a
 CROSS JOIN LATERAL (SELECT count(*) AS steps FROM (SELECT 1 FROM orchestration_step s
     WHERE s.agent = p.agent AND s.process_state = 'pending' AND s.run_after IS NULL
         AND s.held_by_id IS NULL
-    ORDER BY s.agent, s.alone, s.priority DESC, s.id LIMIT %(cap)s) AS counted) AS waiting
+    ORDER BY s.agent, s.alone, s.priority DESC, s.turn, s.id LIMIT %(cap)s) AS counted) AS waiting
 LEFT JOIN LATERAL (SELECT s.pending_since AS since FROM orchestration_step s
     WHERE s.agent = p.agent AND s.process_state = 'pending' AND s.pending_since IS NOT NULL
         AND num_nonnulls(s.run_after, s.held_by_id) = 0

@@ -32,7 +32,7 @@ FROM orchestration_policy p
 CROSS JOIN LATERAL (
     SELECT id, pending_since FROM orchestration_step
     WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
-      AND run_after IS NULL AND held_by_id IS NULL
+      AND num_nonnulls(run_after, held_by_id) = 0  -- as step_waiting has it
     ORDER BY pending_since LIMIT 1) s
 CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
 WHERE greatest(s.pending_since, h.until) < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'

@@ -27,7 +27,7 @@ SELECT g.agent,
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent
         AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
-        ORDER BY s.agent, s.alone, s.priority DESC, s.id LIMIT %(limit)s) AS counted),
+        ORDER BY s.agent, s.alone, s.priority DESC, s.turn, s.id LIMIT %(limit)s) AS counted),
     (SELECT min(s.pending_since) FROM orchestration_step s WHERE s.agent = g.agent
         AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0),
     (SELECT count(*) FROM orchestration_worker w WHERE w.queue = g.agent

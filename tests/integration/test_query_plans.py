@@ -58,10 +58,11 @@ class Recording:
 
 
 @transaction.atomic
-def explained(statement, parameters):
+def explained(statement, parameters, *, off=("seqscan",)):
     """Return the nodes of a statement's plan, as if its tables were too large to be read."""
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
+        for way in off:
+            cursor.execute(f"SET LOCAL enable_{way} = off")
         cursor.execute(f"EXPLAIN (VERBOSE, FORMAT JSON) {statement}", parameters)
         ((found,),) = cursor.fetchall()
     return list(nodes(found[0]["Plan"]))
@@ -121,3 +122,16 @@ def test_a_time_bounds_the_search_of_an_index(recorded):
                 filtered.append((node.get("Relation Name"), tested, statement))
     assert filtered == []
     assert searched >= BOUNDED, BOUNDED - searched
+
+
+def test_the_first_of_many_are_found_by_an_index_in_their_order(recorded):
+    """A sort reads all that wait, or live, to find a few."""
+    sorted_ones = []
+    for statement, parameters in recorded.items():
+        off = ("seqscan", "sort", "incremental_sort", "bitmapscan")
+        for node in explained(statement, parameters, off=off):
+            if node["Node Type"] == "Limit" and "Sort" in node["Plans"][0]["Node Type"]:
+                read = {part["Relation Name"] for part in nodes(node) if "Relation Name" in part}
+                if read - SMALL:
+                    sorted_ones.append((read, node["Plans"][0]["Sort Key"], statement))
+    assert sorted_ones == []
