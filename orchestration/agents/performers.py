@@ -42,6 +42,7 @@ class Performer:
     def __init__(self, agent: Agent, others: Iterable["Performer"]) -> None:
         self.mark = performer.Mark()
         self.open = True  # takes requests
+        self.used_up = False  # its time, by a request that kept it from all others
         self.line, theirs = socket.socketpair()
         self.process = _fork(agent, self.mark, theirs, [self.line, *(one.line for one in others)])
         self._last = 0
@@ -55,15 +56,25 @@ class Performer:
         """How many requests it has."""
         return len(self._calls)
 
-    async def answer(self, request: bytes) -> bytes | None:
-        """Have a request performed; return its reply, if it is in time. Raises `Lost`."""
+    async def answer(self, request: bytes, seconds: float) -> bytes | None:
+        """Have a request performed; return its reply, if it comes in time. Raises `Lost`.
+
+        One that is late because it waits is no trouble to the others; one whose code runs is.
+        """
         self._last += 1
         number = self._last
         call = self._calls[number] = asyncio.get_running_loop().create_future()
         try:
             writer = await self._writer
             writer.write(b"%d %r %s\n" % (number, clock.ahead(), request))
-            reply: bytes | None = await call
+            async with asyncio.timeout(seconds):
+                reply: bytes | None = await call
+        except TimeoutError:
+            if self.mark.read()[0] != number:
+                return None
+            self.used_up = True
+            self.kill("it stood still")
+            raise Lost("it kept its process from all else", guilty=True) from None
         finally:
             self._calls.pop(number, None)
         return reply
@@ -93,9 +104,12 @@ class Performer:
     def set_apart(self) -> None:
         """Leave the process to the request that keeps it; all others are lost to it."""
         self.open = False
+        guilty, _ = self._seen
+        if guilty not in self._calls:  # it was answered, and left something behind that runs
+            self.kill("its process stands still")
+            return
         with suppress(OSError):  # it may have ended just now
             os.setpriority(os.PRIO_PROCESS, self.process, 19)
-        guilty, _ = self._seen
         self._lose("its process stands still", but=guilty, guilty=guilty)
 
     def lives(self) -> bool:
@@ -184,13 +198,11 @@ class Performers:
         while (left := request.complete_by - conf.REPLY_MARGIN / 2 - clock.now()) > 0:
             found = self._choose(request)
             try:
-                async with asyncio.timeout(left):
-                    reply = await found.answer(request.dump())
-            except TimeoutError:
-                self._come_back = False
-                found.kill("it stood still")
-                return self._agent.failed(request, "it kept its process from all else").dump()
+                reply = await found.answer(request.dump(), left)
             except Lost as lost:
+                if time.monotonic() > self._troubled_until:
+                    self._come_back = True  # what was seen of others is long past
+                self._come_back = self._come_back and not found.used_up
                 self._troubled_until = time.monotonic() + conf.TROUBLED
                 unexplained += lost.guilty is None
                 if lost.guilty or unexplained > conf.UNEXPLAINED:
@@ -229,10 +241,14 @@ class Performers:
                     if one.open and one.stands_still() > conf.STANDSTILL:
                         one.set_apart()
                         self._apart.append(one)
-            self._apart = [one for one in self._apart if one.process and one.load]
-            # each takes a place of the agent's window: none that will not come back keeps it for long
-            for one in self._apart[: -conf.APART if self._come_back else -1]:
+            # each takes a place of the agent's window: where they do not come back, only the first may
+            # use up its time
+            for one in self._apart[conf.APART if self._come_back else 1 :]:
                 one.kill("it stood still")
+            for one in self._apart:
+                if not one.load:
+                    one.kill("it has ended what it was left to")
+            self._apart = [one for one in self._apart if one.process]
 
     async def close(self) -> None:
         """End the processes."""

@@ -54,6 +54,21 @@ class Clerk(Agent):
             pass
 
     @action
+    async def hang(self, call):
+        await asyncio.sleep(60)
+
+    @action
+    async def think_soon(self, call):
+        await asyncio.sleep(call.payload["after"])
+        time.sleep(0.25)  # noqa: ASYNC251 - less than a standstill
+        return {"by": os.getpid()}
+
+    @action
+    async def leave_behind(self, call):
+        self.left = asyncio.create_task(self.spin(call))
+        return {"by": os.getpid()}
+
+    @action
     async def think(self, call):
         time.sleep(0.7)  # noqa: ASYNC251 - it is what is tested
         return {"by": os.getpid()}
@@ -105,7 +120,7 @@ def test_one_that_blocks_its_process_fails_alone_and_holds_up_no_other(bad, coun
         wanted[place * (MANY // count)] = bad
     begun = time.monotonic()
     replies = perform(*wanted, seconds=6)
-    assert time.monotonic() - begun < 9
+    assert time.monotonic() - begun < 12
     failed = [reply for reply, name in zip(replies, wanted, strict=True) if name == bad]
     assert {(reply.outcome, reply.code) for reply in failed} == {("unknown", "agent_error")}
     done = [reply for reply in replies if reply not in failed]
@@ -136,6 +151,56 @@ def test_once_one_has_used_up_its_time_only_one_more_may():
         return [Reply.parse(call.result()).code for call in ended]
 
     assert asyncio.run(run()) == ["agent_error"] * 2
+
+
+def test_of_those_that_keep_their_processes_the_first_may_end(monkeypatch):
+    monkeypatch.setattr(conf, "APART", 1)
+
+    async def run():
+        performers = Performers(Clerk("clerk-1"))
+        try:
+            calls = []
+            for _ in range(3):
+                wanted = request(action="think", complete_by=clock.now() + 9)
+                calls.append(asyncio.create_task(performers.answer(wanted)))
+                await asyncio.sleep(0.1)
+            return [Reply.parse(raw).outcome for raw in await asyncio.gather(*calls)]
+        finally:
+            await performers.close()
+
+    assert asyncio.run(run())[0] == "done"
+
+
+def test_one_that_waits_too_long_is_no_trouble_to_one_that_computes_just_then():
+    async def run():
+        performers = Performers(Clerk("clerk-1"))
+        patient = {"call_timeout": 9.0}
+        hangs = request(action="hang", complete_by=clock.now() + 1.5, **patient)
+        soon = {"after": 1.3}  # when the other is over
+        thinks = request(action="think_soon", payload=soon, complete_by=clock.now() + 9, **patient)
+        try:
+            return await asyncio.gather(performers.answer(hangs), performers.answer(thinks))
+        finally:
+            await performers.close()
+
+    silent, done = asyncio.run(run())
+    assert silent is None or Reply.parse(silent).code != "agent_error"
+    assert Reply.parse(done).outcome == "done"
+
+
+def test_what_an_answered_request_left_behind_is_ended():
+    async def run():
+        performers = Performers(Clerk("clerk-1"))
+        try:
+            left = request(action="leave_behind", complete_by=clock.now() + 9)
+            process = Reply.parse(await performers.answer(left)).result["by"]
+            after = await performers.answer(request(action="write", complete_by=clock.now() + 9))
+            await asyncio.to_thread(wait_for, lambda: not _lives(process), "it ends", 5)
+        finally:
+            await performers.close()
+        return Reply.parse(after).outcome
+
+    assert asyncio.run(run()) == "done"
 
 
 def test_after_its_time_nothing_is_said():
