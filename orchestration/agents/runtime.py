@@ -65,7 +65,7 @@ class Runtime:
             leaving = False
             # Taking is never cancelled: Redis may have handed over messages already.
             while not self._stopping.is_set():
-                messages = await self.inbox.take(conf.BATCH, 0 if leaving else conf.LINGER)
+                messages = await self._take(0 if leaving else conf.LINGER, busy=bool(calls))
                 if self._stopping.is_set():  # what has not begun is for another worker
                     await self._hand_back([raw for raw in messages if raw != queues.LOOK])
                     break
@@ -87,6 +87,19 @@ class Runtime:
                 await asyncio.wait(calls)
             ended.put_nowait(None)
             await sender
+
+    async def _take(self, wait: float, *, busy: bool) -> list[bytes]:
+        """Return what the inbox has; while Redis is away, nothing, as long as calls are under way.
+
+        They may take long, and what comes when Redis is back must not wait for them.
+        """
+        try:
+            return await self.inbox.take(conf.BATCH, wait)
+        except queues.Unreachable:
+            if not busy:
+                raise
+            await asyncio.sleep(conf.SEND_PAUSE)
+            return []
 
     async def _new(
         self, messages: Sequence[bytes], ended: "asyncio.Queue[Ended | None]"
