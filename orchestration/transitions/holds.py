@@ -1,5 +1,6 @@
 """Holding and releasing: steps wait, and their tasks' own deadlines stand still."""
 
+import time
 from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
@@ -277,10 +278,15 @@ def _park_of(holds: Mapping[UUID, int]) -> None:
 
 
 def let_go() -> int:
-    """Give the steps of ended holds back to the claim, but for those locked; return how many."""
-    total = 0
+    """Give the steps of ended holds back to the claim, but for those locked; return how many.
+
+    A later sweep goes on after `conf.DUTY` seconds: a hold may have kept a million.
+    """
+    total, until = 0, time.monotonic() + conf.DUTY
     while any(done := _let_go_of_a_batch()):
         total += done[0]
+        if time.monotonic() > until:
+            break
     return total
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from orchestration import scheduler, sql
+from orchestration import conf, scheduler, sql
 from orchestration.leader import Leadership
 from orchestration.memory import Memory
 from orchestration.models import Hold, Policy, RollUpMark, Step, Worker
@@ -123,6 +123,18 @@ class TestHeldStepsAhead:
         assert let_go() == 40
         assert Hold.objects.get().cleared
         assert not Step.objects.filter(held_by__isnull=False).exists()
+
+
+@pytest.mark.django_db
+def test_a_sweep_lets_go_for_a_while_and_the_next_goes_on(monkeypatch):
+    monkeypatch.setattr(conf, "DUTY", 0.0)
+    monkeypatch.setattr(conf, "BATCH", 4)
+    hold(workflow="greet", step="hello", **WHO)
+    new_tasks(10)
+    while Step.objects.filter(held_by=None, name="hello").exists():
+        claimed()
+    release(Hold.objects.get().id, **WHO)
+    assert [let_go() for _ in range(4)] == [4, 4, 2, 0]
 
 
 @pytest.mark.django_db(transaction=True)
