@@ -21,6 +21,7 @@ class Losses:
     def __init__(self) -> None:
         self.at: datetime | None = None
         self.silent_since: datetime | None = None
+        self._looked = False
         self._unread: bytes | None = None  # the oldest message in the schedulers' inbox
         self._silent = Lasting()
 
@@ -34,8 +35,9 @@ class Losses:
             # the same since the last look: no scheduler takes what is there
             waits = unread is not None and unread == self._unread
             self._unread = unread
-        if waits or not kept:
+        if waits or not kept or not self._looked:  # nor is known what was before the first look
             self.at = now
+        self._looked = True
         self.silent_since = now - timedelta(seconds=conf.UNREAD) if waits else now
 
     def find(self) -> None:

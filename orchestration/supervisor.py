@@ -38,6 +38,7 @@ class Watch:
         if not self.leading:
             logger.info("leads now (epoch %d)", leadership.epoch)
             self.leading = True
+            self._memory = Memory()  # what it saw in an earlier reign is past
         if self._clock.jump:
             self._allow_for_the_jump(leadership)
             return 0.0

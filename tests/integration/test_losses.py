@@ -53,6 +53,16 @@ class TestNoServiceIsBlamed:
         sweep(LEADER, memory=memory)
         assert gate() != "closed"
 
+    def test_by_a_leader_that_has_not_looked_before(self):
+        in_flight()
+        expire()
+        sweep(LEADER, memory=(memory := Memory()))
+        assert gate() == "closed"
+        in_flight()
+        expire()
+        sweep(LEADER, memory=memory)
+        assert gate() != "closed"
+
     @pytest.mark.parametrize(
         "change",
         [
