@@ -184,11 +184,8 @@ def after_reply(
         state = StepState.CANCELLED
     elif outcome == Outcome.REJECTED:
         state = StepState.ERROR
-    if outcome != Outcome.DONE:
-        result = step.result
-    return replace(
-        step, locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=result
-    )
+    kept = result if outcome == Outcome.DONE else step.result
+    return replace(step, locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=kept)
 
 
 def _doubt_after(step: StepView, outcome: str, reported: bool | None) -> bool:
@@ -197,8 +194,10 @@ def _doubt_after(step: StepView, outcome: str, reported: bool | None) -> bool:
     An attempt only adds doubt, unless its answer is what the service keeps under the key. A refusal
     by itself is not: it may have been made before the service looked at the key.
     """
-    if outcome in {Outcome.DONE, Outcome.ABSENT}:
+    if outcome == Outcome.DONE:
         return False
+    if outcome == Outcome.ABSENT:
+        return step.outcome == Outcome.UNKNOWN  # it showed while this attempt was out (`proven`)
     if outcome == Outcome.UNKNOWN:
         return True
     return step.in_doubt if reported is None else reported

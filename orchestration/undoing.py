@@ -96,6 +96,16 @@ def finds_out(step: StepView, generation: int) -> bool:
     return step.state in GOES_ON and generation == step.generation
 
 
+def proven(step: StepView) -> StepView:
+    """Return a step that goes on, under whose key an effect has shown, or may have been.
+
+    That an attempt which is out at this moment finds none is no answer any more: it may have asked
+    before. Its outcome says so until it ends.
+    """
+    out = step.state == StepState.PROCESSING and step.locked_by is not None
+    return replace(step, in_doubt=True, outcome=Outcome.UNKNOWN if out else step.outcome)
+
+
 def late_effect(
     step: StepView,
     steps: Collection[StepView],

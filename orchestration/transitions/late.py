@@ -7,12 +7,12 @@ from uuid import UUID
 
 from .. import alerts, notices, sql
 from ..messages import Reply
-from ..models import Attempt, Event, Step
+from ..models import Attempt, Event
 from ..models.alert import Severity
 from ..models.history import EventKind
 from ..progression import StepPlan, StepView
 from ..states import Direction, Outcome, StepState
-from ..undoing import UNUSED, LateEffect, finds_out, late_effect, shows_effect
+from ..undoing import UNUSED, LateEffect, finds_out, late_effect, proven, shows_effect
 from ..workflow import step_key
 from .changes import Change, note, read_steps
 from .create import NewStep, insert_steps
@@ -22,6 +22,11 @@ REVIVED = """
 UPDATE orchestration_step SET process_state = 'pending', request = %(request)s::jsonb,
     pending_since = clock_timestamp(), ended_at = NULL
 WHERE id = %(id)s AND process_state IN ('waiting', 'cancelled')
+"""
+
+DOUBTED = """
+UPDATE orchestration_step s SET in_doubt = true, outcome = r.outcome
+FROM unnest(%(ids)s::bigint[], %(outcomes)s::text[]) AS r (id, outcome) WHERE s.id = r.id
 """
 
 UNDONE_BY_ITSELF = "Its task is being undone, or was: the undo of this step is sent as well."
@@ -41,7 +46,7 @@ def hear_late(
     was, its undo is sent.
     """
     found: list[tuple[Change, StepView]] = []
-    doubtful: list[int] = []
+    doubtful: list[StepView] = []
     events: list[Event] = []
     for reply in replies:
         change = changes.get(UUID(reply.task))
@@ -50,8 +55,9 @@ def hear_late(
             continue
         generation = reply.generation or step.generation
         if finds_out(step, generation):
-            doubtful.append(step.id)
-            change.moved(replace(step, in_doubt=True))
+            shown = proven(step)
+            doubtful.append(shown)
+            change.moved(shown)
             continue
         result = reply.result if reply.outcome == Outcome.DONE else None
         if result is None and generation < step.generation and _was_in_doubt(reply):
@@ -66,7 +72,8 @@ def hear_late(
             events.append(_alarm(change, late, by=by))
             found.append((change, step))
     if doubtful:
-        Step.objects.filter(id__in=doubtful).update(in_doubt=True)
+        ids, outcomes = [step.id for step in doubtful], [step.outcome for step in doubtful]
+        sql.run(DOUBTED, {"ids": ids, "outcomes": outcomes})
     Event.objects.bulk_create(events)
     return found
 
@@ -102,7 +109,9 @@ def _alarm(change: Change, late: LateEffect, *, by: str) -> Event:
     key = step_key(change.id, done.name, done.direction, done.generation)
     what = UNDONE_BY_ITSELF if undone else FOR_A_PERSON
     if change.steps[done.id].state == StepState.PROCESSED:
-        title = f"{change.workflow}: {done.name} may have been done twice: its key brought two results"
+        title = (
+            f"{change.workflow}: {done.name} may have been done twice: its key brought two results"
+        )
     else:
         had = "may have had" if done.result is None else "had"
         title = f"{change.workflow}: {done.name} {had} its effect after it was given up"

@@ -317,6 +317,18 @@ class TestWhatElseShowsLate:
         (sent,) = claimed()
         assert (sent.mode, sent.generation) == ("settle", 1)
 
+    def test_proof_before_the_absent_of_an_attempt_that_is_out_keeps_the_key(self):
+        task = new_task()
+        (first,) = claimed()
+        expire(task)
+        Step.objects.filter(task=task, process_state="pending").update(settling=True)
+        (second,) = claimed()
+        record([reply_to(first, "done")])  # it had asked before
+        record([reply_to(second, "absent")])
+        expire(task)
+        (again,) = claimed()
+        assert (again.key, again.in_doubt) == (first.key, True)
+
     def test_a_doubt_that_was_settled_before_is_no_news(self):
         task = new_task()
         (first,) = claimed()

@@ -234,7 +234,7 @@ class Store:
         if not undoing.shows_effect(outcome, in_doubt):
             return
         if undoing.finds_out(view, generation):
-            row.view = replace(view, in_doubt=True)
+            row.view = undoing.proven(view)
             return
         shown = result if outcome == Outcome.DONE else None
         if shown is None and generation < view.generation and attempt in row.doubtful:
