@@ -17,7 +17,7 @@ from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
 # what was answered, when the reply waits for a locked row (dead_letter_step, read once).
 AT_WORK = """s.process_state = 'processing' AND s.locked_by IS NOT NULL
         AND s.complete_by > (SELECT clock_timestamp())
-        AND s.id <> ALL (ARRAY(SELECT step FROM orchestration_deadletter WHERE step IS NOT NULL))"""
+        AND s.id NOT IN (SELECT step FROM orchestration_deadletter WHERE step IS NOT NULL)"""
 
 # What of these agents' policies a request needs, how many each has in flight, and until when it,
 # everything, or some step of a workflow was held: by partial indexes, no table scan.
@@ -27,7 +27,7 @@ SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     {FIRST.format(agent="p.agent", alone="")} IS NOT NULL,
     {FIRST.format(agent="p.agent", alone="AND alone")} IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.alone
-        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
+        AND {AT_WORK}),
     EXISTS (SELECT 1 FROM orchestration_hold h WHERE h.scope = 'agent' AND h.agent = p.agent
         AND h.until IS NULL AND h.cause <> 'breaker'),
     extract(epoch FROM {AGENT_UNTIL})::float8, extract(epoch FROM {ALL_UNTIL})::float8,

@@ -83,8 +83,7 @@ def claim(
     # could be older than what the former holder of the lock committed.
     for demand in demands(gates):
         gate = gates[demand.agent]
-        outcomes = (heard or {}).get(demand.agent, ())
-        gate.view = hear(gate.view, gate.limits, outcomes, demand.now, demand.in_flight)
+        _hear((heard or {}).get(demand.agent, ()), gate, demand)
         if not demand.wanted or demand.held or demand.everything_held:
             continue
         places = min(room(gate.view, gate.limits, in_flight(demand, gate), demand.now), conf.BATCH)
@@ -102,6 +101,12 @@ def claim(
     if contested(agents):
         claimed.look_again(conf.LOCKED_AGAIN)
     return claimed
+
+
+def _hear(outcomes: Sequence[Heard], gate: LockedGate, demand: Demand) -> None:
+    if outcomes:
+        out = in_flight(demand, gate)
+        gate.view = hear(gate.view, gate.limits, outcomes, demand.now, out)
 
 
 def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -13,6 +12,7 @@ from django.db.models import Q, QuerySet
 from .. import incidents, sql
 from ..fairness import Arrival, Line
 from ..fingerprint import Cause
+from ..gate import LONGEST_PAUSE
 from ..models import DeadLetter, Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
@@ -65,6 +65,18 @@ WHERE s.id = r.id AND s.attempt = r.attempt AND s.process_state = 'processing'
 BLAMED = """
 UPDATE orchestration_step s SET incident_id = b.incident
 FROM unnest(%(ids)s::bigint[], %(incidents)s::bigint[]) AS b (id, incident) WHERE s.id = b.id
+"""
+
+# Along step_retry, and no waiting for those that others have locked. What has a trouble of its own goes
+# last, unless its task waits for it to be undone, or its service might forget its key meanwhile.
+DUE_AGAIN = """
+SELECT s.id, s.own_trouble AND s.direction = 'do' AND NOT s.settling
+        AND NOT (s.in_doubt AND coalesce(
+            s.keyed_at + p.key_memory / 2 * interval '1 second' < (SELECT clock_timestamp()), false)),
+    s.agent, s.priority, s.fairness_key
+FROM orchestration_step s LEFT JOIN orchestration_policy p ON p.agent = s.agent
+WHERE s.process_state = 'pending' AND s.run_after <= (SELECT clock_timestamp())
+ORDER BY s.run_after LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 """
 
 WAKE = """
@@ -190,7 +202,7 @@ def _as_failed(step: Step, change: Change) -> Failed:
             direction=step.direction,
             undoing=change.undoing,
             in_doubt=view.in_doubt,
-            put_off=0.0 if silent else step.retry_after or 0.0,
+            put_off=0.0 if silent else min(step.retry_after or 0.0, LONGEST_PAUSE),
         ),
         message=NO_REPLY if silent else step.error_message,
         silent=silent,
@@ -298,13 +310,8 @@ def wake(limit: int) -> int:
     They go next, but for those with a trouble of their own: these go behind all that wait now, as
     they are likely to fail once more.
     """
-    due: list[Any] = list(
-        Step.objects.select_for_update(skip_locked=True, no_key=True)
-        .filter(process_state=StepState.PENDING, run_after__lte=DatabaseNow())
-        .order_by("run_after")  # along step_retry; nothing is waited for
-        .values_list("id", "own_trouble", "agent", "priority", "fairness_key")[:limit]
-    )
+    due = sql.run(DUE_AGAIN, {"limit": limit})
     if due:
-        turns = next_turns([Arrival(Line(*line), again=not own) for _, own, *line in due])
+        turns = next_turns([Arrival(Line(*line), again=not last) for _, last, *line in due])
         sql.run(WAKE, {"ids": [step for step, *_ in due], "turns": turns})
     return len(due)

@@ -137,6 +137,18 @@ def test_what_hangs_since_before_it_opened_does_not_keep_it_open():
     assert step_of(hung.task).process_state == "processing"
 
 
+def test_what_hangs_since_before_it_opened_does_not_make_up_for_failures():
+    Policy.objects.filter(agent="greeter").update(window=60)
+    for _ in range(48):
+        new_task()
+    assert len(claimed()) == 48  # they hang
+    opened(state="recovering", allowance=4, since=DatabaseNow())
+    for _ in range(8):
+        new_task()
+    turn(*(reply_to(request, "transient") for request in claimed()))
+    assert gate().allowance < 4
+
+
 def test_failures_of_probes_are_excused_unless_others_were_answered_in_between():
     poison = new_task()
     for _ in range(3):

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from datetime import timedelta
 
 import psycopg2
 import pytest
@@ -144,6 +145,24 @@ def test_a_retry_with_a_trouble_of_its_own_goes_behind_all_that_wait():
     line = list(waiting.values_list("id", flat=True))
     assert len(line) == 5
     assert (line.index(first.step), line.index(second.step)) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    "urgent",
+    [{"settling": True}, {"in_doubt": True, "keyed_at": DatabaseNow() - timedelta(hours=20)}],
+)
+def test_but_not_one_that_an_undo_waits_for_or_whose_key_may_be_forgotten(urgent):
+    Policy.objects.update(key_memory=86_400.0)
+    new("bulk", 1)
+    (first,) = claim(["greeter"], "scheduler-1").requests["greeter"]
+    record([reply_to(first, "transient")])
+    new("bulk", 3)
+    staff()
+    sweep.sweep(LEADER)
+    Step.objects.filter(id=first.step).update(own_trouble=True, run_after=DatabaseNow(), **urgent)
+    assert wake(1000) == 1
+    waiting = Step.objects.filter(process_state="pending").order_by("turn", "id")
+    assert list(waiting.values_list("id", flat=True)).index(first.step) < 2
 
 
 def test_many_that_were_held_do_not_go_before_others_when_they_are_let_go():

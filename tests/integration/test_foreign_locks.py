@@ -183,6 +183,15 @@ class TestTasksInFlight:
         (again,) = claimed()
         assert (again.key, again.in_doubt) == (request.key, True)
 
+    def test_one_that_goes_alone_and_is_past_its_deadline_keeps_no_other_such(self):
+        task, other = new_task(), new_task()
+        Step.objects.filter(name="hello").update(alone=True)
+        (request,) = claimed()
+        with held("task", "id = %s", str(task.id)):
+            assert claimed() == []
+            expire(request)
+            assert [one.task for one in claimed()] == [str(other.id)]
+
     def test_an_attempt_whose_reply_waits_takes_no_place(self):
         Policy.objects.filter(agent="greeter").update(window=1)
         task, other = new_task(), new_task()
