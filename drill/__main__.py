@@ -34,7 +34,8 @@ def main() -> int:
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     say = (lambda text: print(text, file=sys.stderr, flush=True)) if options.json else _print
     drilled = [mode for mode in modes if mode.recipe]
-    pairs = [] if options.mode else _pairs(table, options, seed)
+    together = _together(table, options.mode)
+    pairs = together if options.mode else _pairs(table, options, seed)
     say(f"{len(drilled)} modes, then {len(pairs)} pairs drawn from seed {seed} (--seed {seed})\n")
     started = time.monotonic()
     try:
@@ -73,11 +74,18 @@ def _options() -> argparse.Namespace:
 def _chosen(table: Sequence[Mode], options: argparse.Namespace) -> list[Mode]:
     by_id = {mode.id: mode for mode in table}
     if options.mode:
-        if unknown := [name for name in options.mode if name not in by_id]:
+        names = [part for name in options.mode for part in name.split("+")]
+        if unknown := [name for name in names if name not in by_id]:
             raise SystemExit(f"There is no mode {', '.join(unknown)}; --list lists them.")
-        return [by_id[name] for name in options.mode]
+        return [by_id[name] for name in options.mode if name in by_id]
     modes = [mode for mode in table if options.full or mode.selection == SHORT]
     return [mode for mode in modes if options.family in (None, mode.family)]
+
+
+def _together(table: Sequence[Mode], names: Sequence[str]) -> list[list[Mode]]:
+    """Return the modes of the names that are of several, joined by +."""
+    by_id = {mode.id: mode for mode in table}
+    return [[by_id[part] for part in name.split("+")] for name in names if "+" in name]
 
 
 def _pairs(table: Sequence[Mode], options: argparse.Namespace, seed: int) -> list[list[Mode]]:
@@ -113,8 +121,9 @@ class Stacks:
                 prepare(stack)
             result = drill(self._running[name], modes)
             if not result.verdict.good:
-                self._running[name].keep(result.mode)
-                self._running.pop(name).stop()
+                stack = self._running.pop(name)
+                stack.stop()
+                stack.keep(result.mode)
             return result
         finally:
             self._free.put(name)

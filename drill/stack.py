@@ -106,10 +106,11 @@ class Stack:
             self.process = None
 
     def keep(self, name: str) -> None:
-        """Keep the log of what went wrong, as the next start begins with an empty folder."""
-        kept = self.folder.with_name("bad")
-        kept.mkdir(exist_ok=True)
-        shutil.copy(self.log, kept / f"{name.replace(' ', '')}.log")
+        """Keep all of what went wrong, database and logs, once stopped: the next start has a new folder."""
+        kept = self.folder.with_name("bad") / name.replace(" ", "")
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.parent.mkdir(exist_ok=True)
+        self.folder.rename(kept)
 
     # --- looking -------------------------------------------------------------------------------
     @property

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -15,6 +16,7 @@ from drill.stack import POSTGRES_SOCKET, Stack
 from drill.waiting import let_pass, wait_for
 
 OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sas'"
+MANY_LOCKED = 40
 DEADLOCKS = "SELECT sum(deadlocks) FROM pg_stat_database"
 LIVE = """
 SELECT id FROM orchestration_task WHERE reference = ANY(%s)
@@ -125,28 +127,33 @@ def postgres_commits_cut(run: Running, *, act: str, every: int = 10) -> Iterator
 
 @recipe
 def postgres_deadlock(run: Running) -> Iterator[None]:
-    """Somebody locks tasks in the wrong order, until Postgres has to break a deadlock."""
+    """Somebody locks tasks in the wrong order; as we wait for none, there is no deadlock."""
     before = run.stack.count(DEADLOCKS)
-    stop = threading.Event()
-    troublemaker = threading.Thread(target=_lock_backwards, args=(run.stack, run.orders, stop))
+    stop, locked = threading.Event(), Counter[str]()
+    given = (run.stack, run.orders, stop, locked)
+    troublemaker = threading.Thread(target=_lock_backwards, args=given)
     troublemaker.start()
     try:
         yield
-        wait_for(lambda: run.stack.count(DEADLOCKS) > before, "there is a deadlock", 30, pause=0.2)
+        wait_for(lambda: len(locked) >= MANY_LOCKED, "many tasks were locked", 30, pause=0.2)
+        assert run.stack.count(DEADLOCKS) <= before, "there was a deadlock"  # a crash forgets them
     finally:
         stop.set()
         troublemaker.join(30)
 
 
-def _lock_backwards(stack: Stack, orders: list[str], stop: threading.Event) -> None:
+def _lock_backwards(
+    stack: Stack, orders: list[str], stop: threading.Event, locked: Counter[str]
+) -> None:
     while not stop.is_set():
         connection = stack.connect()
         with suppress(psycopg2.Error), connection, connection.cursor() as cursor:
-            # the victim is whoever finds the deadlock: let it be one of theirs
+            # were there a deadlock, whoever finds it would be the victim: one of ours
             cursor.execute("SET deadlock_timeout = '20s'")
             cursor.execute(LIVE, (orders,))
             for (task,) in cursor.fetchall():
                 cursor.execute("SELECT 1 FROM orchestration_task WHERE id = %s FOR UPDATE", (task,))
+                locked[task] += 1
                 if stop.wait(0.02):
                     break
         connection.close()
