@@ -103,7 +103,7 @@ def _pairs(table: Sequence[Mode], options: argparse.Namespace, seed: int) -> lis
 
 
 class Stacks:
-    """So many stacks side by side; each takes the next drill, and is replaced after a bad one."""
+    """`count` stacks side by side; each takes the next drill, and is replaced after a bad one."""
 
     def __init__(self, count: int) -> None:
         self._free: SimpleQueue[str] = SimpleQueue()

@@ -127,7 +127,7 @@ def postgres_commits_cut(run: Running, *, act: str, every: int = 10) -> Iterator
 
 @recipe
 def postgres_deadlock(run: Running) -> Iterator[None]:
-    """Somebody locks tasks in the wrong order; as we wait for none, there is no deadlock."""
+    """A stranger locks tasks in the wrong order; no process waits for these: there is no deadlock."""
     before = run.stack.count(DEADLOCKS)
     stop, locked = threading.Event(), Counter[str]()
     given = (run.stack, run.orders, stop, locked)
@@ -148,7 +148,7 @@ def _lock_backwards(
     while not stop.is_set():
         connection = stack.connect()
         with suppress(psycopg2.Error), connection, connection.cursor() as cursor:
-            # were there a deadlock, whoever finds it would be the victim: one of ours
+            # the session that finds a deadlock is its victim: it would be one of the workers
             cursor.execute("SET deadlock_timeout = '20s'")
             cursor.execute(LIVE, (orders,))
             for (task,) in cursor.fetchall():

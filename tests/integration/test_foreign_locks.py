@@ -160,10 +160,7 @@ class TestTasksInFlight:
         task = new_task()
         (request,) = claimed()
         with held("task", "id = %s", str(task.id)):
-            messages = [reply_to(request).dump()]
-            for _ in range(conf.LOCKED_AT_ONCE + 1):
-                scheduler.turn("scheduler-1", messages, ())
-                messages = inbox()
+            come_back(request, conf.LOCKED_AT_ONCE + 1)
             expire(request)
             assert sweep(LEADER).retried == 0  # the task is locked
         assert sweep(LEADER).retried == 0  # its reply is to come
@@ -183,36 +180,35 @@ class TestTasksInFlight:
         (again,) = claimed()
         assert (again.key, again.in_doubt) == (request.key, True)
 
-    def test_one_that_goes_alone_and_is_past_its_deadline_keeps_no_other_such(self):
-        task, other = new_task(), new_task()
-        Step.objects.filter(name="hello").update(alone=True)
-        (request,) = claimed()
-        with held("task", "id = %s", str(task.id)):
-            assert claimed() == []
-            expire(request)
-            assert [one.task for one in claimed()] == [str(other.id)]
-
     def test_an_attempt_whose_reply_waits_takes_no_place(self):
         Policy.objects.filter(agent="greeter").update(window=1)
         task, other = new_task(), new_task()
         (request,) = claimed()
         with held("task", "id = %s", str(task.id)):
-            messages = [reply_to(request).dump()]
-            for _ in range(conf.LOCKED_AT_ONCE):
-                scheduler.turn("scheduler-1", messages, ())
-                messages = inbox()
+            messages = come_back(request, conf.LOCKED_AT_ONCE)
             assert claimed() == []
             scheduler.turn("scheduler-1", messages, ())
             assert [one.task for one in claimed()] == [str(other.id)]
 
-    def test_attempts_past_their_deadline_take_no_place(self):
-        Policy.objects.filter(agent="greeter").update(window=1)
+    @pytest.mark.parametrize(("window", "alone"), [(1, False), (1000, True)])
+    def test_attempts_past_their_deadline_take_no_place(self, window, alone):
+        Policy.objects.filter(agent="greeter").update(window=window)
         task, other = new_task(), new_task()
+        Step.objects.filter(name="hello").update(alone=alone)
         (request,) = claimed()
         with held("task", "id = %s", str(task.id)):
             assert claimed() == []
             expire(request)
             assert [one.task for one in claimed()] == [str(other.id)]
+
+
+def come_back(request, times):
+    """Have the reply to a request taken this often; return what is in the inbox then."""
+    messages = [reply_to(request).dump()]
+    for _ in range(times):
+        scheduler.turn("scheduler-1", messages, ())
+        messages = inbox()
+    return messages
 
 
 def expire(request):
