@@ -22,9 +22,8 @@ def main() -> int:
     """Run the selection; return 0 only if every verdict is good."""
     options = _options()
     table = load()
-    modes = _chosen(table, options)
     if options.list:
-        for mode in modes:
+        for mode in _selected(table, options):
             shown = mode.recipe or ", ".join(mode.shown_by)
             print(f"{mode.id:<44} {mode.selection:<6} {mode.what} [{shown}]")
         return 0
@@ -33,13 +32,16 @@ def main() -> int:
         return 0
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     say = (lambda text: print(text, file=sys.stderr, flush=True)) if options.json else _print
-    drilled = [mode for mode in modes if mode.recipe]
-    together = _together(table, options.mode)
-    pairs = together if options.mode else _pairs(table, options, seed)
-    say(f"{len(drilled)} modes, then {len(pairs)} pairs drawn from seed {seed} (--seed {seed})\n")
+    if options.mode:
+        drills = _named(table, options.mode)
+    else:
+        single = [[mode] for mode in _selected(table, options) if mode.recipe]
+        drills = single + _pairs(table, options, seed)
+    pairs = sum(len(modes) > 1 for modes in drills)
+    say(f"{len(drills) - pairs} modes, then {pairs} pairs drawn from seed {seed} (--seed {seed})\n")
     started = time.monotonic()
     try:
-        results = _drill([*([mode] for mode in drilled), *pairs], options.stacks, say)
+        results = _drill(drills, options.stacks, say)
     except KeyboardInterrupt:
         os._exit(130)  # drills that have lost their stack need not come to their end
     took = (time.monotonic() - started) / 60
@@ -71,21 +73,17 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen(table: Sequence[Mode], options: argparse.Namespace) -> list[Mode]:
-    by_id = {mode.id: mode for mode in table}
-    if options.mode:
-        names = [part for name in options.mode for part in name.split("+")]
-        if unknown := [name for name in names if name not in by_id]:
-            raise SystemExit(f"There is no mode {', '.join(unknown)}; --list lists them.")
-        return [by_id[name] for name in options.mode if name in by_id]
+def _named(table: Sequence[Mode], names: Sequence[str]) -> list[list[Mode]]:
+    """Return the drills of the names: a mode, or several joined by +."""
+    by_id = {mode.id: mode for mode in table if mode.recipe}
+    if unknown := {part for name in names for part in name.split("+")} - by_id.keys():
+        raise SystemExit(f"There is no drill of {', '.join(sorted(unknown))}; --list lists them.")
+    return [[by_id[part] for part in name.split("+")] for name in names]
+
+
+def _selected(table: Sequence[Mode], options: argparse.Namespace) -> list[Mode]:
     modes = [mode for mode in table if options.full or mode.selection == SHORT]
     return [mode for mode in modes if options.family in (None, mode.family)]
-
-
-def _together(table: Sequence[Mode], names: Sequence[str]) -> list[list[Mode]]:
-    """Return the modes of the names that are of several, joined by +."""
-    by_id = {mode.id: mode for mode in table}
-    return [[by_id[part] for part in name.split("+")] for name in names if "+" in name]
 
 
 def _pairs(table: Sequence[Mode], options: argparse.Namespace, seed: int) -> list[list[Mode]]:

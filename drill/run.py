@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 import psycopg2  # type: ignore[import-untyped]
 
 from drill import recipes
-from drill.stack import Stack
+from drill.stack import SLOWEST, Stack
 from drill.table import Mode
 from drill.verdict import Verdict, verdict
 from drill.waiting import let_pass, wait_for
 
 USUAL = 200  # orders in flight when the fault strikes
 SPARE = 0.2  # the share in flight beyond those, as some are done before it strikes
-PATIENCE = 150  # seconds after healing within which everything must have come to its end
+# seconds after healing within which everything must have come to its end, but for a long backlog
+PATIENCE = 150
 
 # Short patience, narrow windows: faults strike while orders are in flight, and are seen soon.
 POLICY = {
@@ -91,6 +92,8 @@ class Run:
 
     def quiet(self, seconds: float = PATIENCE) -> None:
         """Wait until every order of this run has come to its end, and the shop knows."""
+        seconds += len(self.orders) / SLOWEST
+        pause = max(0.2, len(self.orders) / 20_000)  # to look at a great many takes a while
 
         def settled() -> bool:
             try:
@@ -98,7 +101,7 @@ class Run:
             except psycopg2.Error:
                 return False
 
-        wait_for(settled, "every order has come to its end", seconds, pause=0.2)
+        wait_for(settled, "every order has come to its end", seconds, pause=pause)
 
 
 def prepare(stack: Stack) -> None:

@@ -35,6 +35,8 @@ WORKERS = (
     "work-push",
 )  # fmt: skip
 SUPERVISORS = ("supervisor-1", "supervisor-2")
+COMMAND = 600.0  # seconds that a command in a stack may take
+SLOWEST = 40  # orders per second that a stack takes and works on, beside others
 POSTGRES_SOCKET, REDIS_SOCKET = ".s.PGSQL.5432", "redis.sock"
 
 
@@ -276,15 +278,23 @@ class Stack:
         More than `count` are placed until `flying` of them are open, as long as that is possible.
         """
         given = [str(count), "--card", card, "--flying", str(flying)]
-        return self.python("drill.place", *given, **environment).split()
+        seconds = COMMAND + count / SLOWEST
+        return self.python("drill.place", *given, seconds=seconds, **environment).split()
 
-    def python(self, module: str, *arguments: str, **environment: str) -> str:
+    def python(
+        self, module: str, *arguments: str, seconds: float = COMMAND, **environment: str
+    ) -> str:
         """Run a module in the stack's own environment; return what it printed."""
         command = [sys.executable, "-m", module, *arguments]
-        return self.run(command, check=True, **environment).stdout
+        return self.run(command, check=True, seconds=seconds, **environment).stdout
 
     def run(
-        self, command: Sequence[str], *, check: bool = True, **environment: str
+        self,
+        command: Sequence[str],
+        *,
+        check: bool = True,
+        seconds: float = COMMAND,
+        **environment: str,
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command in the stack's own environment to its end."""
         with self.log.open("ab") as log:
@@ -296,7 +306,7 @@ class Stack:
                 stderr=log,
                 text=True,
                 check=check,
-                timeout=600,
+                timeout=seconds,
             )
 
     def inside(self, **more: str) -> dict[str, str]:
