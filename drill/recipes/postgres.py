@@ -13,6 +13,7 @@ from drill import proxy
 from drill.proxy import Spoil
 from drill.recipes import Running, recipe
 from drill.stack import POSTGRES_SOCKET, Stack
+from drill.verdict import ALERTED
 from drill.waiting import let_pass, wait_for
 
 OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sas'"
@@ -44,7 +45,8 @@ WHERE t.reference = ANY(%s) AND t.id::text <> ALL(%s) AND s.agent <> ALL(%s)
   AND s.process_state IN ('pending', 'processing')
 """
 WAITING_FOR_ALERT = """
-SELECT count(*) FROM orchestration_deadletter WHERE queue = 'scheduler'
+SELECT count(*) FROM orchestration_deadletter d JOIN orchestration_step s ON s.id = d.step
+JOIN orchestration_task t ON t.id = s.task_id WHERE t.reference = ANY(%s)
 """
 
 
@@ -65,18 +67,16 @@ def postgres_locked(run: Running, *, lock: str) -> Iterator[None]:
     """A stranger locks some rows until all that does not need them is done."""
     late: list[str] = []
     if lock in NEED_REJECTIONS:
-        run.place(5, card=DECLINED)
-        wait_for(
-            lambda: run.stack.count("SELECT count(*) FROM orchestration_alert") > 0,
-            "the first are declined", 30,
-        )  # fmt: skip
+        first = run.place(5, card=DECLINED)
+        # what there is to lock must be of this cause: a stack that was used has other alerts
+        wait_for(lambda: len(run.stack.sql(ALERTED, first)) == 5, "the first are declined", 30)
     with held(run.stack, lock) as names:
         assert names, f"there was no {lock}"
         yield
         others = [order for order in run.orders if order not in late]
         if lock in NEED_REJECTIONS:
             late = run.place(5, card=DECLINED)
-            wait_for(lambda: run.stack.count(WAITING_FOR_ALERT) > 0, "a rejection waits", 30)
+            wait_for(lambda: run.stack.count(WAITING_FOR_ALERT, late) > 0, "a rejection waits", 30)
         wait_for(
             lambda: run.stack.count(GOING_ON, others, names, names) == 0,
             "all that needs no locked row is done", 60, pause=0.2,
