@@ -11,6 +11,8 @@ from drill.waiting import wait_for
 
 REPLIES = "sas:inbox:scheduler"
 LOOK = b"look"
+WIDE = 100  # requests to an agent at the same time
+WINDOW = 'SELECT "window" FROM orchestration_policy WHERE agent = %s'
 EXPIRED = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
 REFUSED = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
 
@@ -72,7 +74,11 @@ def replies_late(run: Running, *, at_least: int = 8) -> Iterator[None]:
 
 @recipe
 def backlog(run: Running, *, agent: str = "payment") -> Iterator[None]:
-    """An agent is held while very many orders arrive; nothing expires for waiting."""
+    """An agent is held while very many orders arrive; nothing expires for waiting.
+
+    Then windows are wider than a drill's, as a backlog needs, so that it is done in minutes.
+    """
+    (before,) = run.stack.sql(WINDOW, agent)[0]
     waiting = (
         "SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id"
         " WHERE t.reference = ANY(%s) AND s.agent = %s AND s.failure_count > 0"
@@ -81,3 +87,6 @@ def backlog(run: Running, *, agent: str = "payment") -> Iterator[None]:
         yield
         failed = run.stack.count(waiting, run.orders, agent)
         assert not failed, f"{failed} steps failed while they only waited"
+        run.stack.policy(window=WIDE)
+    run.quiet()
+    run.stack.policy(window=before)

@@ -124,14 +124,23 @@ def out_of_stock(run: Running, *, left: int = 300) -> Iterator[None]:
 
 @recipe
 def key_reused(run: Running, *, keys: int = 20) -> Iterator[None]:
-    """Somebody used our keys before us, for something else: the partner refuses ours."""
+    """Somebody used our keys before us, for something else: the partner refuses ours.
+
+    What stands under the keys is taken back when the orders are undone.
+    """
     with held(run, "inventory"):
         yield
         wait_for(lambda: len(run.stack.sql(PENDING, run.orders)) >= keys, "steps wait", 20)
         product = next(iter(run.stack.sandbox("/inventory/stock")))
-        for order, task in run.stack.sql(PENDING, run.orders)[:keys]:
+        taken = run.stack.sql(PENDING, run.orders)[:keys]
+        for order, task in taken:
             lines = [{"sku": product, "quantity": 2}]  # as ordered: the books stay right
             _reserve(run, f"{task}:reserve_stock:do:1", {"order": order, "lines": lines, "by": "x"})
+    orders = [order for order, _ in taken]
+    wait_for(
+        lambda: run.stack.count(REFUSED_IN_DOUBT, orders) == len(orders), "they are refused", 60
+    )
+    assert not run.stack.python("drill.act", "undo", *orders), "an undo was refused"
 
 
 def _reserve(run: Running, key: str, body: object) -> None:

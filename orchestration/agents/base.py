@@ -156,7 +156,7 @@ class Agent:
             else:
                 if result is not None:
                     return self._reply(request, started, count, result=result)
-        in_doubt = False if refusal.stored else doubtful or None
+        in_doubt = False if refusal.stored else doubtful or refusal.in_doubt or None
         return self._reply(request, started, count, fault=refusal, in_doubt=in_doubt)
 
     async def _ask(self, call: Call) -> Result | None:

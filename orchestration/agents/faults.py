@@ -43,7 +43,8 @@ class Rejected(Fault):
     """The service refused for good: a repeat would not help (P25).
 
     `stored`: it is the service's answer to the key, kept and given to every repeat. Only such a
-    refusal says that no earlier call under the key had its effect either.
+    refusal says that no earlier call under the key had its effect either. `in_doubt`: it says that
+    there was an earlier call, as when the key was used before for something else.
     """
 
     outcome = Outcome.REJECTED
@@ -56,9 +57,11 @@ class Rejected(Fault):
         retry_after: float | None = None,
         health: Health | None = None,
         stored: bool = False,
+        in_doubt: bool = False,
     ) -> None:
         super().__init__(code, message, retry_after=retry_after, health=health)
         self.stored = stored
+        self.in_doubt = in_doubt
 
 
 class Unknown(Fault):

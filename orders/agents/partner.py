@@ -11,6 +11,7 @@ from orchestration.api import Call, Fault, Health, HttpAgent, LedgerEntry, Rejec
 from .. import ledger
 from .shapes import TEXT, record
 
+REUSED = {"key_reused", "idempotency_key_reused"}  # the key came before, with another payload
 AT_WORK = {"key_in_use", "idempotency_key_in_use"}  # a request with the same key is still at work
 BY_KEY = record(key=TEXT)  # what an undo by key takes
 MEND_WITHIN = 1_800.0  # seconds for which an order is kept that only its customer can mend
@@ -30,13 +31,18 @@ class PartnerAgent(HttpAgent):
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
         """Return what a 4xx answer means; of a key in use, that a repeat will find the result.
 
+        Of a key that was used for something else, nobody knows what was done under it.
+
         Our partners say why they refuse: an answer without that is not theirs, or was spoiled.
         """
-        if not isinstance(answer.get("error"), Mapping):
+        error = answer.get("error")
+        if not isinstance(error, Mapping):
             return Unknown("unexpected_answer", f"HTTP {status}, and no reason in: {answer}")
         fault = super().refusal(status, answer)
         if fault.code in AT_WORK:
             return Unknown(fault.code, fault.message, health=Health.GOOD)
+        if fault.code in REUSED or error.get("type") == "idempotency_error":
+            return Rejected(fault.code, fault.message, in_doubt=True)
         # a conflict that a partner gives a reason of its own is none with the same key
         named = fault.code != f"http_{status}"
         stored = self.stores_refusals

@@ -217,13 +217,14 @@ def refused(how, *, in_doubt=False, known=None):
                 raise known
             return known or None
 
-    class Storing(Greeter):
+    class Knowing(Greeter):
         @action
         async def fail(self, call):
-            raise Rejected("code", "words", stored=True)
+            raise Rejected("code", "words", **{how: True})
 
-    agent = Storing() if how == "stored" else Greeter() if known is None else Asking()
-    tries = ["rejected"] if how == "stored" else how
+    knows = how in ("stored", "in_doubt")
+    agent = Knowing() if knows else Greeter() if known is None else Asking()
+    tries = ["rejected"] if knows else how
     asked = request(action="fail", tries=len(tries), payload={"how": tries}, in_doubt=in_doubt)
     return asyncio.run(agent.answer(asked))
 
@@ -236,6 +237,7 @@ def refused(how, *, in_doubt=False, known=None):
         (["unknown", "rejected"], False, None, "rejected", True),
         (["transient", "rejected"], False, None, "rejected", None),
         ("stored", True, None, "rejected", False),  # what the service keeps ends it
+        ("in_doubt", False, None, "rejected", True),  # an earlier call shows in the refusal itself
         (["unknown", "rejected"], False, {"id": "x"}, "done", None),  # as does an answer
         (["rejected"], True, Rejected("refused"), "rejected", False),
         (["rejected"], True, False, "rejected", True),  # an earlier call may still be on its way

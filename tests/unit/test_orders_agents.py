@@ -106,6 +106,8 @@ def test_a_payment_in_an_unexpected_state_keeps_its_key(monkeypatch, action, pay
             "idempotency_key_in_use",
         ),
         (400, {"type": "idempotency_error"}, Rejected, "http_400"),
+        (400, {"type": "idempotency_error", "code": "idempotency_key_reused"}, Rejected,
+         "idempotency_key_reused"),
         (400, {"type": "invalid_request_error", "code": "amount_too_large"}, Rejected,
          "amount_too_large"),
         (401, {"type": "invalid_request_error", "message": "No key."}, Rejected, "http_401"),
@@ -116,6 +118,8 @@ def test_payment_errors(status, error, kind, code):
     fault = Payment().refusal(status, {"error": error})
     assert type(fault) is kind
     assert fault.code == code
+    reused = kind is Rejected and error.get("type") == "idempotency_error"
+    assert getattr(fault, "in_doubt", False) == reused  # something stands under the key
 
 
 def test_another_partner_that_is_still_busy_with_the_same_key():
@@ -152,7 +156,7 @@ class Shop:
     def __init__(self, client):
         self.client = client
 
-    async def do(self, agent, action, payload, *, key="", mode="do", tries=1):
+    async def do(self, agent, action, payload, *, key="", mode="do", tries=1, **others):
         declared = AGENTS[agent].actions()[action]
         Draft202012Validator(declared.accepts).validate(payload)
         one = AGENTS[agent]("agent-1")
@@ -170,6 +174,7 @@ class Shop:
             tries=tries,
             payload=payload,
             mode=mode,
+            **others,
         )
         try:
             reply = await one.answer(request)
@@ -226,6 +231,21 @@ async def test_an_undo_of_what_never_came_has_it_refused_when_it_comes(client):
     late = await shop.do("inventory", "reserve", {"order": "o-1", "lines": LINES}, key="k-r")
     assert (late.outcome, late.code) == ("rejected", "already_undone")
     assert (await client.stock())["on_hand"] == 10
+
+
+@pytest.mark.parametrize("agent", ["inventory", "payment"])
+@served
+async def test_under_a_key_that_was_used_for_something_else_may_be_an_effect(client, agent):
+    shop = Shop(client)
+    await client.stocked()
+    first, other = {
+        "inventory": ({"order": "o-1", "lines": LINES}, {"order": "o-2", "lines": LINES}),
+        "payment": (CHARGE, {**CHARGE, "amount": 1}),
+    }[agent]
+    act = {"inventory": "reserve", "payment": "authorize"}[agent]
+    await shop.done(agent, act, other, key="k")
+    reply = await shop.do(agent, act, first, key="k", in_doubt=False)
+    assert (reply.outcome, reply.in_doubt) == ("rejected", True)
 
 
 @served
