@@ -251,6 +251,7 @@ class Tries:
         first = {}
 
         def turn():
+            staff()  # without living workers, nothing is claimed
             sweep(LEADER)
             Step.objects.filter(run_after__isnull=False).update(run_after=None)
             requests = claimed()

@@ -9,6 +9,9 @@ from django.test import RequestFactory
 
 from sasweb.bodiless import head_without_body
 
+# a request looks at connections that earlier tests left open
+pytestmark = pytest.mark.django_db
+
 
 def ask(method: str, path: str = "/livez") -> tuple[str, dict[str, str], bytes]:
     """Return what a web server is given, which the test client would already have trimmed."""
