@@ -3,7 +3,7 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from drill.recipes import Running, recipe
@@ -36,6 +36,12 @@ def held(run: Running, agent: str) -> Iterator[None]:
         yield
     finally:
         run.stack.python("drill.act", "release", agent)
+
+
+def ask_for_undo(run: Running, orders: Sequence[str]) -> None:
+    """Ask for the undo of orders, as an operator does; none may be refused."""
+    refused = run.stack.python("drill.act", "undo", *orders)
+    assert not refused, f"an undo was refused: {refused[:300]}"
 
 
 def fired(run: Running) -> int:
@@ -124,7 +130,7 @@ def out_of_stock(run: Running, *, left: int = 300) -> Iterator[None]:
 
 @recipe
 def key_reused(run: Running, *, keys: int = 20) -> Iterator[None]:
-    """Somebody used our keys before us, for something else: the partner refuses ours.
+    """A stranger used the keys of steps before, for something else: the partner refuses theirs.
 
     What stands under the keys is taken back when the orders are undone.
     """
@@ -140,7 +146,7 @@ def key_reused(run: Running, *, keys: int = 20) -> Iterator[None]:
     wait_for(
         lambda: run.stack.count(REFUSED_IN_DOUBT, orders) == len(orders), "they are refused", 60
     )
-    assert not run.stack.python("drill.act", "undo", *orders), "an undo was refused"
+    ask_for_undo(run, orders)
 
 
 def _reserve(run: Running, key: str, body: object) -> None:

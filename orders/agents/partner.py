@@ -31,7 +31,7 @@ class PartnerAgent(HttpAgent):
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
         """Return what a 4xx answer means; of a key in use, that a repeat will find the result.
 
-        Of a key that was used for something else, nobody knows what was done under it.
+        Of a key that was used for something else, that an effect may stand under it.
 
         Our partners say why they refuse: an answer without that is not theirs, or was spoiled.
         """
