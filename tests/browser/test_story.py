@@ -124,7 +124,7 @@ def test_a_rejection_alerts_at_once_and_one_of_two_operators_resubmits(visit, st
     assert stack.sql(NEEDLESS) == []
 
 
-def test_a_changed_policy_is_in_force_within_five_seconds(visit, stack):
+def test_the_running_processes_act_on_a_threshold_changed_in_the_admin(visit, stack):
     page = visit()
     log_in(page, stack, "admin")
     page.goto("/admin/orchestration/policy/shipping/change/")
@@ -143,6 +143,12 @@ def test_a_changed_policy_is_in_force_within_five_seconds(visit, stack):
     state = "SELECT count(*) FROM orchestration_task WHERE reference = %s AND state = 'error'"
     wait_for(lambda: stack.count(state, placed), "one failure is an error now", 10)
     assert time.monotonic() - changed < 15
+    failed = """
+        SELECT s.failure_count, s.attempt FROM orchestration_step s
+        JOIN orchestration_task t ON t.id = s.task_id
+        WHERE t.reference = %s AND s.process_state = 'error'
+    """
+    assert stack.sql(failed, placed) == [(1, 1)]  # before, it would have been tried again
     stack.sandbox("/faults", {"faults": []}, "PUT")
     page.goto("/admin/orchestration/policy/shipping/history/")
     expect(page.locator("#content")).to_contain_text("admin")

@@ -316,3 +316,33 @@ class TestLeadership:
         sweep(LEADER)
         sweep(Leadership(holder="supervisor-2", epoch=4))
         assert step_of(task).failure_count == 1
+
+
+def test_past_the_threshold_it_may_wait_an_extended_period_and_begin_anew():
+    """P11: the retries are held off for long, in the hope that the fault is over by then."""
+    Policy.objects.filter(agent="greeter").update(
+        past_threshold="wait", failure_threshold=2, extended_wait=600, rounds=1, backoff=1
+    )
+    task = new_task()
+    for _ in range(2):
+        claimed()
+        expire(task)
+        sweep(LEADER, half)
+        step = Step.objects.annotate(wait=F("run_after") - DatabaseNow()).get(id=step_of(task).id)
+        due(task) if step.rounds == 0 else None
+        sweep(LEADER)
+    assert (step.process_state, step.failure_count, step.rounds) == ("pending", 0, 1)
+    assert step.wait.total_seconds() == pytest.approx(630, abs=5)  # 600, and half of a tenth more
+    waits = Event.objects.get(step=step, kind="waits")
+    assert waits.reason == "round 1: again in 630 s"
+    assert not Alert.objects.filter(closed_at=None).exists()
+    assert claimed() == []  # however often it is looked at meanwhile
+    for _ in range(2):
+        due(task)
+        sweep(LEADER)
+        assert len(claimed()) == 1
+        expire(task)
+        sweep(LEADER, half)
+    step = step_of(task)
+    assert (step.process_state, step.rounds) == ("error", 1)  # there is one round
+    assert Alert.objects.get(closed_at=None).id == step.alert_id
