@@ -30,7 +30,7 @@ def redis_url() -> str:
 
 def prepare_postgres() -> list[str]:
     """Make the database cluster if there is none; return the command that serves it."""
-    binaries, folder = _postgres_binaries(), folders.data_dir() / "postgres"
+    binaries, folder = postgres_binaries(), folders.data_dir() / "postgres"
     sockets = folders.make_socket_dir()
     folders.make(folder, servers=True)
     if not (folder / "PG_VERSION").exists():
@@ -84,7 +84,7 @@ def prepare_redis() -> list[str]:
     ]
 
 
-def _postgres_binaries() -> Path:
+def postgres_binaries() -> Path:
     """Return the folder of Postgres 18's programs, which the servers' user can run."""
     package = _installed(POSTGRES)
     if not folders.reachable_by_servers(package / "inside"):
