@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check check-machines bench goodput poison fair locked scale idle pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check check-machines pattern bench goodput poison fair locked scale idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -60,6 +60,9 @@ scale: $(VENV)/.dev  ## what a claim and a sweep cost beside a million tasks tha
 
 pictures: $(VENV)/.dev browser  ## every page in both themes, wide and narrow: barriers, and docs/images
 	$(BIN)/python -m tests.pictures $(ARGS)
+
+pattern: $(VENV)/.dev browser  ## each requirement of the pattern: its tests, run, and a verdict; ARGS=--mutations breaks its lines
+	$(BIN)/python -m tests.pattern $(ARGS)
 
 drill: $(VENV)/.dev browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
 	$(BIN)/python -m drill $(ARGS)

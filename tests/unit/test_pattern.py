@@ -1,0 +1,65 @@
+"""The page about the pattern is true: what it names exists, and its mutations can be made."""
+
+import re
+
+import pytest
+
+from tests.pattern.table import BEGIN, END, PAGE, ROOT, as_page, exists, mutations, requirements
+
+ROWS, MUTATIONS = requirements(), mutations()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_code_and_the_tests_of_each_requirement_exist(row):
+    assert [place for place in row.code + row.tests if not exists(place)] == []
+    assert row.code
+    assert row.tests
+    assert not row.deviates or (ROOT / "docs" / "decisions" / f"{row.deviates}.md").is_file()
+
+
+def test_no_requirement_is_missing_or_listed_twice():
+    numbered = [f"P{number}" for number in range(1, 29)] + [f"S{number}" for number in range(1, 15)]
+    assert [row.id for row in ROWS] == numbered
+
+
+def test_each_number_that_the_code_cites_is_a_requirement():
+    cited = {
+        found
+        for folder in ("orchestration", "orders")
+        for path in (ROOT / folder).rglob("*.py")
+        for found in re.findall(r"\bP\d{1,2}\b", path.read_text())
+    }
+    assert cited
+    assert cited <= {row.id for row in ROWS} | {"P50", "P95", "P99"}  # percentiles
+
+
+def test_the_page_has_the_table_as_it_is():
+    page = PAGE.read_text()
+    assert page.split(BEGIN)[1].split(END)[0].strip() == as_page(ROWS)
+
+
+def test_each_deviation_is_explained():
+    explained = PAGE.read_text().split("## Where it deviates")[1]
+    assert [row.deviates for row in ROWS if row.deviates and row.deviates not in explained] == []
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: f"{one.requirement}-{one.file}")
+def test_each_mutation_can_be_made(mutation):
+    text = (ROOT / mutation.file).read_text()
+    assert mutation.applied(text) != text
+    assert mutation.test in {
+        test for row in ROWS if row.id == mutation.requirement for test in row.tests
+    }
+
+
+def test_ten_requirements_have_a_mutation():
+    assert len({one.requirement for one in MUTATIONS}) >= 10
+
+
+def test_the_page_says_when_not_to_use_it_and_weighs_each_pillar():
+    page = PAGE.read_text()
+    assert "\nDo not use it where\n" in page
+    weighed = page.split("## Trade-offs")[1]
+    for pillar in ("Reliability", "Performance", "Security", "Cost", "Operational excellence"):
+        (row,) = [line for line in weighed.splitlines() if line.startswith(f"| {pillar}")]
+        assert all(cell.strip() for cell in row.strip("|").split("|"))
