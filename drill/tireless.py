@@ -18,10 +18,10 @@ Turn = Callable[[], int]  # gives how many steps it has dealt with so far
 
 def scheduler() -> tuple[Turn, float]:
     """Attend the schedulers' inbox although another does: take replies, claim, send."""
-    from orchestration import instance, jobs
+    from orchestration import instance, jobs, queues
     from orchestration.models import Attempt
 
-    me = instance.name()
+    me = instance.name(queues.SCHEDULER)
 
     def turn() -> int:
         jobs.schedule()

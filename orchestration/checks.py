@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from . import registry
+from . import queues, registry
 from .workflow import UNDECLARED, Step, Workflow
 
 TAG = "orchestration"  # workers and supervisors run these alone: pages are not theirs to load
@@ -29,16 +29,15 @@ def check_workflows(**_: Any) -> list[CheckMessage]:
 
 @register(TAG)
 def check_queues(**_: Any) -> list[CheckMessage]:
-    """Check that each agent and each receiver has a queue, so that a worker can serve it."""
-    needed = [*registry.agents, *(f"status.{name}" for name in registry.receivers)]
+    """Check that each queue of the engine is there, so that a worker can serve it."""
     return [
         Error(
             f"there is no queue {name!r} in RQ_QUEUES",
-            hint="Every agent has a queue of its own name, every application that is told the "
-            "status of its tasks has status.<name>; each is served by `manage.py work <queue>`.",
+            hint="The engine has some queues, every agent one of its own name, every application "
+            "that is told the status of its tasks status.<name>; `manage.py work` serves them.",
             id="orchestration.E004",
         )
-        for name in sorted(needed)
+        for name in sorted(queues.names())
         if name not in settings.RQ_QUEUES
     ]
 

@@ -1,4 +1,7 @@
-"""Who this process is: a fresh id at each start, so that no death is ever mistaken for a sleep."""
+"""The ids of what is at work in this process: fresh at each start, so that no death seems a sleep.
+
+A process may host several components, a scheduler and some agents say. Each is an instance of its own.
+"""
 
 import logging
 import os
@@ -8,7 +11,6 @@ import sys
 from typing import NoReturn
 
 LONGEST_LABEL = LONGEST_HOST = 30  # characters; with the rest an id fits into 80
-_label = "process"
 _suffix = ""
 
 
@@ -22,17 +24,13 @@ _begin()
 os.register_at_fork(after_in_child=_begin)
 
 
-def become(label: str) -> str:
-    """Name this process after its work; return its instance id."""
-    global _label  # noqa: PLW0603 - one identity per process
-    _label = label
-    return name()
+def name(label: str) -> str:
+    """Return the id of a component of this process, such as a queue's worker; at most 80 characters.
 
-
-def name() -> str:
-    """Return the instance id: what it does, where, and which start of it; at most 80 characters."""
+    It says what is at work, where, and in which process; its end tells one start from any other.
+    """
     host = socket.gethostname()[:LONGEST_HOST]
-    return f"{_label[:LONGEST_LABEL]}@{host}:{os.getpid()}-{_suffix}"
+    return f"{label[:LONGEST_LABEL]}@{host}:{os.getpid()}-{_suffix}"
 
 
 def end(code: int = 0) -> NoReturn:

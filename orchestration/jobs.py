@@ -44,7 +44,7 @@ def schedule() -> None:
         again_in = None
         more = True
         while more:
-            done = scheduler.turn(instance.name(), replies, look_at)
+            done = scheduler.turn(instance.name(queues.SCHEDULER), replies, look_at)
             look_at, again_in, replies = done.more, done.again_in, []
             more = bool(look_at) and not _stopping.is_set()
         return again_in
@@ -130,10 +130,15 @@ def _attend(queue: str, turn: Callable[[Sequence[bytes]], float | None]) -> None
 
 
 def stop() -> None:
-    """Have whatever attends finish what is at hand, take no more, and leave."""
+    """Have whatever attends in this process finish what is at hand, take no more, and leave."""
     _stopping.set()
-    for served in _runtimes.values():
+    for served in list(_runtimes.values()):  # other threads may begin to serve an agent meanwhile
         served.stop()
+
+
+def stopping() -> bool:
+    """Return whether this process was asked to stop."""
+    return _stopping.is_set()
 
 
 _stopping = threading.Event()
@@ -143,15 +148,16 @@ _runtimes: dict[str, Runtime] = {}
 def runtime(agent: str) -> Runtime:
     """Return this process's runtime of an agent, with its event loop and connections."""
     if agent not in _runtimes:
-        _runtimes[agent] = Runtime(registry.get(registry.agents, "agent", agent)(instance.name()))
+        kind = registry.get(registry.agents, "agent", agent)
+        _runtimes[agent] = Runtime(kind(instance.name(agent)))
         if _stopping.is_set():
             _runtimes[agent].stop()
     return _runtimes[agent]
 
 
-def rest() -> None:
-    """Give back what is not needed while nothing is to be done."""
-    for served in _runtimes.values():
+def rest(queue: str) -> None:
+    """Give back what is not needed while nothing is to be done for a queue."""
+    if served := _runtimes.get(queue):
         served.rest()
 
 

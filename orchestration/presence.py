@@ -1,4 +1,4 @@
-"""Signs of life: each process reports to the state store every few seconds (`conf.HEARTBEAT`)."""
+"""Signs of life: each process reports its components every few seconds (`conf.HEARTBEAT`)."""
 
 import logging
 import os
@@ -16,20 +16,21 @@ logger = logging.getLogger(__name__)
 
 SEEN = """
 INSERT INTO orchestration_worker (instance, queue, host, pid, clock_offset, started_at, seen_at)
-VALUES (%(instance)s, %(queue)s, %(host)s, %(pid)s, %(offset)s, clock_timestamp(), clock_timestamp())
+SELECT name, queue, %(host)s, %(pid)s, %(offset)s, clock_timestamp(), clock_timestamp()
+FROM unnest(%(instances)s::text[], %(queues)s::text[]) AS component (name, queue)
 ON CONFLICT (instance) DO UPDATE SET seen_at = clock_timestamp(), clock_offset = excluded.clock_offset
 RETURNING extract(epoch FROM clock_timestamp())::float8, set_config('synchronous_commit', 'off', true)
 """  # a sign of life that a crash of the database loses is given again with the next one
 
 
 class Presence:
-    """Reports this process on `queue`, from a thread of its own, until it is left.
+    """Reports what this process serves, from a thread of its own, until it is left.
 
     That thread alone has a connection for it: many workers need no other while they wait.
     """
 
-    def __init__(self, queue: str) -> None:
-        self.queue = queue
+    def __init__(self, *queues: str) -> None:
+        self.queues = queues
         self._seen = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
@@ -49,19 +50,19 @@ class Presence:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if _try_to_report(self.queue):
+            if _try_to_report(*self.queues):
                 self._seen.set()
             self._stop.wait(conf.HEARTBEAT if self._seen.is_set() else conf.HEARTBEAT / 2)
         try:
-            Worker.objects.filter(instance=instance.name()).delete()
+            Worker.objects.filter(instance__in=map(instance.name, self.queues)).delete()
         except Error as error:
             logger.warning("could not sign off: %s", sql.first_line(error))
         connection.close()
 
 
-def _try_to_report(queue: str) -> bool:
+def _try_to_report(*queues: str) -> bool:
     try:
-        report(queue)
+        report(*queues)
     except Error as error:
         logger.warning("cannot report this process: %s", sql.first_line(error))
         connection.close()
@@ -69,11 +70,14 @@ def _try_to_report(queue: str) -> bool:
     return True
 
 
-def report(queue: str) -> None:
-    """Say once that this process serves `queue`; measure its clock on the way."""
+def report(*queues: str) -> None:
+    """Report once that this process serves these queues; measure its clock on the way.
+
+    Each is an instance of its own, as if it had a process to itself.
+    """
     parameters = {
-        "instance": instance.name(),
-        "queue": queue,
+        "instances": [instance.name(queue) for queue in queues],
+        "queues": list(queues),
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "offset": clock.lead(),
@@ -82,17 +86,17 @@ def report(queue: str) -> None:
 
 
 def alive(since: datetime | None = None) -> list[Worker]:
-    """Return the processes that gave a sign of life lately, or those that started after `since`."""
+    """Return the instances that gave a sign of life lately, or those that started after `since`."""
     found = Worker.objects.filter(seen_at__gt=DatabaseNow() - timedelta(seconds=conf.ALIVE))
     return list(found.filter(started_at__gt=since) if since else found)
 
 
 def silent(seconds: float) -> list[Worker]:
-    """Return the processes that gave no sign of life for so long, and did not sign off."""
+    """Return the instances that gave no sign of life for so long, and did not sign off."""
     return list(Worker.objects.filter(seen_at__lt=DatabaseNow() - timedelta(seconds=seconds)))
 
 
 def forget_the_dead() -> int:
-    """Remove processes that have not been seen for a long while; return how many."""
+    """Remove instances that have not been seen for a long while; return how many."""
     long_ago = DatabaseNow() - timedelta(seconds=conf.ALIVE * 6)
     return Worker.objects.filter(seen_at__lt=long_ago).delete()[0]

@@ -93,6 +93,12 @@ class Patience:
         self._silent_until = None
 
 
+def names() -> list[str]:
+    """Return the queues of the engine: its own, each agent's, each receiver's of status messages."""
+    statuses = [STATUS_PREFIX + name for name in sorted(registry.receivers)]
+    return [*ANSWERS, *sorted(registry.agents), *statuses]
+
+
 def answer_to(queue: str) -> tuple[str, tuple[str, ...]]:
     """Return the function that answers a queue's doorbell, and its arguments."""
     if queue in ANSWERS:

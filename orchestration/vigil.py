@@ -88,7 +88,7 @@ def look(
     found = [
         *also,
         *blocked(_lasting(blocking(), locking or Lasting())),
-        *_no_workers(absent.of(_needed() - {worker.queue for worker in alive}, patience)),
+        *_no_workers(absent.of(set(queues.names()) - {worker.queue for worker in alive}, patience)),
         *_undeclared(),
         *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
@@ -135,12 +135,7 @@ def _lasting(sessions: Sequence[Blocking], locking: Lasting) -> list[Blocking]:
 
 def unserved(since: datetime | None = None) -> set[str]:
     """Return the queues that no living worker serves, or none that started after `since`."""
-    return _needed() - {worker.queue for worker in presence.alive(since)}
-
-
-def _needed() -> set[str]:
-    statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
-    return {*queues.ANSWERS, *registry.agents, *statuses}
+    return set(queues.names()) - {worker.queue for worker in presence.alive(since)}
 
 
 def _no_workers(names: Iterable[str]) -> list[Trouble]:

@@ -1,15 +1,19 @@
-"""The RQ worker of every queue: one process, one queue, no fork (three times as fast)."""
+"""The RQ workers: one for each queue that a process serves, each in a thread of its own, without forks."""
 
 import logging
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
+from queue import SimpleQueue
+from threading import Lock, Thread
+from types import FrameType
 
 from django.db import close_old_connections, connection
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
-from rq.exceptions import DequeueTimeout, DeserializationError, StopRequested
+from rq.exceptions import DequeueTimeout, DeserializationError
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
@@ -18,6 +22,7 @@ from .lookout import Lookout
 from .presence import Presence
 
 logger = logging.getLogger(__name__)
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Worker(SimpleWorker):
@@ -27,41 +32,52 @@ class Worker(SimpleWorker):
     it. The state store knows what is to be done, and the supervisor rings for it again; a job that is
     lost or fails leaves nothing to recover. So of Redis it needs the next job alone, and waits for a
     Redis that is away.
+
+    It holds the lock `at_hand` while it runs a job. Once another thread has that lock, the worker
+    begins nothing more.
     """
 
     def __init__(self, queue: Queue) -> None:
         super().__init__(
             [queue],
-            name=instance.name(),
+            name=instance.name(queue.name),
             connection=queue.connection,
             serializer=JSONSerializer,
             worker_ttl=conf.WORKER_TTL,
             log_job_description=False,
             prepare_for_work=False,
         )
+        self.served = queue.name
         self.answer = queues.answer_to(queue.name)
-        self._answering = False
+        self.at_hand = Lock()
 
     def serve(self, *, burst: bool = False) -> None:
-        """Answer doorbells until asked to stop; with `burst`, until the queue is empty."""
-        self._install_signal_handlers()  # type: ignore[no-untyped-call]
-        with suppress(StopRequested):
-            while not self._stop_requested:
-                try:
-                    found = self._next(None if burst else self.dequeue_timeout)
-                except StopRequested:
+        """Answer doorbells until the process is to stop; with `burst`, until the queue is empty."""
+        while not jobs.stopping():
+            try:
+                found = self._next(None if burst else self.dequeue_timeout)
+            except DequeueTimeout:
+                jobs.rest(self.served)
+            except RedisError as error:
+                logger.warning("queue %s: Redis is away: %s", self.served, error)
+                time.sleep(conf.REDIS_AWAY)
+            except Exception:  # whatever lay on the queue, it is off it now
+                logger.exception("queue %s: a malformed job was refused", self.served)
+            else:
+                if found is None or not self._take(*found):
                     break
-                except DequeueTimeout:
-                    jobs.rest()
-                except RedisError as error:
-                    logger.warning("queue %s: Redis is away: %s", self.queues[0].name, error)
-                    time.sleep(conf.REDIS_AWAY)
-                except Exception:  # whatever lay on the queue, it is off it now
-                    logger.exception("queue %s: a malformed job was refused", self.queues[0].name)
-                else:
-                    if found is None:
-                        break
-                    self.execute_job(*found)
+
+    def _take(self, job: Job, queue: Queue) -> bool:
+        """Run a job, unless the process stops: then another worker is called. Return whether it ran."""
+        if not self.at_hand.acquire(blocking=False):
+            with suppress(RedisError):  # the supervisor rings again
+                queues.call_worker(self.served)
+            return False
+        try:
+            self.execute_job(job, queue)
+        finally:
+            self.at_hand.release()
+        return True
 
     def _next(self, timeout: int | None) -> tuple[Job, Queue] | None:
         """Wait for the next job; without a `timeout` (seconds), return None if there is none."""
@@ -75,7 +91,6 @@ class Worker(SimpleWorker):
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the queue's doorbell job; drop the job in any case."""
-        self._answering = True
         try:
             self._check(job)
             close_old_connections()
@@ -90,7 +105,6 @@ class Worker(SimpleWorker):
             else:
                 logger.exception("queue %s: the doorbell's work failed", queue.name)
         finally:
-            self._answering = False
             close_old_connections()
             with suppress(RedisError):  # they expire
                 pipeline = self.connection.pipeline()
@@ -107,28 +121,47 @@ class Worker(SimpleWorker):
         if asked != (*self.answer, {}):
             raise Refused(f"only {self.answer[0]} runs here, not {job.func_name}")
 
-    def handle_warm_shutdown_request(self) -> None:
-        """Have the job at hand take no more messages; calls under way come to their end."""
-        jobs.stop()
-
-    def _shutdown(self) -> None:
-        """Stop after the job at hand, or at once when there is none (RQ asks Redis which it is)."""
-        if not self._answering:
-            raise StopRequested
-        self._stop_requested = True
-
 
 class Refused(Exception):
     """A job that is not this queue's doorbell."""
 
 
-def run(name: str) -> None:
-    """Serve queue `name` until SIGTERM or SIGINT."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    instance.become(name)
-    redis = queues.worker_connection()
-    with Presence(name), Lookout() if name == queues.ALERTS else nullcontext():
-        try:
-            Worker(queues.queue(name, redis)).serve()
-        finally:
-            jobs.close_runtimes()
+class Ended(Exception):
+    """A queue's thread has ended by itself: the process must end, and be started again."""
+
+
+def run(names: Sequence[str]) -> None:
+    """Serve queues until SIGTERM or SIGINT, then finish what is at hand; raises `Ended`.
+
+    Each has a worker in a thread of its own, with its own connections and event loop, so that none
+    waits for another's work.
+    """
+    _on_signals(lambda *_: sys.exit(0))
+    with Presence(*names), Lookout() if queues.ALERTS in names else nullcontext():
+        over: SimpleQueue[str] = SimpleQueue()  # the queue whose thread ended, or "" for a signal
+        _on_signals(lambda *_: over.put(""))
+        served = [Worker(queues.queue(name, queues.worker_connection())) for name in names]
+        for worker in served:
+            Thread(target=_serve, args=(worker, over), name=worker.served, daemon=True).start()
+        ended = over.get()
+        jobs.stop()
+        for worker in served:  # those that wait for a doorbell end with the process
+            worker.at_hand.acquire()
+        jobs.close_runtimes()
+    if ended:
+        raise Ended(f"the thread that served the queue {ended} has ended")
+
+
+def _on_signals(handler: Callable[[int, FrameType | None], object]) -> None:
+    for number in SIGNALS:
+        signal.signal(number, handler)
+
+
+def _serve(worker: Worker, over: "SimpleQueue[str]") -> None:
+    try:
+        worker.serve()
+    except BaseException:  # the process ends by it
+        logger.critical("queue %s: its thread fails", worker.served, exc_info=True)
+    finally:
+        over.put(worker.served)
+        connection.close()

@@ -65,7 +65,10 @@ class JumpedTime(models.Model):
 
 
 class Worker(models.Model):
-    """A process start: a worker on one queue, or a supervisor. Seen every few seconds while alive."""
+    """A component at work, in one start of a process: a queue's worker, or a supervisor.
+
+    Seen every few seconds while alive. A process that serves several queues has a row for each.
+    """
 
     instance = models.CharField(max_length=80, primary_key=True)
     queue = models.CharField(max_length=100)

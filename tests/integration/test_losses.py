@@ -177,9 +177,8 @@ def test_an_agent_that_came_without_a_migration_gets_its_rows():
 
 def test_a_process_with_the_longest_name_reports_itself(monkeypatch):
     queue = f"status.{'a' * 60}"
-    monkeypatch.setattr(instance, "_label", instance._label)
     monkeypatch.setattr("socket.gethostname", lambda: "h" * 60)
     monkeypatch.setattr("os.getpid", lambda: 4_194_304)
-    assert len(instance.become(queue)) <= 80
+    assert len(instance.name(queue)) <= 80
     presence.report(queue)
     assert queue in {worker.queue for worker in presence.alive()}

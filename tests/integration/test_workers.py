@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -34,14 +33,10 @@ def _short_attendance(monkeypatch):
 def serve(name):
     """Run the worker of a queue until it is empty."""
     connection = queues.worker_connection()
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        worker = workers.Worker(queues.queue(name, connection))
-        worker.serve(burst=True)
+        workers.Worker(queues.queue(name, connection)).serve(burst=True)
     finally:
         connection.close()
-        for number, handler in handlers.items():  # the worker's own would outlive it
-            signal.signal(number, handler)
 
 
 def snapshot():
@@ -192,24 +187,18 @@ def test_a_worker_waits_for_a_redis_that_is_away(monkeypatch, tmp_path, caplog):
     task = new_task()
     queues.ring(queues.SCHEDULER)
 
-    def return_and_stop():
+    def return_it():
         wait_for(lambda: "Redis is away" in caplog.text, "it finds Redis away")
         away.symlink_to(known)
-        wait_for(lambda: queues.connection().llen("sas:inbox:greeter"), "it works again")
-        os.kill(os.getpid(), signal.SIGTERM)
 
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    friend = threading.Thread(target=return_and_stop)
+    friend = threading.Thread(target=return_it)
     client = Redis.from_url(f"unix://{away}", retry=Retry(NoBackoff(), 0))
     try:
         friend.start()
-        workers.Worker(queues.queue(queues.SCHEDULER, client)).serve()
+        workers.Worker(queues.queue(queues.SCHEDULER, client)).serve(burst=True)
     finally:
         friend.join()
         client.close()
-        jobs._stopping.clear()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
     assert states(task)["hello"] == "processing"
 
 
@@ -319,22 +308,3 @@ class TestAnActionOfTheNextRelease:
         jobs.close_runtimes()
         replies = [raw for raw in queues.take(queues.SCHEDULER, 10) if raw != queues.LOOK]
         assert [Reply.parse(raw).code for raw in replies] == ["no_such_action"]
-
-
-def test_an_idle_worker_ends_at_once_when_it_is_asked_to():
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    client = queues.worker_connection()
-    asked = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    late = threading.Timer(8, lambda: os.kill(os.getpid(), signal.SIGTERM))  # RQ ends at the second
-    begun = time.monotonic()
-    try:
-        asked.start()
-        late.start()
-        workers.Worker(queues.queue(queues.SCHEDULER, client)).serve()
-    finally:
-        late.cancel()
-        client.close()
-        jobs._stopping.clear()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    assert time.monotonic() - begun < 5

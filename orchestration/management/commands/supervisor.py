@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **__: Any) -> None:
         """Watch until SIGTERM or SIGINT."""
         stop = threading.Event()
-        watch = Watch(instance.become("supervisor"))
+        watch = Watch(instance.name("supervisor"))
         with Presence("supervisor"):
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: stop.set())

@@ -1,31 +1,43 @@
-"""`manage.py work QUEUE`: one worker process for one queue."""
+"""`manage.py work QUEUE …`: one process, with a worker for each of its queues."""
 
 from argparse import ArgumentParser
 from contextlib import suppress
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import checks, instance, registry, workers
+from orchestration import checks, instance, queues, registry, workers
 
 
 class Command(BaseCommand):
-    """Serves one queue until it is told to stop."""
+    """Serves queues until it is asked to stop."""
 
     requires_system_checks = [checks.TAG]
-    help = "Serve one queue: submission, scheduler, an agent's, or status.<application>."
+    help = "Serve queues: submission, scheduler, an agent's, status.<application>, …, or all."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the queue's name."""
-        parser.add_argument("queue", help="a name in RQ_QUEUES")
+        """Take the queues' names."""
+        parser.add_argument("queues", nargs="*", metavar="QUEUE", help="such as scheduler")
+        parser.add_argument("--all", action="store_true", help="serve every queue of the engine")
 
     def handle(self, *_: Any, **options: Any) -> None:
-        """Run the worker."""
-        name = options["queue"]
-        if name not in settings.RQ_QUEUES:
-            near = registry.suggest(name, settings.RQ_QUEUES)
-            raise CommandError(f"there is no queue {name!r}{near}")
-        with suppress(SystemExit):  # by SIGTERM
-            workers.run(name)
+        """Run the workers."""
+        names = _chosen(options["queues"], everything=options["all"])
+        try:
+            with suppress(SystemExit):  # by SIGTERM
+                workers.run(names)
+        except workers.Ended as error:
+            self.stderr.write(f"{error}")
+            instance.end(1)
         instance.end()
+
+
+def _chosen(given: list[str], *, everything: bool) -> list[str]:
+    """Return the queues to serve, each once."""
+    known = queues.names()
+    if everything == bool(given):
+        raise CommandError("name the queues to serve, or give --all and no name")
+    for name in given:
+        if name not in known:
+            raise CommandError(f"there is no queue {name!r}{registry.suggest(name, known)}")
+    return known if everything else list(dict.fromkeys(given))
