@@ -137,3 +137,41 @@ def test_a_doorbell_that_comes_too_late_calls_another_worker(monkeypatch):
     assert len(queues.queue(queues.SCHEDULER)) == 1
     assert Step.objects.filter(process_state="processing").count() == 0
     assert not jobs.stopping()
+
+
+class TestTheCommandsOfRQ:
+    """They precede our `work` in every guide to RQ, and would run whatever lies on a queue."""
+
+    @pytest.mark.parametrize(
+        ("given", "served"),
+        [
+            (["rqworker", "scheduler"], "scheduler"),
+            (["rqworker", "reports", "payment", "scheduler"], "scheduler payment"),
+            (["rqworker-pool", "status.shop"], "status.shop"),
+            (["rqscheduler", "--queue", "greeter"], "greeter"),
+        ],
+    )
+    def test_are_refused_on_the_engines_queues(self, given, served):
+        ended = subprocess.run(
+            [*MANAGE, *given],
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert ended.returncode == 1
+        (sentence,) = ended.stderr.splitlines()
+        assert sentence.endswith(f"the engine's own: manage.py work {served}")
+
+    def test_serve_the_queues_of_others(self, settings):
+        settings.RQ_QUEUES = {**settings.RQ_QUEUES, "reports": settings.RQ_QUEUES["scheduler"]}
+        queue = queues.queue("reports")
+        job = queue.enqueue_call("os.getcwd")
+        before = {number: signal.getsignal(number) for number in workers.SIGNALS}
+        serializer = "rq.serializers.JSONSerializer"
+        try:
+            call_command("rqworker", "reports", burst=True, serializer=serializer)
+        finally:
+            for number, handler in before.items():  # RQ's own would outlive it
+                signal.signal(number, handler)
+        assert job.return_value() == os.getcwd()  # noqa: PTH109 - as the job has it

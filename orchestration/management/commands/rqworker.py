@@ -1,0 +1,5 @@
+"""`manage.py rqworker`: django-rq's, which refuses the engine's queues."""
+
+from orchestration.management.refusal import guarded
+
+Command = guarded("rqworker")

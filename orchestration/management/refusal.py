@@ -1,0 +1,32 @@
+"""RQ's own commands, which cannot serve the queues of the engine: there they are refused."""
+
+from typing import Any
+
+from django.core.management import load_command_class
+from django.core.management.base import BaseCommand, CommandError
+
+from orchestration import queues
+
+
+def guarded(command: str) -> type[BaseCommand]:
+    """Return django-rq's command of this name, for the queues of others alone.
+
+    RQ's worker would unpickle and run what any job names, in a fork for each, and would report itself
+    to no supervisor.
+    """
+    theirs: Any = type(load_command_class("django_rq", command))
+
+    class Guarded(theirs):  # type: ignore[misc]
+        """Refuses the engine's queues."""
+
+        def handle(self, *given: str, **options: Any) -> None:
+            """Run RQ's command, unless a queue is the engine's."""
+            known = queues.names()
+            if ours := [name for name in known if name in {*given, options.get("queue")}]:
+                raise CommandError(
+                    f"{command} cannot serve {', '.join(ours)}, the engine's own: "
+                    f"manage.py work {' '.join(ours)}"
+                )
+            super().handle(*given, **options)
+
+    return Guarded
