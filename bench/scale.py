@@ -105,13 +105,13 @@ def _on_each(tasks: list[object], act: Callable[[list[object]], None], words: st
 
 
 def _hold(tasks: list[object]) -> None:
-    from orchestration.transitions import hold_tasks
+    from orchestration.transitions.holds import hold_tasks
 
     hold_tasks(tasks, actor="bench", reason="to see what it costs", operation=None)  # type: ignore[arg-type]
 
 
 def _release(tasks: list[object]) -> None:
-    from orchestration.transitions import release_tasks
+    from orchestration.transitions.holds import release_tasks
 
     release_tasks(tasks, actor="bench", reason="to see what it costs", operation=None)  # type: ignore[arg-type]
 
@@ -162,7 +162,7 @@ def _claim() -> None:
     from django.db import connection, transaction
 
     from orchestration import conf
-    from orchestration.transitions import claim
+    from orchestration.transitions.claim import claim
 
     with transaction.atomic():
         claimed = claim([AGENT], "bench")

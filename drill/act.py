@@ -10,31 +10,31 @@ REASON = "by the drill"
 
 def undo(references: Sequence[str]) -> None:
     """Have tasks undone; print the references of those that were refused, and why."""
-    from orchestration import transitions
     from orchestration.models import Task
+    from orchestration.transitions import undo as undoing
 
     for reference in references:
         task = Task.objects.get(reference=reference)
-        refusal = transitions.undo(task.id, actor="drill", reason=REASON)
+        refusal = undoing.undo(task.id, actor="drill", reason=REASON)
         if refusal is not None:
             print(f"{reference} {refusal.value}")
 
 
 def hold(agents: Sequence[str]) -> None:
     """Hold agents: their steps wait."""
-    from orchestration import transitions
+    from orchestration.transitions import holds
 
     for agent in agents:
-        transitions.hold(actor="drill", reason=REASON, agent=agent)
+        holds.hold(actor="drill", reason=REASON, agent=agent)
 
 
 def release(agents: Sequence[str]) -> None:
     """Release agents that were held."""
-    from orchestration import transitions
     from orchestration.models import Hold
+    from orchestration.transitions import holds
 
     for one in Hold.objects.filter(agent__in=agents, until=None, actor="drill"):
-        transitions.release(one.id, actor="drill", reason=REASON)
+        holds.release(one.id, actor="drill", reason=REASON)
 
 
 def resubmit(references: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ from typing import Any
 
 from django.db import transaction
 
-from . import queues, registry, status, transitions
+from . import queues, registry, status
 from .agents.actions import Call, action
 from .agents.base import Agent
 from .agents.faults import Fault, Rejected, Transient, Unknown
@@ -58,7 +58,9 @@ from .sql import is_busy, is_unavailable
 from .standing import Aside, Progress, StepProgress, progress, set_aside, states, version
 from .states import Direction, Health, StepState, TaskState
 from .status import Status
-from .transitions import NOTHING, Amendment
+from .transitions import resubmit as resubmission
+from .transitions import undo as undoing
+from .transitions.changes import NOTHING, Amendment
 from .workflow import Refused, Step, Submitted, Workflow, field, key, result
 
 __all__ = [
@@ -222,7 +224,7 @@ def resubmit(
     ).first()
     if found is None:
         return Refusal.NO_SUCH_STEP
-    refusal = transitions.resubmit(
+    refusal = resubmission.resubmit(
         found.id,
         attempt=attempt,
         actor=actor,
@@ -241,6 +243,6 @@ def undo(workflow: str, reference: str, *, actor: str, reason: str) -> Refusal |
     task = Task.objects.filter(workflow=workflow, reference=reference).first()
     if task is None:
         return Refusal.NO_SUCH_TASK
-    refusal = transitions.undo(task.id, actor=actor, reason=reason)
+    refusal = undoing.undo(task.id, actor=actor, reason=reason)
     transaction.on_commit(partial(queues.try_to_ring, queues.SCHEDULER))
     return refusal

@@ -14,19 +14,17 @@ from .losses import Losses
 from .models import Policy
 from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
 from .states import Outcome
-from .transitions import (
+from .transitions.gates import database_now, lock_gates, write
+from .transitions.recover import (
     Failed,
-    database_now,
     finish_failed,
     give_up,
     let_be,
     lock_failed,
-    lock_gates,
     retry,
-    suspected,
     undo_for,
-    write,
 )
+from .transitions.suspicion import suspected
 
 
 @dataclass(frozen=True, kw_only=True)

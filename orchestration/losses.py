@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from . import conf, presence, queues
 from .lasting import Lasting
-from .transitions import expire_lost
+from .transitions.lost import expire_lost
 
 LOOKED = conf.ALIVE / 2  # seconds for which this process must have seen a worker silent
 

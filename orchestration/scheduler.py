@@ -14,7 +14,8 @@ from . import batches, conf, crashpoints, dead_letters, queues, sql
 from .gate import Heard
 from .lasting import Pauses
 from .messages import Malformed, Reply, with_number
-from .transitions import Claimed, Recorded, claim, record
+from .transitions.claim import Claimed, claim
+from .transitions.record import Recorded, record
 
 logger = logging.getLogger(__name__)
 

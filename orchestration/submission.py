@@ -19,7 +19,7 @@ from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import Problem
-from .transitions import NewTask, create
+from .transitions.create import NewTask, create
 from .workflow import Refused, Submitted, Workflow
 
 logger = logging.getLogger(__name__)

@@ -4,11 +4,12 @@ import logging
 
 from django.db import Error
 
-from . import conf, leader, policies, sql, transitions, vigil
+from . import conf, leader, policies, sql, vigil
 from .clock_watch import ClockWatch
 from .leader import Leadership
 from .memory import Memory
 from .sweep import sweep
+from .transitions.clock_jump import allow_for_jump
 
 logger = logging.getLogger(__name__)
 
@@ -59,9 +60,7 @@ class Watch:
             logger.critical("the database's clock jumped by %+.0f s", jump)
             vigil.report_jump(jump)
             self._reported = handled
-        transitions.allow_for_jump(
-            jump, handled=handled, since=self._clock.since, by=leadership.actor
-        )
+        allow_for_jump(jump, handled=handled, since=self._clock.since, by=leadership.actor)
 
     def end(self) -> None:
         """Give the lease back; without the database it runs out."""

@@ -37,18 +37,12 @@ from .failures import recover
 from .leader import Leadership
 from .losses import Losses
 from .memory import Memory
-from .transitions import (
-    close_unasked,
-    database_now,
-    failed_tasks,
-    hold_unserved,
-    let_go,
-    mark_overdue,
-    move_times,
-    undo_unmended,
-    unmended_tasks,
-    wake,
-)
+from .transitions.clock_jump import move_times
+from .transitions.gates import close_unasked, database_now
+from .transitions.holds import hold_unserved, let_go
+from .transitions.overdue import mark_overdue
+from .transitions.recover import failed_tasks, wake
+from .transitions.unmended import undo_unmended, unmended_tasks
 
 logger = logging.getLogger(__name__)
 

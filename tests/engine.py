@@ -8,7 +8,9 @@ from orchestration import registry
 from orchestration.messages import Reply
 from orchestration.models import Step, Task, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.transitions import NewTask, claim, create, record
+from orchestration.transitions.claim import claim
+from orchestration.transitions.create import NewTask, create
+from orchestration.transitions.record import record
 
 
 def new_task(reference=None, *, workflow="greet", data=None, reply_to="", priority=0) -> Task:

@@ -17,7 +17,8 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.operations import Chosen, run
-from orchestration.transitions import NewTask, create, record
+from orchestration.transitions.create import NewTask, create
+from orchestration.transitions.record import record
 from tests.engine import claimed, reply_to
 
 

@@ -10,7 +10,7 @@ from orchestration import leader, queues, registry
 from orchestration.leader import Leadership
 from orchestration.models import Policy, Worker
 from orchestration.sweep import sweep
-from orchestration.transitions import record
+from orchestration.transitions.record import record
 from tests.engine import claimed, reply_to, staff
 
 LEADER = Leadership(holder="supervisor-1", epoch=3)

@@ -4,7 +4,8 @@ from orchestration import registry
 from orchestration.models import Alert, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
-from orchestration.transitions import resubmit, undo
+from orchestration.transitions.resubmit import resubmit
+from orchestration.transitions.undo import undo
 from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow, key, result
 from tests.engine import staff

@@ -7,7 +7,8 @@ from django.test import Client
 
 from orchestration import status, submission
 from orchestration.models import Submission
-from orchestration.transitions import claim, record
+from orchestration.transitions.claim import claim
+from orchestration.transitions.record import record
 from orders.models import Product
 from tests.engine import reply_to
 

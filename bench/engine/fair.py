@@ -15,9 +15,9 @@ from bench.engine.client import WORKFLOW  # noqa: E402
 from drill.waiting import let_pass, wait_for  # noqa: E402
 from orchestration import api, conf  # noqa: E402
 from orchestration.models import Policy, Submission, Task  # noqa: E402
-from orchestration.transitions import NewTask, create  # noqa: E402
-from orchestration.transitions import claim as claim_steps  # noqa: E402
 from orchestration.transitions.backlog import DUE  # noqa: E402
+from orchestration.transitions.claim import claim as claim_steps  # noqa: E402
+from orchestration.transitions.create import NewTask, create  # noqa: E402
 
 AGENT = "caller"
 POST = 500  # tasks in one statement

@@ -9,7 +9,9 @@ from ..models import Operation, OperationItem
 from ..models.operation import Act, ItemState
 from ..progression import Refusal
 from ..states import TaskState
-from ..transitions import done_by_hand, hold_tasks, release_tasks, resubmit_all, undo
+from ..transitions.holds import hold_tasks, release_tasks
+from ..transitions.resubmit import done_by_hand, resubmit_all
+from ..transitions.undo import undo
 
 ONE_BY_ONE = (Act.UNDO,)  # many statements each: what they lock must not be locked for all of them
 

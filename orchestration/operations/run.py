@@ -19,7 +19,7 @@ from ..models import Operation, OperationItem, Step, Task
 from ..models.fields import DatabaseNow
 from ..models.operation import ItemState, OperationState
 from ..states import StepState, TaskState
-from ..transitions import database_now
+from ..transitions.gates import database_now
 from .acts import ONE_BY_ONE, perform
 from .count import recount
 from .pace import allowance

@@ -9,7 +9,7 @@ from .. import conf, queries
 from ..act_forms import Reason
 from ..models import Hold
 from ..redaction import Veil
-from ..transitions import probe_now
+from ..transitions.gates import probe_now
 from .access import HOLD, OPERATE, requires, user_of, veil_for
 from .live import live
 from .outcome import COMMAND, conflict, done, ring_when_committed

@@ -13,8 +13,8 @@ from ..act_forms import Reason
 from ..models import Hold, Task
 from ..models.hold import Cause
 from ..progression import Refusal
-from ..transitions import hold as hold_target
-from ..transitions import release as release_hold
+from ..transitions.holds import hold as hold_target
+from ..transitions.holds import release as release_hold
 from .access import HOLD, OPERATE, requires, user_of
 from .outcome import COMMAND, conflict, done, ring_when_committed
 

@@ -16,8 +16,8 @@ from ..progression import Refusal
 from ..recovery import KEY_FORGOTTEN
 from ..schema_forms import SchemaForm
 from ..states import StepState
-from ..transitions import done_by_hand
-from ..transitions import resubmit as resubmit_step
+from ..transitions.resubmit import done_by_hand
+from ..transitions.resubmit import resubmit as resubmit_step
 from .access import CORRECT, OPERATE, RESUBMIT, requires, user_of, veil_for
 from .outcome import conflict, done, ring_when_committed
 from .task import task_page

@@ -12,7 +12,7 @@ from .. import queries
 from ..act_forms import Undoing
 from ..models import Task
 from ..progression import Refusal
-from ..transitions import undo as undo_task
+from ..transitions.undo import undo as undo_task
 from .access import FORCE_UNDO, OPERATE, UNDO, forbidden, requires, user_of
 from .outcome import COMMAND, conflict, done, ring_when_committed
 

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from orchestration.models import Event, Step
-from orchestration.transitions import record
+from orchestration.transitions.record import record
 from tests.engine import claimed, in_error, new_task, reply_to
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]

@@ -9,7 +9,7 @@ import django
 def main(by: str, how: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     django.setup()
-    from orchestration.transitions import claim
+    from orchestration.transitions.claim import claim
     from tests.together import together
     from tests.unlocked import CLAIM_LOCKS, unlock
 

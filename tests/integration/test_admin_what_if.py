@@ -11,7 +11,7 @@ from django.urls import reverse
 from orchestration.models import Attempt, Policy
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import past as queries
-from orchestration.transitions import record
+from orchestration.transitions.record import record
 from tests.engine import claimed, new_task, reply_to
 from tests.integration.test_admin_settings import VALID
 from tests.operators import browser, fail, person, press, words

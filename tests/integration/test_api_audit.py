@@ -7,7 +7,8 @@ from django.db.models import F
 
 from orchestration import audit, status, submission, vigil
 from orchestration.models import Alert, Application, StatusMessage, SupervisorPolicy
-from orchestration.transitions import claim, record
+from orchestration.transitions.claim import claim
+from orchestration.transitions.record import record
 from tests.applications import Caller, application
 from tests.engine import reply_to
 from tests.shop import AGENTS, finish_all, products

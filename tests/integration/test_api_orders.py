@@ -9,7 +9,8 @@ from django.test import Client
 
 from orchestration import submission
 from orchestration.models import StatusMessage, Submission, Task
-from orchestration.transitions import claim, record
+from orchestration.transitions.claim import claim
+from orchestration.transitions.record import record
 from orders.message import WORKFLOW
 from orders.models import Order, Placement, Product
 from tests.applications import Caller, application, new_order

@@ -23,7 +23,9 @@ from orchestration.messages import Reply, Request
 from orchestration.models import Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
-from orchestration.transitions import record, resubmit, undo
+from orchestration.transitions.record import record
+from orchestration.transitions.resubmit import resubmit
+from orchestration.transitions.undo import undo
 from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow, key
 from tests.engine import claimed, new_task, staff

@@ -275,7 +275,8 @@ def test_tasks_that_went_through_the_engine_are_clean():
     done, failed, doubtful = new_task(), new_task(), new_task()
     new_task()  # waits
     requests = {request.task: request for request in claimed()}
-    from orchestration.transitions import record, resubmit
+    from orchestration.transitions.record import record
+    from orchestration.transitions.resubmit import resubmit
 
     record([reply_to(requests[str(failed.id)], "rejected")])
     record([reply_to(requests[str(doubtful.id)], "unknown")])
@@ -289,7 +290,7 @@ def test_tasks_that_went_through_the_engine_are_clean():
 
 
 def test_a_task_in_error_is_clean_and_says_so_no_more_once_undone():
-    from orchestration.transitions import undo
+    from orchestration.transitions.undo import undo
 
     step = in_error()
     assert found() == []

@@ -8,7 +8,8 @@ from orchestration.gate import BEHIND, PROBES
 from orchestration.models import Alert, Gate, IncidentHit, Policy, Step
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
-from orchestration.transitions import claim, record
+from orchestration.transitions.claim import claim
+from orchestration.transitions.record import record
 from tests.engine import claimed, new_task, reply_to, staff, step_of
 from tests.operators import LEADER
 

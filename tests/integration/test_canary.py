@@ -10,7 +10,9 @@ from orchestration.agents.base import Agent
 from orchestration.models import Gate, Lease, Submission, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.states import GateState
-from orchestration.transitions import claim, hold, record, release
+from orchestration.transitions.claim import claim
+from orchestration.transitions.holds import hold, release
+from orchestration.transitions.record import record
 from tests.engine import staff
 
 pytestmark = pytest.mark.django_db

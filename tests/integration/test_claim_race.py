@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from orchestration.models import Policy, Step, Task
-from orchestration.transitions import NewTask, create
+from orchestration.transitions.create import NewTask, create
 from tests.together import processes
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -34,8 +34,11 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import Watch
 from orchestration.sweep import sweep
-from orchestration.transitions import allow_for_jump, mark_overdue, move_times, record, suspected
+from orchestration.transitions.clock_jump import allow_for_jump, move_times
+from orchestration.transitions.overdue import mark_overdue
+from orchestration.transitions.record import record
 from orchestration.transitions.recover import failed_tasks, lock_failed
+from orchestration.transitions.suspicion import suspected
 from orchestration.transitions.unmended import undo_unmended, unmended_tasks
 from tests.database import another
 from tests.engine import claimed, new_task, reply_to, staff, step_of

@@ -5,7 +5,9 @@ import pytest
 from orchestration.models import Alert, Event, Policy, StatusMessage
 from orchestration.progression import Refusal
 from orchestration.queries.preview import undo_preview
-from orchestration.transitions import claim, done_by_hand, record
+from orchestration.transitions.claim import claim
+from orchestration.transitions.record import record
+from orchestration.transitions.resubmit import done_by_hand
 from tests.engine import claimed, in_error, new_task, reply_to, step_of
 from tests.rooms import (
     act,

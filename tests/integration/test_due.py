@@ -14,7 +14,8 @@ from orchestration.models import DeadLetter, Gate, StatusMessage, Step, Submissi
 from orchestration.models.fields import DatabaseNow
 from orchestration.states import GateState
 from orchestration.sweep import sweep
-from orchestration.transitions import hold, record, release
+from orchestration.transitions.holds import hold, release
+from orchestration.transitions.record import record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff
 from tests.operations import drafted, running
 

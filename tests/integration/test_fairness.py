@@ -14,9 +14,11 @@ from orchestration import api, submission, sweep
 from orchestration.fairness import LONGEST_KEY, STRIDE
 from orchestration.models import Application, FairnessWeight, Hold, Policy, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.transitions import NewTask, claim, create, hold, record, release
 from orchestration.transitions.backlog import DUE
-from orchestration.transitions.holds import let_go
+from orchestration.transitions.claim import claim
+from orchestration.transitions.create import NewTask, create
+from orchestration.transitions.holds import hold, let_go, release
+from orchestration.transitions.record import record
 from orchestration.transitions.recover import wake
 from orchestration.transitions.turns import STANDINGS
 from tests.engine import in_error, reply_to, staff, step_of

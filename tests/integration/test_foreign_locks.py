@@ -23,7 +23,10 @@ from orchestration.leader import Leadership
 from orchestration.models import Alert, Attempt, DeadLetter, Incident, Lease, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import Memory, sweep
-from orchestration.transitions import claim, gates, record, undo
+from orchestration.transitions import gates
+from orchestration.transitions.claim import claim
+from orchestration.transitions.record import record
+from orchestration.transitions.undo import undo
 from tests.database import another
 from tests.engine import claimed, in_error, new_task, reply_to, staff, states, step_of
 from tests.operations import advance, running

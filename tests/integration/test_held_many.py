@@ -14,16 +14,9 @@ from orchestration.memory import Memory
 from orchestration.models import Hold, Policy, RollUpMark, Step, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
-from orchestration.transitions import (
-    NewTask,
-    claim,
-    create,
-    hold,
-    hold_tasks,
-    let_go,
-    release,
-    release_tasks,
-)
+from orchestration.transitions.claim import claim
+from orchestration.transitions.create import NewTask, create
+from orchestration.transitions.holds import hold, hold_tasks, let_go, release, release_tasks
 from tests.database import another
 from tests.engine import claimed, new_task, staff, step_of
 

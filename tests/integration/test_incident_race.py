@@ -11,7 +11,7 @@ from orchestration import audit, dead_letters, incidents, queues
 from orchestration.models import DeadLetter, Incident, Policy, Step
 from orchestration.models.fields import DatabaseNow
 from orchestration.scheduler import turn
-from orchestration.transitions import resubmit_all
+from orchestration.transitions.resubmit import resubmit_all
 from tests.engine import claimed, new_task, reply_to, staff
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -16,7 +16,8 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
-from orchestration.transitions import done_by_hand, record
+from orchestration.transitions.record import record
+from orchestration.transitions.resubmit import done_by_hand
 from tests.engine import claimed, force, in_error, new_task, reply_to, step_of
 from tests.integration.test_audit import found
 from tests.operators import LEADER, browser, person

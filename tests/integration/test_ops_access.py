@@ -16,7 +16,7 @@ from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import undo_preview
 from orchestration.roles import ROLES
-from orchestration.transitions import hold
+from orchestration.transitions.holds import hold
 from tests.engine import claimed, in_error, new_task
 from tests.operations import standing
 from tests.operators import browser, fail, person, words

@@ -13,8 +13,10 @@ from orchestration.models import Alert, Attempt, Event, Hold, Step
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import undo_preview
 from orchestration.recovery import KEY_FORGOTTEN
-from orchestration.transitions import hold, record, release, undo
-from orchestration.transitions import resubmit as resubmit_step
+from orchestration.transitions.holds import hold, release
+from orchestration.transitions.record import record
+from orchestration.transitions.resubmit import resubmit as resubmit_step
+from orchestration.transitions.undo import undo
 from tests.engine import (
     claimed,
     in_error,

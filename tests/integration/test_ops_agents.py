@@ -15,7 +15,8 @@ from orchestration.api import field
 from orchestration.histogram import buckets
 from orchestration.models import Event, Gate, Policy, Step, StepRollUp, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.transitions import hold, probe_now, release
+from orchestration.transitions.gates import probe_now
+from orchestration.transitions.holds import hold, release
 from tests.engine import claimed, new_task, run_to_end, step_of
 from tests.operators import browser, person, staffed, words
 

@@ -14,7 +14,7 @@ from orchestration.models import Event, Incident, Policy
 from orchestration.models.history import EventKind
 from orchestration.models.incident import Deed
 from orchestration.queries.trail import PAGE
-from orchestration.transitions import hold, release
+from orchestration.transitions.holds import hold, release
 from tests.engine import in_error, new_task
 from tests.operators import browser, person, press, words
 

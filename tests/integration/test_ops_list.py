@@ -12,7 +12,7 @@ from orchestration import registry
 from orchestration.api import field
 from orchestration.models import SavedView, Step, Task
 from orchestration.queries.listing import PAGE
-from orchestration.transitions import NewTask, create
+from orchestration.transitions.create import NewTask, create
 from tests.engine import in_error, new_task
 from tests.operators import browser, operator, person, press, words
 

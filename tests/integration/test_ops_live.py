@@ -10,7 +10,7 @@ from django.urls import reverse
 from orchestration import leader
 from orchestration.models import Policy, Submission, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.transitions import record
+from orchestration.transitions.record import record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 from tests.operators import fail, operator, press, staffed
 

@@ -16,7 +16,8 @@ from orchestration.queries import CAP
 from orchestration.queries.trends import RANGES
 from orchestration.supervisor import Watch
 from orchestration.sweep import sweep
-from orchestration.transitions import hold, record
+from orchestration.transitions.holds import hold
+from orchestration.transitions.record import record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 from tests.operators import LEADER, browser, fail, operator, person, press, staffed, words
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from orchestration import queues
 from orchestration.models import Alert, Event, Step
-from orchestration.transitions import record
+from orchestration.transitions.record import record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, step_of
 from tests.operators import browser, gave_up, operator, person, press
 from tests.together import at_once

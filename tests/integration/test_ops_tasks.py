@@ -14,7 +14,9 @@ from orchestration.models import Hold, Policy, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.hold import Cause
 from orchestration.queries.listing import PAGE
-from orchestration.transitions import NewTask, create, hold, record
+from orchestration.transitions.create import NewTask, create
+from orchestration.transitions.holds import hold
+from orchestration.transitions.record import record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 from tests.operators import fail, gave_up, operator, press, words
 

@@ -4,7 +4,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestration.transitions import hold, undo
+from orchestration.transitions.holds import hold
+from orchestration.transitions.undo import undo
 from tests.engine import claimed, in_error, new_task, run_to_end
 from tests.operators import browser, person, words
 

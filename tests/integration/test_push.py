@@ -17,7 +17,7 @@ from orchestration.models import Alert, Application, StatusMessage, SupervisorPo
 from orchestration.models.fields import DatabaseNow
 from orchestration.requeue import Kind, Wanted
 from orchestration.sweep import sweep
-from orchestration.transitions import record
+from orchestration.transitions.record import record
 from tests.engine import claimed, new_task, reply_to, run_to_end, staff
 from tests.operators import LEADER
 from tests.receiver import receiving

@@ -10,7 +10,9 @@ from orchestration import metrics, vigil
 from orchestration.models import Alert, Gate, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import why_each
-from orchestration.transitions import NewTask, claim, create, hold
+from orchestration.transitions.claim import claim
+from orchestration.transitions.create import NewTask, create
+from orchestration.transitions.holds import hold
 from orchestration.vigil import Lasting
 from tests.engine import new_task, staff, step_of
 from tests.operators import browser, person

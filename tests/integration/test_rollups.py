@@ -26,7 +26,8 @@ from orchestration.models import (
     TaskRollUp,
 )
 from orchestration.models.fields import DatabaseNow
-from orchestration.transitions import hold, record
+from orchestration.transitions.holds import hold
+from orchestration.transitions.record import record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
 from tests.operators import fail
 from tests.together import database_url

@@ -10,7 +10,7 @@ from django.test import Client
 from orchestration import submission
 from orchestration.models import Step, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.transitions import record
+from orchestration.transitions.record import record
 from orders.access import link, look_link, signature
 from orders.message import LETTER, order_number
 from orders.models import Order

@@ -10,7 +10,8 @@ from orchestration import alerts, api, conf, registry, status
 from orchestration.lasting import Pauses
 from orchestration.models import Alert, StatusMessage
 from orchestration.sql import is_unavailable
-from orchestration.transitions import record, resubmit
+from orchestration.transitions.record import record
+from orchestration.transitions.resubmit import resubmit
 from orchestration.workflow import Refused
 from tests.database import writes_fail
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end

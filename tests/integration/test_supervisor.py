@@ -23,7 +23,9 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervisor import Watch
 from orchestration.sweep import sweep
-from orchestration.transitions import claim, record, resubmit
+from orchestration.transitions.claim import claim
+from orchestration.transitions.record import record
+from orchestration.transitions.resubmit import resubmit
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff, states, step_of
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from orchestration.leader import Leadership
 from orchestration.models import Alert, Attempt, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
-from orchestration.transitions import record
+from orchestration.transitions.record import record
 from tests.database import kill
 from tests.engine import claimed, force, new_task, reply_to, staff, step_of
 

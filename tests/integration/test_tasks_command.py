@@ -7,7 +7,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from orchestration.models import Event, Gate, Step, Task
-from orchestration.transitions import let_go, record
+from orchestration.transitions.holds import let_go
+from orchestration.transitions.record import record
 from tests.engine import claimed, in_error, new_task, reply_to, step_of
 
 pytestmark = pytest.mark.django_db

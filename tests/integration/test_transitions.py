@@ -8,7 +8,10 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.progression import Refusal
 from orchestration.registry import NotRegistered
 from orchestration.states import STEP_MOVES, TASK_MOVES, illegal_moves
-from orchestration.transitions import NewTask, create, hold, record, release, resubmit
+from orchestration.transitions.create import NewTask, create
+from orchestration.transitions.holds import hold, release
+from orchestration.transitions.record import record
+from orchestration.transitions.resubmit import resubmit
 from orchestration.workflow import Refused, Unresolved
 from tests.engine import claimed, force, in_error, new_task, reply_to, run_to_end, states, step_of
 from tests.unit.test_messages import nested

@@ -10,7 +10,11 @@ from orchestration.models import Alert, Event, Hold, Incident, Policy, Step, Tas
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
 from orchestration.sweep import sweep
-from orchestration.transitions import claim, database_now, hold, record, release, resubmit
+from orchestration.transitions.claim import claim
+from orchestration.transitions.gates import database_now
+from orchestration.transitions.holds import hold, release
+from orchestration.transitions.record import record
+from orchestration.transitions.resubmit import resubmit
 from orchestration.workflow import Step as Declared
 from orchestration.workflow import Workflow, field, result
 from tests.engine import new_task, reply_to, staff

@@ -8,7 +8,7 @@ from orchestration import conf
 from orchestration.models import Hold, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.hold import Cause
-from orchestration.transitions import hold, hold_unserved, let_go
+from orchestration.transitions.holds import hold, hold_unserved, let_go
 from tests.engine import claimed, new_task, staff, states, step_of
 
 pytestmark = pytest.mark.django_db

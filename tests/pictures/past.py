@@ -63,7 +63,7 @@ def late_effect(order: str) -> int:
     """Have an effect of an order show late, as after a failover; return its alert."""
     from orchestration.messages import Reply
     from orchestration.models import Alert, Step
-    from orchestration.transitions import record
+    from orchestration.transitions.record import record
 
     step = Step.objects.get(task__reference=order, name="authorize_payment", direction="do")
     reply = Reply(

@@ -14,7 +14,10 @@ from orchestration.models import Alert, Hold, Step, Task
 from orchestration.progression import Refusal
 from orchestration.standing import progress, set_aside
 from orchestration.states import LIVE_TASK_STATES, Direction, StepState, TaskState
-from orchestration.transitions import done_by_hand, hold, probe_now, release, resubmit, undo
+from orchestration.transitions.gates import probe_now
+from orchestration.transitions.holds import hold, release
+from orchestration.transitions.resubmit import done_by_hand, resubmit
+from orchestration.transitions.undo import undo
 
 EXAMPLES = """
 examples:
