@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.middleware.locale import LocaleMiddleware
 from django.utils import timezone, translation
 
-STAFF = ("/ops/", "/admin/", "/api/", "/django-rq/", "/login/")  # English, and the site's own time
+STAFF = ("/ops/", "/admin/", "/api/", "/login/")  # English, and the site's own time
 ZONE = "zone"  # the cookie in which static/live.js tells the browser's time zone
 
 

@@ -121,7 +121,7 @@ RQ_QUEUES = {
         "push",
     )
 }
-RQ_SHOW_ADMIN_LINK = False
+RQ_SHOW_ADMIN_LINK = False  # its pages count RQ's own workers and books: there are none
 
 # --- The partners --------------------------------------------------------------------------------
 SANDBOX_URL = f"http://127.0.0.1:{env.number('SANDBOX_PORT', 8900)}"

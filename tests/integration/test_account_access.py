@@ -33,10 +33,10 @@ GUESTS_ORDER = {  # of an order that was placed without one
     "admin:orders_order_delete": (302, 302, 302, 302, 403, 403),
 }
 # Routes with a parameter that is no order's id. A page of the dashboard is about a task, and guarded
-# by its own permissions (test_ops_access); the queues' pages are for superusers only. A program has a
-# token, and a table of its own (test_api_access).
+# by its own permissions (test_ops_access). A program has a token, and a table of its own
+# (test_api_access).
 OF_OTHER_THINGS = {"shop:product"}
-GUARDED_ELSEWHERE = ("ops:", "django_rq:", "api:")
+GUARDED_ELSEWHERE = ("ops:", "api:")
 
 
 def routes(resolver, namespace=""):
