@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check check-machines pattern bench goodput poison fair locked scale idle pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check check-machines pattern bench goodput poison fair locked locks scale idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -45,6 +45,9 @@ poison: $(VENV)/.run  ## what a few requests that can never be done cost the oth
 
 locked: $(VENV)/.run  ## what a row that a stranger has locked costs all that does not need it
 	$(BIN)/python -m bench.locked $(ARGS)
+
+locks: $(VENV)/.dev  ## what rows cost that are locked by the ORM, beside statements written by hand
+	$(BIN)/python -m bench.locks $(ARGS)
 
 fair: $(VENV)/.run  ## ten tasks of one application behind 50,000 of another; the claim's cost by turn
 	$(BIN)/python -m bench.fair $(ARGS)

@@ -35,7 +35,7 @@ def main() -> int:
     """Fill the database, measure, print the table; return 1 past the limits."""
     options = parse_options()
     with filled.database(FOLDER, fresh=True):
-        _prepare(options.tasks)
+        prepare(options.tasks)
         costs = {"before": _measure(options.rounds)}
         tasks = _oldest(options.held)
         _on_each(tasks, _hold, "held")
@@ -70,7 +70,7 @@ def parse_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _prepare(tasks: int) -> None:
+def prepare(tasks: int) -> None:
     """Fill an empty database with tasks that wait, half of them for the time of a retry."""
     from bench.pages.seed import seed_backlog
     from orchestration.models import Policy, Worker
@@ -141,14 +141,14 @@ def _cost(act: Callable[[], object], rounds: int) -> Cost:
     act()  # what it meets for the first time does not count
     cpu, clock = [], []
     for _ in range(rounds):
-        used, began = _cpu(), time.perf_counter()
+        used, began = cpu(), time.perf_counter()
         act()
         clock.append(time.perf_counter() - began)
-        cpu.append(_cpu() - used)
+        cpu.append(cpu() - used)
     return Cost(cpu=median(cpu) * 1000, clock=median(clock) * 1000)
 
 
-def _cpu() -> float:
+def cpu() -> float:
     """Return the seconds of CPU that this process, and the database's for it, have used so far."""
     from django.db import connection
 

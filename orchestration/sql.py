@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import psycopg2
 from django.db import connection
+from django.db.models import BooleanField, Expression, Field, FloatField, Func, QuerySet, TextField
 
 from . import conf
 
@@ -100,6 +101,47 @@ def run(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchall() if cursor.description else []
+
+
+class Given(Expression):
+    """A value in a queryset that a `compiled` statement is given each time it runs, by name.
+
+    `cast` is its type in Postgres, where that does not follow from what it is compared with.
+    """
+
+    def __init__(self, name: str, cast: str = "", output_field: "Field[Any, Any] | None" = None):
+        super().__init__(output_field=output_field or TextField())
+        self.text = f"(%%({name})s{'::' if cast else ''}{cast})"
+
+    def as_sql(self, *_: Any, **__: Any) -> tuple[str, tuple[Any, ...]]:
+        """Return the placeholder, which is filled when the statement runs."""
+        return self.text, ()
+
+
+class Among(Func):
+    """Whether a column's value is among those of an array that is `Given`."""
+
+    arg_joiner = " = ANY "
+    template = "%(expressions)s"
+    output_field = BooleanField()
+
+
+class UnixTime(Func):
+    """A time as seconds since 1970."""
+
+    template = "extract(epoch FROM %(expressions)s)::float8"
+    output_field = FloatField()
+
+
+def compiled(queryset: QuerySet[Any, Any]) -> str:
+    """Return a queryset's statement, for `run` with what is `Given` in it.
+
+    It is the same text each time, so callers keep it: building a queryset and compiling it takes longer
+    than running it. One that locks rows has to be compiled in a transaction, as Django has it.
+    """
+    statement, parameters = queryset.query.sql_with_params()
+    text: str = connection.ops.compose_sql(statement, parameters)  # type: ignore[attr-defined]
+    return text
 
 
 def record(kind: type[Shape], row: Sequence[Any]) -> Shape:

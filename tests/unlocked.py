@@ -1,19 +1,26 @@
 """Takes locks away, to show what they are for."""
 
+from functools import wraps
 from importlib import import_module
 
-# module and constant of a statement, and the lock that it takes
-CLAIM_LOCKS = (
-    ("gates", "LOCK", "FOR NO KEY UPDATE OF g"),
-    ("backlog", "DUE", "FOR NO KEY UPDATE OF t, s SKIP LOCKED"),
-)
-TASK_LOCKS = (("changes", "LOCK", "FOR NO KEY UPDATE"), ("changes", "SKIP", "SKIP LOCKED"))
+# module, and a function that returns a statement
+CLAIM_LOCKS = (("gates", "locking"), ("backlog", "in_turn"))
+TASK_LOCKS = (("changes", "locking"),)
+LOCK, SKIP = " FOR NO KEY UPDATE", " SKIP LOCKED"
 
 
-def unlock(*statements: tuple[str, str, str], put=setattr) -> None:
+def unlock(*statements: tuple[str, str], put=setattr) -> None:
     """Have this process read as if nobody else did; `put` is what writes into a module."""
-    for name, constant, lock in statements:
+    for name, function in statements:
         module = import_module(f"orchestration.transitions.{name}")
-        text = getattr(module, constant)
-        assert lock in text
-        put(module, constant, text.replace(lock, ""))
+        put(module, function, _without_lock(getattr(module, function)))
+
+
+def _without_lock(statement):
+    @wraps(statement)
+    def unlocked(*given, **named):
+        text = statement(*given, **named)
+        assert LOCK in text
+        return text.replace(SKIP, "").replace(LOCK, "")
+
+    return unlocked

@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Callable
 from statistics import median
 
 import django
@@ -15,7 +16,7 @@ from bench.engine.client import WORKFLOW  # noqa: E402
 from drill.waiting import let_pass, wait_for  # noqa: E402
 from orchestration import api, conf  # noqa: E402
 from orchestration.models import Policy, Submission, Task  # noqa: E402
-from orchestration.transitions.backlog import DUE  # noqa: E402
+from orchestration.transitions import backlog  # noqa: E402
 from orchestration.transitions.claim import claim as claim_steps  # noqa: E402
 from orchestration.transitions.create import NewTask, create  # noqa: E402
 
@@ -30,7 +31,16 @@ AGE = """
 CREATE INDEX step_age ON orchestration_step (agent, alone, priority DESC, id)
 WHERE process_state = 'pending' AND run_after IS NULL AND held_by_id IS NULL
 """
-BY_TURN, BY_AGE = DUE, DUE.replace("s.turn, s.id", "s.id")
+TURN = '"orchestration_step"."turn" ASC, '
+Statement = Callable[[int], str]
+by_turn = backlog.in_turn
+
+
+def by_age(limit: int) -> str:
+    """Return the statement for the first steps by priority, then age."""
+    statement = by_turn(limit)
+    assert TURN in statement
+    return statement.replace(TURN, "")
 
 
 def claim(tasks: int) -> dict[str, float]:
@@ -61,21 +71,21 @@ def claim(tasks: int) -> dict[str, float]:
         cursor.execute("VACUUM ANALYZE orchestration_task")
     pairs = []
     for number in range(PAIRS):
-        orders = (BY_TURN, BY_AGE) if number % 2 else (BY_AGE, BY_TURN)
-        took = {due: _claim(due) for due in orders}
-        pairs.append((took[BY_TURN], took[BY_AGE]))
+        orders = (by_turn, by_age) if number % 2 else (by_age, by_turn)
+        took = {order: _claim(order) for order in orders}
+        pairs.append((took[by_turn], took[by_age]))
     with connection.cursor() as cursor:
         cursor.execute("DROP INDEX step_age")
         cursor.execute("TRUNCATE orchestration_task CASCADE")
     policies.update(window=window)
-    by_turn, by_age = zip(*pairs, strict=True)
+    turns, ages = zip(*pairs, strict=True)
     ratios = [turn / age for turn, age in pairs]
-    return {"with": median(by_turn), "without": median(by_age), "ratio": median(ratios)}
+    return {"with": median(turns), "without": median(ages), "ratio": median(ratios)}
 
 
-def _claim(due: str) -> float:
+def _claim(order: Statement) -> float:
     """Claim a batch in this order; return how long it took, in ms."""
-    sys.modules["orchestration.transitions.backlog"].DUE = due  # type: ignore[attr-defined]
+    backlog.in_turn = order  # type: ignore[assignment]
     with transaction.atomic():
         began = time.perf_counter()
         claimed = claim_steps([AGENT], "bench").requests[AGENT]

@@ -1,14 +1,32 @@
 """What waits for an agent, how much is out, and which steps go next."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from math import inf
 from typing import Any, NamedTuple
 
+from django.contrib.postgres.aggregates import BoolOr
+from django.db.models import (
+    BooleanField,
+    Case,
+    Exists,
+    F,
+    OrderBy,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+)
+
 from .. import sql
 from ..gate import BEHIND
-from ..states import GateState
+from ..models import Hold, Task
+from ..models.hold import Scope
+from ..sql import Among, Given, UnixTime, compiled
+from ..states import GateState, StepState
 from .gates import FIRST, LockedGate
 from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
 
@@ -37,33 +55,95 @@ WHERE p.agent = ANY(%(agents)s)
 ORDER BY p.agent
 """  # noqa: S608 - a constant of our own
 
-# The pending steps that may go, by priority, then turn, along step_turn; those whose task another
-# session has locked are skipped, and the scan goes on behind them. The task is locked first, so that
-# of a locked one not even the step is. Selected first and updated by key after: an UPDATE over a
-# locking sub-select with a limit may run that again, and take more than the limit. No key lock:
-# inserting an attempt takes one on its step, which must not wait for us. Of its task it is said
-# whether a hold is in force, or only was (NULL: never).
-DUE = """
-SELECT s.id, s.task_id, t.workflow, t.state, s.name, s.direction, s.action, s.generation, s.attempt,
-    s.request, t.reference, extract(epoch FROM s.pending_since)::float8,
-    (SELECT bool_or(h.until IS NULL) FROM orchestration_hold h WHERE h.task_id = s.task_id),
-    CASE WHEN %(steps_held)s THEN EXISTS (SELECT FROM orchestration_hold h WHERE h.scope = 'step'
-        AND h.agent = '' AND h.workflow = t.workflow AND h.step = s.name AND h.until IS NULL) END
-FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
-WHERE s.agent = %(agent)s AND s.alone = %(alone)s AND s.process_state = 'pending'
-    AND s.run_after IS NULL AND s.held_by_id IS NULL AND s.id <> ALL(%(besides)s::bigint[])
-ORDER BY s.priority DESC, s.turn, s.id
-LIMIT %(limit)s FOR NO KEY UPDATE OF t, s SKIP LOCKED
-"""
+# Of a step's task: whether a hold is in force, or only was (NULL: never).
+OF_HELD_TASK = (
+    Hold.objects.filter(task=OuterRef("id"))
+    .order_by()
+    .values("task")
+    .annotate(in_force=BoolOr(Q(until=None)))
+    .values("in_force")
+)
+IS_HELD = Case(
+    When(
+        Given("steps_held", output_field=BooleanField()),
+        Exists(
+            Hold.objects.filter(
+                scope=Scope.STEP,
+                agent="",
+                workflow=OuterRef("workflow"),
+                step=OuterRef("steps__name"),
+                until=None,
+            )
+        ),
+    )
+)
+LONE = Given("alone", output_field=BooleanField())
+IN_TURN = ("-steps__priority", "steps__turn", "steps__id")
+
+
+def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
+    """Return the pending steps that may go, with their tasks, and lock both.
+
+    Those whose task another session has locked are skipped, and the scan goes on behind them. The
+    query begins with the task as that is locked first, so that of a locked one not even the step is.
+    Selected first and updated by key after: an UPDATE over a locking sub-select with a limit may run
+    that again, and take more than the limit. No key lock: inserting an attempt takes one on its step,
+    which must not wait for us.
+    """
+    return (
+        Task.objects.select_for_update(skip_locked=True, no_key=True)
+        .filter(
+            which,
+            ~Q(Among(F("steps__id"), Given("besides", "bigint[]"))),
+            steps__agent=Given("agent"),
+            steps__process_state=StepState.PENDING,
+            steps__run_after=None,
+            steps__held_by=None,
+        )
+        .order_by(*order)
+        .values_list(
+            "steps__id",
+            "id",
+            "workflow",
+            "state",
+            "steps__name",
+            "steps__direction",
+            "steps__action",
+            "steps__generation",
+            "steps__attempt",
+            "steps__request",
+            "reference",
+            UnixTime("steps__pending_since"),
+            Subquery(OF_HELD_TASK),
+            IS_HELD,
+        )
+    )
+
+
+@cache
+def in_turn(limit: int) -> str:
+    """Return the statement for the first steps by priority, then turn: one walk along step_turn."""
+    return compiled(_due(Q(steps__alone=LONE), *IN_TURN)[:limit])
+
 
 # A probe is of the steps that may go: one that was never sent; else one that has been sent the least.
 # One with a trouble of its own, or that goes alone, counts as sent more often than it was, but does not
 # wait for all others: one of these may be back before each probe. So probes take turns. The second
 # reads all that wait for the agent, but only when each of these was sent before.
-FRESH = DUE.replace("ORDER BY", "    AND s.attempt = 0\nORDER BY")
-LEAST = DUE.replace("s.alone = %(alone)s", "(%(alone)s OR NOT s.alone)").replace(
-    "ORDER BY", f"ORDER BY s.attempt + {BEHIND} * (s.own_trouble OR s.alone)::int,"
-)
+@cache
+def fresh(limit: int) -> str:
+    """Return the statement for the first steps that were never sent."""
+    return compiled(_due(Q(steps__alone=LONE, steps__attempt=0), *IN_TURN)[:limit])
+
+
+@cache
+def least(limit: int) -> str:
+    """Return the statement for the steps that were sent the least."""
+    likely_to_fail = Q(steps__own_trouble=True) | Q(steps__alone=True)
+    sent = F("steps__attempt") + Case(When(likely_to_fail, BEHIND), default=0)
+    which = Q(LONE) | Q(steps__alone=False)
+    return compiled(_due(which, sent.asc(), *IN_TURN)[:limit])
+
 
 IN_FLIGHT_SINCE = f"""
 SELECT count(*) FROM orchestration_step s WHERE s.agent = %(agent)s AND {AT_WORK}
@@ -137,6 +217,8 @@ class Pending:
 # The queues in which held steps were met (agent, alone), and whether places were left for them.
 Met = dict[tuple[str, bool], bool]
 
+Statement = Callable[[int], str]  # by how many steps it takes at most
+
 PENDING = tuple(field.name for field in fields(Pending))
 
 
@@ -160,22 +242,22 @@ def take(demand: Demand, gate: LockedGate, places: int, met: Met) -> list[Pendin
     That one is first, so that a full window does not pass it over for ever; but it is no good probe.
     """
     if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
-        fresh = _take(FRESH, demand, places, met)
-        return fresh or _take(LEAST, demand, places, met, alone=demand.lone)
+        unsent = _take(fresh, demand, places, met)
+        return unsent or _take(least, demand, places, met, alone=demand.lone)
     if not demand.lone:
-        return _take(DUE, demand, places, met)
-    one = _take(DUE, demand, min(1, places), met, alone=True)
-    return one + _take(DUE, demand, places - len(one), met)
+        return _take(in_turn, demand, places, met)
+    one = _take(in_turn, demand, min(1, places), met, alone=True)
+    return one + _take(in_turn, demand, places - len(one), met)
 
 
 def _take(
-    query: str, demand: Demand, places: int, met: Met, *, alone: bool = False
+    statement: Statement, demand: Demand, places: int, met: Met, *, alone: bool = False
 ) -> list[Pending]:
     """Lock up to `places` steps that may go; look past those that are held, and note where."""
     taken: list[Pending] = []
     seen: list[int] = []
     for _ in range(MOST_ROUNDS):
-        found = _lock_pending(query, demand, places - len(taken), seen, alone)
+        found = _lock_pending(statement, demand, places - len(taken), seen, alone)
         free = [step for step in found if not step.held]
         taken += free
         seen += [step.id for step in found]
@@ -187,7 +269,7 @@ def _take(
 
 
 def _lock_pending(
-    query: str, demand: Demand, limit: int, besides: Sequence[int], alone: bool
+    statement: Statement, demand: Demand, limit: int, besides: Sequence[int], alone: bool
 ) -> list[Pending]:
     """Lock up to `limit` steps that are due, with their tasks; skip what others have locked."""
     if limit <= 0:
@@ -197,7 +279,6 @@ def _lock_pending(
         "alone": alone,
         "besides": list(besides),
         "steps_held": demand.steps_held,
-        "limit": limit,
     }
-    rows = (dict(zip(PENDING, row, strict=True)) for row in sql.run(query, wanted))
+    rows = (dict(zip(PENDING, row, strict=True)) for row in sql.run(statement(limit), wanted))
     return [Pending(**{**row, "request": json.loads(row["request"])}) for row in rows]

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
+from django.db.models.lookups import IsNull
 
 from .. import incidents, registry, sql
 from ..fairness import Arrival, Line
@@ -15,6 +17,7 @@ from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..progression import RENAMED, StepView
 from ..readiness import Released, release
+from ..sql import Among, Given, compiled
 from ..states import StepState
 from ..status import News
 from ..workflow import resolve
@@ -35,12 +38,6 @@ UPDATE orchestration_step SET process_state = 'cancelled', locked_by = NULL, com
 WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing', 'error')
 """
 
-
-# With every turn of a scheduler, so it is plain SQL: building queries took longer than running them.
-LOCK = """
-SELECT id, workflow, data, state, undo_at IS NOT NULL, tell_steps, priority, fairness_key
-FROM orchestration_task WHERE id = ANY(%(tasks)s::uuid[]) ORDER BY id FOR NO KEY UPDATE"""
-SKIP = " SKIP LOCKED"
 
 NAMES = tuple(field.name for field in fields(StepView))
 TEXTS = ("request", "result", "undo_request")  # JSON comes as it was written
@@ -118,7 +115,7 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
     Without `wait`, those that others have locked are left out, and no lock is waited for long from
     here to the end of the transaction.
     """
-    statement = LOCK if wait else sql.BRIEFLY + LOCK + SKIP
+    statement = locking(skip=False) if wait else sql.BRIEFLY + locking(skip=True)
     rows = sql.run(statement, {"tasks": [str(task) for task in tasks]})
     changes = {
         task: Change(
@@ -135,6 +132,26 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
     }
     read_steps(changes)
     return changes
+
+
+@cache
+def locking(*, skip: bool) -> str:
+    """Return the statement that locks tasks, and reads what a change of them needs."""
+    return compiled(
+        Task.objects.select_for_update(no_key=True, skip_locked=skip)
+        .filter(Among(F("id"), Given("tasks", "uuid[]")))
+        .order_by("id")
+        .values_list(
+            "id",
+            "workflow",
+            "data",
+            "state",
+            IsNull(F("undo_at"), False),
+            "tell_steps",
+            "priority",
+            "fairness_key",
+        )
+    )
 
 
 def known(tasks: Collection[UUID]) -> set[UUID]:

@@ -3,36 +3,32 @@
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 from django.db import DatabaseError, transaction
+from django.db.models import F, OuterRef, Subquery
+from django.db.models.functions import JSONObject
 
 from .. import alerts, sql
 from ..gate import GateView, Limits, Slot, unasked
-from ..models import Event, Hold
+from ..models import Event, Gate, Hold, Policy
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.hold import Cause, Scope
 from ..progression import Refusal
+from ..sql import Among, Given, UnixTime, compiled
 from ..states import GateState
 
-# With every turn of a scheduler, so it is plain SQL: building queries took longer than running them.
-LOCK = """
-SELECT g.agent, g.state, extract(epoch FROM g.since)::float8, g.slots,
-    extract(epoch FROM g.answered_at)::float8, extract(epoch FROM g.opened_at)::float8,
-    extract(epoch FROM g.probe_at)::float8, g.trips, g.allowance,
-    extract(epoch FROM g.paused_until)::float8, g.tokens, extract(epoch FROM g.tokens_at)::float8,
-    p."window", p.rate, p.time_allowed, p.breaker_calls, p.breaker_failures, p.breaker_share,
-    p.breaker_pause, p.breaker_pause_cap
-FROM orchestration_gate g JOIN orchestration_policy p ON p.agent = g.agent
-WHERE g.agent = ANY(%(agents)s)
-ORDER BY g.agent FOR NO KEY UPDATE OF g
-"""
-SKIP = " SKIP LOCKED"
 COLUMNS = [field.name for field in fields(GateView)]
 SLOTS = COLUMNS.index("slots")
-VIEW = len(COLUMNS)  # those after them are the limits
+TIMES = {"since", "answered_at", "opened_at", "probe_at", "paused_until", "tokens_at"}
+# as the columns of a policy are called: those of its limits
+LIMITS = {
+    field.name: field.name if hasattr(Policy, field.name) else f"breaker_{field.name}"
+    for field in fields(Limits)
+}
 
 # All gates of a turn at once; no index holds any of these columns, so the rows stay where they are.
 WRITE = """
@@ -81,6 +77,20 @@ class LockedGate:
     stored: GateView
 
 
+@cache
+def locking(*, skip: bool) -> str:
+    """Return the statement that locks gates, and reads them and the limits of their agents."""
+    policy = Policy.objects.filter(agent=OuterRef("agent"))
+    limits = policy.values(limits=JSONObject(**LIMITS))
+    gates = Gate.objects.select_for_update(no_key=True, skip_locked=skip)
+    view = [UnixTime(name) if name in TIMES else name for name in COLUMNS]
+    return compiled(
+        gates.filter(Among(F("agent"), Given("agents", "text[]")))
+        .order_by("agent")
+        .values_list("agent", Subquery(limits), *view)
+    )
+
+
 _contested: set[str] = set()  # agents; of this process
 
 
@@ -96,21 +106,22 @@ def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, Lock
     rows = []
     try:
         if names - skipped:
-            rows += sql.run(LOCK if wait else sql.BRIEFLY + LOCK, {"agents": list(names - skipped)})
+            statement = ("" if wait else sql.BRIEFLY) + locking(skip=False)
+            rows += sql.run(statement, {"agents": list(names - skipped)})
     except DatabaseError as error:
         if sql.is_busy(error) and not wait:
             _contested.update(names)  # which of them it was, the next try finds out
         raise
     if skipped:
-        rows += sql.run(sql.BRIEFLY + LOCK + SKIP, {"agents": list(skipped)})
+        rows += sql.run(sql.BRIEFLY + locking(skip=True), {"agents": list(skipped)})
     _contested.difference_update(agent for agent, *_ in rows)
-    return {agent: _locked(agent, row) for agent, *row in rows}
+    return {agent: _locked(agent, json.loads(limits), row) for agent, limits, *row in rows}
 
 
-def _locked(agent: str, row: Sequence[Any]) -> LockedGate:
-    view = sql.record(GateView, row[:VIEW])
+def _locked(agent: str, limits: dict[str, Any], row: Sequence[Any]) -> LockedGate:
+    view = sql.record(GateView, row)
     view = replace(view, slots=[Slot(*slot) for slot in json.loads(row[SLOTS])])
-    return LockedGate(agent=agent, view=view, limits=sql.record(Limits, row[VIEW:]), stored=view)
+    return LockedGate(agent=agent, view=view, limits=Limits(**limits), stored=view)
 
 
 def contested(agents: Collection[str]) -> set[str]:

@@ -14,7 +14,7 @@ from orchestration import api, submission, sweep
 from orchestration.fairness import LONGEST_KEY, STRIDE
 from orchestration.models import Application, FairnessWeight, Hold, Policy, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.transitions.backlog import DUE
+from orchestration.transitions.backlog import in_turn
 from orchestration.transitions.claim import claim
 from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.holds import hold, let_go, release
@@ -256,14 +256,8 @@ def test_the_claim_walks_one_index_without_a_sort():
     for key in ("a", "b", "c"):
         new(key, MANY)
     nodes = plan(
-        DUE,
-        {
-            "agent": "greeter",
-            "alone": False,
-            "besides": [],
-            "steps_held": False,
-            "limit": 200,
-        },
+        in_turn(200),
+        {"agent": "greeter", "alone": False, "besides": [], "steps_held": False},
     )
     assert ("Index Scan", "step_turn") in nodes
     assert not any("Sort" in kind or kind == "Seq Scan" for kind, _ in nodes)
