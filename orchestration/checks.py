@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from . import queues, registry
-from .workflow import UNDECLARED, Step, Workflow
+from .workflow import LOCAL, UNDECLARED, Step, Workflow
 
 TAG = "orchestration"  # workers and supervisors run these alone: pages are not theirs to load
 
@@ -66,6 +66,8 @@ def _problems(workflow: Workflow) -> Iterable[tuple[str, str]]:
     for problem in workflow.problems():
         yield "orchestration.E001", problem
     for step in workflow.steps:
+        if step.agent == LOCAL:
+            continue
         agent = registry.agents.get(step.agent)
         if agent is None:
             near = registry.suggest(step.agent, registry.agents)

@@ -6,6 +6,7 @@ The first is one statement, so that an idle system costs next to nothing.
 from . import audit, conf, notices, policies, push, queues, registry, sql, status
 from .transitions.gates import FIRST, UNASKED
 from .transitions.holds import SERVICE_CHANGED
+from .workflow import LOCAL
 
 NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
 
@@ -29,6 +30,9 @@ OR ((SELECT send_after FROM orchestration_statusmessage
     ORDER BY send_after NULLS FIRST, id LIMIT 1) <= {NOW})
 """  # noqa: S608 - put together from constants
 
+# A step that needs no agent: for a scheduler to compute (step_turn).
+TO_COMPUTE = FIRST.format(agent=f"'{LOCAL}'", alone="")
+
 # Each part is what a duty of the sweep looks for; the first that finds a row ends the statement. Of
 # what waits only the first is looked at, in the order of an index: an EXISTS may read all. Not
 # asked for here are lost doorbells of what nothing waits for: chores ring for those.
@@ -47,6 +51,7 @@ SELECT
         WHERE NOT EXISTS (SELECT FROM orchestration_hold h
             WHERE h.scope = 'agent' AND h.agent = p.agent AND h.until IS NULL AND h.cause <> 'breaker')
         AND {FIRST.format(agent="p.agent", alone="")} IS NOT NULL)
+    OR {TO_COMPUTE} IS NOT NULL
     -- ended holds: hold_uncleared
     OR EXISTS (SELECT FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared)
     OR EXISTS ({UNASKED})
@@ -61,11 +66,11 @@ SELECT
     OR EXISTS (SELECT FROM unnest(%(receivers)s::text[]) AS a (name) WHERE {UNDELIVERED})
 """  # noqa: S608 - put together from constants
 
-# Beside what was posted: steps that a scheduler may claim (step_turn).
+# Beside what was posted: steps that a scheduler may claim, or compute (step_turn).
 LYING = f"""
 SELECT {POSTED},
     EXISTS (SELECT FROM orchestration_policy p
-        WHERE {FIRST.format(agent="p.agent", alone="")} IS NOT NULL)
+        WHERE {FIRST.format(agent="p.agent", alone="")} IS NOT NULL) OR {TO_COMPUTE} IS NOT NULL
 """  # noqa: S608 - put together from constants
 
 

@@ -40,7 +40,7 @@ def schedule() -> None:
 
     def turn(messages: Sequence[bytes]) -> float | None:
         replies = [message for message in messages if message != queues.LOOK]
-        look_at = set(registry.agents) if len(replies) < len(messages) else set()
+        look_at = scheduler.all_agents() if len(replies) < len(messages) else set()
         again_in = None
         more = True
         while more:

@@ -1,6 +1,7 @@
 """The scheduler: records what agents replied, claims what may run next, sends it (P1, P8, P21–P23).
 
-Any number run side by side; one turn is one transaction over a whole batch.
+Steps that need no agent it computes itself. Any number run side by side; one turn is one transaction
+over a whole batch.
 """
 
 import logging
@@ -10,12 +11,16 @@ from uuid import UUID
 
 from django.db import transaction
 
-from . import batches, conf, crashpoints, dead_letters, queues, sql
+from . import batches, conf, crashpoints, dead_letters, queues, registry, sql
+from .agents.local import perform
 from .gate import Heard
 from .lasting import Pauses
 from .messages import Malformed, Reply, with_number
 from .transitions.claim import Claimed, claim
+from .transitions.holds import park
+from .transitions.local import Computed, compute
 from .transitions.record import Recorded, record
+from .workflow import LOCAL
 
 logger = logging.getLogger(__name__)
 
@@ -71,20 +76,56 @@ def _record_and_claim(
     try:
         with transaction.atomic():
             recorded = record([one.reply for one in popped]) if popped else Recorded()
+            computed = _compute(by, recorded, look_at)
             if not recorded.alerted:
-                claimed = claim(_awake(recorded.agents.union(look_at)), by, recorded.heard)
+                claimed = claim(
+                    _awake(recorded.agents.union(look_at)) - {LOCAL}, by, recorded.heard
+                )
     except Exception as error:
         if sql.is_unavailable(error):
             _put_back(popped)
             raise
         logger.warning("a turn is taken in parts: %s", sql.first_line(error))
         recorded = _record_in_parts(popped)
+        computed = _compute_apart(by, recorded, look_at)
     else:
         if recorded.locked:
             _put_off([one for one in popped if UUID(one.reply.task) in recorded.locked])
     if claimed is None:
-        claimed = _claim_apart(_awake(recorded.agents.union(look_at)), by, recorded.heard)
+        claimed = _claim_apart(_awake(recorded.agents.union(look_at)) - {LOCAL}, by, recorded.heard)
+    if computed.more or (computed.held and park(LOCAL, alone=False)):
+        claimed.more.add(LOCAL)
+    if computed.blocked:
+        claimed.look_again(conf.LOCKED_AGAIN)
     return recorded, claimed
+
+
+def all_agents() -> set[str]:
+    """Return whose steps a look is for: all agents', and those that are computed, if any are."""
+    steps = (step for workflow in registry.workflows.values() for step in workflow.steps)
+    return {*registry.agents, *([LOCAL] if any(step.compute for step in steps) else ())}
+
+
+def _compute(by: str, recorded: Recorded, look_at: Collection[str]) -> Computed:
+    """Compute the steps that are due, in the transaction that released them; add what was recorded."""
+    if LOCAL not in _awake(recorded.agents.union(look_at)):
+        return Computed()
+    computed = compute(by, perform)
+    recorded.add(computed.recorded)
+    return computed
+
+
+def _compute_apart(by: str, recorded: Recorded, look_at: Collection[str]) -> Computed:
+    """Compute in a transaction of its own; where that fails, nothing for a while."""
+    try:
+        with transaction.atomic():
+            return _compute(by, recorded, look_at)
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
+        logger.exception("no step is computed now")
+        _paused.begin(LOCAL, conf.CLAIM_PAUSE)
+        return Computed()
 
 
 def _claim_apart(agents: Collection[str], by: str, heard: Mapping[str, Sequence[Heard]]) -> Claimed:

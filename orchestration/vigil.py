@@ -16,7 +16,9 @@ from .models.application import Delivery
 from .models.fields import DatabaseNow
 from .queries.gates import wanted_agents
 from .transitions.holds import AGENT_UNTIL, ALL_UNTIL
+from .transitions.local import NO_FUNCTION
 from .troubles import PREFIX, Blocking, Trouble, blocked, blocking, clocks_off, jumped
+from .workflow import LOCAL
 
 NO_LEADER = f"{PREFIX}no_leader"
 NOT_SWEPT = f"{PREFIX}not_swept"
@@ -38,6 +40,20 @@ CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
 WHERE greatest(s.pending_since, h.until) < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
 """  # noqa: S608 - put together from constants
 
+# Steps without an agent that no scheduler computes: none knows the function, or none comes to them.
+UNCOMPUTED = """
+SELECT t.workflow, s.name, bool_or(s.error_code <> ''), min(s.pending_since) FROM (
+    (SELECT task_id, name, error_code, pending_since FROM orchestration_step
+    WHERE agent = '' AND process_state = 'pending' AND error_code = %(unknown)s LIMIT %(most)s)
+    UNION ALL
+    (SELECT task_id, name, '', pending_since FROM orchestration_step
+    WHERE agent = '' AND process_state = 'pending' AND num_nonnulls(run_after, held_by_id) = 0
+        AND pending_since < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+        AND NOT EXISTS (SELECT FROM orchestration_hold WHERE scope = 'all' AND until IS NULL)
+    ORDER BY pending_since LIMIT %(most)s)) AS s
+JOIN orchestration_task t ON t.id = s.task_id GROUP BY t.workflow, s.name
+"""
+
 SEEN = """
 UPDATE orchestration_alert SET last_seen = clock_timestamp() WHERE id IN (
     SELECT id FROM orchestration_alert WHERE closed_at IS NULL
@@ -52,6 +68,8 @@ WHERE state = 'undoing' AND undo_at < (SELECT clock_timestamp()) - %(limit)s * i
 GROUP BY workflow
 """
 
+
+NOT_REACHED = "None comes to it, or it fails: the schedulers' log says why."
 
 NO_LEAD = Trouble(
     fingerprint=NO_LEADER,
@@ -90,6 +108,7 @@ def look(
         *blocked(_lasting(blocking(), locking or Lasting())),
         *_no_workers(absent.of(set(queues.names()) - {worker.queue for worker in alive}, patience)),
         *_undeclared(),
+        *(_uncomputed(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
         *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
@@ -159,7 +178,21 @@ def _undeclared() -> list[Trouble]:
             detail="They wait until it is: finish the deploy, or bring the agent back.",
         )
         for agent in wanted_agents()
-        if agent not in registry.agents
+        if agent != LOCAL and agent not in registry.agents
+    ]
+
+
+def _uncomputed(limit: float) -> list[Trouble]:
+    wanted = {"limit": limit, "unknown": NO_FUNCTION, "most": conf.BATCH}
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}uncomputed/{workflow}/{step}",
+            severity=Severity.CRITICAL,
+            title=f"{workflow}: no scheduler computes the step {step}",
+            detail=f"The oldest waits since {_utc(since)}. "
+            + ("No code that ran declares how: finish the deploy." if missing else NOT_REACHED),
+        )
+        for workflow, step, missing, since in sql.run(UNCOMPUTED, wanted)
     ]
 
 

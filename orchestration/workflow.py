@@ -1,4 +1,4 @@
-"""Workflows as data: which steps, by which agents, in which order, with which requests.
+"""Workflows as data: which steps, by which agents or functions, in which order, with which requests.
 
 A request is a template: plain JSON with `field("…")` where a value of the task's input belongs and
 `result("step", "…")` where one of an earlier step's result does. Templates are stored with each
@@ -7,6 +7,7 @@ an unknown step, a cycle or a result of a step that need not be done yet is foun
 """
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -18,6 +19,9 @@ MARK = "$from"  # the one key of a stored placeholder: {"$from": ["step or empty
 KEYS = "$key"  # stands for a step in a placeholder: the keys of all steps, by name
 LONGEST_LABEL, LONGEST_CONTACT, LONGEST_CURRENCY = 100, 254, 10  # characters
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
+LOCAL = ""  # the agent of the steps that need none: a scheduler computes these
+
+Compute = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 class Unresolved(LookupError):
@@ -100,7 +104,12 @@ class Step:
 
     `request` is a template (see the module). `after` names earlier steps of the same workflow.
 
-    Each step says how it is undone: `undo` names an action of the same agent, which is sent
+    A step that needs no remote service has `compute` instead of an agent: a function of its request
+    that returns its result. A scheduler calls it in the transaction that records the result, so it
+    takes milliseconds, does no input or output, and returns the same for the same request. It raises
+    `Rejected` where it never can. It has no effect outside, and there is nothing to undo.
+
+    Each other step says how it is undone: `undo` names an action of the same agent, which is sent
     `undo_request` (a template that may take the step's own result, and its `key`); or
     `irreversible` says why it cannot be; or `undo=None`: there is nothing to undo. `charges` is a
     template {"amount", "currency"} of the money that the step takes, in minor units: an undo of it
@@ -108,14 +117,19 @@ class Step:
     """
 
     name: str
-    agent: str
-    action: str
+    agent: str = LOCAL
+    action: str = ""
+    compute: Compute | None = None
     request: Mapping[str, Any] = dataclass_field(default_factory=dict)
     after: Sequence[str] = ()
     undo: str | None = UNDECLARED
     undo_request: Mapping[str, Any] = dataclass_field(default_factory=dict)
     irreversible: str = ""
     charges: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.compute is not None and self.undo == UNDECLARED:
+            object.__setattr__(self, "undo", None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,6 +231,7 @@ class Workflow:
         if not names:
             found.append("it has no steps")
         for step in self.steps:
+            found += _kind_problems(step)
             found += [
                 f"step {step.name!r} comes after {other!r}, which is no step of it"
                 for other in step.after
@@ -240,6 +255,23 @@ class Workflow:
                 for problem in _template_problems(step, before[step.name])
             ),
         ]
+
+
+def _kind_problems(step: Step) -> Iterable[str]:
+    """Yield why a step is neither a call to an agent nor a computation."""
+    if step.compute is None:
+        if step.agent == LOCAL:
+            yield f"step {step.name!r} has neither an agent nor a function that computes it"
+        return
+    if step.agent or step.action:
+        yield f"step {step.name!r} has both an agent and a function that computes it"
+    if inspect.iscoroutinefunction(step.compute):
+        yield f"step {step.name!r} is computed by a coroutine, not by a plain function"
+    if step.undo or step.undo_request or step.irreversible or step.charges:
+        yield (
+            f"step {step.name!r} is computed, so it has no effect to be undone: it takes no undo, "
+            "undo_request, irreversible or charges"
+        )
 
 
 def _card_problems(workflow: Workflow) -> Iterable[str]:

@@ -13,6 +13,7 @@ from ..states import (
     StepState,
     TaskState,
 )
+from ..transitions.local import NO_FUNCTION
 from ..waiting import AgentFacts, Reason, StepFacts, Why, why
 
 BADGES = {
@@ -122,6 +123,9 @@ def why_step(
 
 def _of_pending(step: Step, agent: AgentView | None, found: Why) -> Outlook:
     text = found.sentence(step.agent)
+    if step.error_code == NO_FUNCTION and step.run_after:
+        text = "waits: no code that ran declares how it is computed; looked at again"
+        return Outlook(text=text, at=step.run_after)
     if found.reason == Reason.RETRY:
         return Outlook(text=text, at=found.at, after=_next_attempt(step, agent))
     if found.reason in {Reason.PAUSED, Reason.BREAKER} and found.at:

@@ -22,6 +22,7 @@ register = template.Library()
 
 SHELL = "ops.shell"  # where a request keeps what every page shows
 NOTHING = "\N{EN DASH}"
+COMPUTED = "computed here"  # instead of an agent's action
 
 
 def spell(seconds: float) -> str:
@@ -45,6 +46,12 @@ def _time(value: datetime, kind: str, words: str) -> SafeString:
         kind,
         words,
     )
+
+
+@register.filter
+def performer(step: Any) -> str:
+    """Write what performs a step: an action of an agent, or a scheduler by itself."""
+    return f"{step.agent}.{step.action}" if step.agent else COMPUTED
 
 
 @register.simple_tag(takes_context=True)

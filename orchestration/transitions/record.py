@@ -88,6 +88,7 @@ class Recorded:
         self.refused += other.refused
         self.agents |= other.agents
         self.applications |= other.applications
+        self.alerted |= other.alerted
         for agent, heard in other.heard.items():
             self.heard[agent] += heard
 

@@ -17,6 +17,41 @@ class Greeter(HttpAgent):
 
 
 register(Greeter)
+
+
+def address(request):
+    """Write how someone is addressed."""
+    return {"text": f"Dear {request['name'].strip().title()}"}
+
+
+def report(request):
+    """Put together what came of an invitation."""
+    return {"text": f"“{request['said']}” was sent", "sent": request["sent"]}
+
+
+register(
+    Workflow(
+        name="invite",
+        steps=[
+            Step(name="address", compute=address, request={"name": field("name")}),
+            Step(
+                name="send",
+                agent="greeter",
+                action="greet",
+                after=["address"],
+                request={"to": result("address", "text")},
+                undo="take_back",
+                undo_request={"key": key("send")},
+            ),
+            Step(
+                name="report",
+                compute=report,
+                after=["send"],
+                request={"said": result("address", "text"), "sent": result("send", "id")},
+            ),
+        ],
+    )
+)
 register(
     Workflow(
         name="greet",

@@ -60,3 +60,9 @@ def test_many_tasks_cost_no_more_queries_than_none(client):
         new_task()
     in_error(new_task())
     assert queries() == none
+
+
+def test_steps_without_an_agent_say_so(client):
+    page = words(client.get(ADDRESS))
+    assert "address – computed here nothing to undo" in page
+    assert "report send computed here nothing to undo" in page

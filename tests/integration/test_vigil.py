@@ -234,7 +234,7 @@ def test_a_look_costs_the_same_however_much_waits(django_assert_num_queries):
     for _ in range(5):
         waiting_step()
     troubles()
-    with django_assert_num_queries(18):  # eight say why the oldest of all agents wait
+    with django_assert_num_queries(19):  # eight say why the oldest of all agents wait
         look(Lasting())
 
 

@@ -5,12 +5,12 @@ import sys
 import django
 
 
-def main(count: int, what: str = "") -> None:
+def main(count: int, what: str = "", workflow: str = "greet") -> None:
     django.setup()
     from orchestration.api import submit
 
     for number in range(count):
-        submit("greet", reference=f"{what}{number}", data={"name": f"guest {number}"})
+        submit(workflow, reference=f"{what}{number}", data={"name": f"guest {number}"})
 
 
 if __name__ == "__main__":

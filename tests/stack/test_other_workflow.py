@@ -31,6 +31,17 @@ def test_greetings_are_processed(stack):
     assert len(calls(stack)) == 2 * MANY
 
 
+def test_invitations_are_processed_though_only_one_step_of_three_is_a_call(stack):
+    stack.python("tests.stack.greet", str(MANY), "invited-", "invite")
+    done = DONE.replace("'greet'", "'invite'")
+    wait_for(lambda: stack.count(done) == MANY, "every invitation is processed", 30)
+    said = stack.sql(
+        "SELECT DISTINCT result->>'text' FROM orchestration_step WHERE name = 'report'"
+    )
+    assert ("“Dear Guest 7” was sent",) in said
+    assert len(said) == MANY
+
+
 def refuse(code, message, **options):
     return {"partner": "bench", "action": "call", "fault": "reject", "code": code,
             "message": message, **options}  # fmt: skip

@@ -39,6 +39,7 @@ def found(monkeypatch):
         {"undo": None},
         {"irreversible": "ink does not come off"},
         {"undo": None, "irreversible": "ink does not come off"},
+        {"agent": "", "action": "", "compute": dict},
     ],
 )
 def test_each_way_to_say_how_a_step_is_undone(found, fields):

@@ -29,10 +29,38 @@ def test_a_sound_workflow_has_no_problems():
     assert sound.problems() == []
 
 
+def compute(given):
+    return given
+
+
+async def call(given):
+    return given
+
+
+def computed(**fields):
+    return flow(Step(name="a", compute=compute, **fields))
+
+
+def test_a_step_that_is_computed_has_nothing_to_undo():
+    sound = computed(request={"x": field("x")})
+    assert sound.problems() == []
+    (plan,) = first_steps(sound, {"x": 1})
+    assert (plan.agent, plan.action, plan.undo_action, plan.irreversible) == ("", "", "", "")
+    assert plan.undo_request is None
+
+
 @pytest.mark.parametrize(
     ("workflow", "problem"),
     [
         (flow(), "it has no steps"),
+        (flow(Step(name="a")), "step 'a' has neither an agent nor a function"),
+        (computed(agent="any"), "step 'a' has both an agent and a function"),
+        (computed(action="do"), "step 'a' has both an agent and a function"),
+        (flow(Step(name="a", compute=call)), "step 'a' is computed by a coroutine"),
+        (computed(undo="do"), "step 'a' is computed, so it has no effect to be undone"),
+        (computed(undo_request={"x": 1}), "step 'a' is computed, so it has no effect"),
+        (computed(irreversible="never"), "step 'a' is computed, so it has no effect"),
+        (computed(charges={"amount": 1, "currency": "EUR"}), "step 'a' is computed, so it has no"),
         (flow(step("a"), step("a")), "step 'a' is declared twice"),
         (flow(step("a", ["b"])), "step 'a' comes after 'b', which is no step of it"),
         (flow(step("a", ["b"]), step("b", ["a"])), "its steps wait for each other in a circle"),

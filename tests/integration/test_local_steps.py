@@ -1,0 +1,400 @@
+"""Steps without an agent: a scheduler computes them in the transaction that releases them."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from orchestration import conf, registry, scheduler
+from orchestration.agents.faults import Rejected
+from orchestration.lasting import Lasting
+from orchestration.messages import Reply
+from orchestration.models import Alert, Attempt, StatusMessage, Step, Task
+from orchestration.models.fields import DatabaseNow
+from orchestration.transitions.changes import Amendment
+from orchestration.transitions.holds import hold, let_go, release
+from orchestration.transitions.recover import wake
+from orchestration.transitions.resubmit import done_by_hand, resubmit
+from orchestration.transitions.undo import undo
+from orchestration.vigil import look
+from orchestration.workflow import LOCAL, Workflow, field, result
+from orchestration.workflow import Step as Declared
+from tests.engine import new_task, states, step_of
+from tests.operators import browser, person, words
+
+pytestmark = pytest.mark.django_db
+
+
+def add(request):
+    return {"sum": sum(request["of"])}
+
+
+def call(name, *after, **request):
+    return Declared(
+        name=name, agent="greeter", action="greet", after=after, request=request, undo=None
+    )
+
+
+def local(name, *after, function=add, **request):
+    return Declared(name=name, compute=function, after=after, request=request)
+
+
+@pytest.fixture
+def declare(monkeypatch):
+    def declare(*steps, name="sums"):
+        workflow = Workflow(name=name, steps=steps)
+        assert workflow.problems() == []
+        monkeypatch.setitem(registry.workflows, name, workflow)
+
+    return declare
+
+
+def task_of(**data) -> Task:
+    return new_task(workflow="sums", data=data)
+
+
+def turn(replies=(), look_at=("greeter", LOCAL), by="scheduler-1"):
+    found = scheduler.turn(by, [reply.dump() for reply in replies], look_at)
+    scheduler._paused.clear()
+    return found
+
+
+def answer(task, name="call", value=5):
+    """Answer a call that is out, in a turn of a scheduler."""
+    step = step_of(task, name)
+    assert step.process_state == "processing"
+    reply = Reply(
+        step=step.id, task=str(task.id), attempt=step.attempt, outcome="done",
+        result={"id": value}, code="", message="", tries=1, started=1.0, ended=2.0, by="agent-1",
+    )  # fmt: skip
+    return turn([reply])
+
+
+def state_of(task) -> str:
+    return Task.objects.get(id=task.id).state
+
+
+class TestPositions:
+    def test_first_last_and_in_a_row_are_done_in_the_same_turn(self, declare):
+        declare(
+            local("first", of=[field("a"), 1]),
+            call("call", "first", to=result("first", "sum")),
+            local("next", "call", of=[result("call", "id"), 10]),
+            local("last", "next", of=[result("next", "sum"), 100]),
+        )
+        task = task_of(a=2)
+        assert states(task)["first"] == "pending"
+        turn()
+        assert states(task) == {
+            "first": "processed", "call": "processing", "next": "waiting", "last": "waiting",
+        }  # fmt: skip
+        assert step_of(task, "call").request == {"to": 3}
+        answer(task)
+        assert step_of(task, "last").result == {"sum": 115}
+        assert state_of(task) == "processed"
+
+    def test_a_workflow_of_nothing_else_ends_in_one_turn(self, declare):
+        declare(local("one", of=[field("a")]), local("two", "one", of=[result("one", "sum"), 1]))
+        task = task_of(a=1)
+        turn()
+        assert state_of(task) == "processed"
+        assert step_of(task, "two").result == {"sum": 2}
+
+    def test_one_that_joins_others_waits_for_all_of_them(self, declare):
+        declare(
+            call("left"),
+            call("right"),
+            local("join", "left", "right", of=[result("left", "id"), result("right", "id")]),
+        )
+        task = task_of()
+        turn()
+        for value, name in enumerate(("left", "right"), start=1):
+            assert states(task)["join"] == "waiting"
+            answer(task, name, value)
+        assert step_of(task, "join").result == {"sum": 3}
+        assert state_of(task) == "processed"
+
+    def test_its_history_says_who_computed_it_and_when(self, declare):
+        declare(local("one", of=[1]))
+        task = task_of()
+        turn(by="scheduler-7")
+        attempt = Attempt.objects.get(step__task=task)
+        assert (attempt.number, attempt.outcome, attempt.scheduler) == (1, "done", "scheduler-7")
+        assert attempt.agent == "scheduler-7"
+        assert attempt.dispatched_at <= attempt.ended_at
+        step = step_of(task, "one")
+        assert (step.locked_by, step.complete_by, step.attempt) == (None, None, 1)
+
+    def test_more_in_a_row_than_one_turn_takes_are_done_by_the_next(self, declare, monkeypatch):
+        monkeypatch.setattr("orchestration.transitions.local.ROUNDS", 2)
+        declare(
+            local("a", of=[1]), local("b", "a", of=[result("a", "sum")]),
+            local("c", "b", of=[result("b", "sum")]),
+        )  # fmt: skip
+        task = task_of()
+        more = turn().more
+        assert (states(task)["c"], more) == ("pending", {LOCAL})
+        turn(look_at=more)
+        assert state_of(task) == "processed"
+
+    def test_an_application_hears_of_it(self, declare):
+        declare(local("one", of=[1]))
+        new_task(workflow="sums", data={}, reply_to="shop")
+        turn()
+        assert StatusMessage.objects.filter(kind="completed").count() == 1
+
+
+class TestTransaction:
+    def test_it_is_recorded_with_the_reply_that_released_it_or_not_at_all(
+        self, declare, monkeypatch
+    ):
+        declare(call("call"), local("next", "call", of=[result("call", "id")]))
+        task = task_of()
+        turn()
+
+        def fail(*_):
+            raise RuntimeError("the claim fails")
+
+        monkeypatch.setattr(scheduler, "claim", fail)
+        monkeypatch.setattr(scheduler, "_record_in_parts", fail)
+        with pytest.raises(RuntimeError):
+            answer(task)
+        assert states(task) == {"call": "processing", "next": "waiting"}
+        assert not Attempt.objects.exists()
+
+    def test_a_batch_costs_the_same_number_of_queries(self, declare):
+        declare(local("one", of=[1]), local("two", "one", of=[result("one", "sum")]))
+        counts = []
+        for size in (1, 30):
+            for _ in range(size):
+                task_of()
+            with CaptureQueriesContext(connection) as seen:
+                turn(look_at=[LOCAL])
+            counts.append(len(seen))
+        assert counts[0] == counts[1]
+        assert set(Task.objects.values_list("state", flat=True)) == {"processed"}
+
+    def test_a_turn_for_agents_alone_costs_no_query_more(self):
+        new_task()
+        with CaptureQueriesContext(connection) as seen:
+            turn(look_at=["greeter"])
+        assert not [one for one in seen if "s.agent = ''" in one["sql"]]
+
+    def test_a_look_is_for_computed_steps_only_where_some_are_declared(self, declare, monkeypatch):
+        monkeypatch.setattr(registry, "workflows", {})
+        assert LOCAL not in scheduler.all_agents()
+        declare(local("one", of=[1]))
+        assert LOCAL in scheduler.all_agents()
+
+
+def refuse(_):
+    raise Rejected("too_much", "more than one may order")
+
+
+def fail(_):
+    raise ZeroDivisionError("by zero")
+
+
+def ask_the_database(_):
+    return {"tasks": Task.objects.count()}
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("function", "code", "message"),
+        [
+            (refuse, "too_much", "more than one may order"),
+            (fail, "compute_failed", "ZeroDivisionError: by zero"),
+            (
+                ask_the_database,
+                "compute_failed",
+                "RuntimeError: a step that is computed has no use of the database",
+            ),
+        ],
+    )
+    def test_it_is_an_error_with_an_alert_and_the_others_go_on(
+        self, declare, function, code, message
+    ):
+        declare(local("one", of=[1], a=field("a"), function=lambda given: by(given, function)))
+        first, bad, last = task_of(a=1), task_of(a=0), task_of(a=1)
+        turn()
+        assert [state_of(task) for task in (first, bad, last)] == [
+            "processed", "error", "processed",
+        ]  # fmt: skip
+        step = step_of(bad, "one")
+        assert (step.error_code, step.error_message) == (code, message)
+        assert (step.outcome, step.in_doubt, step.attempt) == ("rejected", False, 1)
+        assert step.alert.closed_at is None
+        assert Attempt.objects.get(step=step).error_code == code
+
+    def test_the_reply_that_released_it_is_recorded_all_the_same(self, declare):
+        declare(call("call"), local("next", "call", of=[1], function=fail))
+        task = task_of()
+        turn()
+        answer(task)
+        assert states(task) == {"call": "processed", "next": "error"}
+
+    def test_a_deploy_mends_it_and_a_resubmit_runs_it_anew(self, declare):
+        declare(local("one", of=[field("a")], function=fail), local("two", "one", of=[1]))
+        task = task_of(a=3)
+        turn()
+        step = step_of(task, "one")
+        assert resubmit(step.id, attempt=1, actor="ann", reason="again") is None
+        turn()
+        assert step_of(task, "one").process_state == "error"  # the same code, the same error
+        declare(local("one", of=[field("a")]), local("two", "one", of=[1]))
+        assert resubmit(step.id, attempt=2, actor="ann", reason="deployed") is None
+        assert states(task)["one"] == "pending"
+        turn()
+        assert step_of(task, "one").result == {"sum": 3}
+        assert state_of(task) == "processed"
+        assert not Alert.objects.filter(closed_at=None).exists()
+
+    def test_its_input_may_be_changed(self, declare):
+        declare(local("one", of=[field("a"), 1]))
+        task = task_of(a="text")
+        turn()
+        step = step_of(task, "one")
+        changed = Amendment(request={"of": [2, 1]})
+        assert not resubmit(step.id, attempt=1, actor="ann", reason="2", amendment=changed)
+        turn()
+        assert step_of(task, "one").result == {"sum": 3}
+
+    def test_it_may_be_done_by_hand(self, declare):
+        declare(local("one", of=[1], function=fail), local("two", "one", of=[result("one", "sum")]))
+        task = task_of()
+        turn()
+        step = step_of(task, "one")
+        done_by_hand(step.id, attempt=1, actor="ann", reason="reckoned", result={"sum": 8})
+        assert states(task) == {"one": "skipped", "two": "pending"}
+        turn()
+        assert step_of(task, "two").result == {"sum": 8}
+
+    def test_one_that_cannot_be_recorded_waits_and_the_others_go_on(self, declare):
+        declare(local("one", of=[field("a")]))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "ALTER TABLE orchestration_step ADD CONSTRAINT poison CHECK (result <> '{\"sum\": 2}')"
+            )
+        first, bad, last = task_of(a=1), task_of(a=2), task_of(a=1)
+        turn()
+        assert [state_of(task) for task in (first, bad, last)] == [
+            "processed", "pending", "processed",
+        ]  # fmt: skip
+        step = step_of(bad, "one")
+        assert (step.process_state, step.error_code) == ("pending", "not_recorded")
+        assert step.run_after is not None
+
+
+def by(given, function):
+    return add(given) if given["a"] else function(given)
+
+
+class TestMissingFunction:
+    def test_it_waits_with_an_alert_until_some_code_has_it(self, declare):
+        declare(local("one", of=[1]))
+        task = task_of()
+        declare(local("other", of=[1]))
+        turn()
+        step = step_of(task, "one")
+        assert (step.process_state, step.error_code) == ("pending", "no_such_function")
+        assert (step.attempt, step.failure_count) == (0, 0)
+        assert "uncomputed/sums/one" in open_alerts()
+        declare(local("one", of=[1]))
+        turn()
+        assert states(task)["one"] == "pending"  # its time has not come
+        Step.objects.filter(id=step.id).update(run_after=DatabaseNow())
+        assert wake(10) == 1
+        turn()
+        assert state_of(task) == "processed"
+        assert open_alerts() == ""
+
+    def test_it_keeps_no_other_waiting(self, declare, monkeypatch):
+        monkeypatch.setattr(conf, "BATCH", 2)
+        declare(local("gone", of=[1]), name="old")
+        for _ in range(5):
+            new_task(workflow="old", data={})
+        monkeypatch.delitem(registry.workflows, "old")
+        declare(local("one", of=[1]))
+        task = task_of()
+        turn()
+        assert state_of(task) == "processed"
+
+    def test_one_that_no_scheduler_comes_to_is_an_alert(self, declare):
+        declare(local("one", of=[1]))
+        task = task_of()
+        assert "uncomputed" not in open_alerts()
+        Step.objects.filter(task=task).update(pending_since=DatabaseNow() - timedelta(hours=1))
+        assert "uncomputed/sums/one" in open_alerts()
+
+
+def open_alerts() -> str:
+    look(Lasting(), patience=3600)
+    found = Alert.objects.filter(closed_at=None, fingerprint__contains="computed")
+    return " ".join(found.values_list("fingerprint", flat=True))
+
+
+class TestPeople:
+    def test_one_of_a_held_task_waits_until_it_is_released(self, declare):
+        declare(call("call"), local("next", "call", of=[1]))
+        task = task_of()
+        turn()
+        kept = hold(task=task.id, actor="ann", reason="wait")
+        answer(task)
+        assert step_of(task, "next").held_by == kept
+        release(kept.id, actor="ann", reason="go on")
+        let_go()
+        turn()
+        assert state_of(task) == "processed"
+
+    def test_while_everything_is_held_nothing_is_computed(self, declare):
+        declare(local("one", of=[1]))
+        task = task_of()
+        kept = hold(actor="ann", reason="stop")
+        turn()
+        assert states(task) == {"one": "pending"}
+        release(kept.id, actor="ann", reason="go on")
+        turn()
+        assert state_of(task) == "processed"
+
+    def test_a_held_step_keeps_no_other_waiting(self, declare, monkeypatch):
+        monkeypatch.setattr(conf, "BATCH", 2)
+        declare(local("one", of=[1]), name="held")
+        kept = [new_task(workflow="held", data={}) for _ in range(3)]
+        hold(workflow="held", step="one", actor="ann", reason="wrong")
+        declare(local("one", of=[1]))
+        task = task_of()
+        turn()
+        assert state_of(task) == "processed"
+        assert Step.objects.filter(task__in=kept, held_by__isnull=False).count() == 3
+
+    def test_an_undo_takes_back_the_calls_and_leaves_the_results(self, declare):
+        undone = Declared(
+            name="call", agent="greeter", action="greet", after=["first"],
+            undo="take_back", undo_request={"sum": result("first", "sum")},
+        )  # fmt: skip
+        declare(local("first", of=[4]), undone, call("wait", "call"), local("last", "wait", of=[1]))
+        task = task_of()
+        turn()
+        answer(task)
+        undo(task.id, actor="ann", reason="not wanted")
+        (taken_back,) = Step.objects.filter(task=task, direction="undo")
+        assert taken_back.name == "call"
+        assert states_of_does(task)["last"] == "cancelled"
+
+
+def states_of_does(task):
+    does = Step.objects.filter(task=task, direction="do")
+    return dict(does.values_list("name", "process_state"))
+
+
+def test_its_task_s_page_says_that_it_is_computed(declare):
+    task = new_task(workflow="invite", data={"name": "ada"})
+    ann = browser(person("ann", "operate", "resubmit"))
+    page = words(ann.get(reverse("ops:task", args=[task.id])))
+    assert "Agent computed here" in page
+    turn()
+    page = words(ann.get(reverse("ops:task", args=[task.id])))
+    assert "Dear Ada" in page
