@@ -12,7 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from . import conf, queues
+from . import clock, conf, queues
 from .queues import SCHEDULER, Unreachable, as_messages, at_hand, flag, inbox
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,14 @@ class Taken:
     attempt: int
     name: str
     left: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A reply, and the complete-by time of its request: it is not sent after that."""
+
+    reply: bytes
+    until: float
 
 
 class AgentInbox:
@@ -90,12 +98,18 @@ class AgentInbox:
         except RedisError as error:
             raise Unreachable(str(error)) from error
 
-    async def send(self, replies: Sequence[bytes], ended: Sequence[int]) -> bool:
-        """Hand replies to the schedulers and ring; say whether Redis took them in the end.
+    async def send(self, replies: Sequence[Answer], ended: Sequence[int]) -> bool:
+        """Hand replies to the schedulers and ring; return whether Redis took them in the end.
 
-        They are kept for a while if it is away. `ended` are the steps whose attempts are over here.
+        They are kept for a while if it is away, but none beyond its complete-by time (P9): from then on
+        another worker may be at work on the step. `ended` are the steps whose attempts are over here.
         """
-        return await self._insist(lambda: self._push(SCHEDULER, replies, ended))
+
+        def push() -> Awaitable[None]:
+            now = clock.now()
+            return self._push(SCHEDULER, [one.reply for one in replies if now < one.until], ended)
+
+        return await self._insist(push)
 
     async def _insist(self, act: Callable[[], Awaitable[None]]) -> bool:
         loop = asyncio.get_running_loop()

@@ -146,6 +146,9 @@ def refuse_reply(
 ) -> Refusal | None:
     """Return why a reply may change nothing, or None when it may (the fence).
 
+    Not because its complete-by time has passed: until the supervisor counts the attempt, no other
+    instance was given the step, and the agent sent the reply in time (decision 34).
+
     A failover may lose a dispatch whose numbers are given again: the key's generation and the
     dispatch itself must match too. 0 is of an agent that does not report them.
     """

@@ -88,7 +88,7 @@ class Agent:
         """Release what the agent holds, such as connections."""
 
     async def perform(self, request: Request) -> Reply | None:
-        """Carry out a request within its complete-by time; return None when that has passed (P9).
+        """Carry out a request; stop when its complete-by time comes, and return None (P9).
 
         Quick retries, with backoff and jitter, stay inside that time. A repeat carries the same
         key, so a service that did the work already answers with what it did.
@@ -99,11 +99,9 @@ class Agent:
             return None
         try:
             async with asyncio.timeout(left):
-                reply = await self._try(request, started)
+                return await self._try(request, started)
         except TimeoutError:
             return None
-        # a process that was stopped for a while may find an answer that came too late
-        return reply if clock.now() < request.complete_by else None
 
     async def _try(self, request: Request, started: float) -> Reply:
         act = self.actions().get(request.action)
@@ -184,6 +182,15 @@ class Agent:
         )
 
     async def answer(self, request: Request) -> Reply | None:
+        """Return the reply to a request; None once its complete-by time has passed, whatever it is (P9).
+
+        Code that blocks, or a process that was stopped for a while, may find its result or its error too
+        late: then another instance may be at work on the step.
+        """
+        reply = await self._answer(request)
+        return reply if clock.now() < request.complete_by else None
+
+    async def _answer(self, request: Request) -> Reply | None:
         """Perform a request; a mistake in the agent's own code is an unknown outcome, not a crash."""
         started = clock.now()
         try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .. import clock, conf, crashpoints, queues
-from ..agent_inbox import AgentInbox, Taken
+from ..agent_inbox import AgentInbox, Answer, Taken
 from ..messages import Malformed, Request
 from .base import Agent
 from .performers import Performers
@@ -179,7 +179,11 @@ class Runtime:
                 batch.append(ended.get_nowait())
             more = batch[-1] is not None
             over = [one for one in batch if one is not None]
-            replies = [one.reply for one in over if one.reply is not None]
+            replies = [
+                Answer(reply=one.reply, until=one.request.complete_by)
+                for one in over
+                if one.reply is not None
+            ]
             steps = [one.request.step for one in over]
             if steps and not await self.inbox.send(replies, steps):
                 logger.error("Redis does not take %d replies: their steps expire", len(replies))

@@ -22,7 +22,8 @@ from .settle import Trouble, cause_of
 from .undo import begin
 
 # The attempt's history and the step's new state in one statement: both parts see the step as it
-# was before, so who had dispatched it, and when, comes from the row itself.
+# was before, so who had dispatched it, and when, comes from the row itself. Where it returns no row, the
+# step is at that attempt no more, and none of this may stay.
 ENDED = """
 WITH reply AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(outcomes)s::text[],
@@ -53,6 +54,7 @@ UPDATE orchestration_step s SET
 FROM reply r
 WHERE s.id = r.id AND s.attempt = r.attempt
   AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+RETURNING s.id
 """
 
 # Refusals that are waited for: again later, apart from one another, under a new key.
@@ -68,6 +70,10 @@ RETURNING id, generation, patience->>'until'
 """
 
 BY = "agent"
+
+
+class Overtaken(Exception):
+    """A step of a locked task was changed by a session that does not keep to the lock."""
 
 
 @dataclass(kw_only=True)
@@ -102,7 +108,10 @@ def record(replies: Sequence[Reply], *, warily: bool = False) -> Recorded:
     it did not expect: replies to tasks of which a step is locked are left out, too.
 
     Guarded by state and attempt under the task's lock: of several replies to one attempt the first
-    lands, and one to an attempt that was given up changes nothing and is kept as an event.
+    lands, and one to an attempt that was given up changes nothing and is kept as an event. An attempt is
+    over when the supervisor has counted it, not at its complete-by time: a reply that was sent in time
+    and is read after that is accepted as long as the step is still its attempt's.
+    Raises `Overtaken` if a row has changed under the lock: nothing is written then.
     A transient or unknown outcome leaves the step `processing` with its deadline passed: the
     supervisor counts it, and decides (P24, P26). A rejection is an error, or the undo of the whole
     task, as the agent's policy says.
@@ -272,7 +281,7 @@ def _write_ended(
     if not accepted:
         return
     replies = [reply for reply, _, _ in accepted]
-    sql.run(
+    written = sql.run(
         ENDED,
         {
             "ids": [reply.step for reply in replies],
@@ -290,6 +299,8 @@ def _write_ended(
             "retry_after": [reply.retry_after for reply in replies],
         },
     )
+    if len(written) < len(replies):
+        raise Overtaken("a step has changed under its task's lock: its reply is looked at again")
 
 
 def _keep_refused(refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, Change]) -> None:

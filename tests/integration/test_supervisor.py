@@ -188,13 +188,28 @@ def test_many_failures_are_taken_in_batches(monkeypatch):
     assert str(sweep(LEADER)) == "8 retried"
 
 
+def test_a_reply_between_complete_by_and_the_sweep_is_accepted():
+    """Until the attempt is counted, no other instance has the step (decision 34)."""
+    task = new_task()
+    (request,) = claimed()
+    expire(task)
+    assert record([reply_to(request)]).accepted == 1
+    assert str(sweep(LEADER)) == ""
+    step = step_of(task)
+    assert (step.process_state, step.failure_count, step.in_doubt) == ("processed", 0, False)
+    assert list(Attempt.objects.values_list("number", "outcome")) == [(1, "done")]
+
+
 def test_a_late_reply_after_the_retry_was_decided_is_refused():
     task = new_task()
     (request,) = claimed()
     expire(task)
     sweep(LEADER)
     assert record([reply_to(request)]).accepted == 0
-    assert step_of(task).process_state == "pending"
+    step = step_of(task)
+    assert (step.process_state, step.failure_count) == ("pending", 1)
+    assert list(Attempt.objects.values_list("number", "outcome")) == [(1, "expired")]
+    assert Event.objects.filter(kind="refused").exists()
 
 
 def test_an_overdue_task_is_said_once_and_goes_on():

@@ -15,8 +15,8 @@ from rq.job import Job
 from rq.serializers import DefaultSerializer
 
 from drill.waiting import wait_for
-from orchestration import conf, jobs, queues, workers
-from orchestration.agent_inbox import AgentInbox
+from orchestration import clock, conf, jobs, queues, workers
+from orchestration.agent_inbox import AgentInbox, Answer, Taken
 from orchestration.messages import Reply, Request
 from orchestration.models import Step, Task
 from tests.database import read_only, writes_fail
@@ -216,12 +216,14 @@ def test_replies_are_kept_until_redis_is_back(stopped_redis, monkeypatch):
     monkeypatch.setattr(conf, "REDIS_TIMEOUT", 0.2)
     monkeypatch.setattr(conf, "REDIS_SILENCE", 0.1)
     inbox = AgentInbox("greeter", "greeter-1")
+    in_time = Answer(reply=b"reply", until=clock.now() + 60)
+    too_late = Answer(reply=b"late", until=clock.now() + 0.5)  # while Redis is away
     back = threading.Timer(1, stopped_redis)
     back.start()
 
     async def send():
         beats = 0
-        sending = asyncio.create_task(inbox.send([b"reply"], [7]))
+        sending = asyncio.create_task(inbox.send([in_time, too_late], [7]))
         while not sending.done():
             beats += 1
             await asyncio.sleep(0.01)
@@ -233,7 +235,25 @@ def test_replies_are_kept_until_redis_is_back(stopped_redis, monkeypatch):
     assert sent
     assert beats > 20  # calls under way go on meanwhile
     queues.put_back(queues.SCHEDULER, [b"reply"])
-    assert queues.take(queues.SCHEDULER, 100).count(b"reply") >= 2
+    taken = queues.take(queues.SCHEDULER, 100)
+    assert taken.count(b"reply") >= 2
+    # what Redis had already been given when it stopped, it takes: nothing is sent past complete-by
+    assert taken.count(b"late") < taken.count(b"reply") - 1
+
+
+def test_no_reply_is_sent_past_its_complete_by():
+    inbox = AgentInbox("greeter", "greeter-1")
+    over = Answer(reply=b"late", until=clock.now())
+
+    async def send():
+        await inbox.first_time([Taken(step=7, attempt=1, name="7:1", left=5)])
+        sent = await inbox.send([over], [7])
+        await inbox.close()
+        return sent
+
+    assert asyncio.run(send())
+    assert queues.take(queues.SCHEDULER, 10) == []
+    assert queues.held_by("greeter-1") == {}  # its attempt is over here all the same
 
 
 def test_what_is_taken_after_sigterm_goes_back():

@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from uuid import uuid4
 
 import pytest
 
+from orchestration import clock
 from orchestration.agents.actions import action
 from orchestration.agents.faults import Rejected, Transient, Unknown
 from orchestration.agents.http import LONGEST_PAUSE, HttpAgent
@@ -287,6 +289,52 @@ def test_past_its_deadline_it_says_nothing(left):
     late = request(action="hang", complete_by=time.time() + left)
     assert asyncio.run(Greeter().answer(late)) is None
     assert time.monotonic() - started < 1
+
+
+class Blocker(Greeter):
+    """Its code keeps the process from all else until complete-by has passed: no timeout ends it."""
+
+    def __init__(self, until):
+        super().__init__()
+        self.until = until
+
+    async def block(self):
+        while clock.now() < self.until:
+            pass
+
+    @action
+    async def say(self, call):
+        await self.block()
+        return {"id": "g1"}
+
+    @action
+    async def fail(self, call):
+        await self.block()
+        raise Rejected("refused", "for good")
+
+    @action
+    async def crash(self, call):
+        await self.block()
+        raise KeyError("a mistake in the agent")
+
+    @action
+    async def spoil(self, call):
+        await self.block()
+        return {"id": {1, 2}}  # which cannot be stored
+
+    async def ask(self, call):
+        await self.block()
+        return {"id": "g1"}
+
+
+@pytest.mark.parametrize("mode", ["do", "settle", "ask"])
+@pytest.mark.parametrize("how", ["say", "fail", "crash", "spoil"])
+def test_what_it_finds_past_its_deadline_is_not_replied(how, mode):
+    """Not even an error: another instance may be at work on the step (P9)."""
+    until = clock.now() + 0.3
+    late = request(action=how, mode=mode, complete_by=until)
+    assert asyncio.run(Blocker(until).answer(late)) is None
+    assert asyncio.run(Blocker(until).answer(replace(late, complete_by=until + 60))) is not None
 
 
 def test_its_own_mistakes_are_an_unknown_outcome():
