@@ -45,6 +45,7 @@ class AgentInbox:
         self._agent = agent
         self._worker = worker
         self._redis: Redis | None = None
+        self._called_at = float(-conf.FLAG_LIFE)
 
     def _connected(self) -> Redis:
         if self._redis is None:
@@ -97,6 +98,25 @@ class AgentInbox:
             await self._connected().delete(flag(self._agent))
         except RedisError as error:
             raise Unreachable(str(error)) from error
+
+    async def call_another(self) -> None:
+        """Give the doorbell away, as this worker takes nothing now: once in `conf.FLAG_LIFE`.
+
+        Whoever rings from now on calls another worker; for what lies there already one is called here.
+        """
+        now = asyncio.get_running_loop().time()
+        if now < self._called_at + conf.FLAG_LIFE:
+            return
+        self._called_at = now
+        try:
+            pipeline = self._connected().pipeline(transaction=False)
+            pipeline.delete(flag(self._agent))
+            pipeline.llen(inbox(self._agent))
+            if (await pipeline.execute())[-1]:
+                await self._connected().set(flag(self._agent), 1, nx=True, ex=conf.FLAG_LIFE)
+                await asyncio.to_thread(queues.call_worker, self._agent)
+        except RedisError as error:
+            logger.warning("cannot call another worker (the supervisor will): %s", error)
 
     async def send(self, replies: Sequence[Answer], ended: Sequence[int]) -> bool:
         """Hand replies to the schedulers and ring; return whether Redis took them in the end.

@@ -29,6 +29,17 @@ def number(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name}={value!r} is not a whole number.") from None
 
 
+def numbers(name: str) -> dict[str, int]:
+    """Return a comma-separated list of names, each with a whole number: a=1,b=2."""
+    found = {}
+    for word in words(name):
+        key, _, value = word.partition("=")
+        if not value.strip().isdecimal():
+            raise ImproperlyConfigured(f"{name}: {word!r} is not a name with a whole number: a=1")
+        found[key.strip()] = int(value)
+    return found
+
+
 def words(name: str, default: str = "") -> list[str]:
     """Return a comma-separated list."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]

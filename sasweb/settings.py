@@ -121,6 +121,7 @@ RQ_QUEUES = {
         "push",
     )
 }
+AGENT_SLOTS = env.numbers("AGENT_SLOTS")  # requests that one worker has at once, by agent
 RQ_SHOW_ADMIN_LINK = False  # its pages count RQ's own workers and books: there are none
 
 # --- The partners --------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ class Agent:
     name: ClassVar[str]
     policy: ClassVar[dict[str, Any]] = {}  # what its policy starts with, where not the defaults
     isolated: ClassVar[bool] = False  # perform requests in a process that the worker can replace
+    slots: ClassVar[int] = 100  # requests that one worker has at once; see also AGENT_SLOTS
 
     def __init__(self, instance: str = "agent") -> None:
         self.instance = instance

@@ -4,7 +4,10 @@ import asyncio
 import logging
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+
+from django.conf import settings
 
 from .. import clock, conf, crashpoints, queues
 from ..agent_inbox import AgentInbox, Answer, Taken
@@ -31,6 +34,9 @@ class Runtime:
         self.loop = asyncio.new_event_loop()
         self.performers = Performers(agent) if agent.isolated else None
         self.inbox = AgentInbox(agent.name, agent.instance)
+        self.slots = max(1, settings.AGENT_SLOTS.get(agent.name, agent.slots))
+        self._calls: set[asyncio.Task[None]] = set()
+        self._freed = asyncio.Event()
         self._stopping = threading.Event()
 
     def serve(self) -> None:
@@ -58,21 +64,26 @@ class Runtime:
         await self.inbox.close()
 
     async def _serve(self) -> None:
-        calls: set[asyncio.Task[None]] = set()
+        """Take what there are free slots for; what is left is for other workers (P16)."""
+        calls = self._calls
         ended: asyncio.Queue[Ended | None] = asyncio.Queue()
         sender = asyncio.create_task(self._send(ended))
         try:
             leaving = False
             # Taking is never cancelled: Redis may have handed over messages already.
             while not self._stopping.is_set():
-                messages = await self._take(0 if leaving else conf.LINGER, busy=bool(calls))
+                free = self.slots - len(calls)
+                if free <= 0:
+                    await self._until_freed()
+                    continue
+                messages = await self._take(free, 0 if leaving else conf.LINGER)
                 if self._stopping.is_set():  # what has not begun is for another worker
                     await self._hand_back([raw for raw in messages if raw != queues.LOOK])
                     break
                 for request in await self._new(messages, ended):
                     call = asyncio.create_task(self._call(request, ended))
                     calls.add(call)
-                    call.add_done_callback(calls.discard)
+                    call.add_done_callback(self._free)
                 if messages or calls:
                     leaving = False
                 elif leaving:
@@ -88,15 +99,27 @@ class Runtime:
             ended.put_nowait(None)
             await sender
 
-    async def _take(self, wait: float, *, busy: bool) -> list[bytes]:
+    def _free(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        self._freed.set()
+
+    async def _until_freed(self) -> None:
+        """Have another worker called for what lies in the inbox; wait a while for a free slot."""
+        self._freed.clear()
+        await self.inbox.call_another()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(conf.LINGER):
+                await self._freed.wait()
+
+    async def _take(self, free: int, wait: float) -> list[bytes]:
         """Return what the inbox has; while Redis is away, nothing, as long as calls are under way.
 
         They may take long, and what comes when Redis is back must not wait for them.
         """
         try:
-            return await self.inbox.take(conf.BATCH, wait)
+            return await self.inbox.take(min(free, conf.BATCH), wait)
         except queues.Unreachable:
-            if not busy:
+            if not self._calls:
                 raise
             await asyncio.sleep(conf.SEND_PAUSE)
             return []
