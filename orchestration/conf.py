@@ -1,6 +1,8 @@
 """Sizes and times of the engine that no admin needs to tune; seconds where they are times."""
 
 BATCH = 200  # rows or messages that one transaction serves
+AGED_SHARE = 0.1  # of the places, for what has waited for long, whatever its priority
+AGED_AFTER = 60.0  # what has waited in the inbox for longer has it; of steps, a policy says that
 FLAG_LIFE = 5  # after this a doorbell may be rung again, answered or not
 PACE = 0.01  # at least this long from turn to turn of a worker: under load, messages gather
 LINGER = 1.0  # how long a worker that attends waits for another message; below REDIS_TIMEOUT

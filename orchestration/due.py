@@ -11,13 +11,13 @@ from .workflow import LOCAL
 NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
 
 # Was posted and not taken for a while, or failed and is to be tried again. Only the first of each
-# line is looked at, by submission_turn: many may wait for their next try.
+# line is looked at, by submission_due: many may wait for their next try.
 POSTED = f"""
 ((SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL AND retry_at IS NULL
-    ORDER BY retry_at NULLS FIRST, turn, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds')
-    IS TRUE
+    ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1)
+    < {NOW} - interval '{conf.UNSERVED} seconds') IS TRUE
 OR ((SELECT retry_at FROM orchestration_submission WHERE refused_at IS NULL
-    AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, turn, id LIMIT 1) <= {NOW}) IS TRUE
+    AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1) <= {NOW}) IS TRUE
 """  # noqa: S608 - put together from constants
 
 # The same for status messages, by status_due, of one application.

@@ -8,6 +8,7 @@ Source: Goyal, Vin, Cheng, Start-time Fair Queueing (SIGCOMM 1996); Waldspurger,
 Scheduling (1995).
 """
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -67,6 +68,14 @@ def give_turns(arrivals: Sequence[Arrival], standings: Mapping[Line, Standing]) 
         reached[arrival] = before + max(1, round(STRIDE / standing.weight))
         turns.append(reached[arrival])
     return turns
+
+
+def for_aged(places: int, share: float) -> int:
+    """Return how many of some places are for what has waited for long, whatever its priority.
+
+    On average it is their share: of one place in ten calls, one. Nothing is kept from call to call.
+    """
+    return int(places * share + random.random())  # noqa: S311 - no secret
 
 
 def check_key(key: str) -> str:

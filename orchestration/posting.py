@@ -21,16 +21,17 @@ FROM unnest(
 ) AS p (workflow, reference, data, reply_to, priority, fairness_key, turn)
 ON CONFLICT DO NOTHING
 """
-# Two probes of an index for each key: the head along submission_turn, its end along submission_line.
+# Two probes of an index for each line: the head along submission_due, the key's end along
+# submission_key.
 STANDINGS = """
-SELECT '', 0, k.key,
+SELECT '', l.priority, l.key,
     (SELECT s.turn FROM orchestration_submission s WHERE s.refused_at IS NULL AND s.retry_at IS NULL
-        ORDER BY s.retry_at NULLS FIRST, s.turn LIMIT 1),
+        AND s.priority = l.priority ORDER BY s.retry_at NULLS FIRST, s.turn LIMIT 1),
     (SELECT s.turn FROM orchestration_submission s WHERE s.refused_at IS NULL AND s.retry_at IS NULL
-        AND s.fairness_key = k.key ORDER BY s.turn DESC LIMIT 1),
-    coalesce((SELECT w.weight FROM orchestration_fairnessweight w WHERE w.key = k.key), 1),
+        AND s.priority = l.priority AND s.fairness_key = l.key ORDER BY s.turn DESC LIMIT 1),
+    coalesce((SELECT w.weight FROM orchestration_fairnessweight w WHERE w.key = l.key), 1),
     (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint
-FROM unnest(%(keys)s::text[]) AS k (key)
+FROM unnest(%(priorities)s::smallint[], %(keys)s::text[]) AS l (priority, key)
 """
 LONGEST_REFERENCE = 100  # characters
 PRIORITIES = range(-(2**15), 2**15)
@@ -80,17 +81,19 @@ def post(postings: Sequence[Posting]) -> None:
             "reply_to": [one.reply_to for one in postings],
             "priority": [one.priority for one in postings],
             "fairness_key": [one.key for one in postings],
-            "turn": _turns([one.key for one in postings]),
+            "turn": _turns(postings),
         },
     )
     transaction.on_commit(partial(crashpoints.reached, "web.after_commit_before_ring"))
     transaction.on_commit(partial(queues.try_to_ring, queues.SUBMISSION))
 
 
-def _turns(keys: Sequence[str]) -> list[int]:
-    """Return the turns of submissions with these keys."""
-    rows = sql.run(STANDINGS, {"keys": sorted(set(keys))})
-    return give_turns([Arrival(Line("", 0, key)) for key in keys], standings(rows))
+def _turns(postings: Sequence[Posting]) -> list[int]:
+    """Return the turns of submissions to be, each in the line of its priority."""
+    lines = [Line("", one.priority, one.key) for one in postings]
+    _, priorities, keys = zip(*sorted(set(lines)), strict=True)
+    rows = sql.run(STANDINGS, {"priorities": list(priorities), "keys": list(keys)})
+    return give_turns([Arrival(line) for line in lines], standings(rows))
 
 
 def _checked(one: Posting) -> str:

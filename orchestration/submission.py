@@ -9,11 +9,13 @@ way. Neither holds up the others: fresh ones and retries are two lines, each wit
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from . import alerts, batches, conf, crashpoints, registry, sql
+from .fairness import for_aged
 from .lasting import Pauses
 from .models import Submission, Task
 from .models.alert import Severity
@@ -31,7 +33,14 @@ WHERE id = ANY(%(ids)s) AND refused_at IS NULL
 RETURNING tries
 """  # noqa: S608 - put together from constants
 
-DUE = {"fresh": Q(retry_at=None), "retries": Q(retry_at__lte=DatabaseNow())}  # the lines
+# The lines, and the order of each: fresh ones, those of them that have waited for long, and retries.
+LONG_AGO = DatabaseNow() - timedelta(seconds=conf.AGED_AFTER)
+IN_TURN = (F("retry_at").asc(nulls_first=True), "-priority", "turn", "id")
+DUE = {
+    "fresh": (Q(retry_at=None), IN_TURN),
+    "aged": (Q(retry_at=None, created_at__lt=LONG_AGO), ("id",)),
+    "retries": (Q(retry_at__lte=DatabaseNow()), IN_TURN),
+}
 
 _paused: Pauses[tuple[str, str]] = Pauses()  # lines and workflows whose submissions all fail here
 
@@ -39,9 +48,13 @@ _paused: Pauses[tuple[str, str]] = Pauses()  # lines and workflows whose submiss
 def take(limit: int) -> int:
     """Turn submissions into tasks, up to `limit` of each line; return how many were dealt with.
 
-    Fresh ones come first, their keys by turns; then retries, in the order of their times.
+    Fresh ones come first, by priority, and within one by turns. If more of these wait, a few that have
+    waited for long come with them, whatever their priority. Then retries, in the order of their times.
     """
-    return sum(_take_from(line, limit) for line in DUE)
+    done = _take_from("fresh", limit)
+    if done >= limit:
+        done += _take_from("aged", for_aged(limit, conf.AGED_SHARE))
+    return done + _take_from("retries", limit)
 
 
 def _take_from(line: str, limit: int) -> int:
@@ -82,10 +95,11 @@ def _take_parts(line: str, workflow: str, ids: Sequence[int]) -> int:
 
 
 def _due(line: str) -> QuerySet[Submission]:
-    """Return what a line has that is due and not paused, in the order of `submission_turn`."""
-    paused = [name for which, name in _paused if which == line and _paused.of((which, name))]
-    rows = Submission.objects.filter(DUE[line], refused_at=None).exclude(workflow__in=paused)
-    return rows.order_by(F("retry_at").asc(nulls_first=True), "turn", "id")
+    """Return what a line has that is due and not paused, in its order."""
+    which, order = DUE[line]
+    paused = [name for where, name in _paused if where == line and _paused.of((where, name))]
+    rows = Submission.objects.filter(which, refused_at=None).exclude(workflow__in=paused)
+    return rows.order_by(*order)
 
 
 @transaction.atomic

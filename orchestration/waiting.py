@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from .states import GateState
 
-MOST_AHEAD = 1_000  # others of a key, as far as they are counted
+MOST_AHEAD = 1_000  # others that go before, as far as they are counted
 FAILED = "too many of its calls failed"
 
 
@@ -20,6 +20,7 @@ class Reason(StrEnum):
     PAUSED = "paused"  # the service asked for a pause
     BREAKER = "breaker"  # its agent's circuit breaker lets little through, or nothing
     ALONE = "alone"  # it goes alone, and another such step is in flight
+    PRIORITY = "priority"  # steps of a higher priority go before it
     KEY = "key"  # others of its fairness key are before it
     WINDOW = "window"  # as many requests are in flight as may be
     RATE = "rate"  # as many were sent lately as may be
@@ -49,12 +50,13 @@ class AgentFacts:
 class StepFacts:
     """What decides whether one pending step is claimed; `hold` says who holds it, and why.
 
-    `ahead` is how many of its key go before it.
+    `urgent` is how many of a higher priority wait, and `ahead`, how many of its key go before it.
     """
 
     hold: str = ""
     run_after: datetime | None = None
     alone: bool = False
+    urgent: int = 0
     ahead: int = 0
 
 
@@ -133,6 +135,9 @@ def _why_in_line(step: StepFacts, agent: AgentFacts | None, now: datetime) -> Wh
     """Return why a step waits that may be claimed."""
     if step.alone:
         return Why(reason=Reason.ALONE, text="nothing else that fell silent may be at its agent")
+    if step.urgent:
+        text = f"behind {_others(step.urgent)} of a higher priority"
+        return Why(reason=Reason.PRIORITY, text=text)
     if step.ahead:
         return Why(reason=Reason.KEY, text=f"behind {_others(step.ahead)} of its fairness key")
     if agent and agent.in_flight >= agent.window:

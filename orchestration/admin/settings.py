@@ -137,7 +137,7 @@ class PolicyAdmin(FixedSettingAdmin):
         (
             "Capacity",
             {
-                "fields": ("window", "rate"),
+                "fields": ("window", "rate", "aged_after"),
                 "description": "Steps beyond the window wait without any deadline running.",
             },
         ),

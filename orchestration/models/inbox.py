@@ -31,11 +31,17 @@ class Submission(models.Model):
     reference = models.CharField(max_length=100)
     data = models.JSONField()
     reply_to = models.CharField(max_length=60, blank=True)
-    priority = models.SmallIntegerField(default=0)
+    priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
     fairness_key = models.CharField(
-        max_length=LONGEST_KEY, blank=True, default="", db_default="", help_text="Keys take turns."
+        max_length=LONGEST_KEY,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Within a priority, keys take turns.",
     )
-    turn = models.BigIntegerField(default=0, db_default=0, help_text="Its place in the queue.")
+    turn = models.BigIntegerField(
+        default=0, db_default=0, help_text="Its place among those of its priority."
+    )
     created_at = models.DateTimeField(db_default=DatabaseNow())
     tries = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="How often it has failed."
@@ -63,15 +69,22 @@ class Submission(models.Model):
             # the submission process's queue, in order: fresh ones, then retries
             models.Index(
                 models.F("retry_at").asc(nulls_first=True),
+                models.F("priority").desc(),
                 "turn",
                 "id",
-                name="submission_turn",
+                name="submission_due",
                 condition=Q(refused_at__isnull=True),
             ),
             # of the fresh ones, one key's: its last turn
             models.Index(
-                fields=["fairness_key", "turn"],
-                name="submission_line",
+                fields=["priority", "fairness_key", "turn"],
+                name="submission_key",
+                condition=Q(refused_at__isnull=True, retry_at__isnull=True),
+            ),
+            # of the fresh ones, those that have waited the longest
+            models.Index(
+                fields=["id"],
+                name="submission_age",
                 condition=Q(refused_at__isnull=True, retry_at__isnull=True),
             ),
             # dead letters: for lists

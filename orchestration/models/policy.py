@@ -67,6 +67,12 @@ class Policy(models.Model):
     rate = models.FloatField(
         null=True, blank=True, help_text="Requests per second at most; empty: no limit."
     )
+    aged_after = models.FloatField(
+        default=60.0,
+        db_default=60.0,
+        help_text="Seconds after which a tenth of the places is for the steps that have waited the "
+        "longest, whatever their priority.",
+    )
     breaker_calls = models.PositiveSmallIntegerField(
         default=20,
         help_text="The circuit breaker looks at the attempts of the last seconds, and further back as "
@@ -173,6 +179,13 @@ class Policy(models.Model):
                 name="policy_rate",
                 violation_error_message=(
                     "The rate must be more than 0 requests per second; to stop an agent, hold it."
+                ),
+            ),
+            models.CheckConstraint(
+                condition=Q(aged_after__gte=0, aged_after__lte=604_800),
+                name="policy_aged_after",
+                violation_error_message=(
+                    "Steps wait for long after 0 seconds at the least, and a week at the most."
                 ),
             ),
             models.CheckConstraint(

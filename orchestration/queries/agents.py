@@ -12,10 +12,13 @@ from .outlook import AgentView, Queued, held_because
 
 CAP = 1_000  # counts go no further: "1,000+" says enough, and costs the same at any size
 
-# Of each step: what is in flight at its agent (step_in_flight), and how many of its key are before
-# it (step_line), counted to the limit.
+# Of each step: what is in flight at its agent (step_in_flight), how many of a higher priority wait, and
+# how many of its key are before it (both by step_line), counted to the limit.
 QUEUED = """
 SELECT s.id, flying.steps, (SELECT count(*) FROM (SELECT FROM orchestration_step o
+        WHERE o.agent = s.agent AND o.priority > s.priority AND NOT o.alone
+        AND o.process_state = 'pending' AND o.run_after IS NULL AND o.held_by_id IS NULL
+        LIMIT %(limit)s) AS urgent), (SELECT count(*) FROM (SELECT FROM orchestration_step o
         WHERE o.agent = s.agent AND o.priority = s.priority AND o.fairness_key = s.fairness_key
         AND o.process_state = 'pending' AND o.run_after IS NULL AND o.held_by_id IS NULL
         AND o.turn < s.turn LIMIT %(limit)s) AS before)
@@ -91,4 +94,7 @@ def queued(steps: Iterable[Step]) -> dict[int, Queued]:
     if not ids:
         return {}
     rows = sql.run(QUEUED, {"ids": ids, "limit": MOST_AHEAD + 1})
-    return {step: Queued(in_flight=flying, ahead=ahead) for step, flying, ahead in rows}
+    return {
+        step: Queued(in_flight=flying, urgent=urgent, ahead=ahead)
+        for step, flying, urgent, ahead in rows
+    }

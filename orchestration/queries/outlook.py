@@ -58,6 +58,7 @@ class Queued:
     """Where a step that may be claimed stands: what is in flight at its agent, and who is before it."""
 
     in_flight: int = 0
+    urgent: int = 0
     ahead: int = 0
 
 
@@ -116,7 +117,13 @@ def why_step(
 ) -> Why:
     """Return why a pending step waits, from rows at hand."""
     held = held_because(hold) if hold else "it is held" if step.held_by_id is not None else ""
-    facts = StepFacts(hold=held, run_after=step.run_after, alone=step.alone, ahead=place.ahead)
+    facts = StepFacts(
+        hold=held,
+        run_after=step.run_after,
+        alone=step.alone,
+        urgent=place.urgent,
+        ahead=place.ahead,
+    )
     of_agent = agent.facts_with(place.in_flight) if agent else None
     return why(facts, of_agent, now)
 

@@ -37,7 +37,8 @@ ORDER BY a.last_seen DESC LIMIT %(shown)s
 
 INBOX = """
 SELECT count(*), min(created_at) FROM (SELECT created_at FROM orchestration_submission
-    WHERE refused_at IS NULL ORDER BY retry_at NULLS FIRST, turn, id LIMIT %(limit)s) AS counted
+    WHERE refused_at IS NULL
+    ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT %(limit)s) AS counted
 """
 
 

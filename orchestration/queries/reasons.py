@@ -11,17 +11,22 @@ from .agents import agents, database_now, queued
 from .holds import holds_on
 from .outlook import NOT_QUEUED, AgentView, why_step
 
-# What waits, by agent: no further than the limit. What may be claimed goes along step_line, and
-# `lines` are those of it before which none of its key is; the others along step_retry and step_held.
+# What waits, by agent: no further than the limit. What may be claimed goes along step_turn: those that go
+# alone, those of a lower priority than the first, and of the others the `lines`, before which none of
+# their key is. What is left goes along step_retry and step_held.
 COUNTS = """
-SELECT p.agent, c.steps, c.lines, c.lone, coalesce(r.steps, 0), coalesce(h.steps, 0)
+SELECT p.agent, c.steps, c.lines, c.lone, c.outranked, coalesce(r.steps, 0), coalesce(h.steps, 0)
 FROM orchestration_policy p
 CROSS JOIN LATERAL (
-    SELECT count(*) AS steps, count(DISTINCT (priority, fairness_key)) AS lines,
-        count(*) FILTER (WHERE alone) AS lone
-    FROM (SELECT priority, fairness_key, alone FROM orchestration_step s WHERE s.agent = p.agent
-        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
-        LIMIT %(limit)s) AS first) AS c
+    SELECT count(*) AS steps, count(*) FILTER (WHERE alone) AS lone,
+        count(*) FILTER (WHERE NOT alone AND priority < top) AS outranked,
+        count(DISTINCT fairness_key) FILTER (WHERE NOT alone AND priority = top) AS lines
+    FROM (SELECT *, max(priority) FILTER (WHERE NOT alone) OVER () AS top
+        FROM (SELECT priority, fairness_key, alone FROM orchestration_step s
+            WHERE s.agent = p.agent AND s.process_state = 'pending' AND s.run_after IS NULL
+                AND s.held_by_id IS NULL
+            ORDER BY s.agent, s.alone, s.priority DESC, s.turn, s.id LIMIT %(limit)s) AS first
+        ) AS ranked) AS c
 LEFT JOIN (SELECT agent, count(*) AS steps FROM (SELECT agent FROM orchestration_step
     WHERE process_state = 'pending' AND run_after IS NOT NULL LIMIT %(limit)s) AS first
     GROUP BY agent) AS r USING (agent)
@@ -62,7 +67,8 @@ def waiting_because(
     Each kind is counted no further than one past `MOST_AHEAD`.
     """
     counts: Counter[tuple[str, Reason]] = Counter()
-    for agent, steps, lines, lone, retries, held in sql.run(COUNTS, {"limit": MOST_AHEAD + 1}):
+    rows = sql.run(COUNTS, {"limit": MOST_AHEAD + 1})
+    for agent, steps, lines, lone, outranked, retries, held in rows:
         if agent not in known:
             continue
         facts = known[agent].facts_with(in_flight.get(agent, 0))
@@ -70,8 +76,9 @@ def waiting_because(
             (StepFacts(hold="it is held"), held),
             (StepFacts(run_after=LATER), retries),
             (StepFacts(alone=True), lone),
-            (StepFacts(), min(lines, steps - lone)),
-            (StepFacts(ahead=1), max(0, steps - lone - lines)),
+            (StepFacts(urgent=1), outranked),
+            (StepFacts(), lines),
+            (StepFacts(ahead=1), steps - lone - outranked - lines),
         )
         for kind, count in kinds:
             if count:

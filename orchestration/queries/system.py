@@ -22,8 +22,10 @@ LYING = """
 SELECT
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
         WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
-    (SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL
-        ORDER BY retry_at NULLS FIRST, turn, id LIMIT 1),
+    coalesce((SELECT created_at FROM orchestration_submission
+        WHERE refused_at IS NULL AND retry_at IS NULL ORDER BY id LIMIT 1),
+        (SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL
+        ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1)),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
         WHERE refused_at IS NOT NULL AND closed_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage

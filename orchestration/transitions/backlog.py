@@ -3,30 +3,13 @@
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
 from math import inf
 from typing import Any, NamedTuple
 
-from django.contrib.postgres.aggregates import BoolOr
-from django.db.models import (
-    BooleanField,
-    Case,
-    Exists,
-    F,
-    OrderBy,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-    When,
-)
-
-from .. import sql
-from ..gate import BEHIND
-from ..models import Hold, Task
-from ..models.hold import Scope
-from ..sql import Among, Given, UnixTime, compiled
-from ..states import GateState, StepState
+from .. import conf, sql
+from ..fairness import for_aged
+from ..states import GateState
+from .candidates import aged, fresh, in_turn, least
 from .gates import FIRST, LockedGate
 from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
 
@@ -37,12 +20,16 @@ AT_WORK = """s.process_state = 'processing' AND s.locked_by IS NOT NULL
         AND s.complete_by > (SELECT clock_timestamp())
         AND s.id NOT IN (SELECT step FROM orchestration_deadletter WHERE step IS NOT NULL)"""
 
-# What of these agents' policies a request needs, how many each has in flight, and until when it,
+# What of these agents' policies a request needs, how many each has in flight, for how long the oldest
+# step that may go has waited (NULL: there is none; step_waiting), and until when the agent,
 # everything, or some step of a workflow was held: by partial indexes, no table scan.
 DEMAND = f"""
 SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent AND {AT_WORK}) AS in_flight,
-    {FIRST.format(agent="p.agent", alone="")} IS NOT NULL,
+    (SELECT coalesce(extract(epoch FROM clock_timestamp() - s.pending_since), 0)::float8
+        FROM orchestration_step s WHERE s.agent = p.agent AND s.process_state = 'pending'
+            AND num_nonnulls(s.run_after, s.held_by_id) = 0
+        ORDER BY s.pending_since LIMIT 1), p.aged_after,
     {FIRST.format(agent="p.agent", alone="AND alone")} IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.alone
         AND {AT_WORK}),
@@ -54,96 +41,6 @@ FROM orchestration_policy p
 WHERE p.agent = ANY(%(agents)s)
 ORDER BY p.agent
 """  # noqa: S608 - a constant of our own
-
-# Of a step's task: whether a hold is in force, or only was (NULL: never).
-OF_HELD_TASK = (
-    Hold.objects.filter(task=OuterRef("id"))
-    .order_by()
-    .values("task")
-    .annotate(in_force=BoolOr(Q(until=None)))
-    .values("in_force")
-)
-IS_HELD = Case(
-    When(
-        Given("steps_held", output_field=BooleanField()),
-        Exists(
-            Hold.objects.filter(
-                scope=Scope.STEP,
-                agent="",
-                workflow=OuterRef("workflow"),
-                step=OuterRef("steps__name"),
-                until=None,
-            )
-        ),
-    )
-)
-LONE = Given("alone", output_field=BooleanField())
-IN_TURN = ("-steps__priority", "steps__turn", "steps__id")
-
-
-def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
-    """Return the pending steps that may go, with their tasks, and lock both.
-
-    Those whose task another session has locked are skipped, and the scan goes on behind them. The
-    query begins with the task as that is locked first, so that of a locked one not even the step is.
-    Selected first and updated by key after: an UPDATE over a locking sub-select with a limit may run
-    that again, and take more than the limit. No key lock: inserting an attempt takes one on its step,
-    which must not wait for us.
-    """
-    return (
-        Task.objects.select_for_update(skip_locked=True, no_key=True)
-        .filter(
-            which,
-            ~Q(Among(F("steps__id"), Given("besides", "bigint[]"))),
-            steps__agent=Given("agent"),
-            steps__process_state=StepState.PENDING,
-            steps__run_after=None,
-            steps__held_by=None,
-        )
-        .order_by(*order)
-        .values_list(
-            "steps__id",
-            "id",
-            "workflow",
-            "state",
-            "steps__name",
-            "steps__direction",
-            "steps__action",
-            "steps__generation",
-            "steps__attempt",
-            "steps__request",
-            "reference",
-            UnixTime("steps__pending_since"),
-            Subquery(OF_HELD_TASK),
-            IS_HELD,
-        )
-    )
-
-
-@cache
-def in_turn(limit: int) -> str:
-    """Return the statement for the first steps by priority, then turn: one walk along step_turn."""
-    return compiled(_due(Q(steps__alone=LONE), *IN_TURN)[:limit])
-
-
-# A probe is of the steps that may go: one that was never sent; else one that has been sent the least.
-# One with a trouble of its own, or that goes alone, counts as sent more often than it was, but does not
-# wait for all others: one of these may be back before each probe. So probes take turns. The second
-# reads all that wait for the agent, but only when each of these was sent before.
-@cache
-def fresh(limit: int) -> str:
-    """Return the statement for the first steps that were never sent."""
-    return compiled(_due(Q(steps__alone=LONE, steps__attempt=0), *IN_TURN)[:limit])
-
-
-@cache
-def least(limit: int) -> str:
-    """Return the statement for the steps that were sent the least."""
-    likely_to_fail = Q(steps__own_trouble=True) | Q(steps__alone=True)
-    sent = F("steps__attempt") + Case(When(likely_to_fail, BEHIND), default=0)
-    which = Q(LONE) | Q(steps__alone=False)
-    return compiled(_due(which, sent.asc(), *IN_TURN)[:limit])
-
 
 IN_FLIGHT_SINCE = f"""
 SELECT count(*) FROM orchestration_step s WHERE s.agent = %(agent)s AND {AT_WORK}
@@ -165,13 +62,24 @@ class Demand(NamedTuple):
     tries: int
     key_memory: float | None
     in_flight: int
-    wanted: bool
+    waited: float | None
+    aged_after: float
     lone: bool
     held: bool
     held_until: float | None
     all_held_until: float | None
     steps_held_until: float | None
     now: float
+
+    @property
+    def wanted(self) -> bool:
+        """Return whether a step waits that may go."""
+        return self.waited is not None
+
+    @property
+    def has_aged(self) -> bool:
+        """Return whether one of these has waited for long."""
+        return self.waited is not None and self.waited > self.aged_after
 
     @property
     def everything_held(self) -> bool:
@@ -240,22 +148,34 @@ def take(demand: Demand, gate: LockedGate, places: int, met: Met) -> list[Pendin
     """Lock up to `places` steps that may go, at most one of them of those that go alone.
 
     That one is first, so that a full window does not pass it over for ever; but it is no good probe.
+    A share of the places is for what has waited for long: a higher priority goes first, but no stream
+    of such keeps others waiting without end.
     """
     if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
         unsent = _take(fresh, demand, places, met)
         return unsent or _take(least, demand, places, met, alone=demand.lone)
-    if not demand.lone:
-        return _take(in_turn, demand, places, met)
-    one = _take(in_turn, demand, min(1, places), met, alone=True)
-    return one + _take(in_turn, demand, places - len(one), met)
+    first: list[Pending] = []
+    if demand.lone:
+        first += _take(in_turn, demand, min(1, places), met, alone=True)
+    if demand.has_aged:
+        share = for_aged(places - len(first), conf.AGED_SHARE)
+        first += _take(aged, demand, share, met)
+    besides = [step.id for step in first]
+    return first + _take(in_turn, demand, places - len(first), met, besides=besides)
 
 
 def _take(
-    statement: Statement, demand: Demand, places: int, met: Met, *, alone: bool = False
+    statement: Statement,
+    demand: Demand,
+    places: int,
+    met: Met,
+    *,
+    alone: bool = False,
+    besides: Sequence[int] = (),
 ) -> list[Pending]:
     """Lock up to `places` steps that may go; look past those that are held, and note where."""
     taken: list[Pending] = []
-    seen: list[int] = []
+    seen = list(besides)
     for _ in range(MOST_ROUNDS):
         found = _lock_pending(statement, demand, places - len(taken), seen, alone)
         free = [step for step in found if not step.held]
@@ -279,6 +199,7 @@ def _lock_pending(
         "alone": alone,
         "besides": list(besides),
         "steps_held": demand.steps_held,
+        "aged_after": demand.aged_after,
     }
     rows = (dict(zip(PENDING, row, strict=True)) for row in sql.run(statement(limit), wanted))
     return [Pending(**{**row, "request": json.loads(row["request"])}) for row in rows]

@@ -18,6 +18,7 @@ VALID = {
     "backoff": "1",
     "backoff_cap": "60",
     "window": "100",
+    "aged_after": "60",
     "past_threshold": "error",
     "extended_wait": "600",
     "rounds": "3",

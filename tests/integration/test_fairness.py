@@ -1,6 +1,5 @@
 """Keys take turns: in the inbox, at each agent, after a retry, a hold and a resubmission."""
 
-import json
 from collections import Counter
 from datetime import timedelta
 
@@ -14,7 +13,7 @@ from orchestration import api, submission, sweep
 from orchestration.fairness import LONGEST_KEY, STRIDE
 from orchestration.models import Application, FairnessWeight, Hold, Policy, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.transitions.backlog import in_turn
+from orchestration.transitions.candidates import in_turn
 from orchestration.transitions.claim import claim
 from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.holds import hold, let_go, release
@@ -23,6 +22,7 @@ from orchestration.transitions.recover import wake
 from orchestration.transitions.turns import STANDINGS
 from tests.engine import in_error, reply_to, staff, step_of
 from tests.operators import LEADER
+from tests.plans import plan
 from tests.together import at_once
 
 pytestmark = pytest.mark.django_db
@@ -234,22 +234,6 @@ def test_a_key_that_cannot_be_kept_is_refused_before_anything_is_written(key):
     with pytest.raises(ValueError, match="the fairness key"):
         api.submit("greet", reference="1", data={"name": "A"}, fairness_key=key)
     assert not Submission.objects.exists()
-
-
-def plan(statement, parameters):
-    """Return the nodes of a plan, from the top down, with the index each uses."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
-        ((found,),) = cursor.fetchall()
-    nodes = []
-
-    def walk(node):
-        nodes.append((node["Node Type"], node.get("Index Name", "")))
-        for child in node.get("Plans", ()):
-            walk(child)
-
-    walk((json.loads(found) if isinstance(found, str) else found)[0]["Plan"])
-    return nodes
 
 
 def test_the_claim_walks_one_index_without_a_sort():

@@ -21,10 +21,16 @@ pytestmark = pytest.mark.django_db
 LONG = timedelta(hours=1)
 
 
-def bulk(key, count):
+def bulk(key, count, priority=0):
     create(
         [
-            NewTask(workflow="greet", reference=f"{key}{n}", data={"name": "A"}, fairness_key=key)
+            NewTask(
+                workflow="greet",
+                reference=f"{key}{n}",
+                data={"name": "A"},
+                fairness_key=key,
+                priority=priority,
+            )
             for n in range(count)
         ]
     )
@@ -72,8 +78,15 @@ def alone():
     Step.objects.filter(name="hello").update(alone=True)
 
 
+def outranked():
+    full()
+    bulk("urgent", 3, priority=5)
+    Step.objects.filter(task__reference="a4").update(alone=True)
+
+
 WORLDS = {
     full: {"key": 4, "window": 2},
+    outranked: {"priority": 5, "alone": 1, "key": 2, "window": 1},
     paused: {"paused": 6},
     used_up: {"key": 4, "rate": 2},
     retried: {"retry": 3},

@@ -43,6 +43,7 @@ OPENED = agent(GateState.OPEN, probe_at=SOON)
         (StepFacts(run_after=LATER), agent(hold="held by ann"), Reason.AGENT_HOLD, None),
         (StepFacts(alone=True), agent(), Reason.ALONE, None),
         (StepFacts(ahead=3), agent(in_flight=10), Reason.KEY, None),
+        (StepFacts(urgent=1, ahead=3), agent(in_flight=10), Reason.PRIORITY, None),
         (StepFacts(), agent(in_flight=10), Reason.WINDOW, None),
         (StepFacts(), agent(in_flight=9), Reason.TURN, None),
         (StepFacts(), agent(rate_at=SOON), Reason.RATE, SOON),
@@ -57,6 +58,7 @@ def test_the_reason_is_what_ends_last(step, of_agent, reason, at):
 
 def test_every_reason_is_told_in_words():
     told = {
+        why(StepFacts(urgent=2, ahead=1), agent(), NOW).sentence("greeter"),
         why(StepFacts(ahead=1), agent(), NOW).sentence("greeter"),
         why(StepFacts(ahead=41), agent(), NOW).sentence("greeter"),
         why(StepFacts(ahead=MOST_AHEAD + 1), agent(), NOW).sentence("greeter"),
@@ -64,6 +66,7 @@ def test_every_reason_is_told_in_words():
         why(StepFacts(), agent(rate_at=SOON), NOW).sentence("greeter"),
     }
     assert told == {
+        "waits: behind 2 others of a higher priority",
         "waits: behind 1 other of its fairness key",
         "waits: behind 41 others of its fairness key",
         "waits: behind 1,000+ others of its fairness key",

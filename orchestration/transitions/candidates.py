@@ -1,0 +1,136 @@
+"""The statements by which a claim finds steps that may go, and locks them; compiled once each.
+
+Each is of what is `Given`: agent, alone, besides, steps_held and aged_after.
+"""
+
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+from django.contrib.postgres.aggregates import BoolOr
+from django.db.models import (
+    BooleanField,
+    Case,
+    DateTimeField,
+    Exists,
+    ExpressionWrapper,
+    F,
+    FloatField,
+    Func,
+    IntegerField,
+    OrderBy,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
+from django.db.models.lookups import Exact
+
+from ..gate import BEHIND
+from ..models import Hold, Task
+from ..models.fields import DatabaseNow
+from ..models.hold import Scope
+from ..sql import Among, Given, UnixTime, compiled
+from ..states import StepState
+
+# Of a step's task: whether a hold is in force, or only was (NULL: never).
+OF_HELD_TASK = (
+    Hold.objects.filter(task=OuterRef("id"))
+    .order_by()
+    .values("task")
+    .annotate(in_force=BoolOr(Q(until=None)))
+    .values("in_force")
+)
+IS_HELD = Case(
+    When(
+        Given("steps_held", output_field=BooleanField()),
+        Exists(
+            Hold.objects.filter(
+                scope=Scope.STEP,
+                agent="",
+                workflow=OuterRef("workflow"),
+                step=OuterRef("steps__name"),
+                until=None,
+            )
+        ),
+    )
+)
+LONE = Given("alone", output_field=BooleanField())
+IN_TURN = ("-steps__priority", "steps__turn", "steps__id")
+
+
+def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
+    """Return the pending steps that may go, with their tasks, and lock both.
+
+    Those whose task another session has locked are skipped, and the scan goes on behind them. The
+    query begins with the task as that is locked first, so that of a locked one not even the step is.
+    Selected first and updated by key after: an UPDATE over a locking sub-select with a limit may run
+    that again, and take more than the limit. No key lock: inserting an attempt takes one on its step,
+    which must not wait for us.
+    """
+    return (
+        Task.objects.select_for_update(skip_locked=True, no_key=True)
+        .filter(
+            which,
+            ~Q(Among(F("steps__id"), Given("besides", "bigint[]"))),
+            steps__agent=Given("agent"),
+            steps__process_state=StepState.PENDING,
+            steps__run_after=None,
+            steps__held_by=None,
+        )
+        .order_by(*order)
+        .values_list(
+            "steps__id",
+            "id",
+            "workflow",
+            "state",
+            "steps__name",
+            "steps__direction",
+            "steps__action",
+            "steps__generation",
+            "steps__attempt",
+            "steps__request",
+            "reference",
+            UnixTime("steps__pending_since"),
+            Subquery(OF_HELD_TASK),
+            IS_HELD,
+        )
+    )
+
+
+@cache
+def in_turn(limit: int) -> str:
+    """Return the statement for the first steps by priority, then turn: one walk along step_turn."""
+    return compiled(_due(Q(steps__alone=LONE), *IN_TURN)[:limit])
+
+
+@cache
+def aged(limit: int) -> str:
+    """Return the statement for the steps that have waited the longest, and for long: step_waiting."""
+    waits = Func(F("steps__run_after"), F("steps__held_by"), function="num_nonnulls")
+    waits.output_field = IntegerField()
+    ago = Given("aged_after", "float8", FloatField()) * Value(timedelta(seconds=1))
+    since = ExpressionWrapper(DatabaseNow() - ago, output_field=DateTimeField())
+    which = Q(Exact(waits, 0), steps__alone=False, steps__pending_since__lt=since)
+    return compiled(_due(which, "steps__pending_since", "steps__id")[:limit])
+
+
+# A probe is of the steps that may go: one that was never sent; else one that has been sent the least.
+# One with a trouble of its own, or that goes alone, counts as sent more often than it was, but does not
+# wait for all others: one of these may be back before each probe. So probes take turns. The second
+# reads all that wait for the agent, but only when each of these was sent before.
+@cache
+def fresh(limit: int) -> str:
+    """Return the statement for the first steps that were never sent."""
+    return compiled(_due(Q(steps__alone=LONE, steps__attempt=0), *IN_TURN)[:limit])
+
+
+@cache
+def least(limit: int) -> str:
+    """Return the statement for the steps that were sent the least."""
+    likely_to_fail = Q(steps__own_trouble=True) | Q(steps__alone=True)
+    sent = F("steps__attempt") + Case(When(likely_to_fail, BEHIND), default=0)
+    which = Q(LONE) | Q(steps__alone=False)
+    return compiled(_due(which, sent.asc(), *IN_TURN)[:limit])
