@@ -28,7 +28,7 @@ OPERATOR = (
 LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin
 RECORDS = (
-    *("task", "step", "attempt", "event"),
+    *("task", "step", "statestore", "attempt", "event"),
     *("submission", "statusmessage", "deadletter", "notice"),
     *(
         "alert",

@@ -4,6 +4,6 @@ State is written by the engine's transitions only, so everything but the policie
 notices, the applications and their tokens is read-only here.
 """
 
-from . import applications, incidents, notices, records, rollups, settings
+from . import applications, incidents, notices, records, rollups, settings, statestore
 
-__all__ = ["applications", "incidents", "notices", "records", "rollups", "settings"]
+__all__ = ["applications", "incidents", "notices", "records", "rollups", "settings", "statestore"]

@@ -14,6 +14,7 @@ from .policy import FairnessWeight, Policy, SupervisorPolicy
 from .process import ClockJump, JumpedTime, Lease, Worker
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView
+from .statestore import StateStore
 from .step import Step
 from .task import Task
 
@@ -43,6 +44,7 @@ __all__ = [
     "Policy",
     "RollUpMark",
     "SavedView",
+    "StateStore",
     "StatusMessage",
     "Step",
     "StepRollUp",

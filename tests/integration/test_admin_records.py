@@ -35,7 +35,7 @@ from tests.engine import in_error, new_task
 from tests.operators import browser, person, press
 
 pytestmark = pytest.mark.django_db
-RECORDS = ["task", "step", "attempt", "event", "alert", "notice", "submission", "statusmessage",
+RECORDS = ["task", "step", "statestore", "attempt", "event", "alert", "notice", "submission", "statusmessage",
            "gate", "hold", "worker", "lease", "clockjump", "jumpedtime", "auditrun", "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
            "deadletter", "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
