@@ -21,7 +21,7 @@ FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("orchestration", "0034_holds_and_patience"),
+        ("orchestration", "0036_the_inbox_by_priority"),
     ]
 
     operations = [
