@@ -30,14 +30,20 @@ TOLD = "SELECT count(*) FROM orchestration_statusmessage WHERE refused_at IS NUL
 SERVERS = {"postgres", "redis"}
 QUITS = {"postgres": signal.SIGINT}  # ends its sessions, and does not wait for them
 WORKERS = (
-    "work-submission", "work-scheduler", "work-inventory", "work-payment", "work-shipping",
-    "work-notification", "work-status.shop", "work-alerts", "work-audit",
-    "work-push",
+    "work-submission", "work-scheduler-1", "work-scheduler-2", "work-inventory", "work-payment-1",
+    "work-payment-2", "work-shipping", "work-notification", "work-status.shop", "work-alerts",
+    "work-audit", "work-push",
 )  # fmt: skip
 SUPERVISORS = ("supervisor-1", "supervisor-2")
 COMMAND = 600.0  # seconds that a command in a stack may take
 SLOWEST = 25  # orders per second that a stack takes and works on, beside others
 POSTGRES_SOCKET, REDIS_SOCKET = ".s.PGSQL.5432", "redis.sock"
+
+
+def serving(name: str) -> tuple[str, ...]:
+    """Return the processes of a stack that are meant by a name: "work-payment" are two, say."""
+    several = (one for one in (*WORKERS, *SUPERVISORS) if one.rpartition("-")[0] == name)
+    return tuple(several) or (name,)
 
 
 def free_port() -> int:
@@ -251,14 +257,27 @@ class Stack:
 
     @contextmanager
     def replaced(self, name: str, **environment: str) -> "Iterator[subprocess.Popen[bytes]]":
-        """Run a process of the stack outside of it, in another environment, for a while."""
-        self.manage("stopProcess", name)
-        process = self.beside(name, **environment)
+        """Run one process outside of the stack, in another environment, instead of those that are meant."""
+        names = serving(name)
+        for one in names:
+            self.manage("stopProcess", one)
+        process = self.beside(names[0], **environment)
         try:
             yield process
         finally:
             end(process, QUITS.get(name, signal.SIGTERM))
-            self.manage("startProcess", name)
+            for one in names:
+                self.manage("startProcess", one)
+
+    @contextmanager
+    def frozen(self, *names: str) -> Iterator[None]:
+        """Have the processes that are meant stand still for a while."""
+        pids = [self.signal(one, signal.SIGSTOP) for name in names for one in serving(name)]
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def policy(self, **columns: float) -> None:
         """Change every agent's policy; what this version does not know yet is passed over."""

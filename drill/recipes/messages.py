@@ -1,7 +1,5 @@
 """Messages that come late, twice, or in another order; and very many of them."""
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -18,7 +16,7 @@ REFUSED = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
 
 
 def held_back(run: Running, *, at_least: int) -> list[bytes]:
-    """Stop the schedulers' worker until so many replies lie unread, and take them all away.
+    """Stop the schedulers until so many replies lie unread, and take them all away.
 
     How many are under way when it stops is chance: it goes on, and is stopped again, until it fits.
     """
@@ -28,16 +26,13 @@ def held_back(run: Running, *, at_least: int) -> list[bytes]:
         return [message for message in found if isinstance(message, bytes) and message != LOOK]
 
     def stop_and_look() -> list[bytes]:
-        pid = run.stack.signal("work-scheduler", signal.SIGSTOP)
-        try:
+        with run.stack.frozen("work-scheduler"):
             with suppress(AssertionError):
                 wait_for(lambda: len(unread()) >= at_least, "replies lie unread", 1.5)
                 taken = unread()
                 client.delete(REPLIES)
                 return taken
             return []
-        finally:
-            os.kill(pid, signal.SIGCONT)
 
     with run.stack.redis() as client:
         return wait_for(stop_and_look, f"{at_least} replies lie unread", 30)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from drill.recipes import Running, recipe
 from drill.recipes.partners import watch_windows
 from drill.shopper import Shopper
-from drill.stack import SUPERVISORS, WORKERS, Stack, end
+from drill.stack import SUPERVISORS, WORKERS, Stack, end, serving
 from drill.waiting import let_pass, wait_for
 
 EXPIRED = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
@@ -49,12 +49,7 @@ def named(stack: Stack, name: str) -> str:
 @contextmanager
 def sole_leader(stack: Stack, **environment: str) -> "Iterator[subprocess.Popen[bytes]]":
     """Have one supervisor, in this environment, instead of the stack's own."""
-    with ExitStack() as later:
-        for name in SUPERVISORS:
-            stack.manage("stopProcess", name)
-            later.callback(stack.manage, "startProcess", name)
-        process = stack.beside(SUPERVISORS[0], **environment)
-        later.callback(end, process)
+    with stack.replaced("supervisor", **environment) as process:
         yield process
 
 
@@ -152,7 +147,8 @@ def kill(run: Running, *, processes: list[str], busy: str = "", times: int = 1) 
             if busy:
                 # one: no more are under way where another fault has opened its breaker
                 wait_for(lambda: run.stack.count(BUSY, busy) > 0, f"{busy} is at work", 20)
-            run.stack.kill(named(run.stack, name))
+            for one in serving(named(run.stack, name)):
+                run.stack.kill(one)
     yield
 
 
@@ -161,15 +157,12 @@ def freeze(run: Running, *, process: str, until: str = "expired") -> Iterator[No
     """SIGSTOP; SIGCONT once its deadlines have passed ("expired"), or another leads ("replaced")."""
     before = run.stack.count(EXPIRED)
     name = named(run.stack, process)
-    pid = run.stack.signal(name, signal.SIGSTOP)
-    try:
+    with run.stack.frozen(name):
         if until == "replaced":
             wait_for(lambda: run.stack.leader() not in {"", name}, "another one leads", 15)
         elif until == "expired":
             wait_for(lambda: run.stack.count(EXPIRED) > before, "its steps expire", 25)
         yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 @recipe
@@ -238,7 +231,8 @@ def poison(run: Running, *, process: str, agent: str) -> Iterator[None]:
     columns = "failure_threshold, backoff, backoff_cap"
     (before,) = run.stack.sql(f"SELECT {columns} FROM orchestration_policy WHERE agent = %s", agent)
     run.stack.sql(change, 5, 1, 60, agent)
-    run.stack.manage("stopProcess", process)
+    for one in serving(process):
+        run.stack.manage("stopProcess", one)
     stop = threading.Event()
     try:
         yield
@@ -254,13 +248,14 @@ def poison(run: Running, *, process: str, agent: str) -> Iterator[None]:
     finally:
         stop.set()
         run.stack.sql(change, *before, agent)
-        run.stack.manage("startProcess", process)
+        for one in serving(process):
+            run.stack.manage("startProcess", one)
 
 
 def _keep(stack: Stack, name: str, order: str, stop: threading.Event) -> None:
     """Start the process again and again, as a process manager does, until told to stop."""
     while not stop.is_set():
-        process = stack.beside(name, CRASH_AT=f"agent.before_call:1:{order}")
+        process = stack.beside(serving(name)[0], CRASH_AT=f"agent.before_call:1:{order}")
         while process.poll() is None and not stop.wait(0.1):
             pass
         end(process)

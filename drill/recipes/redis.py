@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import shlex
 import signal
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from drill.recipes import Running, recipe
 from drill.stack import REDIS_SOCKET, WORKERS, Stack
 from drill.waiting import let_pass, wait_for
 
-QUEUES = tuple(name.removeprefix("work-") for name in WORKERS)
+QUEUES = tuple(dict.fromkeys(re.sub(r"^work-|-\d$", "", name) for name in WORKERS))
 DONE = "SELECT count(*) FROM orchestration_task WHERE state = 'processed' AND reference = ANY(%s)"
 
 

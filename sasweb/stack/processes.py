@@ -21,6 +21,7 @@ from . import embedded, folders
 
 SERVERS, APPLICATION, ONCE = "servers", "application", "once"
 LONGEST_LOG = "10MB"  # of one process; one older file of that length is kept
+TWICE = ("scheduler", "payment")  # served by two processes: there may be any number, as one sees
 SETUP, DEMO = "setup", "demo"  # they come to an end, and are not started again
 USUAL = 10.0  # seconds for which a process may finish what it has begun
 CHECKPOINT = 60.0  # and Postgres what it has to write
@@ -108,12 +109,13 @@ def programs(options: Options) -> list[Program]:
         Program(name="web", command=web),
         *(
             Program(
-                name=worker(queue),
+                name=name,
                 command=[*manage, "work", queue],
                 background=True,
                 patience=_patience(queue),
             )
             for queue in settings.RQ_QUEUES
+            for name in workers(queue)
         ),
         *(
             Program(name=f"supervisor-{number}", command=[*manage, "supervisor"], background=True)
@@ -123,9 +125,10 @@ def programs(options: Options) -> list[Program]:
     ]
 
 
-def worker(queue: str) -> str:
-    """Return the name of the process that serves a queue."""
-    return f"work-{queue}"
+def workers(queue: str) -> list[str]:
+    """Return the names of the processes that serve a queue."""
+    name = f"work-{queue}"
+    return [f"{name}-1", f"{name}-2"] if queue in TWICE else [name]
 
 
 def _patience(queue: str) -> float:

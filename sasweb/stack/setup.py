@@ -10,7 +10,7 @@ import http.client
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +25,7 @@ from django.db import Error, connection  # noqa: E402
 from orchestration import canary, sql  # noqa: E402
 
 from . import embedded, folders  # noqa: E402
-from .processes import APPLICATION, DEMO, ONCE, control, log_file, worker  # noqa: E402
+from .processes import APPLICATION, DEMO, ONCE, control, log_file, workers  # noqa: E402
 
 PATIENCE = 120.0  # seconds for anything to become ready: a busy machine takes its time
 LOOK = 0.03  # seconds between two looks
@@ -120,7 +120,7 @@ def bring_up(host: str, port: int, sandbox_port: int) -> str:
         manager.supervisor.startProcessGroup(APPLICATION, False)
     parts.wait(lambda: [] if _answers(_reached(host), port, "/readyz") else [WEB])
     parts.wait(lambda: [LEADER] if not canary.led(began) else [])
-    parts.wait(lambda: [worker(queue) for queue in sorted(canary.unserved(began))])
+    parts.wait(lambda: _of(sorted(canary.unserved(began))))
     return _canary(parts)
 
 
@@ -130,8 +130,12 @@ def _canary(parts: Parts) -> str:
         return f"no task was sent through all parts to prove it, because of {', '.join(closed)}"
     began = time.monotonic()
     reference = canary.send()
-    parts.wait(lambda: [worker(queue) for queue in canary.waits_for(reference)])
+    parts.wait(lambda: _of(canary.waits_for(reference)))
     return f"a task went through all parts in {time.monotonic() - began:.2f} s"
+
+
+def _of(queues: Iterable[str]) -> list[str]:
+    return [name for queue in queues for name in workers(queue)]
 
 
 class _Problem:

@@ -1,9 +1,7 @@
 """The main story, in a real browser on a running stack."""
 
 import re
-import signal
 import time
-from contextlib import contextmanager
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -199,18 +197,6 @@ def look(page, paths):
     assert page.problems == []
 
 
-@contextmanager
-def frozen(stack, names):
-    """Have processes say nothing for a while."""
-    for name in names:
-        stack.signal(name, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for name in names:
-            stack.signal(name, signal.SIGCONT)
-
-
 def test_what_fails_is_said_and_the_page_comes_back_by_itself(visit, stack):
     operator = visit()
     log_in(operator, stack, "operator")
@@ -222,7 +208,7 @@ def test_what_fails_is_said_and_the_page_comes_back_by_itself(visit, stack):
     finally:
         stack.manage("startProcess", "redis")
     expect(strip).to_be_empty()
-    with frozen(stack, WORKERS):  # gone without a word, as by kill -9
+    with stack.frozen(*WORKERS):  # gone without a word, as by kill -9
         expect(strip).to_contain_text("No worker is there: whatever was accepted is safe")
     expect(strip).to_be_empty()
     stack.manage("stopProcess", "postgres")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from drill.run import drill, prepare
-from drill.stack import Stack
+from drill.stack import Stack, serving
 from drill.table import Mode
 from tests.stack.sabotage.apps import ORDER
 
@@ -40,8 +40,9 @@ def sabotaged(stack, guard):
 
 
 def start_again(stack, name):
-    stack.manage("stopProcess", name)
-    stack.manage("startProcess", name)
+    for act in ("stopProcess", "startProcess"):
+        for one in serving(name):
+            stack.manage(act, one)
 
 
 def mode(recipe, *, first=False, seconds=2.0, **given):

@@ -74,7 +74,7 @@ def test_what_it_says_is_whole_lines_and_no_password(stack):
 
 def test_when_it_is_ready_all_are_at_work_and_an_order_is_done_at_once(stack):
     for name in (*WORKERS, *SUPERVISORS):
-        assert stack.sql(PRESENT, stack.pid(name)), f"{name} is not there yet"
+        wait_for(lambda name=name: stack.sql(PRESENT, stack.pid(name)), f"{name} is there", 5)
     assert stack.leader()
     stack.place(1)
     stack.processed(2, 5)  # the canary is the other
@@ -93,7 +93,7 @@ def test_it_listens_to_this_machine_alone(stack):
 
 
 @pytest.mark.parametrize(
-    "name", ["work-payment", "work-scheduler", "supervisor-1", "web", "sandbox"]
+    "name", ["work-payment-2", "work-scheduler-1", "supervisor-1", "web", "sandbox"]
 )
 def test_a_process_that_is_killed_is_there_again_as_another(stack, name):
     old = stack.pid(name)
