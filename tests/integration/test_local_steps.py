@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from orchestration import conf, registry, scheduler
+from orchestration import audit, conf, registry, scheduler
 from orchestration.agents.faults import Rejected
 from orchestration.lasting import Lasting
 from orchestration.messages import Reply
@@ -22,6 +22,7 @@ from orchestration.vigil import look
 from orchestration.workflow import LOCAL, Workflow, field, result
 from orchestration.workflow import Step as Declared
 from tests.engine import new_task, states, step_of
+from tests.operations import advance, drafted, running
 from tests.operators import browser, person, words
 
 pytestmark = pytest.mark.django_db
@@ -398,3 +399,57 @@ def test_its_task_s_page_says_that_it_is_computed(declare):
     turn()
     page = words(ann.get(reverse("ops:task", args=[task.id])))
     assert "Dear Ada" in page
+
+
+def test_the_audit_finds_nothing_wrong_with_it(declare):
+    declare(local("one", of=[field("a")]), call("call", "one"), local("two", "call", of=[1]))
+    done, bad, waits = task_of(a=1), task_of(a="?"), task_of(a=2)
+    turn()
+    answer(done)
+    answer(waits)
+    late = task_of(a=3)
+    assert [state_of(task) for task in (done, bad, waits, late)] == [
+        "processed", "error", "processed", "pending",
+    ]  # fmt: skip
+    audit.fill(audit.prepare())
+    assert audit.find(()) == []
+    step = step_of(bad, "one")
+    resubmit(step.id, attempt=1, actor="ann", reason="again", request={"of": [1]})
+    turn()
+    audit.fill(audit.prepare())
+    assert audit.find(()) == []
+
+
+def test_those_that_failed_are_resubmitted_in_bulk(declare):
+    declare(local("one", of=[field("a")], function=fail))
+    tasks = [task_of(a=number) for number in range(3)]
+    turn()
+    operation = drafted(tasks)
+    ann = browser(person("ann", "operate", "resubmit", "bulk"))
+    page = words(ann.get(reverse("ops:operation", args=[operation.id])))
+    assert "computed here 3" in page
+    declare(local("one", of=[field("a")]))
+    operation = running(tasks)
+    advance(operation)
+    turn()
+    advance(operation)
+    assert {state_of(task) for task in tasks} == {"processed"}
+    assert Alert.objects.get().closed_at is not None
+
+
+def test_pages_and_figures_stand_steps_without_an_agent(declare):
+    declare(local("one", of=[field("a")], function=fail), local("two", "one", of=[1]))
+    task = task_of(a=1)
+    ann = browser(person("ann", "operate", "resubmit", "hold", "correct"))
+    addresses = [
+        "/ops/", "/ops/tasks/?q=step:one", "/ops/workflows/", "/ops/agents/", "/ops/system/",
+        "/ops/incidents/", reverse("ops:task", args=[task.id]), "/metrics",
+    ]  # fmt: skip
+    for _ in range(2):  # while it waits, and once it has failed
+        for address in addresses:
+            assert ann.get(address).status_code in {200, 403}, address
+        turn()
+    step = step_of(task, "one")
+    incident = ann.get(f"/ops/incidents/{step.incident_id}/")
+    assert "Agent computed here" in words(incident)
+    assert "What is sent: computed here" in words(ann.get(f"/ops/steps/{step.id}/change/"))

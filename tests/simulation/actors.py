@@ -15,6 +15,7 @@ from orchestration.states import (
     Outcome,
     StepState,
 )
+from orchestration.workflow import LOCAL
 
 from .agents import Agents, SimReply, SimRequest
 from .services import require
@@ -57,6 +58,7 @@ class Schedulers:
             return
         for reply in replies:
             self.record(reply)
+        self.compute()
         for agent in self.world.agents:
             if not self.store.due(agent):
                 continue
@@ -66,6 +68,13 @@ class Schedulers:
                     self.world.after(self.world.chance(0.0, 0.1), self._take, agent, places)
             else:
                 self._take(agent, self.places(agent))
+
+    def compute(self) -> None:
+        """Compute what needs no agent, and what becomes due by that."""
+        while due := [row for row in self.store.due(LOCAL) if self.claimable(row)]:
+            fails = self.world.hit("refused")
+            self.world.log("compute {}{}", due[0].key, ": it fails" * fails)
+            self.store.compute(due[0], fails=fails)
 
     def record(self, reply: SimReply) -> None:
         """Record one reply, or refuse it."""
@@ -236,7 +245,7 @@ class Supervisor:
             if row.complete_by is not None and not any(world.locked(*lock) for lock in locks):
                 self._recover(row)  # else an undo of its task came in between
         self._undo_unmended()
-        if self.schedulers.inbox or any(self.store.due(agent) for agent in world.agents):
+        if self.schedulers.inbox or any(self.store.due(agent) for agent in (*world.agents, LOCAL)):
             self.schedulers.ring()
 
     def _undo_unmended(self) -> None:

@@ -1,6 +1,7 @@
 """One run: a seed, some tasks, twenty and more faults, healing, quiet; invariants all along."""
 
 from orchestration.states import Direction, GateState, PastThreshold, StepState, TaskState
+from orchestration.workflow import LOCAL
 
 from .actors import Schedulers, Supervisor
 from .people import Operators
@@ -81,9 +82,10 @@ class Run:
 
     def _submit(self, task: str) -> None:
         self.world.log("submit {}", task)
-        rng, steps = self.world.rng, self.world.workflow.steps
+        rng = self.world.rng
+        steps = [step for step in self.world.workflow.steps if step.agent]
         self.world.store.submit(task, self.world.workflow)
-        if rng.random() < 0.3:
+        if steps and rng.random() < 0.3:
             step, kind = rng.choice(steps).name, rng.choice(POISON)
             self.world.poison[task, step] = kind
             self.world.log("{} of {} is poison: {}", step, task, kind)
@@ -152,6 +154,9 @@ class Run:
         world.after(1.0, self._look)
         if world.now < max(self.schedulers.stopped_until, self.supervisor.stopped_until):
             return
+        for row in world.store.due(LOCAL):
+            row.idle = row.idle + 1 if self.schedulers.claimable(row) else 0
+            require(row.idle < MOST_IDLE, f"step {row.view.id} {row.view.name} is not computed")
         for agent in world.agents:
             if not (due := world.store.due(agent)):
                 continue
@@ -177,6 +182,10 @@ class Run:
     def _check_task(self, task: SimTask) -> None:
         for row in task.rows.values():
             view, at_work = row.view, row.view.state == StepState.PROCESSING
+            if view.agent == LOCAL:
+                never = at_work or view.in_doubt or view.direction == Direction.UNDO
+                require(not never, f"step {view.id} {view.name} is computed, and seen at it")
+                continue
             thresholds = self.world.agents[view.agent].thresholds
             backward = task.undoing or view.direction == Direction.UNDO
             most = thresholds.undo_threshold if backward else thresholds.failure_threshold
@@ -213,6 +222,10 @@ class Run:
         require(task.state in ends, f"{task.id} is left {task.state}")
         does = world.store.does(task)
         for name, row in does.items():
+            if row.view.agent == LOCAL:
+                done = row.view.state in DONE or task.state != TaskState.PROCESSED
+                require(done, f"{task.id}: {name} is {row.view.state}")
+                continue
             standing = world.known(row.view.agent, task.id, name)
             if task.state == TaskState.PROCESSED:
                 require(row.view.state in DONE, f"{task.id}: {name} is {row.view.state}")

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from orchestration.gate import Limits
 from orchestration.recovery import Thresholds
 from orchestration.states import OnRejection, PastThreshold
-from orchestration.workflow import Step, Workflow, field, key, result
+from orchestration.workflow import LOCAL, Step, Workflow, field, key, result
 
 TIME_ALLOWED = 10.0  # seconds from dispatch to complete-by
 CALL_TIMEOUT = 3.0  # seconds until an agent stops waiting for its service
@@ -105,8 +106,11 @@ def draw(rng: Random) -> tuple[Workflow, dict[str, Rules]]:
         flow = {}
         for number in range(rng.randint(2, 6)):
             earlier = rng.sample(sorted(flow), min(len(flow), rng.choice((0, 1, 1, 2))))
-            flow[f"s{number}"] = (rng.choice("abc"), tuple(earlier))
-    steps = [_step(name, agent, after, agents[agent]) for name, (agent, after) in flow.items()]
+            flow[f"s{number}"] = (rng.choice((*"abc", LOCAL)), tuple(earlier))
+    steps = [
+        _step(name, agent, after, agents[agent]) if agent else _computed(name, after)
+        for name, (agent, after) in flow.items()
+    ]
     workflow = Workflow(name="simulated", steps=steps)
     assert workflow.problems() == []
     return workflow, agents
@@ -124,3 +128,13 @@ def _step(name: str, agent: str, after: tuple[str, ...], agent_rules: Rules) -> 
         undo_request=undo_requests.get(agent_rules.undo_by, {}),
         irreversible="what is sent is sent" if agent_rules.undo_by == "never" else "",
     )
+
+
+def compute(request: dict[str, Any]) -> dict[str, Any]:
+    """Make a result of a request, of which others are made in turn."""
+    return {"id": "+".join(map(str, request["of"])) or request["order"]}
+
+
+def _computed(name: str, after: tuple[str, ...]) -> Step:
+    request = {"order": field("order"), "of": [result(other, "id") for other in after]}
+    return Step(name=name, compute=compute, after=after, request=request)

@@ -10,6 +10,7 @@ from orchestration.progression import (
     Refusal,
     StepPlan,
     StepView,
+    after_reply,
     first_steps,
     task_state,
 )
@@ -24,9 +25,10 @@ from orchestration.states import (
     StepState,
     TaskState,
 )
-from orchestration.workflow import Workflow, step_key
+from orchestration.workflow import LOCAL, Workflow, step_key
 
 from .services import require
+from .shapes import compute
 
 DONE = frozenset(DONE_STEP_STATES)
 MOVING = frozenset({StepState.PENDING, StepState.PROCESSING})
@@ -84,8 +86,8 @@ class Store:
     def __init__(self, agents: Iterable[str], *, settle_first: bool = True) -> None:
         self.tasks: dict[str, SimTask] = {}
         self.rows: dict[int, Row] = {}
-        self.of_agent: dict[str, list[Row]] = {agent: [] for agent in agents}
-        self.gates = {agent: GateView() for agent in agents}
+        self.of_agent: dict[str, list[Row]] = {agent: [] for agent in (*agents, LOCAL)}
+        self.gates = {agent: GateView() for agent in self.of_agent if agent != LOCAL}
         self.answered: set[tuple[int, int]] = set()
         self.settle_first = settle_first
         self.touched: set[str] = set()
@@ -147,6 +149,19 @@ class Store:
         if view.outcome in {Outcome.EXPIRED, Outcome.UNKNOWN}:
             row.doubtful.add(attempt)
         self.write(row, view)
+
+    def compute(self, row: Row, *, fails: bool) -> None:
+        """Compute a step that needs no agent, and what follows: no one sees it processing."""
+        task = self.tasks[row.view.task]
+        view = replace(row.view, state=StepState.PROCESSING, attempt=row.view.attempt + 1)
+        self.write(row, view)
+        self.settle_claimed(task.id)
+        outcome, made = Outcome.REJECTED, {}
+        if not fails:
+            outcome, made = Outcome.DONE, compute(dict(view.request))
+        row.code = "compute_failed" if fails else ""
+        self.accept(row, after_reply(view, outcome, made, undoing=task.undoing), view.attempt)
+        self.finish(task)
 
     def error(self, row: Row, code: str, mend_by: float | None = None) -> None:
         """Set a step to error, with something for an operator to see."""

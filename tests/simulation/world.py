@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestration.progression import StepView
 from orchestration.states import Direction, Outcome
+from orchestration.workflow import LOCAL
 
 from .services import Effect, Service, require
 from .shapes import LATEST, Rules, draw
@@ -151,7 +152,7 @@ class World:
 
     def revertible(self, agent: str) -> bool:
         """Return whether what this agent does can be undone."""
-        return self.agents[agent].undo_by in {"key", "result"}
+        return agent != LOCAL and self.agents[agent].undo_by in {"key", "result"}
 
     def known(self, agent: str, task: str, step: str) -> int:
         """Return how many effects of a step stand, but for those that cannot be known, or have an alert."""
