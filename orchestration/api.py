@@ -31,8 +31,10 @@ Submit a task anywhere, inside your own transaction if you like, and look at it:
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -44,11 +46,13 @@ from .agents.http import HttpAgent
 from .applications import READ_STATUS, Caller, authenticate
 from .applications import ensure as ensure_application
 from .audit.violation import Check, Violation
+from .interface import requests
 from .ledger import LedgerEntry
 from .models import Step as StepRow
-from .models import Task
+from .models import Task, TaskRequest
 from .models.application import Delivery
 from .models.inbox import StatusKind
+from .models.request import Act
 from .posting import Posting, post
 from .progression import Refusal
 from .roles import give
@@ -61,10 +65,11 @@ from .status import Status
 from .transitions import resubmit as resubmission
 from .transitions import undo as undoing
 from .transitions.changes import NOTHING, Amendment
-from .workflow import Refused, Step, Submitted, Workflow, field, key, result
+from .workflow import Accepted, Refused, Step, Submitted, Workflow, field, key, result
 
 __all__ = [
     "READ_STATUS",
+    "Accepted",
     "Agent",
     "Amendment",
     "Aside",
@@ -111,6 +116,8 @@ __all__ = [
     "register_audit",
     "register_scope",
     "register_sight",
+    "request_resubmit",
+    "request_undo",
     "resubmit",
     "result",
     "set_aside",
@@ -246,3 +253,68 @@ def undo(workflow: str, reference: str, *, actor: str, reason: str) -> Refusal |
     refusal = undoing.undo(task.id, actor=actor, reason=reason)
     transaction.on_commit(partial(queues.try_to_ring, queues.SCHEDULER))
     return refusal
+
+
+def request_undo(
+    workflow: str,
+    reference: str,
+    *,
+    actor: str,
+    reason: str,
+    id: UUID,  # noqa: A002 - what it is to the application
+    reply_to: str = "",
+) -> None:
+    """Ask for a task to be undone, durably, inside your own transaction if you like.
+
+    It is carried out after the task's submission and earlier requests about it; `id` is yours: one
+    posted twice is one. When the undo has begun, the workflow's `accepted` is called in the same
+    transaction, and the message `undoing` names the request. Where something that was done, or may
+    have been, is irreversible, `reply_to` (by default the workflow's keeper) gets a message `refused`
+    whose detail is {"request": id, "refusal": the name of a `Refusal`}.
+    """
+    requests.post(
+        TaskRequest(
+            request=id,
+            workflow=workflow,
+            reference=reference,
+            what=Act.UNDO,
+            actor=actor,
+            because=reason,
+            reply_to=reply_to,
+        )
+    )
+
+
+def request_resubmit(  # noqa: PLR0913 - what it is about, who wants it, and what changes
+    workflow: str,
+    reference: str,
+    step: str,
+    *,
+    attempt: int,
+    actor: str,
+    reason: str,
+    id: UUID,  # noqa: A002 - what it is to the application
+    amendment: Amendment = NOTHING,
+    note: dict[str, Any] | None = None,
+    reply_to: str = "",
+) -> None:
+    """Ask for a step in error to be tried again, as `request_undo` asks for an undo.
+
+    `attempt` is the one that was seen to fail: if it was resubmitted since, the request is refused.
+    `amendment` is what changes with it; `note` is what your `accepted` is given to write then.
+    """
+    requests.post(
+        TaskRequest(
+            request=id,
+            workflow=workflow,
+            reference=reference,
+            what=Act.RESUBMIT,
+            step=step,
+            attempt=attempt,
+            amendment=asdict(amendment),
+            note=note,
+            actor=actor,
+            because=reason,
+            reply_to=reply_to,
+        )
+    )

@@ -19,6 +19,7 @@ from . import (
     submission,
 )
 from .agents.runtime import Runtime
+from .interface import requests
 
 
 def take_submissions() -> None:
@@ -27,7 +28,7 @@ def take_submissions() -> None:
     def turn(_: Sequence[bytes]) -> None:
         more = True
         while more and not _stopping.is_set():
-            done = submission.take(conf.BATCH)
+            done = submission.take(conf.BATCH) + requests.take(conf.BATCH)
             more = done >= conf.BATCH
             if done:
                 queues.try_to_ring(queues.SCHEDULER)

@@ -12,13 +12,13 @@ from .fairness import Arrival, Line, check_key, give_turns, standings
 
 # a statement, not models: making one of them takes most of the time, and this is done for each task
 POST = """
-INSERT INTO orchestration_submission (workflow, reference, data, reply_to, priority, fairness_key,
-    turn, reason)
+INSERT INTO orchestration_submission (workflow, reference, data, reply_to, keeper, priority,
+    fairness_key, turn, reason)
 SELECT p.*, ''
 FROM unnest(
     %(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
-    %(priority)s::integer[], %(fairness_key)s::text[], %(turn)s::bigint[]
-) AS p (workflow, reference, data, reply_to, priority, fairness_key, turn)
+    %(keeper)s::text[], %(priority)s::integer[], %(fairness_key)s::text[], %(turn)s::bigint[]
+) AS p (workflow, reference, data, reply_to, keeper, priority, fairness_key, turn)
 ON CONFLICT DO NOTHING
 """
 # Two probes of an index for each line: the head along submission_due, the key's end along
@@ -79,6 +79,7 @@ def post(postings: Sequence[Posting]) -> None:
             "reference": [one.reference for one in postings],
             "data": data,
             "reply_to": [one.reply_to for one in postings],
+            "keeper": [registry.workflows[one.workflow].keeper for one in postings],
             "priority": [one.priority for one in postings],
             "fairness_key": [one.key for one in postings],
             "turn": _turns(postings),

@@ -83,7 +83,7 @@ def send_due(limit: int = conf.PUSHES, chance: Callable[[], float] = random.rand
     """
     sizes = {"limit": limit, "in_all": conf.PUSHES_IN_ALL, "lease": conf.NOTICE_LEASE}
     claimed = [row[0] for row in sql.run(CLAIM, sizes)]
-    rows = StatusMessage.objects.filter(id__in=claimed).select_related("task").order_by("id")
+    rows = StatusMessage.objects.filter(id__in=claimed).order_by("id")
     batches: dict[str, list[StatusMessage]] = defaultdict(list)
     for row in rows:
         batches[row.reply_to].append(row)

@@ -29,7 +29,7 @@ LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin
 RECORDS = (
     *("task", "step", "statestore", "attempt", "event"),
-    *("submission", "statusmessage", "deadletter", "notice"),
+    *("submission", "statusmessage", "taskrequest", "deadletter", "notice"),
     *(
         "alert",
         "incident",

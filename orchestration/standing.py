@@ -1,12 +1,14 @@
 """Where a task stands: what its application asks for, again and again while people watch."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import datetime
 from enum import Enum
+from itertools import groupby
 from typing import Any
+from uuid import UUID
 
 from . import sql
 from .models import Task
@@ -27,26 +29,28 @@ ORDER BY refused_at DESC LIMIT 1
 # While a step may run, it is no news that an agent has it, nor which attempt that is; but it is that
 # it waits after a failure which was not counted, and from its dispatch on, one that cannot be undone
 # stops an undo. Texts and results change with an attempt.
+FINGERPRINT = """
+md5(ROW(replace(t.state, 'processing', 'pending'), t.overdue, t.undo_at, (
+    SELECT string_agg(
+        CASE
+            WHEN s.process_state IN ('pending', 'processing') THEN ROW(
+                s.failure_count > 0,
+                s.error_code,
+                s.failure_count = 0 AND s.error_code <> '' AND s.process_state = 'pending',
+                s.irreversible <> '' AND (s.in_doubt OR s.locked_by IS NOT NULL)
+            )
+            ELSE ROW(s.process_state, s.attempt, s.ended_at, s.mend_by, s.in_doubt)
+        END::text,
+        ';' ORDER BY s.id
+    )
+    FROM orchestration_step s
+    WHERE s.task_id = t.id
+))::text)
+"""
 VERSION = f"""
 SELECT coalesce(
     (
-        SELECT md5(ROW(replace(t.state, 'processing', 'pending'), t.overdue, t.undo_at, (
-            SELECT string_agg(
-                CASE
-                    WHEN s.process_state IN ('pending', 'processing') THEN ROW(
-                        s.failure_count > 0,
-                        s.error_code,
-                        s.failure_count = 0 AND s.error_code <> '' AND s.process_state = 'pending',
-                        s.irreversible <> '' AND (s.in_doubt OR s.locked_by IS NOT NULL)
-                    )
-                    ELSE ROW(s.process_state, s.attempt, s.ended_at, s.mend_by, s.in_doubt)
-                END::text,
-                ';' ORDER BY s.id
-            )
-            FROM orchestration_step s
-            WHERE s.task_id = t.id
-        ))::text)
-        FROM orchestration_task t
+        SELECT {FINGERPRINT} FROM orchestration_task t
         WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
     ),
     ({SET_ASIDE}),
@@ -85,7 +89,7 @@ class Progress:
     """Where a task stands: its steps in the order in which they are declared, then undo steps.
 
     `undoable`: an undo would be begun if it were asked for now. `data` is the task's input. What is
-    told here and changes while a task runs belongs into `VERSION` too.
+    told here and changes while a task runs belongs into `FINGERPRINT` too.
     """
 
     state: TaskState
@@ -95,6 +99,26 @@ class Progress:
     undoable: bool
     steps: tuple[StepProgress, ...]
     data: dict[str, Any] = dataclass_field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON, for a row of your own, say."""
+        steps = [_plain(vars(step)) for step in self.steps]
+        return _plain(vars(self)) | {"steps": steps}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> "Progress":
+        """Return what `as_json` made JSON of, in this release or an earlier one."""
+        steps = tuple(StepProgress(**_read_back(StepProgress, step)) for step in plain["steps"])
+        return cls(**_read_back(cls, plain) | {"steps": steps})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Where a task stands at this moment, without its input, and the version of that."""
+
+    task: UUID
+    version: str
+    progress: Progress
 
 
 def version(workflow: str, reference: str) -> str:
@@ -111,8 +135,24 @@ def version(workflow: str, reference: str) -> str:
 def progress(workflow: str, reference: str) -> Progress | None:
     """Return where a task stands, or None while no submission process has taken it (one statement)."""
     rows = sql.run(PROGRESS, {"workflow": workflow, "reference": reference})
-    if not rows:
-        return None
+    return _progress(rows) if rows else None
+
+
+def snapshots(tasks: Collection[UUID], *, anyway: Collection[UUID] = ()) -> list[Snapshot]:
+    """Return where those of locked tasks stand of which their keepers do not know it (one statement).
+
+    `anyway` are wanted although there may be no news.
+    """
+    found = {"tasks": [str(task) for task in tasks], "anyway": [str(task) for task in anyway]}
+    return [
+        Snapshot(task=task, version=version, progress=_progress([row[2:] for row in rows]))
+        for (task, version), rows in groupby(sql.run(SNAPSHOTS, found), key=lambda row: row[:2])
+    ]
+
+
+def _progress(rows: Iterable[Sequence[Any]]) -> Progress:
+    """Return where a task stands from its rows, one for each step."""
+    rows = list(rows)
     state, created_at, ended_at, overdue, undo_at, data, *_ = rows[0]
     steps = [_step(row[TASK_COLUMNS:]) for row in rows if row[TASK_COLUMNS] is not None]
     undo = plan([StepView(**_named(VIEWED, step)) for step in steps])
@@ -123,7 +163,7 @@ def progress(workflow: str, reference: str) -> Progress | None:
         overdue=overdue,
         undoable=undo_at is None and not undo.standing,
         steps=tuple(StepProgress(**_named(PROGRESSED, step)) for step in steps),
-        data=json.loads(data),
+        data=json.loads(data) if data else {},
     )
 
 
@@ -158,6 +198,18 @@ FROM orchestration_task t LEFT JOIN orchestration_step s ON s.task_id = t.id
 WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
 ORDER BY s.id
 """  # noqa: S608 - our own columns
+# The same of several tasks, of those only for which there is news.
+SNAPSHOTS = f"""
+WITH news AS MATERIALIZED (
+    SELECT * FROM (SELECT t.*, {FINGERPRINT} AS version FROM orchestration_task t
+        WHERE t.id = ANY(%(tasks)s::uuid[])) AS t
+    WHERE t.version <> t.told OR t.id = ANY(%(anyway)s::uuid[])
+)
+SELECT t.id, t.version, t.state, t.created_at, t.ended_at, t.overdue, t.undo_at, NULL,
+    {", ".join(f"s.{name}" for name in STEP_COLUMNS)}
+FROM news t LEFT JOIN orchestration_step s ON s.task_id = t.id
+ORDER BY t.id, s.id
+"""  # noqa: S608 - our own columns
 
 
 def _step(values: Sequence[Any]) -> dict[str, Any]:
@@ -168,3 +220,27 @@ def _step(values: Sequence[Any]) -> dict[str, Any]:
 
 def _named(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row[column] for name, column in columns.items()}
+
+
+TIMES = dict.fromkeys(("created_at", "ended_at", "mend_by"), datetime.fromisoformat)
+FROM_JSON: dict[type, dict[str, Callable[[Any], Any]]] = {
+    Progress: {"state": TaskState, **TIMES},
+    StepProgress: {"state": StepState, "direction": Direction, **TIMES},
+}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON has them."""
+    texts = {name: str(value) for name, value in values.items() if isinstance(value, str)}
+    times = {name: at.isoformat() for name, at in values.items() if isinstance(at, datetime)}
+    return {**values, **texts, **times}
+
+
+def _read_back(kind: type, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a dataclass's fields that are in JSON, as what they are there."""
+    read = FROM_JSON[kind]
+    return {
+        name: read[name](plain[name]) if name in read and plain[name] is not None else plain[name]
+        for name in vars(kind)["__dataclass_fields__"]
+        if name in plain
+    }

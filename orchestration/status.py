@@ -7,7 +7,7 @@ whatever it wrote, or not at all; other applications fetch and acknowledge their
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -17,41 +17,37 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
-from . import alerts, batches, conf, registry, sql
+from . import alerts, batches, conf, keeping, registry, sql
 from .lasting import Pauses
-from .models import StatusMessage
+from .models import StatusMessage, Submission
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import StatusKind
+from .standing import Progress
 from .workflow import Refused
 
 logger = logging.getLogger(__name__)
 
 
-# A keeper is told all that the application is, under the same numbers: a gap would be a loss.
+# Of those that submitted tasks; the tasks' keepers are told by `keeping`.
 WRITE = """
 WITH news AS MATERIALIZED (
     SELECT * FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(details)s::jsonb[])
         WITH ORDINALITY AS n (id, kind, detail, position)
-), keeper AS (
-    SELECT * FROM unnest(%(workflows)s::text[], %(keepers)s::text[]) AS k (workflow, name)
 ), counted AS (
     UPDATE orchestration_task t SET statuses = t.statuses + c.count
     FROM (SELECT id, count(*) FROM news GROUP BY id) AS c
-    WHERE t.id = c.id AND (t.reply_to <> '' OR t.workflow = ANY (%(workflows)s::text[]))
-    RETURNING t.id, t.workflow, t.reply_to, t.statuses - c.count AS before
+    WHERE t.id = c.id AND t.reply_to NOT IN ('', t.keeper)
+    RETURNING t.id, t.workflow, t.reference, t.reply_to, t.statuses - c.count AS before
 ), numbered AS (
     SELECT c.*, n.kind, n.detail, c.before + row_number() OVER (
         PARTITION BY c.id ORDER BY n.position) AS number
     FROM counted c JOIN news n USING (id)
 )
-INSERT INTO orchestration_statusmessage (reply_to, task_id, number, kind, detail, created_at, reason)
-SELECT r.reply_to, n.id, n.number, n.kind, n.detail, clock_timestamp(), ''
-FROM numbered n CROSS JOIN LATERAL (
-    SELECT n.reply_to WHERE n.reply_to <> ''
-    UNION SELECT name FROM keeper WHERE workflow = n.workflow
-) AS r
-ORDER BY n.id, n.number
+INSERT INTO orchestration_statusmessage (reply_to, workflow, reference, task_id, number, kind,
+    detail, created_at, reason)
+SELECT reply_to, workflow, reference, id, number, kind, detail, clock_timestamp(), ''
+FROM numbered ORDER BY id, number
 RETURNING reply_to
 """
 
@@ -84,7 +80,11 @@ _paused: Pauses[tuple[str, str]] = Pauses()  # lines and applications whose mess
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """One message as the application sees it: `number` rises by one per task; older ones are stale."""
+    """One message as the application sees it: `number` rises by one per task; older ones are stale.
+
+    It is 0 while there is no task. `progress` is where the task stands, for its keeper only, without
+    the task's input.
+    """
 
     workflow: str
     reference: str
@@ -92,6 +92,7 @@ class Status:
     kind: StatusKind
     at: datetime
     detail: dict[str, Any]
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,36 +104,42 @@ class News:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-def told_by(workflow: str, reply_to: str) -> set[str]:
-    """Return the applications that are told of a task: that which submitted it, and the keeper."""
-    return {reply_to, registry.workflows[workflow].keeper} - {""}
+def write(news: Sequence[News], kept: Collection[UUID] = ()) -> set[str]:
+    """Write the next messages of locked tasks that have somebody to tell; return those applications.
+
+    `kept` are those of the tasks that have a keeper: it is told if anything that it sees has changed.
+    """
+    told: set[str] = set()
+    if news:
+        columns = {
+            "ids": [str(one.task) for one in news],
+            "kinds": [one.kind.value for one in news],
+            "details": sql.as_json([one.detail for one in news]),
+        }
+        told = {reply_to for (reply_to,) in sql.run(WRITE, columns)}
+    return told | keeping.tell(kept, news) if kept else told
 
 
-def write_first(told: Mapping[UUID, Iterable[str]], kind: StatusKind) -> None:
-    """Write message number 1 of tasks that are being created: task id → applications."""
+def write_to_keepers(news: Sequence[News]) -> set[str]:
+    """Write messages of locked tasks to their keepers only; return these."""
+    return keeping.tell({one.task for one in news}, news, alone=True)
+
+
+def write_aside(submission: Submission, kind: StatusKind, detail: Mapping[str, Any]) -> set[str]:
+    """Write a message about a submission that is no task; return the applications that get it."""
+    names = {submission.reply_to, submission.keeper} - {""}
     StatusMessage.objects.bulk_create(
-        StatusMessage(task_id=task, reply_to=name, number=1, kind=kind)
-        for task, names in told.items()
+        StatusMessage(
+            reply_to=name,
+            workflow=submission.workflow,
+            reference=submission.reference,
+            number=0,
+            kind=kind,
+            detail=detail,
+        )
         for name in sorted(names)
     )
-
-
-def write(news: Sequence[News]) -> set[str]:
-    """Write the next messages of tasks that have somebody to tell; return those applications.
-
-    The tasks' rows are locked by the caller.
-    """
-    if not news:
-        return set()
-    kept = {one.name: one.keeper for one in registry.workflows.values() if one.keeper}
-    columns = {
-        "ids": [str(one.task) for one in news],
-        "kinds": [one.kind.value for one in news],
-        "details": sql.as_json([one.detail for one in news]),
-        "workflows": list(kept),
-        "keepers": list(kept.values()),
-    }
-    return {reply_to for (reply_to,) in sql.run(WRITE, columns)}
+    return names
 
 
 def waiting(seconds: float) -> list[tuple[str, datetime]]:
@@ -171,8 +178,7 @@ def _deliver_from(line: str, application: str, limit: int) -> int:
 
 
 def _waiting(application: str) -> QuerySet[StatusMessage]:
-    rows = StatusMessage.objects.filter(reply_to=application, refused_at=None)
-    return rows.select_related("task").order_by("id")
+    return StatusMessage.objects.filter(reply_to=application, refused_at=None).order_by("id")
 
 
 def _before() -> QuerySet[StatusMessage]:
@@ -199,7 +205,7 @@ def _due(line: str, application: str) -> QuerySet[StatusMessage]:
 
 @transaction.atomic
 def _hand_over(application: str, some: QuerySet[StatusMessage]) -> int:
-    rows = list(some.select_for_update(skip_locked=True, of=("self",)))
+    rows = list(some.select_for_update(skip_locked=True))
     if rows:
         receive = registry.get(registry.receivers, "receiver of status messages", application)
         receive([_as_status(row) for row in rows])
@@ -227,8 +233,8 @@ def as_json(row: StatusMessage) -> dict[str, Any]:
     """Return a message as it goes to applications outside."""
     return {
         "id": row.id,
-        "workflow": row.task.workflow,
-        "reference": row.task.reference,
+        "workflow": row.workflow,
+        "reference": row.reference,
         "number": row.number,
         "kind": row.kind,
         "at": row.created_at.isoformat(),
@@ -238,20 +244,21 @@ def as_json(row: StatusMessage) -> dict[str, Any]:
 
 def _as_status(row: StatusMessage) -> Status:
     return Status(
-        workflow=row.task.workflow,
-        reference=row.task.reference,
+        workflow=row.workflow,
+        reference=row.reference,
         number=row.number,
         kind=StatusKind(row.kind),
         at=row.created_at,
         detail=row.detail,
+        progress=Progress.from_json(row.progress) if row.progress else None,
     )
 
 
 @transaction.atomic
 def _fail(message_id: int, error: Exception) -> None:
     """Set a message aside that was refused; have it wait after any other failure."""
-    rows = StatusMessage.objects.filter(id=message_id, refused_at=None).select_related("task")
-    row = rows.select_for_update(of=("self",)).first()
+    rows = StatusMessage.objects.filter(id=message_id, refused_at=None)
+    row = rows.select_for_update().first()
     if row is None:
         return  # another process could deliver it meanwhile
     if isinstance(error, Refused):
@@ -265,7 +272,7 @@ def _fail(message_id: int, error: Exception) -> None:
     ((tries,),) = sql.run(PUT_OFF, {"id": row.id, "reason": reason})
     title = f"{row.reply_to}: its receiver fails on status messages"
     alerts.raise_waiting("status", row.reply_to, "failing", title, reason, tries)
-    logger.warning("status %d of %s waits: %s", row.number, row.task.reference, reason)
+    logger.warning("status %d of %s waits: %s", row.number, row.reference, reason)
 
 
 def alert(row: StatusMessage, reason: str) -> None:
@@ -276,4 +283,4 @@ def alert(row: StatusMessage, reason: str) -> None:
         title=f"{row.reply_to}: a status message was set aside",
         detail=reason,
     )
-    logger.error("status %d of %s was set aside: %s", row.number, row.task.reference, reason)
+    logger.error("status %d of %s was set aside: %s", row.number, row.reference, reason)

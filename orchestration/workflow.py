@@ -14,6 +14,7 @@ from dataclasses import field as dataclass_field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
+from uuid import UUID
 
 MARK = "$from"  # the one key of a stored placeholder: {"$from": ["step or empty", "name", …]}
 KEYS = "$key"  # stands for a step in a placeholder: the keys of all steps, by name
@@ -140,8 +141,19 @@ class Submitted:
     data: dict[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """A request about a task, as it is carried out: `what` is "undo" or "resubmit"."""
+
+    reference: str
+    id: UUID
+    what: str
+    step: str = ""
+    note: Mapping[str, Any] | None = None
+
+
 class Refused(ValueError):
-    """Raised by an application: it can never take this submission or status message, and why.
+    """Raised by an application: it can never take this submission, message or request, and why.
 
     A person decides about it. After any other exception it is tried again by itself.
     """
@@ -154,6 +166,10 @@ def _no_label(_data: Mapping[str, Any]) -> str:
 
 def _record_nothing(_submitted: Sequence[Submitted]) -> None:
     """Serve a workflow whose application keeps no rows of its own."""
+
+
+def _accept_silently(_accepted: Sequence[Accepted]) -> None:
+    """Serve a workflow whose application writes nothing when its requests are carried out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,9 +188,11 @@ class Workflow:
 
     `record` is called with a batch of submissions inside the transaction that makes their tasks:
     what it writes is committed with them or not at all (P19). It raises `Refused` for one that
-    can never be taken; after any other exception a submission is tried again. `time_allowed` is the
-    seconds until a task counts as overdue. `keeper` is an application that is told the status of
-    every task, whoever submitted it: that which keeps what `record` wrote. The tasks of a
+    can never be taken; after any other exception a submission is tried again. `accepted` is
+    called likewise with requests of the application about its tasks (`api.request_undo`), inside the
+    transaction that carries them out. `time_allowed` is the seconds until a task counts as overdue.
+    `keeper` is an application that is told of every task, whoever submitted it, and of each change
+    of its steps: that which keeps what `record` wrote. The tasks of a
     `background` one only serve others: operators who ask for nothing in particular are not shown
     them, unless something is wrong with them.
 
@@ -188,6 +206,7 @@ class Workflow:
     name: str
     steps: Sequence[Step]
     record: Callable[[Sequence[Submitted]], None] = _record_nothing
+    accepted: Callable[[Sequence[Accepted]], None] = _accept_silently
     keeper: str = ""
     time_allowed: float = 3600.0
     label: Callable[[Mapping[str, Any]], str] = _no_label

@@ -135,16 +135,16 @@ OWN = (
         mend=TOLD,
         query=f"""
         SELECT t.reference, CASE
-            WHEN o.status_number > t.statuses THEN 'the shop heard of status message '
-                || o.status_number || ', but only ' || t.statuses || ' were ever written'
-            WHEN o.status_number < t.statuses THEN 'the shop heard of status message '
-                || o.status_number || ' only, and number ' || t.statuses || ' is gone'
+            WHEN o.status_number > t.kept THEN 'the shop heard of status message '
+                || o.status_number || ', but only ' || t.kept || ' were ever written'
+            WHEN o.status_number < t.kept THEN 'the shop heard of status message '
+                || o.status_number || ' only, and number ' || t.kept || ' is gone'
             ELSE 'is ' || t.state || ', but the shop shows it as ' || o.status END
         FROM audit_task t JOIN orders_order o ON o.id::text = t.reference
-        WHERE t.workflow = '{WORKFLOW}' AND t.reply_to <> '' AND (
-            o.status_number > t.statuses
-            OR (o.status_number < t.statuses AND t.unsent < t.statuses)
-            OR (o.status_number = t.statuses AND o.status <> CASE t.state
+        WHERE t.workflow = '{WORKFLOW}' AND t.keeper <> '' AND (
+            o.status_number > t.kept
+            OR (o.status_number < t.kept AND t.unsent < t.kept)
+            OR (o.status_number = t.kept AND o.status <> CASE t.state
                 WHEN 'processed' THEN 'confirmed' WHEN 'error' THEN 'failed'
                 WHEN 'undoing' THEN 'undoing' WHEN 'undone' THEN 'undone' ELSE 'received' END))
         """,  # noqa: S608 - no input in it

@@ -31,6 +31,7 @@ GROUPS = {
         "orchestration.Event",
         "orchestration.Submission",
         "orchestration.StatusMessage",
+        "orchestration.TaskRequest",
         "orchestration.DeadLetter",
     ),
     "Records: trouble and what was done about it": (

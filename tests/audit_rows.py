@@ -97,7 +97,7 @@ def _order(made: Rows, order: UUID, stage, alert) -> None:
     task = made.add(
         Task(
             id=time_ordered_id(), workflow="process_order", reference=str(order), state=state,
-            data=data, reply_to="shop", statuses=told, complete_by=at + timedelta(hours=9),
+            data=data, reply_to="shop", keeper="shop", statuses=told, complete_by=at + timedelta(hours=9),
             undo_at=at + timedelta(seconds=30) if stage == "undone" else None,
             created_at=at, ended_at=ended,
         )

@@ -101,14 +101,14 @@ CREATE TEMP TABLE place AS SELECT * FROM (VALUES
 """
 
 TASKS = """
-INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, statuses,
-    overdue, complete_by, created_at, ended_at, undo_at, label, contact, value, currency)
+INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, keeper,
+    statuses, overdue, complete_by, created_at, ended_at, undo_at, label, contact, value, currency)
 SELECT id, 'process_order', reference,
     CASE kind WHEN 'error' THEN 'error' WHEN 'undone' THEN 'undone' WHEN 'undoing' THEN 'undoing'
         WHEN 'pending' THEN 'pending' WHEN 'processed' THEN 'processed' ELSE 'processing' END,
     0, jsonb_build_object('order', reference, 'total', 2500, 'currency', 'EUR', 'email',
         'person' || n %% 50000 || '@example.org', 'address', jsonb_build_object('city', 'Bern')),
-    'shop', 2, kind = 'overdue',
+    'shop', 'shop', 2, kind = 'overdue',
     CASE WHEN kind IN ('retrying', 'pending', 'flight', 'undoing') THEN clock_timestamp() + interval '9 h'
         ELSE at + interval '9 h' END,
     at, CASE WHEN kind IN ('processed', 'undone') THEN at + (2 + exp(3 * random())) * interval '1 s' END,

@@ -29,6 +29,7 @@ from ..models import (
     Step,
     Submission,
     Task,
+    TaskRequest,
     Worker,
 )
 from ..states import StepState
@@ -207,6 +208,15 @@ class StatusMessageAdmin(ReadOnlyAdmin):
     """Status messages that their application has not taken yet."""
 
     list_display = ("id", "reply_to", "task_id", "number", "kind", "created_at")
+    ordering = ("-id",)
+
+
+@admin.register(TaskRequest)
+class TaskRequestAdmin(ReadOnlyAdmin):
+    """What applications asked for about their tasks."""
+
+    list_display = ("id", "what", "workflow", "reference", "created_at", "done_at", "refusal")
+    list_filter = ("what", ("done_at", admin.EmptyFieldListFilter))
     ordering = ("-id",)
 
 

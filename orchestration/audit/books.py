@@ -35,7 +35,7 @@ CREATE TEMPORARY TABLE audit_effect (
 );
 CREATE TEMPORARY TABLE audit_task (
     id uuid, workflow text, reference text, state text, undoing boolean, reply_to text,
-    statuses int, unsent int, quiet boolean,
+    statuses int, keeper text, kept int, unsent int, quiet boolean,
     steps int, failed boolean, done boolean, ended boolean, fresh boolean, moving boolean
 );
 CREATE TEMPORARY VIEW audit_step AS
@@ -52,7 +52,7 @@ FROM orchestration_step s JOIN audit_task t ON t.id = s.task_id
 FILL = """
 INSERT INTO audit_task
 SELECT t.id, t.workflow, t.reference, t.state, t.undo_at IS NOT NULL, t.reply_to, t.statuses,
-    coalesce(m.unsent, 0),
+    t.keeper, t.statuses + t.keeper_lead, coalesce(m.unsent, 0),
     NOT coalesce(s.at_work, false)
         AND greatest(t.created_at, t.ended_at, t.undo_at, s.changed_at) < %(cut)s,
     coalesce(s.steps, 0), s.failed, s.done, s.ended, s.fresh, s.moving
@@ -69,8 +69,9 @@ LEFT JOIN (
     FROM orchestration_step GROUP BY task_id
 ) s ON s.task_id = t.id
 LEFT JOIN (
-    SELECT task_id, max(number) AS unsent FROM orchestration_statusmessage GROUP BY task_id
-) m ON m.task_id = t.id
+    SELECT task_id, reply_to, max(number) AS unsent
+    FROM orchestration_statusmessage GROUP BY task_id, reply_to
+) m ON m.task_id = t.id AND m.reply_to = t.keeper
 WHERE %(since)s::timestamptz IS NULL
    OR greatest(t.created_at, t.ended_at, t.undo_at, s.changed_at) >= %(since)s
 """

@@ -12,6 +12,7 @@ from .notice import Notice, NoticeChannel
 from .operation import Operation, OperationItem
 from .policy import FairnessWeight, Policy, SupervisorPolicy
 from .process import ClockJump, JumpedTime, Lease, Worker
+from .request import TaskRequest
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView
 from .statestore import StateStore
@@ -51,6 +52,7 @@ __all__ = [
     "Submission",
     "SupervisorPolicy",
     "Task",
+    "TaskRequest",
     "TaskRollUp",
     "Worker",
 ]

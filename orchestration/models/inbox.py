@@ -31,6 +31,7 @@ class Submission(models.Model):
     reference = models.CharField(max_length=100)
     data = models.JSONField()
     reply_to = models.CharField(max_length=60, blank=True)
+    keeper = models.CharField(max_length=60, blank=True, default="", db_default="")
     priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
     fairness_key = models.CharField(
         max_length=LONGEST_KEY,
@@ -112,25 +113,32 @@ class StatusKind(models.TextChoices):
 
     RECEIVED = "received", "Request received"
     COMPLETED = "completed", "Completed"
-    STEP = "step", "A step has ended (only for those who want to know)"
+    STEP = "step", "A step has changed (only for its keeper, and for those who want to know)"
     ACTION_NEEDED = "action_needed", "Rejected: it needs another input"
     FAILED = "failed", "Failed: an operator was alerted"
     RESUMED = "resumed", "Resumed after a failure"
     UNDOING = "undoing", "Being undone"
     UNDONE = "undone", "Undone: no effect is left"
+    REFUSED = "refused", "A request about it was refused"
+    SET_ASIDE = "set_aside", "Not taken yet: an operator decides"
+    CLOSED = "closed", "Not taken: an operator decided so"
 
 
 class StatusMessage(models.Model):
     """A message to an application's private response queue, numbered from 1 per task.
 
     Written in the transaction that changes the task; deleted when the application has taken it.
+    One about a submission that is no task has the number 0. `progress` is for the keeper.
     """
 
     reply_to = models.CharField(max_length=60)
-    task = models.ForeignKey(Task, models.CASCADE, related_name="status_messages")
+    workflow = models.CharField(max_length=60, default="", db_default="")
+    reference = models.CharField(max_length=100, default="", db_default="")
+    task = models.ForeignKey(Task, models.CASCADE, related_name="status_messages", null=True)
     number = models.PositiveIntegerField()
     kind = state_field(StatusKind, max_length=20)
     detail = models.JSONField(default=dict)
+    progress = models.JSONField(null=True, help_text="Where the task stands.")
     created_at = models.DateTimeField(db_default=DatabaseNow())
     tries = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="To deliver it.")
     send_after = models.DateTimeField(null=True, help_text="When it may be delivered again.")

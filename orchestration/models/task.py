@@ -38,6 +38,24 @@ class Task(models.Model):
         db_default=False,
         help_text="Whether its application wants to know of each step that ends.",
     )
+    keeper = models.CharField(
+        max_length=60,
+        blank=True,
+        default="",
+        help_text="The application that keeps what was recorded with it, and follows all of it.",
+    )
+    keeper_lead = models.IntegerField(
+        default=0,
+        db_default=0,
+        help_text="How many more messages its keeper has than the application that submitted it.",
+    )
+    told = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The version of its progress that its keeper has.",
+    )
     overdue = models.BooleanField(default=False)
     complete_by = models.DateTimeField(help_text="When the task counts as overdue.")
     clock_jumps = models.FloatField(

@@ -98,13 +98,14 @@ def _submission(row: Submission, personal: bool) -> Letter:
 
 
 def _status(row: StatusMessage, personal: bool) -> Letter:
-    veil = None if personal else Veil(row.task.workflow, row.task.data)
+    veil = None if personal else Veil(row.workflow, row.task.data if row.task else {})
+    about = row.task.name if row.task else row.reference
     return Letter(
         kind=Kind.STATUS,
         id=row.id,
         state=_state(row.refused_at, row.closed_at, State.WAITING),
         name=row.reply_to,
-        subject=f"{row.task.name}, message {row.number}: {row.get_kind_display()}",
+        subject=f"{about}, message {row.number}: {row.get_kind_display()}",
         task=row.task_id,
         since=row.closed_at or row.refused_at or row.created_at,
         tries=row.tries,

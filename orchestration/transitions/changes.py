@@ -68,6 +68,7 @@ class Change:
     data: dict[str, Any]
     state: str
     undoing: bool
+    keeper: str = ""
     tell_steps: bool = False
     priority: int = 0
     fairness_key: str = ""
@@ -124,11 +125,12 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
             data=json.loads(data),
             state=state,
             undoing=undoing,
+            keeper=keeper,
             tell_steps=tell_steps,
             priority=priority,
             fairness_key=fairness_key,
         )
-        for task, workflow, data, state, undoing, tell_steps, priority, fairness_key in rows
+        for task, workflow, data, state, undoing, keeper, tell_steps, priority, fairness_key in rows
     }
     read_steps(changes)
     return changes
@@ -147,6 +149,7 @@ def locking(*, skip: bool) -> str:
             "data",
             "state",
             IsNull(F("undo_at"), False),
+            "keeper",
             "tell_steps",
             "priority",
             "fairness_key",
@@ -272,6 +275,7 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
         },
         [one for change in changes for one in change.news],
         {change.id: change.troubles for change in changes},
+        kept=[change.id for change in changes if change.keeper],
     )
     return done
 

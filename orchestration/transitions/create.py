@@ -10,25 +10,26 @@ from ..fairness import Arrival, Line
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
 from ..progression import StepPlan, first_steps
+from ..status import News
 from .turns import next_turns
 
 # One statement per table for a whole batch, given as columns: a tenth of the processor time that
 # the same rows take as model instances, and the submission process makes more rows than any other.
 TASKS = """
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data,
-    reply_to, statuses, overdue, complete_by, clock_jumps, created_at, tell_steps, label, contact,
-    value, currency)
+    reply_to, keeper, statuses, overdue, complete_by, clock_jumps, created_at, tell_steps, label,
+    contact, value, currency)
 SELECT id, workflow, reference, 'pending', priority, fairness_key, data, reply_to,
-    CASE WHEN told THEN 1 ELSE 0 END, false,
+    keeper, 0, false,
     clock_timestamp() + time_allowed * interval '1 second',
     (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
     EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.wants_steps),
     label, contact, value, currency
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
-    %(allowed)s::float8[], %(told)s::bool[], %(labels)s::text[], %(contacts)s::text[],
+    %(allowed)s::float8[], %(keepers)s::text[], %(labels)s::text[], %(contacts)s::text[],
     %(amounts)s::bigint[], %(currencies)s::text[])
-    AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed, told, label,
+    AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed, keeper, label,
         contact, value, currency)
 """
 
@@ -86,10 +87,6 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
         for plan in first_steps(workflow, item.data)
     ]
     cards = [workflow.card(item.data) for item, workflow in zip(new, workflows, strict=True)]
-    told = {
-        task: status.told_by(item.workflow, item.reply_to)
-        for task, item in zip(ids, new, strict=True)
-    }
     sql.run(
         TASKS,
         {
@@ -101,7 +98,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
             "data": sql.as_json([item.data for item in new]),
             "reply_to": [item.reply_to for item in new],
             "allowed": [workflow.time_allowed for workflow in workflows],
-            "told": [bool(told[task]) for task in ids],
+            "keepers": [workflow.keeper for workflow in workflows],
             "labels": [card.label for card in cards],
             "contacts": [card.contact for card in cards],
             "amounts": [card.amount for card in cards],
@@ -109,7 +106,14 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
         },
     )
     insert_steps(plans)
-    status.write_first(told, StatusKind.RECEIVED)
+    status.write(
+        [
+            News(task=task, kind=StatusKind.RECEIVED)
+            for task, item, workflow in zip(ids, new, workflows, strict=True)
+            if item.reply_to or workflow.keeper
+        ],
+        [task for task, workflow in zip(ids, workflows, strict=True) if workflow.keeper],
+    )
     return ids
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from .. import sql
+from .. import sql, status
 from ..models import Event, Task
 from ..models.history import EventKind
 from ..states import LIVE_TASK_STATES
@@ -53,4 +53,5 @@ def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
         Event(task=task, kind=EventKind.OVERDUE, actor="supervisor", reason="past its time allowed")
         for task in late
     )
+    status.write([], [task.id for task in late if task.keeper])
     return late

@@ -1,6 +1,6 @@
 """What a change of steps means for their task: error, processed, or on with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -145,11 +145,14 @@ def settle(
     tasks: Mapping[UUID, tuple[str, Sequence[StepView], bool]],
     news: Sequence[News] = (),
     troubles: Mapping[UUID, Sequence[Trouble]] = {},
+    *,
+    kept: Collection[UUID] = (),
 ) -> set[str]:
     """Write each task's state where its steps' states change it; return the applications told.
 
     `tasks` maps ids to the task's current state, all its steps, and whether it is being undone.
-    `news` of single steps is told before; `troubles` are those that tasks go to error for.
+    `news` of single steps is told before; `troubles` are those that tasks go to error for. `kept` are
+    the tasks that have a keeper, which is told what else has changed, too.
     """
     changed: dict[UUID, TaskState] = {}
     told = list(news)
@@ -165,13 +168,7 @@ def settle(
         elif current == TaskState.ERROR:
             told.append(News(task=task, kind=StatusKind.RESUMED))
     write_states(changed)
-    return status.write(told)
-
-
-def begin_undo(task: UUID) -> None:
-    """Write that a locked task is being undone, and tell: any live state → undoing."""
-    write_states({task: TaskState.UNDOING})
-    status.write([News(task=task, kind=StatusKind.UNDOING)])
+    return status.write(told, kept)
 
 
 def write_states(changed: Mapping[UUID, TaskState]) -> None:

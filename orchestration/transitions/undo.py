@@ -10,12 +10,14 @@ from .. import alerts, incidents, sql
 from ..models import Step, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
+from ..models.inbox import StatusKind
 from ..progression import Refusal, StepView
 from ..states import StepState, TaskState
+from ..status import News
 from ..undoing import plan, signature
 from .changes import Change, cancel, finish, lock, note, read_steps
 from .create import NewStep, insert_steps
-from .settle import begin_undo
+from .settle import write_states
 from .turns import stand_again
 
 SETTLE = """
@@ -93,7 +95,8 @@ def begin(
         note(change, None, EventKind.UNDO_REFUSED, by=actor, reason=why).save()
         return forbidding
     Task.objects.filter(id=change.id).update(undo_at=DatabaseNow())
-    begin_undo(change.id)
+    write_states({change.id: TaskState.UNDOING})
+    change.news.append(News(task=change.id, kind=StatusKind.UNDOING))
     change.state, change.undoing = TaskState.UNDOING, True
     note(
         change, None, EventKind.UNDO, by=actor, reason=reason, operation=operation,

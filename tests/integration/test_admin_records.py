@@ -1,6 +1,7 @@
 """What only the engine writes is shown in the admin, and cannot be changed there."""
 
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
@@ -10,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from orchestration import presence, roles, rollups
+from orchestration import api, presence, roles, rollups
 from orchestration.admin.settings import SettingAdmin
 from orchestration.leader import Leadership
 from orchestration.models import (
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "statestore", "attempt", "event", "alert", "notice", "submission", "statusmessage",
            "gate", "hold", "worker", "lease", "clockjump", "jumpedtime", "auditrun", "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
-           "deadletter", "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
+           "deadletter", "taskrequest", "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
 SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
 
@@ -69,6 +70,7 @@ def _some_of_each(client):
     IncidentTally.objects.create(incident=cause, failures=1)
     IncidentHour.objects.create(incident=cause, hour=step.ended_at, failures=1)
     SavedView.objects.create(owner=User.objects.get(username="ada"), name="mine")
+    api.request_undo("greet", "t-1", actor="ann", reason="no", id=uuid4())
     presence.report("scheduler")
     rollups.keep(Leadership(holder="supervisor-1", epoch=1))
     rollups.count(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))

@@ -122,7 +122,7 @@ def test_it_is_told_where_a_task_failed_and_whether_another_input_may_mend_it(ti
     }
 
 
-def test_the_keeper_of_a_workflow_is_told_the_same_under_the_same_numbers(till, monkeypatch):
+def test_the_keeper_of_a_workflow_has_numbers_of_its_own_without_a_gap(till, monkeypatch):
     from dataclasses import replace
 
     from orchestration import registry
@@ -131,13 +131,15 @@ def test_the_keeper_of_a_workflow_is_told_the_same_under_the_same_numbers(till, 
     monkeypatch.setitem(registry.workflows, "greet", replace(greet, keeper="shop"))
     Application.objects.filter(name="till").update(wants_steps=True)
     run_to_end(new_task(reply_to="till"))
-    assert told("shop") == told("till")
-    assert [number for number, *_ in told("till")] == list(range(1, len(told("till")) + 1))
+    for name in ("shop", "till"):
+        assert [number for number, *_ in told(name)] == list(range(1, len(told(name)) + 1))
+    assert [kind for _, kind, _ in told("till")] == ["received", "step", "step", "completed"]
+    assert [kind for _, kind, _ in told("shop")] == ["received", "step", "completed"]
     for own in ("", "shop"):
         StatusMessage.objects.all().delete()
         run_to_end(new_task(reply_to=own))
-        assert [kind for _, kind, _ in told("shop")] == ["received", "completed"]
-        assert StatusMessage.objects.count() == 2
+        assert [kind for _, kind, _ in told("shop")] == ["received", "step", "completed"]
+        assert StatusMessage.objects.count() == 3
 
 
 def test_the_admin_shows_a_token_once(admin, till):

@@ -68,7 +68,7 @@ ATTEMPT = "UPDATE orchestration_attempt a SET {} FROM orchestration_step s, orch
 OF = "FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id WHERE t.reference = %(order)s AND s.name = '{}' AND s.direction = '{}'"  # noqa: E501
 COPY = "INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent, dispatched_at, ended_at, outcome, tries, error_code, error_message) SELECT s.id, {}, {}, 's', 'a', s.ended_at + interval '1 s', s.ended_at + interval '2 s', '{}', 1, '', '' "  # noqa: E501
 TELL = "INSERT INTO orchestration_statusmessage (reply_to, task_id, number, kind, detail, created_at, reason) SELECT 'shop', id, {}, '{}', '{{}}', clock_timestamp() - interval '{}', '' FROM orchestration_task WHERE reference = %(order)s"  # noqa: E501
-TWIN = "INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, statuses, overdue, complete_by, created_at, ended_at) SELECT gen_random_uuid(), workflow, reference, state, priority, data, '', 0, overdue, complete_by, created_at, ended_at FROM orchestration_task WHERE reference = %(order)s"  # noqa: E501
+TWIN = "INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, keeper, statuses, overdue, complete_by, created_at, ended_at) SELECT gen_random_uuid(), workflow, reference, state, priority, data, '', '', 0, overdue, complete_by, created_at, ended_at FROM orchestration_task WHERE reference = %(order)s"  # noqa: E501
 
 # invariant, stage of the order, what is planted
 IN_DATABASE = [

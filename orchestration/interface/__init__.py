@@ -1,0 +1,1 @@
+"""What applications ask the engine for besides tasks."""

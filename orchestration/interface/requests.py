@@ -1,0 +1,203 @@
+"""What applications ask for about their tasks: posted like submissions, carried out once each (P18).
+
+A request is carried out after the submission that its task is made of, and after earlier ones about
+the same task, by the same transitions that operators use. What its application writes when it is
+accepted is committed with that, or not at all. One that fails is tried again, with backoff; one that
+the application refuses is set aside until a person acts. Neither holds up other tasks'.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
+
+from .. import alerts, batches, queues, registry, schemas, sql, status
+from ..models import StatusMessage, Step, Submission, Task, TaskRequest
+from ..models.alert import Severity
+from ..models.fields import DatabaseNow
+from ..models.inbox import Problem, StatusKind
+from ..models.request import REQUEST_OPEN, Act
+from ..progression import Refusal
+from ..states import Direction
+from ..status import News
+from ..transitions.changes import Amendment
+from ..transitions.resubmit import resubmit
+from ..transitions.undo import undo
+from ..workflow import Accepted, Refused
+
+logger = logging.getLogger(__name__)
+
+PUT_OFF = f"""
+UPDATE orchestration_taskrequest SET tries = least(tries + 1, 32767), problem = %(problem)s,
+    reason = %(reason)s, retry_at = clock_timestamp() + {batches.WAIT}
+WHERE id = %(id)s
+RETURNING tries
+"""  # noqa: S608 - put together from constants
+
+COLUMNS = (
+    *("request", "workflow", "reference", "what", "step", "attempt", "amendment", "note", "actor"),
+    *("because", "reply_to"),
+)
+POST = f"""
+INSERT INTO orchestration_taskrequest ({", ".join(COLUMNS)})
+VALUES ({", ".join(f"%({name})s" for name in COLUMNS)})
+ON CONFLICT DO NOTHING
+"""  # noqa: S608 - our own columns
+# The messages of the transaction that carries a request out: later than those before.
+NAME = """
+UPDATE orchestration_statusmessage SET detail = detail || jsonb_build_object('request', %(request)s)
+WHERE task_id = %(task)s AND id > %(last)s
+"""
+
+
+def post(request: TaskRequest) -> None:
+    """Post a request, durably, and ring for the submission process; see `api.request_undo`."""
+    registry.get(registry.workflows, "workflow", request.workflow)
+    values = {name: getattr(request, name) for name in COLUMNS}
+    changes, note = sql.as_json([request.amendment, request.note])
+    sql.run(POST, values | {"amendment": changes, "note": note, "request": str(request.request)})
+    transaction.on_commit(partial(queues.try_to_ring, queues.SUBMISSION))
+
+
+def take(limit: int) -> int:
+    """Carry out up to `limit` requests, each in its own transaction; return how many were dealt with."""
+    done = 0
+    for number in _due().values_list("id", flat=True)[:limit]:
+        try:
+            done += _deal(number)
+        except Exception as error:
+            if sql.is_unavailable(error):
+                raise
+            _fail(number, error)
+            done += 1
+    return done
+
+
+def _due() -> QuerySet[TaskRequest]:
+    """Return what is due and the first of its task, in the order of `request_due`."""
+    about = {"workflow": OuterRef("workflow"), "reference": OuterRef("reference")}
+    before = TaskRequest.objects.filter(REQUEST_OPEN, **about, id__lt=OuterRef("id"))
+    submission = Submission.objects.filter(**about, refused_at=None)
+    due = TaskRequest.objects.filter(
+        REQUEST_OPEN, Q(retry_at=None) | Q(retry_at__lte=DatabaseNow())
+    )
+    return (
+        due.exclude(Exists(before))
+        .exclude(Exists(submission))
+        .order_by(F("retry_at").asc(nulls_first=True), "id")
+    )
+
+
+@transaction.atomic
+def _deal(number: int) -> int:
+    """Carry a request out, and have its application record that; or tell it why not."""
+    request = _due().select_for_update(skip_locked=True, of=("self",)).filter(id=number).first()
+    if request is None:
+        return 0  # another process has it
+    workflow = registry.get(registry.workflows, "workflow", request.workflow)
+    found = Task.objects.filter(workflow=request.workflow, reference=request.reference)
+    task = found.select_for_update(no_key=True).values_list("id", flat=True).first()
+    last = StatusMessage.objects.filter(task=task).aggregate(last=Max("id", default=0))["last"]
+    refusal = CARRY_OUT[Act(request.what)](request, task) if task else Refusal.NO_SUCH_TASK
+    if refusal is None:
+        names = {"request": str(request.request), "task": str(task), "last": last}
+        sql.run(NAME, names)
+        workflow.accepted([_as_accepted(request)])
+    else:
+        _refuse(request, task, refusal)
+    request.done_at = DatabaseNow()
+    request.refusal = refusal.name if refusal else ""
+    request.problem = request.reason = ""
+    request.save(update_fields=["done_at", "refusal", "problem", "reason"])
+    told = {request.reply_to, workflow.keeper} & registry.receivers.keys()
+    for bell in (queues.SCHEDULER, *(queues.of_application(name) for name in told)):
+        transaction.on_commit(partial(queues.try_to_ring, bell))
+    return 1
+
+
+def _as_accepted(request: TaskRequest) -> Accepted:
+    return Accepted(
+        reference=request.reference,
+        id=request.request,
+        what=request.what,
+        step=request.step,
+        note=request.note,
+    )
+
+
+def _undo(request: TaskRequest, task: UUID) -> Refusal | None:
+    return undo(task, actor=request.actor, reason=request.because)
+
+
+def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:
+    steps = Step.objects.filter(task=task, name=request.step, direction=Direction.DO)
+    step = steps.values_list("id", flat=True).first()
+    if step is None:
+        return Refusal.NO_SUCH_STEP
+    try:
+        return resubmit(
+            step,
+            attempt=request.attempt,
+            actor=request.actor,
+            reason=request.because,
+            amendment=Amendment(**request.amendment),
+        )
+    except schemas.Invalid:
+        return Refusal.INVALID
+
+
+CARRY_OUT: dict[Act, Callable[[TaskRequest, UUID], Refusal | None]] = {
+    Act.UNDO: _undo,
+    Act.RESUBMIT: _resubmit,
+}
+
+
+def _refuse(request: TaskRequest, task: UUID | None, refusal: Refusal) -> None:
+    """Tell the application that asked why its request is not carried out."""
+    detail = {"request": str(request.request), "refusal": refusal.name}
+    kept = registry.workflows[request.workflow].keeper
+    asked = request.reply_to or kept
+    if not asked:
+        return
+    if task is not None and asked == kept:
+        status.write_to_keepers([News(task=task, kind=StatusKind.REFUSED, detail=detail)])
+        return
+    StatusMessage.objects.create(
+        reply_to=asked,
+        workflow=request.workflow,
+        reference=request.reference,
+        number=0,
+        kind=StatusKind.REFUSED,
+        detail=detail,
+    )
+
+
+@transaction.atomic
+def _fail(number: int, error: Exception) -> None:
+    """Set a request aside that its application refused; have it wait after any other failure."""
+    request = TaskRequest.objects.filter(REQUEST_OPEN, id=number).select_for_update().first()
+    if request is None:
+        return  # another process could carry it out meanwhile
+    name = request.workflow
+    if isinstance(error, Refused):
+        request.reason = sql.storable(str(error)) or "refused"
+        request.refused_at, request.retry_at, request.problem = DatabaseNow(), None, ""
+        request.save(update_fields=["reason", "refused_at", "retry_at", "problem"])
+        alerts.raise_alert(
+            f"request/{name}",
+            severity=Severity.CRITICAL,
+            title=f"{name}: a request about a task was refused by its application",
+            detail=request.reason,
+        )
+        logger.error("request %s was refused: %s", request.request, request.reason)
+        return
+    unknown = isinstance(error, registry.NotRegistered)
+    problem = Problem.UNKNOWN if unknown else Problem.FAILING
+    reason = f"{type(error).__name__}: {sql.first_line(error)}"
+    ((tries,),) = sql.run(PUT_OFF, {"id": number, "problem": problem.value, "reason": reason})
+    title = f"{name}: requests about tasks fail"
+    alerts.raise_waiting("request", name, problem.value, title, reason, tries)
+    logger.warning("request %s waits for its next try: %s", request.request, reason)
