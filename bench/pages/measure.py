@@ -102,7 +102,10 @@ def pages() -> Iterator[Page]:
     yield Page(name="admin: a policy", path=f"/admin/orchestration/policy/{policy}/change/")
 
 
-ADMIN = ("task", "step", "attempt", "event", "alert", "incident", "incidenthit", "taskrollup")
+ADMIN = (
+    *("task", "step", "statestore", "attempt", "event", "alert", "incident", "incidenthit"),
+    "taskrollup",
+)
 
 
 def _searches() -> Sequence[str]:

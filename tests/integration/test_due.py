@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestration import due
+from orchestration import due, queues
 from orchestration.leader import Leadership
 from orchestration.memory import Memory
 from orchestration.models import DeadLetter, Gate, StatusMessage, Step, Submission, Task, Worker
@@ -61,6 +61,10 @@ def at_work():
 
 def ready():
     new_task()
+
+
+def a_step_to_compute():
+    new_task(workflow="invite")
 
 
 def failed():
@@ -137,6 +141,7 @@ def settle():
     [
         at_work,
         ready,
+        a_step_to_compute,
         failed,
         a_retry_whose_time_has_come,
         not_mended_in_time,
@@ -225,3 +230,10 @@ def test_what_only_waits_costs_nothing_more(happen):
     happen()
     assert not due.anything()
     assert Task.objects.exists()
+
+
+def test_a_scheduler_is_rung_for_a_step_to_compute():
+    a_step_to_compute()
+    assert queues.connection().llen("rq:queue:scheduler") == 0
+    due.ring()
+    assert queues.connection().llen("rq:queue:scheduler") == 1

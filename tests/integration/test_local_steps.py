@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import ProgrammingError, connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
@@ -287,6 +287,25 @@ class TestFailures:
         step = step_of(bad, "one")
         assert (step.process_state, step.error_code) == ("pending", "not_recorded")
         assert step.run_after is not None
+
+
+class TestAFailureOfAllComputing:
+    def test_replies_are_recorded_and_calls_claimed_all_the_same(self, declare, caplog):
+        declare(call("call"), local("next", "call", of=[1]), call("last", "call"))
+        task = task_of()
+        turn()
+
+        def broken(execute, sql, parameters, many, context):
+            if "s.agent = ''" in sql:
+                raise ProgrammingError("it is broken")
+            return execute(sql, parameters, many, context)
+
+        with connection.execute_wrapper(broken):
+            answer(task)
+        assert states(task) == {"call": "processed", "next": "pending", "last": "processing"}
+        assert "no step is computed now" in caplog.text
+        turn()
+        assert states(task)["next"] == "processed"
 
 
 def by(given, function):
