@@ -146,6 +146,18 @@ class TestPositions:
         turn()
         assert StatusMessage.objects.filter(kind="completed").count() == 1
 
+    def test_its_keeper_is_told_in_order_and_last_of_the_end(self, monkeypatch):
+        steps = (local("one", of=[1]), local("two", "one", of=[result("one", "sum")]))
+        kept = Workflow(name="sums", steps=steps, keeper="shop")
+        monkeypatch.setitem(registry.workflows, "sums", kept)
+        task = task_of()
+        turn()
+        messages = StatusMessage.objects.filter(task=task).order_by("number")
+        numbers = list(messages.values_list("number", flat=True))
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert messages.last().kind == "completed"
+        assert messages.last().progress["state"] == "processed"
+
 
 class TestTransaction:
     def test_it_is_recorded_with_the_reply_that_released_it_or_not_at_all(
