@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 
+from .fairness import PRIORITIES
 from .forms import LONGEST_REASON, Resubmission
 
 SAY_WHY = {"required": "Say why: the next one to look at this will want to know."}
@@ -49,6 +50,18 @@ class ByHand(Resubmission):
         label="How it was done, and by whom",
         help_text="Kept in the task's history, with your name.",
         error_messages=SAY_WHY,
+    )
+
+
+class Prioritizing(Reason):
+    """Another priority for a task; `seen` is the one that it had when it was looked at."""
+
+    seen = forms.IntegerField(widget=forms.HiddenInput)
+    priority = forms.IntegerField(
+        min_value=PRIORITIES[0],
+        max_value=PRIORITIES[-1],
+        help_text="Higher goes first. The usual one is 0.",
+        error_messages={"required": "Say which: a whole number, 0 being the usual one."},
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 STRIDE = 100_000  # at weight 1; turns are nanoseconds, so that an empty line begins at the clock
+PRIORITIES = range(-(2**15), 2**15)
 LONGEST_KEY = 100  # characters
 
 

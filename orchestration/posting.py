@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from . import applications, crashpoints, queues, registry, schemas, sql
-from .fairness import Arrival, Line, check_key, give_turns, standings
+from .fairness import PRIORITIES, Arrival, Line, check_key, give_turns, standings
 
 # a statement, not models: making one of them takes most of the time, and this is done for each task
 POST = """
@@ -34,7 +34,6 @@ SELECT '', l.priority, l.key,
 FROM unnest(%(priorities)s::smallint[], %(keys)s::text[]) AS l (priority, key)
 """
 LONGEST_REFERENCE = 100  # characters
-PRIORITIES = range(-(2**15), 2**15)
 
 
 @dataclass(frozen=True, kw_only=True)

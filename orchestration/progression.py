@@ -53,6 +53,7 @@ class Refusal(Enum):
     GROWN = "more is selected by now than the dry run showed: look at it again"
     TOO_MANY = "so many cannot be frozen at once: narrow the selection"
     SAME_PERSON = "a second person must be another person"
+    SAME_PRIORITY = "it has this priority already"
     NOT_OPEN = "its circuit breaker is not open, or its probe is due already"
 
 

@@ -18,6 +18,7 @@ OPERATOR = (
     "orchestration.resubmit",
     "orchestration.correct",
     "orchestration.hold",
+    "orchestration.prioritize",
     "orchestration.acknowledge",
     "orchestration.undo",
     "orchestration.bulk",

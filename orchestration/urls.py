@@ -25,6 +25,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("views/<int:view_id>/forget/", views.forget_view, name="forget_view"),
     path("tasks/<uuid:task_id>/", views.task, name="task"),
     path("tasks/<uuid:task_id>/undo/", views.undo, name="undo"),
+    path("tasks/<uuid:task_id>/priority/", views.priority, name="priority"),
     path("steps/<int:step_id>/resubmit/", views.resubmit, name="resubmit"),
     path("steps/<int:step_id>/change/", views.change, name="change"),
     path("steps/<int:step_id>/by-hand/", views.by_hand, name="by_hand"),

@@ -60,6 +60,7 @@ class EventKind(models.TextChoices):
     SETTLED = "settled", "It was found out that nothing was done"
     HELD = "held", "Held"
     RELEASED = "released", "Released"
+    PRIORITY = "priority", "Its priority was changed"
     PROBE = "probe", "A probe was asked for at once"
     ACKNOWLEDGED = "acknowledged", "An alert was acknowledged"
     BULK = "bulk", "Something was done to a bulk operation"
@@ -77,6 +78,7 @@ ACTS = (
     EventKind.UNDO_REFUSED,
     EventKind.HELD,
     EventKind.RELEASED,
+    EventKind.PRIORITY,
     EventKind.PROBE,
     EventKind.ACKNOWLEDGED,
     EventKind.BULK,
@@ -126,7 +128,7 @@ class Event(models.Model):
             # what people did last: few among the many that retries and errors leave
             models.Index(
                 fields=["-at"],
-                name="event_of_people",
+                name="event_by_people",
                 condition=Q(kind__in=ACTS),
             ),
         ]

@@ -146,6 +146,7 @@ class Task(models.Model):
             ("correct", "Can change a failed step's input, or say that it was done by hand"),
             ("undo", "Can have tasks undone"),
             ("force_undo", "Can have tasks undone although something of them cannot be"),
+            ("prioritize", "Can change the priority of tasks"),
             ("bulk", "Can act on many tasks at once"),
             ("approve", "Can be the second person for a big act on many tasks"),
             ("see_personal", "Can see personal data"),

@@ -17,6 +17,7 @@ DID = {
     EventKind.UNDO: "asked for the task to be undone",
     EventKind.HELD: "held it",
     EventKind.RELEASED: "released it",
+    EventKind.PRIORITY: "changed its priority",
     EventKind.PROBE: "asked for a probe at once",
     EventKind.CLOSED: "closed it",
 }
@@ -44,6 +45,11 @@ def who_decided(task_id: UUID, step_id: int, attempt: int) -> Act | None:
 def who_undid(task_id: UUID) -> Act | None:
     """Return who had a task undone."""
     return _act(Event.objects.filter(task=task_id, kind=EventKind.UNDO).order_by("-id").first())
+
+
+def who_prioritized(task_id: UUID) -> Act | None:
+    """Return who changed a task's priority last."""
+    return _act(Event.objects.filter(task=task_id, kind=EventKind.PRIORITY).order_by("-id").first())
 
 
 def who_probed(agent: str) -> Act | None:

@@ -28,6 +28,7 @@ from .operating import (
 )
 from .operations import operation, operation_list
 from .overview import overview
+from .priority import priority
 from .resubmission import by_hand, change, resubmit
 from .saved import forget_view, save_view
 from .system import system
@@ -64,6 +65,7 @@ __all__ = [
     "operation_pause",
     "operation_resume",
     "overview",
+    "priority",
     "probe",
     "release",
     "resolve_incident",

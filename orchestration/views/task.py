@@ -16,6 +16,7 @@ from .access import (
     CORRECT,
     HOLD,
     OPERATE,
+    PRIORITIZE,
     RESUBMIT,
     SEE_PERSONAL,
     UNDO,
@@ -33,6 +34,7 @@ MAY = {
     "correct": CORRECT,
     "undo": UNDO,
     "hold": HOLD,
+    "prioritize": PRIORITIZE,
     "acknowledge": ACKNOWLEDGE,
 }
 

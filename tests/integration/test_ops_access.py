@@ -146,6 +146,12 @@ TABLE = {
         data=lambda world: {**WHY, "seen": undo_preview(world.step.task_id)["seen"]},
         after="cancelled",
     ),
+    "priority": Route(
+        get="operator",
+        post="operator",
+        args=of_task,
+        data=lambda _: {**WHY, "seen": 0, "priority": 5},
+    ),
     "resubmit": Route(post="operator", args=of_step, data=lambda _: WHY, after="pending"),
     "change": Route(
         get="operator",

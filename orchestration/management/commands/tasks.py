@@ -10,12 +10,14 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from orchestration import alerts, queries, queues, registry, schemas
+from orchestration.fairness import PRIORITIES
 from orchestration.models import Alert, Hold, Step, Task
 from orchestration.progression import Refusal
 from orchestration.standing import progress, set_aside
 from orchestration.states import LIVE_TASK_STATES, Direction, StepState, TaskState
 from orchestration.transitions.gates import probe_now
 from orchestration.transitions.holds import hold, release
+from orchestration.transitions.priority import prioritize
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
 
@@ -32,6 +34,7 @@ examples:
   manage.py tasks done 4711 --reason "refunded by phone" --result '{"id": "re_1"}'
   manage.py tasks hold --agent hotels --reason "they move house"
   manage.py tasks release 12 --reason "they have moved"
+  manage.py tasks prioritize 0199… --priority 5 --reason "they called"
   manage.py tasks probe hotels --reason "they say it is back"
   manage.py tasks settle 7 --reason "refunded by phone"  close the alert of a late effect
 """
@@ -75,6 +78,9 @@ class Command(BaseCommand):
         acts.add_parser("holds", help="what is held")
         let_go = acts.add_parser("release", help="end a hold")
         let_go.add_argument("hold", type=int)
+        preferred = acts.add_parser("prioritize", help="give a task another priority")
+        preferred.add_argument("task", type=UUID)
+        preferred.add_argument("--priority", type=int, required=True, help="higher goes first")
         probed = acts.add_parser(
             "probe", help="have an open circuit breaker send its next probe at once"
         )
@@ -82,7 +88,7 @@ class Command(BaseCommand):
         settled = acts.add_parser("settle", help="close the alert of an effect that showed late")
         settled.add_argument("alert", type=int, help="its number, as `alerts` gives it")
         acts.add_parser("alerts", help="the open alerts")
-        for act in (undoing, again, done, held, let_go, probed, settled):
+        for act in (undoing, again, done, held, let_go, preferred, probed, settled):
             act.add_argument("--reason", required=True, help="kept in the history")
             act.add_argument("--actor", default=getpass.getuser(), help="who you are")
 
@@ -174,6 +180,12 @@ class Command(BaseCommand):
 
     def _release(self, *, actor: str, reason: str, **options: Any) -> Any:
         return release(options["hold"], actor=actor, reason=reason) or {"done": "released"}
+
+    def _prioritize(self, task: UUID, *, actor: str, reason: str, priority: int, **_: Any) -> Any:
+        if priority not in PRIORITIES:
+            raise CommandError(f"a priority is between {PRIORITIES[0]} and {PRIORITIES[-1]}")
+        refusal = prioritize(task, priority, actor=actor, reason=reason)
+        return self._rung(refusal, f"its priority is {priority} now")
 
     def _probe(self, agent: str, *, actor: str, reason: str, **_: Any) -> Any:
         self._known(registry.agents, "agent", agent)

@@ -1,0 +1,59 @@
+"""A task's priority changes: its steps that have not ended take another place in their lines (P16)."""
+
+from uuid import UUID
+
+from django.db import transaction
+
+from .. import sql
+from ..fairness import Arrival, Line
+from ..models import Task
+from ..models.history import EventKind
+from ..progression import Refusal
+from ..states import ENDED_STEP_STATES, FINAL_TASK_STATES, StepState
+from .changes import lock, note
+from .turns import next_turns
+
+# A step that waits stands at the end of its key's line at the new priority, as if it came there now.
+MOVED = """
+UPDATE orchestration_step s SET priority = %(priority)s, turn = coalesce(r.turn, s.turn)
+FROM unnest(%(ids)s::bigint[], %(turns)s::bigint[]) AS r (id, turn) WHERE s.id = r.id
+"""
+
+
+@transaction.atomic
+def prioritize(
+    task_id: UUID, priority: int, *, actor: str, reason: str, seen: int | None = None
+) -> Refusal | None:
+    """Give a task another priority; return why not, or None when it was done.
+
+    It holds for its steps that have not ended, and from the next claim on. `seen` is the priority that
+    it had when somebody decided this: if it has another by now, nothing happens.
+    """
+    change = lock([task_id]).get(task_id)
+    if change is None:
+        return Refusal.NO_SUCH_TASK
+    if change.state in FINAL_TASK_STATES:
+        return Refusal.ENDED
+    if seen is not None and seen != change.priority:
+        return Refusal.CHANGED
+    if priority == change.priority:
+        return Refusal.SAME_PRIORITY
+    steps = [step for step in change.steps.values() if step.state not in ENDED_STEP_STATES]
+    waiting = [step for step in steps if step.state == StepState.PENDING]
+    lines = [Line(step.agent, priority, change.fairness_key) for step in waiting]
+    ids = [step.id for step in waiting]
+    turns = dict(zip(ids, next_turns([Arrival(line) for line in lines]), strict=True))
+    sql.run(
+        MOVED,
+        {
+            "priority": priority,
+            "ids": [step.id for step in steps],
+            "turns": [turns.get(step.id) for step in steps],
+        },
+    )
+    Task.objects.filter(id=task_id).update(priority=priority)
+    note(
+        change, None, EventKind.PRIORITY, by=actor, reason=reason,
+        before={"priority": change.priority}, after={"priority": priority},
+    ).save()  # fmt: skip
+    return None
