@@ -25,7 +25,7 @@ USED_EVERY = timedelta(minutes=1)  # how exact a token's `used_at` is
 KNOWN = "SELECT 1 FROM orchestration_application WHERE name = %(name)s"
 SHOWN = """
 SELECT t.id, coalesce(t.used_at > (SELECT clock_timestamp()) - %(used_every)s, false),
-    a.id, a.name, a.delivery, a.rate, t.scopes
+    a.id, a.name, a.delivery, a.rate, a.most_priority, t.scopes
 FROM orchestration_applicationtoken t JOIN orchestration_application a ON a.id = t.application_id
 WHERE t.digest = %(digest)s AND t.revoked_at IS NULL AND a.active
   AND (t.expires_at IS NULL OR t.expires_at > (SELECT clock_timestamp()))
@@ -48,6 +48,7 @@ class Caller:
     name: str
     delivery: Delivery
     rate: int
+    most_priority: int
     scopes: frozenset[str]
 
 
@@ -93,8 +94,13 @@ def ensure(name: str, token: str, *, description: str, scopes: Iterable[str]) ->
 
 def ensure_consumers(**_: Any) -> None:
     """Make the rows of the applications whose consumers run with us; called after every migration."""
+    wanted = registry.receivers
+    known = Application.objects.filter(name__in=wanted).values_list("name", flat=True)
     Application.objects.bulk_create(
-        [Application(name=name, delivery=Delivery.CONSUMER) for name in sorted(registry.receivers)],
+        [
+            Application(name=name, delivery=Delivery.CONSUMER)
+            for name in sorted(set(wanted) - set(known))
+        ],
         ignore_conflicts=True,
     )
 
@@ -112,7 +118,7 @@ def authenticate(token: str) -> Caller | None:
     rows = sql.run(SHOWN, {"digest": _digest(token), "used_every": USED_EVERY})
     if not rows:
         return None
-    row, used_lately, application, name, delivery, rate, scopes = rows[0]
+    row, used_lately, application, name, delivery, rate, most_priority, scopes = rows[0]
     if not used_lately:  # not a write for each request
         ApplicationToken.objects.filter(id=row).update(used_at=DatabaseNow())
     return Caller(
@@ -120,6 +126,7 @@ def authenticate(token: str) -> Caller | None:
         name=name,
         delivery=Delivery(delivery),
         rate=rate,
+        most_priority=most_priority,
         scopes=frozenset(scopes),
     )
 

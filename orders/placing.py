@@ -38,14 +38,15 @@ def place(
     application: str = "",
     offer: Mapping[str, Any] | None = None,
     fairness_key: str = "",
+    priority: int = 0,
 ) -> Placement:
     """Post an order and its first letter, once; return what is kept of it.
 
     `content` is the fingerprint of what was agreed.
 
     One that an application places is that application's: it is told what becomes of it, and `offer`
-    keeps what it was promised. Orders of different `fairness_key`s take turns; by default each
-    application has one.
+    keeps what it was promised. A higher `priority` goes first. Within one, orders of different
+    `fairness_key`s take turns; by default each application has one.
 
     The same order again changes nothing; raises `OtherContent` if the id has other content. A
     second post waits for the first one's commit, so that of many parallel ones exactly one counts.
@@ -69,6 +70,7 @@ def place(
             data=message.as_json(),
             reply_to=application or APPLICATION,
             fairness_key=fairness_key,
+            priority=priority,
         )
         api.post([task, replace(letters.received(message), fairness_key=task.key)])
     return new

@@ -25,7 +25,10 @@ class ApplicationForm(SigningForm):
 
     class Meta:
         model = Application
-        fields = ("name", "description", "active", "rate", "delivery", "wants_steps", "url")
+        fields = (
+            *("name", "description", "active", "rate", "most_priority"),
+            *("delivery", "wants_steps", "url"),
+        )
 
     def clean(self) -> dict[str, Any]:
         """Check that its messages have a way to go, and only one."""
@@ -51,7 +54,7 @@ class ApplicationAdmin(RowsAdmin):
     ordering = ("name",)
     actions = ("redeliver",)
     fieldsets = (
-        (None, {"fields": ("name", "description", "active", "rate")}),
+        (None, {"fields": ("name", "description", "active", "rate", "most_priority")}),
         ("Status messages", {"fields": ("delivery", "wants_steps")}),
         ("Where they are sent", {"fields": ("url", "new_secret", "forget_old_secret")}),
     )

@@ -51,6 +51,12 @@ class Application(models.Model):
     rate = models.PositiveIntegerField(
         default=600, help_text="Requests a minute that all its tokens may make together."
     )
+    most_priority = models.SmallIntegerField(
+        "highest priority",
+        default=0,
+        db_default=0,
+        help_text="The highest that it may state for what it submits through the API.",
+    )
     url = models.CharField(
         "URL", max_length=500, blank=True, help_text="Where messages are sent: an https URL."
     )

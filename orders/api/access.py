@@ -49,6 +49,13 @@ def caller(request: HttpRequest) -> Caller:
     return found
 
 
+def check_priority(priority: int, who: Caller) -> None:
+    """Raise the problem where an application states a priority above what it is allowed."""
+    if priority > who.most_priority:
+        allowed = f"Your application may state a priority of {who.most_priority} at most."
+        raise problems.invalid([problems.Wrong(field="priority", message=allowed)])
+
+
 def too_often(counted: Counted) -> Problem:
     """Return that somebody has to wait."""
     return Problem(

@@ -23,7 +23,7 @@ from orders.scopes import READ_ORDERS, WRITE_ORDERS
 from orders.tracking import parcel
 
 from . import shapes
-from .access import Token, caller
+from .access import Token, caller, check_priority
 from .problems import Problem, Wrong, conflict, invalid, not_found, only
 
 router = Router(tags=["Orders"])
@@ -73,9 +73,10 @@ def place(request: HttpRequest, order: shapes.NewOrder, idempotency_key: Key) ->
     """
     who = caller(request)
     order_id = uuid5(who.id, idempotency_key)
-    content = fingerprint(order.model_dump(mode="json", exclude={"fairness_key"}))
+    content = fingerprint(order.model_dump(mode="json", exclude={"fairness_key", "priority"}))
     before = _placement(order_id, who.name)
     if before is None:
+        check_priority(order.priority, who)
         message, offer = _agree(order, order_id)
         try:
             before = placing.place(
@@ -85,6 +86,7 @@ def place(request: HttpRequest, order: shapes.NewOrder, idempotency_key: Key) ->
                 offer=offer,
                 # of the application's own keys: it cannot join another's line
                 fairness_key=order.fairness_key and f"{who.name}/{order.fairness_key}",
+                priority=order.priority,
             )
         except placing.OtherContent:
             raise _key_used() from None

@@ -136,8 +136,7 @@ class NewOrder(Strict):
         ),
     ] = "en"
     lines: Annotated[
-        list[Wanted],
-        Field(min_length=1, max_length=MOST_LINES, description="Each product once."),
+        list[Wanted], Field(min_length=1, max_length=MOST_LINES, description="Each product once.")
     ]
     expected_total: Annotated[
         int | None,
@@ -151,6 +150,7 @@ class NewOrder(Strict):
     fairness_key: Annotated[
         str, Field(max_length=30, pattern=r"^[A-Za-z0-9._-]*$", description=FAIRNESS_KEY)
     ] = ""
+    priority: Annotated[int, Field(ge=-10, le=10, description="Higher goes first."), PLAIN] = 0
 
 
 class Line(Schema):

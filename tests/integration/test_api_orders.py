@@ -8,7 +8,7 @@ from django.db import connection, connections
 from django.test import Client
 
 from orchestration import submission
-from orchestration.models import StatusMessage, Submission, Task
+from orchestration.models import Application, StatusMessage, Submission, Task
 from orchestration.transitions.claim import claim
 from orchestration.transitions.record import record
 from orders.message import WORKFLOW
@@ -98,6 +98,33 @@ def test_an_order_takes_turns_under_a_key_of_its_application(till):
     assert set(Submission.objects.values_list("fairness_key", flat=True)) == {"till/import", "till"}
     refused = till.place("key-3", order=new_order(fairness_key="a/b"))
     assert problem(refused) == (422, "invalid")
+
+
+def test_an_order_has_the_priority_that_its_application_states(till):
+    first = till.place(order=new_order(priority=-3))
+    assert first.status_code == 202
+    assert Submission.objects.get(workflow="process_order").priority == -3
+    again = till.place(order=new_order(priority=0))  # it is no part of what is ordered
+    assert again.json() == first.json()
+
+
+def test_no_application_states_a_higher_priority_than_it_is_allowed(till):
+    refused = till.place(order=new_order(priority=1))
+    assert problem(refused) == (422, "invalid")
+    assert refused.json()["detail"] == (
+        "priority: Your application may state a priority of 0 at most."
+    )
+    Application.objects.update(most_priority=5)
+    assert till.place(order=new_order(priority=5)).status_code == 202
+    assert problem(till.place("key-2", order=new_order(priority=6))) == (422, "invalid")
+    assert [one.priority for one in Submission.objects.filter(workflow="process_order")] == [5]
+
+
+@pytest.mark.parametrize("priority", [-11, 11, "1", True, 1.5])
+def test_a_priority_that_is_none_is_refused(till, priority):
+    Application.objects.update(most_priority=100)
+    assert problem(till.place(order=new_order(priority=priority))) == (422, "invalid")
+    assert not Placement.objects.exists()
 
 
 def test_one_key_of_two_applications_is_two_orders(till):

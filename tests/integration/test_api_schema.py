@@ -39,7 +39,7 @@ def token(monkeypatch):
     monkeypatch.setattr(messages, "_waiting", taken)
     monkeypatch.setattr("orders.api.access.STRANGERS", Limit("api-stranger", most=10**9, seconds=1))
     products()
-    _, token = application("till", rate=10**9)
+    _, token = application("till", rate=10**9, most_priority=10)
     Caller(token).place()
     submission.take(10)
     finish_all()

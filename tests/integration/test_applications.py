@@ -172,6 +172,7 @@ def test_the_admin_sets_up_a_receiver_only_with_a_secret_and_a_good_address(admi
         "name": "till",
         "delivery": "push",
         "rate": 60,
+        "most_priority": 0,
         "active": "on",
         "url": "http://10.0.0.1/",
     }
