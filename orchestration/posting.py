@@ -10,29 +10,14 @@ from django.db import transaction
 from . import applications, crashpoints, queues, registry, schemas, sql
 from .fairness import PRIORITIES, Arrival, Line, check_key, give_turns, standings
 
-# a statement, not models: making one of them takes most of the time, and this is done for each task
+# Functions of the database: an application's own role has rights on these, and on no table of ours
+# (`interface.rights`).
 POST = """
-INSERT INTO orchestration_submission (workflow, reference, data, reply_to, keeper, priority,
-    fairness_key, turn, reason)
-SELECT p.*, ''
-FROM unnest(
-    %(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
-    %(keeper)s::text[], %(priority)s::integer[], %(fairness_key)s::text[], %(turn)s::bigint[]
-) AS p (workflow, reference, data, reply_to, keeper, priority, fairness_key, turn)
-ON CONFLICT DO NOTHING
+SELECT orchestration_post(%(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[],
+    %(reply_to)s::text[], %(keeper)s::text[], %(priority)s::smallint[], %(fairness_key)s::text[],
+    %(turn)s::bigint[])
 """
-# Two probes of an index for each line: the head along submission_due, the key's end along
-# submission_key.
-STANDINGS = """
-SELECT '', l.priority, l.key,
-    (SELECT s.turn FROM orchestration_submission s WHERE s.refused_at IS NULL AND s.retry_at IS NULL
-        AND s.priority = l.priority ORDER BY s.retry_at NULLS FIRST, s.turn LIMIT 1),
-    (SELECT s.turn FROM orchestration_submission s WHERE s.refused_at IS NULL AND s.retry_at IS NULL
-        AND s.priority = l.priority AND s.fairness_key = l.key ORDER BY s.turn DESC LIMIT 1),
-    coalesce((SELECT w.weight FROM orchestration_fairnessweight w WHERE w.key = l.key), 1),
-    (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint
-FROM unnest(%(priorities)s::smallint[], %(keys)s::text[]) AS l (priority, key)
-"""
+STANDINGS = "SELECT * FROM orchestration_standings(%(priorities)s::smallint[], %(keys)s::text[])"
 LONGEST_REFERENCE = 100  # characters
 
 

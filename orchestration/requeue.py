@@ -13,10 +13,10 @@ from typing import Any
 from django.db import models, transaction
 from django.db.models import Q, QuerySet
 
-from . import alerts, batches, queues, registry, sql
+from . import alerts, batches, queues, registry, sql, status
 from .models import Application, DeadLetter, StatusMessage, Submission
 from .models.history import EventKind
-from .models.inbox import STATUS_ASIDE, SUBMISSION_ASIDE, Problem
+from .models.inbox import STATUS_ASIDE, SUBMISSION_ASIDE, Problem, StatusKind
 
 AT_ONCE = 1000  # dead letters in one transaction
 
@@ -246,6 +246,9 @@ def _act(
         if kind == Kind.STATUS and event == EventKind.RETRIED:
             names = [name for _, name in counts]
             Application.objects.filter(name__in=names).update(push_after=None)
+        if kind == Kind.SUBMISSION and event == EventKind.CLOSED:
+            closed = Submission.objects.filter(id__in=values["ids"])
+            status.write_aside(closed.defer("data"), StatusKind.CLOSED)
         done.update(counts)
         return sum(counts.values())
 

@@ -7,7 +7,7 @@ whatever it wrote, or not at all; other applications fetch and acknowledge their
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -125,21 +125,15 @@ def write_to_keepers(news: Sequence[News]) -> set[str]:
     return keeping.tell({one.task for one in news}, news, alone=True)
 
 
-def write_aside(submission: Submission, kind: StatusKind, detail: Mapping[str, Any]) -> set[str]:
-    """Write a message about a submission that is no task; return the applications that get it."""
-    names = {submission.reply_to, submission.keeper} - {""}
+def write_aside(submissions: Iterable[Submission], kind: StatusKind) -> None:
+    """Write messages about submissions that are no tasks, to those that follow them."""
     StatusMessage.objects.bulk_create(
         StatusMessage(
-            reply_to=name,
-            workflow=submission.workflow,
-            reference=submission.reference,
-            number=0,
-            kind=kind,
-            detail=detail,
+            reply_to=name, workflow=one.workflow, reference=one.reference, number=0, kind=kind
         )
-        for name in sorted(names)
+        for one in submissions
+        for name in sorted({one.reply_to, one.keeper} - {""})
     )
-    return names
 
 
 def waiting(seconds: float) -> list[tuple[str, datetime]]:

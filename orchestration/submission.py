@@ -14,13 +14,13 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from . import alerts, batches, conf, crashpoints, registry, sql
+from . import alerts, batches, conf, crashpoints, registry, sql, status
 from .fairness import for_aged
 from .lasting import Pauses
 from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
-from .models.inbox import Problem
+from .models.inbox import Problem, StatusKind
 from .transitions.create import NewTask, create
 from .workflow import Refused, Submitted, Workflow
 
@@ -179,6 +179,7 @@ def _fail(submission_id: int, error: Exception) -> None:
         return
     reason = sql.storable(str(error)) or "refused"
     rows.update(refused_at=DatabaseNow(), retry_at=None, problem="", reason=reason)
+    status.write_aside([submission], StatusKind.SET_ASIDE)
     alerts.raise_alert(
         f"submission/{submission.workflow}",
         severity=Severity.CRITICAL,

@@ -41,11 +41,10 @@ COLUMNS = (
     *("request", "workflow", "reference", "what", "step", "attempt", "amendment", "note", "actor"),
     *("because", "reply_to"),
 )
-POST = f"""
-INSERT INTO orchestration_taskrequest ({", ".join(COLUMNS)})
-VALUES ({", ".join(f"%({name})s" for name in COLUMNS)})
-ON CONFLICT DO NOTHING
-"""  # noqa: S608 - our own columns
+POST = """
+SELECT orchestration_request(%(request)s::uuid, %(workflow)s, %(reference)s, %(what)s, %(step)s,
+    %(attempt)s, %(amendment)s::jsonb, %(note)s::jsonb, %(actor)s, %(because)s, %(reply_to)s)
+"""  # a function of the database, as for submissions
 # The messages of the transaction that carries a request out: later than those before.
 NAME = """
 UPDATE orchestration_statusmessage SET detail = detail || jsonb_build_object('request', %(request)s)

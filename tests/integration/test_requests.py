@@ -165,3 +165,22 @@ def test_a_keeper_has_the_progress_with_each_message(accepted):
     assert api.Progress.from_json(known.as_json()) == known
     assert Task.objects.get().told == api.version("greet", "7")
     assert Step.objects.count() == 2
+
+
+def test_what_becomes_of_a_submission_that_is_no_task_is_told(accepted, monkeypatch):
+    from orchestration import requeue, submission
+
+    def refuse(_):
+        raise api.Refused("no such product")
+
+    greet = registry.workflows["greet"]
+    monkeypatch.setitem(registry.workflows, "greet", replace(greet, record=refuse))
+    api.submit("greet", reference="7", data={"name": "Ada"}, reply_to="shop")
+    submission.take(10)
+    requeue.close(requeue.Wanted(kind="submission"), by="olga", reason="no")
+    told = StatusMessage.objects.order_by("id")
+    assert [(one.reply_to, one.reference, one.number, one.kind) for one in told] == [
+        ("shop", "7", 0, "set_aside"),
+        ("shop", "7", 0, "closed"),
+    ]
+    assert not told.filter(task__isnull=False).exists()
