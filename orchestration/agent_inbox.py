@@ -13,10 +13,11 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from . import clock, conf, queues
-from .queues import SCHEDULER, Unreachable, as_messages, at_hand, flag, inbox
+from .queues import SCHEDULER, Unreachable, as_messages, at_hand, flag, inbox, reports
 
 logger = logging.getLogger(__name__)
 NOTE_LIFE = 100_000  # seconds, of the note of what a worker holds: longer than any attempt
+REPORT_LIFE = 60  # seconds
 LONGEST_MARK = 86_400.0  # seconds; no attempt is allowed more
 
 
@@ -117,6 +118,31 @@ class AgentInbox:
                 await asyncio.to_thread(queues.call_worker, self._agent)
         except RedisError as error:
             logger.warning("cannot call another worker (the supervisor will): %s", error)
+
+    async def exchange(self, report: bytes) -> tuple[dict[str, bytes], int]:
+        """Leave a report for the agent's other workers; return theirs, and how many messages lie there.
+
+        Without Redis there are none.
+        """
+        key = reports(self._agent)
+        try:
+            pipeline = self._connected().pipeline(transaction=False)
+            pipeline.hset(key, self._worker, report)
+            pipeline.expire(key, REPORT_LIFE)
+            pipeline.hgetall(key)
+            pipeline.llen(inbox(self._agent))
+            *_, found, waiting = await pipeline.execute()
+        except RedisError as error:
+            logger.warning("cannot exchange reports: %s", error)
+            return {}, 0
+        return {
+            worker: raw for name, raw in found.items() if (worker := name.decode()) != self._worker
+        }, waiting
+
+    async def forget_reports(self, workers: Sequence[str]) -> None:
+        """Remove the reports of workers that have ended."""
+        with suppress(RedisError):
+            await self._connected().hdel(reports(self._agent), *workers)
 
     async def send(self, replies: Sequence[Answer], ended: Sequence[int]) -> bool:
         """Hand replies to the schedulers and ring; return whether Redis took them in the end.

@@ -12,7 +12,7 @@ from . import crashpoints, policies
 from .gate import GateView, answered_since, excuses, hear
 from .losses import Losses
 from .models import Policy
-from .recovery import Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
+from .recovery import INSTANCE_SICK, Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
 from .states import Outcome
 from .transitions.gates import database_now, lock_gates, write
 from .transitions.recover import (
@@ -95,7 +95,10 @@ def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Fai
     for step in failed:
         view = gates[step.agent].view if step.agent in gates else GateView()
         asked = step.failure.outcome == Outcome.ABSENT  # which is no failure
-        own = step.view.own_trouble or (not asked and answered_since(view, step.failed_at))
+        sick = step.failure.code == INSTANCE_SICK  # nor is this the step's
+        own = step.view.own_trouble or not (
+            asked or sick or not answered_since(view, step.failed_at)
+        )
         excused = not own and (excuses(view) or step.failure.put_off > 0)
         failure = replace(step.failure, excused=excused)
         judged.append((replace(step, view=replace(step.view, own_trouble=own)), failure))

@@ -156,6 +156,12 @@ def runtime(agent: str) -> Runtime:
     return _runtimes[agent]
 
 
+def stepped_back(queue: str) -> float | None:
+    """Return since when this process's instance of an agent has stepped back, if it has."""
+    served = _runtimes.get(queue)
+    return served.part.back_since if served else None
+
+
 def rest(queue: str) -> None:
     """Give back what is not needed while nothing is to be done for a queue."""
     if served := _runtimes.get(queue):

@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import Error, connection
@@ -15,12 +16,21 @@ from .models.fields import DatabaseNow
 logger = logging.getLogger(__name__)
 
 SEEN = """
-INSERT INTO orchestration_worker (instance, queue, host, pid, clock_offset, started_at, seen_at)
-SELECT name, queue, %(host)s, %(pid)s, %(offset)s, clock_timestamp(), clock_timestamp()
-FROM unnest(%(instances)s::text[], %(queues)s::text[]) AS component (name, queue)
-ON CONFLICT (instance) DO UPDATE SET seen_at = clock_timestamp(), clock_offset = excluded.clock_offset
+INSERT INTO orchestration_worker
+    (instance, queue, host, pid, clock_offset, started_at, seen_at, stepped_back_at)
+SELECT name, queue, %(host)s, %(pid)s, %(offset)s, clock_timestamp(), clock_timestamp(), to_timestamp(back)
+FROM unnest(%(instances)s::text[], %(queues)s::text[], %(back)s::float8[]) AS component (name, queue, back)
+ON CONFLICT (instance) DO UPDATE SET seen_at = clock_timestamp(), clock_offset = excluded.clock_offset,
+    stepped_back_at = excluded.stepped_back_at
 RETURNING extract(epoch FROM clock_timestamp())::float8, set_config('synchronous_commit', 'off', true)
 """  # a sign of life that a crash of the database loses is given again with the next one
+
+
+StepsBack = Callable[[str], float | None]  # since when a queue's worker has stepped back, if it has
+
+
+def never(_queue: str) -> None:
+    """Say that no worker has stepped back."""
 
 
 class Presence:
@@ -29,8 +39,9 @@ class Presence:
     That thread alone has a connection for it: many workers need no other while they wait.
     """
 
-    def __init__(self, *queues: str) -> None:
+    def __init__(self, *queues: str, stepped_back: StepsBack = never) -> None:
         self.queues = queues
+        self.stepped_back = stepped_back
         self._seen = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
@@ -50,7 +61,7 @@ class Presence:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if _try_to_report(*self.queues):
+            if _try_to_report(*self.queues, stepped_back=self.stepped_back):
                 self._seen.set()
             self._stop.wait(conf.HEARTBEAT if self._seen.is_set() else conf.HEARTBEAT / 2)
         try:
@@ -60,9 +71,9 @@ class Presence:
         connection.close()
 
 
-def _try_to_report(*queues: str) -> bool:
+def _try_to_report(*queues: str, stepped_back: StepsBack) -> bool:
     try:
-        report(*queues)
+        report(*queues, stepped_back=stepped_back)
     except Error as error:
         logger.warning("cannot report this process: %s", sql.first_line(error))
         connection.close()
@@ -70,7 +81,7 @@ def _try_to_report(*queues: str) -> bool:
     return True
 
 
-def report(*queues: str) -> None:
+def report(*queues: str, stepped_back: StepsBack = never) -> None:
     """Report once that this process serves these queues; measure its clock on the way.
 
     Each is an instance of its own, as if it had a process to itself.
@@ -78,6 +89,7 @@ def report(*queues: str) -> None:
     parameters = {
         "instances": [instance.name(queue) for queue in queues],
         "queues": list(queues),
+        "back": [stepped_back(queue) for queue in queues],
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "offset": clock.lead(),

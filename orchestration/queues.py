@@ -131,6 +131,11 @@ def at_hand(worker: str) -> str:
     return f"sas:at:{worker}"
 
 
+def reports(agent: str) -> str:
+    """Return the key of what an agent's workers report to one another."""
+    return f"sas:reports:{agent}"
+
+
 def connection() -> Redis:
     """Return this process's client: short timeouts, no silent retries (they send a job twice)."""
     # Two threads must not make one each: the client that nobody keeps closes its connections, also

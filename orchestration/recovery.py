@@ -8,6 +8,10 @@ from .states import Direction, Outcome, PastThreshold
 # be asked: only a person can find out.
 KEY_FORGOTTEN = "key_forgotten"
 
+# An instance of an agent says so when its calls fail and its siblings' do not: it is neither the step's
+# trouble nor the service's, and another instance will do it.
+INSTANCE_SICK = "instance_sick"
+
 
 # Which key a resubmission uses, and why: only "same" keeps the key.
 KEYS = {
@@ -94,7 +98,8 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
 
     The wait doubles with each failure up to the cap; `chance` in [0, 1) spreads it over the upper
     half of the interval ("equal jitter"), so that steps that failed together do not return
-    together and none returns at once. A failure that is excused is not counted.
+    together and none returns at once. A failure that is excused is not counted; nor is one of a sick
+    instance, after which the step goes to another at once.
 
     A request may kill whoever handles it, and all that is in flight there ends in silence with it.
     So a step that stayed silent for half of its chances has the rest of them alone: then only the
@@ -105,10 +110,11 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
     silent = failure.outcome == Outcome.EXPIRED
     if failure.undoing and failure.direction == Direction.DO and not failure.in_doubt:
         return Cancel()
-    if failure.outcome == Outcome.ABSENT and not failure.in_doubt:  # else it showed since
+    absent = failure.outcome == Outcome.ABSENT and not failure.in_doubt  # else it showed since
+    if absent or failure.code == INSTANCE_SICK:
         return Retry(
             failure_count=failure.failure_count, rounds=failure.rounds, wait=0.0, counted=False,
-            new_key=True,
+            new_key=absent,
         )  # fmt: skip
     if failure.code == KEY_FORGOTTEN:
         return GiveUp(failure_count=failure.failure_count + 1)

@@ -10,7 +10,7 @@ from typing import Any
 from . import alerts, conf, leader, presence, queries, queues, registry, sql, status
 from .lasting import Lasting
 from .leader import Jump
-from .models import Alert, Application, Lease, SupervisorPolicy
+from .models import Alert, Application, Lease, SupervisorPolicy, Worker
 from .models.alert import Severity
 from .models.application import Delivery
 from .models.fields import DatabaseNow
@@ -107,6 +107,7 @@ def look(
         *also,
         *blocked(_lasting(blocking(), locking or Lasting())),
         *_no_workers(absent.of(set(queues.names()) - {worker.queue for worker in alive}, patience)),
+        *_stepped_back(alive),
         *_undeclared(),
         *(_uncomputed(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
@@ -166,6 +167,21 @@ def _no_workers(names: Iterable[str]) -> list[Trouble]:
             detail=f"Its work waits until one is started: manage.py work {name}",
         )
         for name in sorted(names)
+    ]
+
+
+def _stepped_back(alive: Sequence[Worker]) -> list[Trouble]:
+    return [
+        Trouble(
+            fingerprint=f"{PREFIX}instance/{worker.instance}",
+            severity=Severity.WARNING,
+            title=f"{worker.queue}: the worker {worker.instance} has stepped back",
+            detail=f"Since {_utc(worker.stepped_back_at)} its calls fail, while those of the agent's other "
+            f"workers succeed. Look at process {worker.pid} on {worker.host}: its network, credentials, "
+            "memory. It tries one request from time to time, and takes part again when one succeeds.",
+        )
+        for worker in alive
+        if worker.stepped_back_at is not None
     ]
 
 

@@ -137,7 +137,8 @@ def run(names: Sequence[str]) -> None:
     waits for another's work.
     """
     _on_signals(lambda *_: sys.exit(0))
-    with Presence(*names), Lookout() if queues.ALERTS in names else nullcontext():
+    presence = Presence(*names, stepped_back=jobs.stepped_back)
+    with presence, Lookout() if queues.ALERTS in names else nullcontext():
         over: SimpleQueue[str] = SimpleQueue()  # the queue whose thread ended, or "" for a signal
         _on_signals(lambda *_: over.put(""))
         served = [Worker(queues.queue(name, queues.worker_connection())) for name in names]

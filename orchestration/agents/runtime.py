@@ -10,9 +10,13 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 
 from .. import clock, conf, crashpoints, queues
-from ..agent_inbox import AgentInbox, Answer, Taken
-from ..messages import Malformed, Request
+from ..agent_inbox import REPORT_LIFE, AgentInbox, Answer, Taken
+from ..messages import Malformed, Reply, Request
+from ..recovery import INSTANCE_SICK
+from ..states import ANSWERED, Health
 from .base import Agent
+from .faults import LONGEST_MESSAGE
+from .outliers import SLICE, Participation, Report, anyone_takes_part
 from .performers import Performers
 
 logger = logging.getLogger(__name__)
@@ -20,10 +24,25 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """A request that this worker has no more to do with, and its reply, if there is one."""
+    """A request that this worker has no more to do with, and its reply, if there is one.
+
+    `began` is when it was performed, if it was.
+    """
 
     request: Request
-    reply: bytes | None = None
+    reply: Reply | None = None
+    began: float | None = None
+
+    @property
+    def good(self) -> bool | None:
+        """Whether it went well as far as the instance is concerned; None if that cannot be told."""
+        if self.began is None:
+            return None
+        if self.reply is None or self.reply.code == "agent_error":
+            return False
+        if self.reply.health in {Health.NOTHING, Health.BUSY}:
+            return None
+        return self.reply.health == Health.GOOD or self.reply.outcome in ANSWERED
 
 
 class Runtime:
@@ -34,6 +53,10 @@ class Runtime:
         self.loop = asyncio.new_event_loop()
         self.performers = Performers(agent) if agent.isolated else None
         self.inbox = AgentInbox(agent.name, agent.instance)
+        self.part = Participation()
+        self._siblings: list[Report] = []
+        self._exchanged_at = 0.0
+        self._left_lying = 0  # looks in a row at which messages lay there
         self.slots = max(1, settings.AGENT_SLOTS.get(agent.name, agent.slots))
         self._calls: set[asyncio.Task[None]] = set()
         self._freed = asyncio.Event()
@@ -72,20 +95,19 @@ class Runtime:
             leaving = False
             # Taking is never cancelled: Redis may have handed over messages already.
             while not self._stopping.is_set():
-                free = self.slots - len(calls)
-                if free <= 0:
-                    await self._until_freed()
+                if not (room := self._room()):
+                    await self._until_there_is_room()
                     continue
-                messages = await self._take(free, 0 if leaving else conf.LINGER)
-                if self._stopping.is_set():  # what has not begun is for another worker
-                    await self._hand_back([raw for raw in messages if raw != queues.LOOK])
-                    break
+                messages = await self._take(room, 0 if leaving else conf.LINGER)
+                room = self._room()  # what must not begin any more is for another worker
+                await self._hand_back(_requests(messages[room:]))
+                messages = messages[:room]
                 for request in await self._new(messages, ended):
                     call = asyncio.create_task(self._call(request, ended))
                     calls.add(call)
                     call.add_done_callback(self._free)
-                if messages or calls:
-                    leaving = False
+                if messages or calls or self.part.back_since is not None:
+                    leaving = False  # whoever has stepped back must not be called by the doorbell
                 elif leaving:
                     break
                 else:
@@ -103,10 +125,19 @@ class Runtime:
         self._calls.discard(call)
         self._freed.set()
 
-    async def _until_freed(self) -> None:
-        """Have another worker called for what lies in the inbox; wait a while for a free slot."""
+    def _room(self) -> int:
+        """Return how many requests may be begun now."""
+        if self._stopping.is_set():
+            return 0
+        under_way = len(self._calls)
+        return self.part.room(self.slots - under_way, under_way, clock.now())
+
+    async def _until_there_is_room(self) -> None:
+        """Have another worker called for what lies in the inbox; wait a while, or for a call's end."""
         self._freed.clear()
         await self.inbox.call_another()
+        if self.part.back_since is not None:
+            await self._look_for_siblings()
         with suppress(TimeoutError):
             async with asyncio.timeout(conf.LINGER):
                 await self._freed.wait()
@@ -128,9 +159,7 @@ class Runtime:
         self, messages: Sequence[bytes], ended: "asyncio.Queue[Ended | None]"
     ) -> list[Request]:
         """Return the requests among `messages` that were not taken before: one may come twice."""
-        requests = [
-            request for raw in messages if raw != queues.LOOK if (request := self._parse(raw))
-        ]
+        requests = [request for raw in _requests(messages) if (request := self._parse(raw))]
         if not requests:
             return []
         now = clock.now()
@@ -162,17 +191,18 @@ class Runtime:
             ended.put_nowait(Ended(request=request))
             return
         crashpoints.reached("agent.before_call", request.reference)
+        began = clock.now()
         reply = await self._answer(request)
         crashpoints.reached("agent.after_call", request.reference)
         if reply is None:
             logger.warning("%s of %s ran out of time", request.name, request.reference)
-        ended.put_nowait(Ended(request=request, reply=reply))
+        ended.put_nowait(Ended(request=request, reply=reply, began=began))
 
-    async def _answer(self, request: Request) -> bytes | None:
-        if self.performers:
-            return await self.performers.answer(request)
-        reply = await self.agent.answer(request)
-        return reply.dump() if reply else None
+    async def _answer(self, request: Request) -> Reply | None:
+        if self.performers is None:
+            return await self.agent.answer(request)
+        raw = await self.performers.answer(request)
+        return Reply.parse(raw) if raw else None
 
     async def _pass_on(self, request: Request) -> bool:
         """Return a request for an unknown action to the inbox; say whether that was done.
@@ -202,11 +232,56 @@ class Runtime:
                 batch.append(ended.get_nowait())
             more = batch[-1] is not None
             over = [one for one in batch if one is not None]
+            await self._compare(over)
             replies = [
-                Answer(reply=one.reply, until=one.request.complete_by)
+                Answer(reply=self._said(one, one.reply).dump(), until=one.request.complete_by)
                 for one in over
                 if one.reply is not None
             ]
             steps = [one.request.step for one in over]
             if steps and not await self.inbox.send(replies, steps):
                 logger.error("Redis does not take %d replies: their steps expire", len(replies))
+
+    async def _compare(self, over: Sequence[Ended]) -> None:
+        """Count how calls went, and step back if those of other workers go better."""
+        now = clock.now()
+        for one in over:
+            if one.began is not None and one.good is not None:
+                self.part.note(one.began, now, good=one.good)
+        if now - self._exchanged_at >= SLICE:
+            await self._exchange(now)
+        if self.part.compare(self._siblings, now):
+            logger.error("%s steps back: its calls fail, its siblings' do not", self.agent.instance)
+            await self._exchange(now)
+
+    async def _exchange(self, now: float) -> int:
+        """Exchange reports with the agent's other workers; return how many messages lie there."""
+        self._exchanged_at = now
+        raw, waiting = await self.inbox.exchange(self.part.report(now).dump())
+        found = {worker: Report.parse(one) for worker, one in raw.items()}
+        self._siblings = [one for one in found.values() if one]
+        if gone := [name for name, one in found.items() if not one or now - one.at > REPORT_LIFE]:
+            await self.inbox.forget_reports(gone)
+        return waiting
+
+    async def _look_for_siblings(self) -> None:
+        """Take part again if there is no other worker that does, and messages lie there."""
+        now = clock.now()
+        waiting = await self._exchange(now)
+        alone = waiting and not anyone_takes_part(self._siblings, now)
+        self._left_lying = self._left_lying + 1 if alone else 0
+        if self._left_lying > 1:  # they were not just about to be taken
+            logger.warning("%s takes part again: it is alone", self.agent.instance)
+            self.part.take_part(now)
+
+    def _said(self, one: Ended, reply: Reply) -> Reply:
+        """Return a reply; what failed while this worker has stepped back is the worker's trouble."""
+        if self.part.back_since is None or one.good is not False:
+            return reply
+        message = f"{reply.code}: {reply.message}"[:LONGEST_MESSAGE]
+        return replace(reply, code=INSTANCE_SICK, message=message, health=Health.NOTHING.value)
+
+
+def _requests(messages: Sequence[bytes]) -> list[bytes]:
+    """Return messages but those that only ask to look."""
+    return [raw for raw in messages if raw != queues.LOOK]

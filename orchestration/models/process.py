@@ -79,6 +79,10 @@ class Worker(models.Model):
     )
     started_at = models.DateTimeField(db_default=DatabaseNow())
     seen_at = models.DateTimeField(db_default=DatabaseNow())
+    stepped_back_at = models.DateTimeField(
+        null=True,
+        help_text="Since when it takes no requests, as its calls fail and its siblings' do not.",
+    )
 
     class Meta:
         indexes = [models.Index(fields=["queue", "seen_at"], name="worker_by_queue")]

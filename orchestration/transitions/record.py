@@ -14,6 +14,7 @@ from ..messages import Reply
 from ..models import Event, Policy
 from ..models.history import EventKind
 from ..progression import Refusal, StepView, after_reply, refuse_reply
+from ..recovery import INSTANCE_SICK
 from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
 from .changes import Change, cancel, finish, known, lock, note, with_locked_steps
 from .holds import held
@@ -132,7 +133,8 @@ def record(replies: Sequence[Reply], *, warily: bool = False) -> Recorded:
         after = after_reply(
             step, reply.outcome, reply.result, undoing=change.undoing, in_doubt=reply.in_doubt
         )
-        if reply.health == Health.NOTHING and after.state == StepState.PROCESSING:
+        ours = reply.health == Health.NOTHING and reply.code != INSTANCE_SICK
+        if ours and after.state == StepState.PROCESSING:
             after = replace(after, own_trouble=True)  # no trouble of the service excuses it
         change.moved(after)
         accepted.append((reply, after, change))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from orchestration.agents.outliers import SLICE, Participation, Report
 from orchestration.gate import (
     GateView,
     Heard,
@@ -21,7 +22,7 @@ from orchestration.gate import (
     room,
     sent,
 )
-from orchestration.recovery import Failure, GiveUp, Retry, Thresholds, decide
+from orchestration.recovery import INSTANCE_SICK, Failure, GiveUp, Retry, Thresholds, decide
 from orchestration.states import GateState, Health, Outcome
 
 CALL, CUT, TIMEOUT = 0.1, 0.05, 2.0  # seconds that a call takes: done or refused, cut, unanswered
@@ -71,7 +72,7 @@ class Run:
         self.numbers = count()
         self.pending: deque[One] = deque()
         self.in_flight: dict[int, float] = {}
-        self.heard: list[tuple[One, float, bool]] = []
+        self.heard: list[tuple[One, float, bool, str]] = []
         self.left = 0
 
     def at(self, when: float, do: Callable[[], None]) -> None:
@@ -96,12 +97,12 @@ class Run:
         heard, self.heard = self.heard, []
         outcomes = [
             Heard(health=Health.GOOD if good else Health.BAD, sent_at=at)
-            for step, at, good in heard
-            if good or not step.own_trouble
+            for step, at, good, code in heard
+            if (good or not step.own_trouble) and code != INSTANCE_SICK
         ]
         self._move(hear(self.gate, self.limits, outcomes, self.now, len(self.in_flight)))
-        for step, _, good in heard:
-            self._end(step, good)
+        for step, _, good, code in heard:
+            self._end(step, good, code)
         places = room(self.gate, self.limits, self._counted(), self.now)
         taken = self._take(places)
         self._move(sent(self.gate, self.limits, len(taken), self.now))
@@ -124,6 +125,12 @@ class Run:
 
     def _send(self, step: One) -> None:
         step.attempt += 1
+        took, good = self._call(step)
+        self.in_flight[step.number] = self.now
+        self.at(self.now + took, lambda at=self.now: self._back(step, at, good))
+
+    def _call(self, step: One) -> tuple[float, bool]:
+        """Return how long an attempt takes, and whether it succeeds."""
         took, good = 0.0, False
         for tried in range(2):
             took += QUICK_RETRY * tried
@@ -134,21 +141,20 @@ class Run:
             took += CALL if good or third < 1 else CUT if third < 2 else TIMEOUT
             if good:
                 break
-        self.in_flight[step.number] = self.now
-        self.at(self.now + took, lambda at=self.now: self._back(step, at, good))
+        return took, good
 
-    def _back(self, step: One, at: float, good: bool) -> None:
+    def _back(self, step: One, at: float, good: bool, code: str = "") -> None:
         self.in_flight.pop(step.number)
-        self.heard.append((step, at, good))
+        self.heard.append((step, at, good, code))
 
-    def _end(self, step: One, good: bool) -> None:
+    def _end(self, step: One, good: bool, code: str) -> None:
         if good:
             step.done_at = self.now
             self.left -= 1
             return
-        step.own_trouble |= answered_since(self.gate, step.failed_at)
+        step.own_trouble |= code != INSTANCE_SICK and answered_since(self.gate, step.failed_at)
         failure = Failure(
-            failure_count=step.failures, outcome=Outcome.UNKNOWN,
+            failure_count=step.failures, outcome=Outcome.UNKNOWN, code=code,
             excused=not step.own_trouble and excuses(self.gate),
         )  # fmt: skip
         step.failed_at = self.now
@@ -164,3 +170,66 @@ class Run:
         if to.state != self.gate.state:
             self.states.append((self.now, to.state))
         self.gate = to
+
+
+@dataclass(kw_only=True)
+class Instances(Run):
+    """The same with several workers of the agent, each of which may step back by itself.
+
+    `sick` is whether a worker's calls fail at a time, by its number: at once, so that it is free for
+    the next sooner than the others.
+    """
+
+    sick: Callable[[int, float], bool] = lambda number, now: False
+    workers: int = 3
+    slots: int = 100
+    backs: list[tuple[float, int]] = field(default_factory=list)  # who stepped back, and when
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.parts = [Participation() for _ in range(self.workers)]
+        self.under_way = [0] * self.workers
+        self.done = [0] * self.workers
+        self.reports: dict[int, bytes] = {}
+        self.reported = [0.0] * self.workers
+        self.inbox: deque[One] = deque()
+
+    def _send(self, step: One) -> None:
+        step.attempt += 1
+        self.in_flight[step.number] = self.now
+        self.inbox.append(step)
+        self._deal()
+
+    def _turn(self) -> None:
+        super()._turn()
+        self._deal()
+
+    def _deal(self) -> None:
+        while self.inbox and (able := [one for one in range(self.workers) if self._room(one)]):
+            self._perform(self.rng.choice(able), self.inbox.popleft())
+
+    def _room(self, number: int) -> int:
+        under_way = self.under_way[number]
+        return self.parts[number].room(self.slots - under_way, under_way, self.now)
+
+    def _perform(self, number: int, step: One) -> None:
+        took, good = self._call(step)
+        if self.sick(number, self.now):
+            took, good = QUICK_RETRY, False  # refused at once, both times
+        self.under_way[number] += 1
+        began, sent_at = self.now, self.in_flight[step.number]
+        self.at(self.now + took, lambda: self._reply(number, step, began, sent_at, good))
+
+    def _reply(self, number: int, step: One, began: float, sent_at: float, good: bool) -> None:
+        self.under_way[number] -= 1
+        self.done[number] += good
+        part = self.parts[number]
+        part.note(began, self.now, good=good)
+        if self.now - self.reported[number] >= SLICE:
+            self.reported[number] = self.now
+            self.reports[number] = part.report(self.now).dump()
+        others = [Report.parse(raw) for one, raw in self.reports.items() if one != number]
+        if part.compare([one for one in others if one], self.now):
+            self.backs.append((self.now, number))
+        excused = part.back_since is not None and not good
+        self._back(step, sent_at, good, INSTANCE_SICK if excused else "")

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestration.recovery import (
+    INSTANCE_SICK,
     KEY_FORGOTTEN,
     Cancel,
     Failure,
@@ -44,6 +45,8 @@ LAST = Failure(failure_count=2)  # the next one reaches the threshold
             replace(LAST, excused=True, put_off=7.0),
             Retry(failure_count=2, wait=7.0, counted=False),
         ),
+        # nor is what failed at a sick instance: another does it at once
+        (UNDO, replace(LAST, code=INSTANCE_SICK), Retry(failure_count=2, wait=0.0, counted=False)),
         (LIMITS, Failure(failure_count=1, put_off=7.0), Retry(failure_count=2, wait=7.0)),
         (LIMITS, Failure(failure_count=1, put_off=0.3), Retry(failure_count=2, wait=1.0)),
         # who stayed silent for half of the chances has the rest of them alone

@@ -1,0 +1,142 @@
+"""Whether an instance of an agent takes part: not while its calls fail and its siblings' succeed (P16).
+
+Pure decisions over plain data; times are seconds on the database's clock. Each instance counts how its own
+calls went, by the time at which they began, and compares that with what its siblings report of the same
+time. If all fail alike it is the service, and the gate's matter. This is what Envoy calls outlier
+ejection, but that each instance decides about itself.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .. import conf
+
+SLICE = 0.5  # seconds that are counted together; reports are exchanged no more often
+MEMORY = 20.0  # seconds that are looked back on
+FEW = 5  # calls below which nothing is known: failures here, successes there
+SICK = 0.5  # share of failures from which on an instance may be sick
+WELL = 0.1  # share of failures up to which its sibling is well
+PAUSE = 2.0  # seconds before the first probe; doubles with each that fails
+PAUSE_CAP = 60.0
+
+Counts = Mapping[int, tuple[int, int]]  # of the calls that began in a slice: good and bad
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What an instance lets its siblings know; `back` is whether it has stepped back."""
+
+    at: float
+    back: bool
+    counts: Counts
+
+    def dump(self) -> bytes:
+        """Return the report as JSON."""
+        counts = [[start, *both] for start, both in self.counts.items()]
+        return json.dumps([self.at, self.back, counts], separators=(",", ":")).encode()
+
+    @classmethod
+    def parse(cls, raw: bytes) -> "Report | None":
+        """Return the report in `raw`; None if it is none that this release can read."""
+        try:
+            at, back, counts = json.loads(raw)
+            found = {int(start): (int(good), int(bad)) for start, good, bad in counts}
+            return cls(at=float(at), back=bool(back), counts=found)
+        except (ValueError, TypeError):
+            return None
+
+
+def is_outlier(mine: Counts, siblings: Iterable[Counts]) -> bool:
+    """Return whether an instance's calls fail while those of a sibling succeed.
+
+    Looks back slice by slice, for as long as most of its calls failed, until it can tell. What
+    siblings did counts only after the slice of its first failure: where the service itself has just
+    failed, they have no success after that.
+    """
+    good = bad = 0
+    first = None
+    for start in sorted(mine, reverse=True):
+        good, bad = good + mine[start][0], bad + mine[start][1]
+        if bad < SICK * (good + bad):
+            return False
+        first = start if mine[start][1] else first
+        if bad >= FEW and first is not None and any(_is_well(one, first) for one in siblings):
+            return True
+    return False
+
+
+def _is_well(counts: Counts, after: int) -> bool:
+    good = sum(one for start, (one, _) in counts.items() if start > after)
+    bad = sum(one for start, (_, one) in counts.items() if start > after)
+    return good >= FEW and bad <= WELL * (good + bad)
+
+
+class Participation:
+    """Whether this instance takes requests, and what it counts for that.
+
+    `back_since` is when it stepped back, if it has; then it takes one request at a time to probe, after
+    a pause that grows, and takes part again once one succeeds.
+    """
+
+    def __init__(self) -> None:
+        self.back_since: float | None = None
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._probe_at = self._returned_at = 0.0
+        self._trips = 0
+
+    def room(self, free: int, under_way: int, now: float) -> int:
+        """Return how many requests it may take with so many `free` slots."""
+        if self.back_since is None:
+            return max(0, free)
+        return 0 if under_way or now < self._probe_at else 1
+
+    def note(self, began: float, now: float, *, good: bool) -> None:
+        """Count a call that has ended."""
+        if self.back_since is None:
+            start = int(began / SLICE)
+            before = self._counts.get(start, (0, 0))
+            self._counts[start] = (before[0] + good, before[1] + (not good))
+        elif began < self.back_since:
+            pass  # no probe
+        elif good:
+            self.take_part(now)
+        else:
+            self._pause(now)
+
+    def compare(self, siblings: Iterable[Report], now: float) -> bool:
+        """Step back if it is an outlier among its siblings; return whether it did."""
+        if self.back_since is not None or not self._counts:
+            return False
+        working = [one.counts for one in siblings if not one.back and now - one.at < MEMORY]
+        if not is_outlier(self._recent(now), working):
+            return False
+        if now - self._returned_at > MEMORY:
+            self._trips = 0
+        self.back_since = now
+        self._counts = {}
+        self._pause(now)
+        return True
+
+    def take_part(self, now: float) -> None:
+        """Take requests again."""
+        self.back_since, self._returned_at = None, now
+
+    def report(self, now: float) -> Report:
+        """Return what its siblings should know."""
+        return Report(at=now, back=self.back_since is not None, counts=self._recent(now))
+
+    def _pause(self, now: float) -> None:
+        self._probe_at = now + min(PAUSE_CAP, PAUSE * 2.0 ** min(self._trips, 30))
+        self._trips += 1
+
+    def _recent(self, now: float) -> Counts:
+        oldest = (now - MEMORY) / SLICE
+        if any(start < oldest for start in self._counts):
+            self._counts = {at: both for at, both in self._counts.items() if at >= oldest}
+        return self._counts
+
+
+def anyone_takes_part(siblings: Iterable[Report], now: float) -> bool:
+    """Return whether a sibling was heard of lately that has not stepped back."""
+    return any(not one.back and now - one.at < conf.ALIVE for one in siblings)

@@ -1,0 +1,98 @@
+"""Several workers of one agent, of which some are sick: what the gate hears, and what gets done (P2, P16)."""
+
+import pytest
+
+from orchestration.recovery import Thresholds
+from tests.simulation.goodput import Instances, One
+
+SEEDS = range(2)
+USUAL = Thresholds(failure_threshold=5, backoff=1.0, backoff_cap=60.0, undo_threshold=20)
+
+
+def run(per_second, seconds=40.0, until=120.0, **given):
+    """Have steps placed evenly for a while; return the run, and its steps."""
+    steps = [
+        One(number=number, placed=number / per_second)
+        for number in range(int(per_second * seconds))
+    ]
+    found = Instances(rate=given.pop("rate", lambda now: 0.0), thresholds=USUAL, **given)
+    found.place(steps)
+    return found.go(until), steps
+
+
+def from_second(second, *numbers):
+    return lambda number, now: number in numbers and now >= second
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("per_second", [3, 20, 200])
+def test_one_sick_of_three_opens_no_breaker_and_starves_no_other(per_second, seed):
+    found, steps = run(per_second, sick=from_second(10, 0), seed=seed)
+    assert found.states == []  # it was never anything but closed
+    assert all(one.done_at for one in steps)
+    assert max(one.failures for one in steps) <= 3
+    slow = sorted(one.done_at - one.placed for one in steps)
+    assert slow[int(len(slow) * 0.95)] < 0.5
+    (first, number), *_ = found.backs
+    assert number == 0
+    assert first - 10 < (2.5 if per_second >= 20 else 10)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_without_stepping_back_a_sick_instance_is_everybodys_trouble(seed, monkeypatch):
+    """The control: the same, with instances that never compare."""
+    monkeypatch.setattr("orchestration.agents.outliers.FEW", 10**9)
+    found, steps = run(200, sick=from_second(10, 0), seed=seed, slots=15)
+    slow = sorted(one.done_at - one.placed if one.done_at else 1e9 for one in steps)
+    assert found.states or slow[int(len(slow) * 0.95)] > 0.5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_it_comes_back_once_it_is_healed(seed):
+    found, steps = run(50, sick=lambda number, now: number == 0 and 10 <= now < 20, seed=seed)
+    assert all(one.done_at for one in steps)
+    assert found.states == []
+    assert found.parts[0].back_since is None
+    assert found.done[0] > len(steps) / 10
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("share", [0.3, 0.6, 1.0])
+def test_where_all_fail_alike_none_steps_back(share, seed):
+    """Then it is the service, and the gate's matter."""
+    outage = lambda now: share if 10 <= now < 30 else 0.0  # noqa: E731
+    found, _ = run(100, rate=outage, seed=seed)
+    assert found.backs == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_after_an_outage_one_that_stays_sick_does_not_keep_the_breaker_from_closing(seed):
+    outage = lambda now: 1.0 if 10 <= now < 25 else 0.0  # noqa: E731
+    found, steps = run(50, rate=outage, sick=from_second(10, 0), seed=seed)
+    assert all(one.done_at for one in steps)
+    assert max(one.failures for one in steps) < USUAL.failure_threshold
+    assert found.states[-1][1] == "closed"
+    assert found.states[-1][0] < 55
+    assert {number for _, number in found.backs} == {0}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_sick_of_three_leave_all_to_the_one(seed):
+    found, steps = run(50, sick=from_second(10, 0, 1), seed=seed)
+    assert all(one.done_at for one in steps)
+    assert {number for _, number in found.backs} == {0, 1}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_one_of_two_is_sick(seed):
+    found, steps = run(50, sick=from_second(10, 0), workers=2, seed=seed)
+    assert all(one.done_at for one in steps)
+    assert {number for _, number in found.backs} == {0}
+    assert [state for _, state in found.states][-1:] in ([], ["closed"])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_lone_one_never_steps_back(seed):
+    found, _ = run(50, sick=from_second(10, 0), workers=1, seed=seed, until=60)
+    assert found.backs == []
+    assert "open" in {state for _, state in found.states}
