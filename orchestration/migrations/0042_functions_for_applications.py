@@ -61,7 +61,7 @@ def create(_, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("orchestration", "0039_keepers_of_tasks")]
+    dependencies = [("orchestration", "0041_the_priority_that_an_application_may_state")]
 
     operations = [
         migrations.RunPython(create, migrations.RunPython.noop),
