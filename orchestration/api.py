@@ -53,6 +53,7 @@ from .models import Task, TaskRequest
 from .models.application import Delivery
 from .models.inbox import StatusKind
 from .models.request import Act
+from .placeholders import field, key, loaded, result
 from .posting import Posting, post
 from .progression import Refusal
 from .roles import give
@@ -65,7 +66,7 @@ from .status import Status
 from .transitions import resubmit as resubmission
 from .transitions import undo as undoing
 from .transitions.changes import NOTHING, Amendment
-from .workflow import Accepted, Refused, Step, Submitted, Workflow, field, key, result
+from .workflow import Accepted, Refused, Step, Submitted, Workflow
 
 __all__ = [
     "READ_STATUS",
@@ -109,6 +110,7 @@ __all__ = [
     "is_busy",
     "is_unavailable",
     "key",
+    "loaded",
     "post",
     "progress",
     "receive_status",

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from .messages import why_not_sent
+from .placeholders import Loads, loads_of, resolve
 from .states import (
     DONE_STEP_STATES,
     ENDED_STEP_STATES,
@@ -15,12 +16,7 @@ from .states import (
     StepState,
     TaskState,
 )
-from .workflow import (
-    UNDECLARED,
-    Refused,
-    Workflow,
-    resolve,
-)
+from .workflow import UNDECLARED, Refused, Workflow
 
 
 class Refusal(Enum):
@@ -108,6 +104,7 @@ class StepPlan:
     undo_request: Mapping[str, Any] | None = None
     irreversible: str = ""
     charges: Mapping[str, Any] | None = None
+    loads: Loads = ()
 
 
 def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
@@ -137,6 +134,7 @@ def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
                 undo_request=step.undo_request if undo else None,
                 irreversible=step.irreversible,
                 charges=resolve(step.charges, data, {}),
+                loads=loads_of(step.request),
             )
         )
     return plans

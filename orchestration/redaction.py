@@ -11,7 +11,7 @@ from typing import Any
 from django.utils.functional import cached_property  # functools' has one lock for all instances
 
 from . import registry
-from .workflow import placeholders
+from .placeholders import placeholders
 
 HIDDEN = "[hidden]"
 SHORTEST = 4  # characters: a shorter word is hidden where it stands alone, not inside of others

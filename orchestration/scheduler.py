@@ -9,13 +9,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from django.db import transaction
+from django.db import Error, transaction
 
 from . import batches, conf, crashpoints, dead_letters, queues, registry, sql
 from .agents.local import perform
 from .gate import Heard
 from .lasting import Pauses
-from .messages import Malformed, Reply, with_number
+from .loading import Wanted, fill_in
+from .messages import Malformed, Reply, Request, with_number
 from .transitions.claim import Claimed, claim
 from .transitions.holds import park
 from .transitions.local import Computed, compute
@@ -57,12 +58,41 @@ def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> Tur
         logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
     crashpoints.reached("scheduler.after_claim", claimed.requests)
     for agent, requests in claimed.requests.items():
-        queues.try_to_ring(agent, [request.dump() for request in requests])
+        _send(agent, [request for request in requests if request.step not in claimed.loads])
     crashpoints.reached("scheduler.after_send", claimed.requests)
     for queue in sorted({queues.of_application(name) for name in recorded.applications}):
         queues.try_to_ring(queue)
+    if claimed.loads:
+        _load_and_send(by, claimed)
     full = {agent for agent, batch in claimed.requests.items() if len(batch) >= conf.BATCH}
     return Turn(more=full | claimed.more, again_in=claimed.again_in)
+
+
+def _send(agent: str, requests: Sequence[Request]) -> None:
+    if requests:
+        queues.try_to_ring(agent, [request.dump() for request in requests])
+
+
+def _load_and_send(by: str, claimed: Claimed) -> None:
+    """Send what was claimed and needs to be loaded first; if that fails as a whole, it expires."""
+    wanted = [
+        Wanted(agent=agent, workflow=workflow, request=request, loads=loads)
+        for agent, requests in claimed.requests.items()
+        for request in requests
+        if request.step in claimed.loads
+        for workflow, loads in [claimed.loads[request.step]]
+    ]
+    try:
+        filled = fill_in(wanted, by)
+    except Error as error:
+        logger.warning("%d requests are not sent: %s", len(wanted), sql.first_line(error))
+        if sql.is_unavailable(error):
+            raise
+        return
+    for agent, requests in filled.requests.items():
+        _send(agent, requests)
+    if filled.replies:
+        queues.put_back(queues.SCHEDULER, [reply.dump() for reply in filled.replies])
 
 
 def _record_and_claim(

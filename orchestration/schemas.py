@@ -7,8 +7,10 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from . import registry
+from .models import Step
 
 DEEPEST = 50  # lists and objects inside one another
+LOADED_LATER = {"description": "JSON; null: loaded when it is sent"}
 
 
 class Invalid(ValueError):
@@ -52,9 +54,9 @@ def written(value: Any) -> str:
     return text
 
 
-def check(agent: str, action: str, request: Mapping[str, Any], *, like: Mapping[str, Any]) -> None:
-    """Raise `Invalid` unless `request` suits the action's schema, or else looks `like` the old one."""
-    _validate(accepted(agent, action, like=like), request, "the input")
+def check(step: Step, request: Mapping[str, Any]) -> None:
+    """Raise `Invalid` unless `request` may take the place of a step's."""
+    _validate(accepted(step), request, "the input")
 
 
 def check_result(agent: str, action: str, result: Mapping[str, Any]) -> None:
@@ -62,9 +64,17 @@ def check_result(agent: str, action: str, result: Mapping[str, Any]) -> None:
     _validate(returned(agent, action), result, "the result")
 
 
-def accepted(agent: str, action: str, *, like: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of what an action takes; where it declares none, the shape of `like`."""
-    return _schema(agent, action, "accepts") or shape(like)
+def accepted(step: Step) -> dict[str, Any]:
+    """Return the schema of what a step's action takes; where it declares none, the request's shape.
+
+    What is loaded when the request is sent may be null until then.
+    """
+    schema = _schema(step.agent, step.action, "accepts") or shape(step.request)
+    later = {str(where[0]): LOADED_LATER for where, _ in step.loads or ()}
+    if not later:
+        return schema
+    required = [name for name in schema.get("required", ()) if name not in later]
+    return {**schema, "properties": {**schema.get("properties", {}), **later}, "required": required}
 
 
 def returned(agent: str, action: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
@@ -115,7 +116,7 @@ def _accept(submissions: Sequence[Submission]) -> int:
         data = known.get((submission.workflow, submission.reference))
         if data is None:
             fresh[submission.workflow].append(submission)
-        elif data != submission.data:
+        elif data != _public(submission):
             raise Refused("its reference is taken by a task with other content")
     unknown: list[int] = []
     for name, batch in sorted(fresh.items()):
@@ -147,11 +148,17 @@ def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
     }
 
 
+def _public(submission: Submission) -> Any:
+    """Return the input that the task of a submission has."""
+    workflow = registry.workflows.get(submission.workflow)
+    return workflow.public(submission.data) if workflow else submission.data
+
+
 def _as_task(submission: Submission) -> NewTask:
     return NewTask(
         workflow=submission.workflow,
         reference=submission.reference,
-        data=submission.data,
+        data=_public(submission),
         reply_to=submission.reply_to,
         priority=submission.priority,
         fairness_key=submission.fairness_key,

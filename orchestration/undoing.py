@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .placeholders import loads_of
 from .progression import StepPlan, StepView
 from .readiness import build, needs_result
 from .states import DONE_STEP_STATES, Direction, Outcome, StepState
@@ -61,6 +62,7 @@ def plan(steps: Collection[StepView]) -> UndoPlan:
                 request=step.undo_request or {},
                 ready=False,
                 direction=Direction.UNDO,
+                loads=loads_of(step.undo_request),
             )
             for step in begun
             if step.name in undone

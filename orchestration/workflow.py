@@ -6,7 +6,6 @@ task, so a deploy never changes an order in flight, and they are checked when th
 an unknown step, a cycle or a result of a step that need not be done yet is found before it runs.
 """
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,87 +15,13 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from uuid import UUID
 
-MARK = "$from"  # the one key of a stored placeholder: {"$from": ["step or empty", "name", …]}
-KEYS = "$key"  # stands for a step in a placeholder: the keys of all steps, by name
+from .placeholders import KEYS, LOADED, Unresolved, has, loads_of, near, placeholders, resolve
+
 LONGEST_LABEL, LONGEST_CONTACT, LONGEST_CURRENCY = 100, 254, 10  # characters
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 LOCAL = ""  # the agent of the steps that need none: a scheduler computes these
 
 Compute = Callable[[dict[str, Any]], Mapping[str, Any]]
-
-
-class Unresolved(LookupError):
-    """A template names a value that is not there; its text says which."""
-
-
-def field(*path: str) -> dict[str, Any]:
-    """Stand for the value at `path` of the task's input."""
-    return {MARK: ["", *path]}
-
-
-def result(step: str, *path: str) -> dict[str, Any]:
-    """Stand for the value at `path` of the result of `step`; without a path, the whole result."""
-    return {MARK: [step, *path]}
-
-
-def key(step: str) -> dict[str, Any]:
-    """Stand for the idempotency key under which `step` was done: for services that undo by key."""
-    return {MARK: [KEYS, step]}
-
-
-def resolve(template: Any, data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
-    """Return `template` with each placeholder replaced; raise `Unresolved` for one that has no value."""
-    if isinstance(template, Mapping):
-        if template.keys() == {MARK}:
-            return _look_up(template[MARK], data, results)
-        return {name: resolve(value, data, results) for name, value in template.items()}
-    if isinstance(template, list):
-        return [resolve(value, data, results) for value in template]
-    return template
-
-
-def placeholders(template: Any) -> Iterable[Sequence[str]]:
-    """Yield the path of each placeholder in `template`: the step's name (or ""), then names."""
-    if isinstance(template, Mapping):
-        if template.keys() == {MARK}:
-            yield template[MARK]
-            return
-        template = list(template.values())
-    if isinstance(template, list):
-        for value in template:
-            yield from placeholders(value)
-
-
-def _look_up(path: Sequence[str], data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
-    step, *names = path
-    value: Any = results.get(step) if step else data
-    for name in names:
-        try:
-            value = value[name]
-        except (LookupError, TypeError):
-            origin = f"the result of {step}" if step else "the input"  # keys are always there
-            raise Unresolved(f"{origin} has no {'.'.join(names)}") from None
-    return value
-
-
-def _has(value: Any, path: Sequence[str]) -> bool:
-    for name in path:
-        if not isinstance(value, Mapping) or name not in value:
-            return False
-        value = value[name]
-    return True
-
-
-def _near(value: Any, path: Sequence[str]) -> str:
-    """Return the question whether another name was meant, if one like the missing one is there."""
-    for name in path:
-        if not isinstance(value, Mapping):
-            return ""
-        if name not in value:
-            near = difflib.get_close_matches(name, [str(known) for known in value], n=1)
-            return f" (did you mean {near[0]!r}?)" if near else ""
-        value = value[name]
-    return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +89,9 @@ def _no_label(_data: Mapping[str, Any]) -> str:
     return ""
 
 
+Load = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
+
+
 def _record_nothing(_submitted: Sequence[Submitted]) -> None:
     """Serve a workflow whose application keeps no rows of its own."""
 
@@ -201,12 +129,20 @@ class Workflow:
     it is for (an address, say); `value` is a template {"amount", "currency"} of what is at stake,
     in minor units. `personal` are templates of the fields that only those see who may see personal
     data; the contact is one of them by itself.
+
+    `load` returns, by reference, what requests take by `loaded(...)`: it is called with a batch of
+    references when their requests are about to be sent, by a scheduler, outside of any transaction
+    of the engine's, and costs a constant number of queries. So what changes in the application's own
+    rows reaches the next step. `private` names fields of the input that only `record` is given: the
+    task is made without them, as what is personal need not be kept twice.
     """
 
     name: str
     steps: Sequence[Step]
     record: Callable[[Sequence[Submitted]], None] = _record_nothing
     accepted: Callable[[Sequence[Accepted]], None] = _accept_silently
+    load: Load | None = None
+    private: Sequence[str] = ()
     keeper: str = ""
     time_allowed: float = 3600.0
     label: Callable[[Mapping[str, Any]], str] = _no_label
@@ -224,10 +160,16 @@ class Workflow:
         paths = (path for template in templates for path in placeholders(template))
         return tuple(dict.fromkeys(tuple(names) for origin, *names in paths if not origin))
 
+    def public(self, data: Any) -> Any:
+        """Return what a task has of the input of its submission: all but what is private."""
+        if not self.private or not isinstance(data, dict):
+            return data
+        return {name: value for name, value in data.items() if name not in self.private}
+
     def require(self, data: Mapping[str, Any]) -> None:
         """Raise `Unresolved` if `data` lacks fields that its tasks take; the error names all of them."""
-        if missing := [path for path in self.fields if not _has(data, path)]:
-            named = (".".join(path) + _near(data, path) for path in missing)
+        if missing := [path for path in self.fields if not has(data, path)]:
+            named = (".".join(path) + near(data, path) for path in missing)
             raise Unresolved(f"the input has no {', '.join(named)}")
 
     def card(self, data: Mapping[str, Any]) -> "Card":
@@ -268,6 +210,7 @@ class Workflow:
             before[name] = order[name].union(*(before[other] for other in order[name]))
         return [
             *_card_problems(self),
+            *_private_problems(self),
             *(
                 problem
                 for step in self.steps
@@ -305,13 +248,29 @@ def _card_problems(workflow: Workflow) -> Iterable[str]:
             yield f"its {name} takes something else than fields of the input"
 
 
+def _private_problems(workflow: Workflow) -> Iterable[str]:
+    """Yield what its tasks take that they are not given."""
+    for path in workflow.fields:
+        if path and path[0] in workflow.private:
+            yield f"a template takes {path[0]!r}, which is private: tasks are made without it"
+    templates = (one for step in workflow.steps for one in (step.request, step.undo_request))
+    loads = [load for template in templates for load in loads_of(template)]
+    if loads and workflow.load is None:
+        yield "its steps take what is loaded, and it has no `load`"
+    if any(not where for where, _ in loads):
+        yield "a request is loaded as a whole: name its fields"
+
+
 def _template_problems(step: Step, before: set[str]) -> Iterable[str]:
     """Yield what the step's templates take that need not be there."""
     known = {"request": before, "undo_request": before | {step.name}, "charges": set[str]()}
     for name, there in known.items():
         for origin, *path in placeholders(getattr(step, name)):
             other = path[0] if origin == KEYS else origin
-            if other and other not in there:
+            if origin == LOADED:
+                if name == "charges" or step.compute:
+                    yield f"step {step.name!r}: its {name} takes what is loaded, and is never sent"
+            elif other and other not in there:
                 what = "key" if origin == KEYS else "result"
                 yield (
                     f"step {step.name!r}: its {name} takes the {what} of {other!r}, which need "

@@ -35,6 +35,13 @@ class Step(models.Model):
     )
     request = models.JSONField(help_text="A template while waiting; then what is sent.")
 
+    loads = models.JSONField(
+        null=True, help_text="What its workflow loads: [where in the request, path of the value]."
+    )
+    loaded = models.JSONField(
+        null=True, help_text="What was loaded under the present key, until it has ended."
+    )
+
     process_state = state_field(StepState, default=StepState.WAITING)
     locked_by = models.CharField(max_length=80, null=True)  # noqa: DJ001 - the pattern's null
     complete_by = models.DateTimeField(null=True)

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +13,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from .. import queries
+from ..models import Step
 from ..money import written
+from ..placeholders import KEYS, LOADED, MARK, filled
 from ..queries.trail import Line
 from ..redaction import Veil
-from ..workflow import KEYS, MARK
+from ..states import StepState
 
 register = template.Library()
 
@@ -216,7 +218,6 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-@register.filter
 def template_words(value: Any) -> Any:
     """Return a request that is a template still, with words for what will be put in."""
     if isinstance(value, Mapping):
@@ -225,12 +226,28 @@ def template_words(value: Any) -> Any:
         origin, *path = value[MARK]
         if origin == KEYS:
             return f"«the key of {path[0]}»"
+        if origin == LOADED:
+            return loaded_words(path)
         return (
             f"«{'.'.join(path) or 'all'} of {f'the result of {origin}' if origin else 'the input'}»"
         )
     if isinstance(value, list):
         return [template_words(part) for part in value]
     return value
+
+
+@register.filter
+def request_words(step: Step) -> Any:
+    """Return what a step's agent is sent, with words for what is loaded when it is."""
+    loads = step.loads or ()
+    if step.process_state == StepState.WAITING:
+        return template_words(step.request)
+    return filled(step.request, loads, [loaded_words(path) for _, path in loads])
+
+
+def loaded_words(path: Sequence[str]) -> str:
+    """Return words for what the workflow loads."""
+    return f"«{'.'.join(path) or 'all'} of what is loaded when it is sent»"
 
 
 @register.filter

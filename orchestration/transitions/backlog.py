@@ -111,6 +111,7 @@ class Pending:
     generation: int
     attempt: int
     request: dict[str, Any]
+    loads: str | None
     reference: str
     since: float | None
     of_held_task: bool | None

@@ -92,6 +92,7 @@ def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
             "steps__generation",
             "steps__attempt",
             "steps__request",
+            "steps__loads",
             "reference",
             UnixTime("steps__pending_since"),
             Subquery(OF_HELD_TASK),

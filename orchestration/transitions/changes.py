@@ -15,12 +15,12 @@ from ..fairness import Arrival, Line
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
+from ..placeholders import resolve
 from ..progression import RENAMED, StepView
 from ..readiness import Released, release
 from ..sql import Among, Given, compiled
 from ..states import StepState
 from ..status import News
-from ..workflow import resolve
 from .settle import Trouble, settle, to_error
 from .turns import next_turns
 
@@ -34,7 +34,7 @@ WHERE s.id = r.id AND s.process_state = 'waiting'
 CANCELLED = """
 UPDATE orchestration_step SET process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
     run_after = NULL, held_by_id = NULL, alert_id = NULL, mend_by = NULL, settling = false,
-    ended_at = clock_timestamp()
+    ended_at = clock_timestamp(), loaded = NULL
 WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing', 'error')
 """
 

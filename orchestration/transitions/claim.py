@@ -1,5 +1,6 @@
 """A scheduler takes steps for an agent: pending → processing (P6, P16, P21)."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from django.db import transaction
 from .. import conf, sql
 from ..gate import Heard, again_at, hear, room, sent
 from ..messages import Request
+from ..placeholders import Loads
 from ..states import TaskState
 from ..workflow import step_key
 from .backlog import Demand, Met, Pending, demands, in_flight, take
@@ -43,15 +45,18 @@ class Claimed:
     """The requests to send, by agent, and the seconds until a gate lets more through by itself.
 
     `more` are the agents with places left, as steps ahead were held: others may stand behind these.
+    `loads` are the workflow of a request that lacks what is to be loaded, and what that is, by step.
     """
 
     requests: dict[str, list[Request]] = field(default_factory=dict)
+    loads: dict[int, tuple[str, Loads]] = field(default_factory=dict)
     more: set[str] = field(default_factory=set)
     again_in: float | None = None
 
     def add(self, other: "Claimed") -> None:
         """Add what was claimed for other agents."""
         self.requests |= other.requests
+        self.loads |= other.loads
         self.more |= other.more
         if other.again_in is not None:
             self.look_again(other.again_in)
@@ -89,6 +94,9 @@ def claim(
         places = min(room(gate.view, gate.limits, in_flight(demand, gate), demand.now), conf.BATCH)
         if steps := take(demand, gate, places, met):
             claimed.requests[demand.agent] = _process(steps, demand, by)
+            claimed.loads.update(
+                (step.id, (step.workflow, json.loads(step.loads))) for step in steps if step.loads
+            )
             started.update(step.task for step in steps if step.task_state == TaskState.PENDING)
             gate.view = sent(gate.view, gate.limits, len(steps), demand.now)
         _look_again(claimed, gate, demand, len(steps))

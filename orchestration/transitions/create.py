@@ -36,18 +36,18 @@ FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
 STEPS = """
 INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,
     process_state, pending_since, failure_count, attempt, generation, priority, fairness_key, turn,
-    outcome, error_code, error_message, undo_action, undo_request, irreversible, charges)
+    outcome, error_code, error_message, undo_action, undo_request, irreversible, charges, loads)
 SELECT task, name, direction, agent, action, after::varchar[], request,
     CASE WHEN ready THEN 'pending' ELSE 'waiting' END, CASE WHEN ready THEN clock_timestamp() END,
     0, 0, 1, priority, fairness_key, turn, '', '', '', undo_action,
-    nullif(undo_request, 'null'), irreversible, nullif(charges, 'null')
+    nullif(undo_request, 'null'), irreversible, nullif(charges, 'null'), nullif(loads, 'null')
 FROM unnest(%(tasks)s::uuid[], %(names)s::text[], %(directions)s::text[], %(agents)s::text[],
     %(actions)s::text[], %(after)s::text[], %(requests)s::jsonb[], %(ready)s::bool[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(turns)s::bigint[],
     %(undo_actions)s::text[], %(undo_requests)s::jsonb[], %(irreversible)s::text[],
-    %(charges)s::jsonb[])
+    %(charges)s::jsonb[], %(loads)s::jsonb[])
     WITH ORDINALITY AS s (task, name, direction, agent, action, after, request, ready, priority,
-        fairness_key, turn, undo_action, undo_request, irreversible, charges, position)
+        fairness_key, turn, undo_action, undo_request, irreversible, charges, loads, position)
 ORDER BY position
 """
 
@@ -146,5 +146,6 @@ def insert_steps(new: Sequence[NewStep], *, again: bool = False) -> None:
             "undo_requests": sql.as_json([plan.undo_request for plan in plans]),
             "irreversible": [plan.irreversible for plan in plans],
             "charges": sql.as_json([plan.charges for plan in plans]),
+            "loads": sql.as_json([plan.loads or None for plan in plans]),
         },
     )

@@ -10,6 +10,7 @@ from ..messages import Reply
 from ..models import Attempt, Event
 from ..models.alert import Severity
 from ..models.history import EventKind
+from ..placeholders import loads_of
 from ..progression import StepPlan, StepView
 from ..states import Direction, Outcome, StepState
 from ..undoing import UNUSED, LateEffect, finds_out, late_effect, proven, shows_effect
@@ -95,7 +96,7 @@ def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
         return
     plan = StepPlan(
         name=step.name, agent=step.agent, action=step.undo_action, after=(), request=request,
-        ready=True, direction=Direction.UNDO,
+        ready=True, direction=Direction.UNDO, loads=loads_of(step.undo_request),
     )  # fmt: skip
     insert_steps([NewStep(change.id, change.priority, change.fairness_key, plan)], again=True)
     known = dict(change.steps)  # some of them are changed and not written yet

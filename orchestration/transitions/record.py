@@ -49,6 +49,7 @@ UPDATE orchestration_step s SET
     in_doubt = r.in_doubt,
     settling = s.settling AND r.outcome IN ('unknown', 'transient'),
     result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
+    loaded = CASE r.outcome WHEN 'done' THEN NULL ELSE s.loaded END,
     error_code = r.code, error_message = r.message, retry_after = r.retry_after,
     own_trouble = r.own_trouble,
     incident_id = coalesce(r.incident, s.incident_id)

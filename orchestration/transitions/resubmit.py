@@ -10,6 +10,7 @@ from .. import alerts, incidents, schemas, sql
 from ..models import Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
+from ..placeholders import Loads, at
 from ..progression import Refusal, StepView
 from ..readiness import build
 from ..recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
@@ -26,12 +27,13 @@ UPDATE orchestration_step s SET
     ended_at = NULL, failed_at = NULL, own_trouble = false,
     generation = s.generation + r.new_key::int, in_doubt = s.in_doubt AND NOT r.new_key,
     keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, settling = r.settling,
-    request = r.request, pending_since = clock_timestamp(), mend_by = NULL,
+    request = r.request, loads = nullif(r.loads, 'null'), pending_since = clock_timestamp(),
+    mend_by = NULL,
     run_after = CASE WHEN %(wait)s > 0 THEN clock_timestamp() + %(wait)s * interval '1 second' END,
     patience = CASE WHEN %(patience)s > 0 THEN jsonb_build_object('code', s.error_code,
         'wait', %(wait)s, 'until', clock_timestamp() + %(patience)s * interval '1 second') END
-FROM unnest(%(ids)s::bigint[], %(new_key)s::bool[], %(settling)s::bool[], %(requests)s::jsonb[])
-    AS r (id, new_key, settling, request)
+FROM unnest(%(ids)s::bigint[], %(new_key)s::bool[], %(settling)s::bool[], %(requests)s::jsonb[],
+    %(loads)s::jsonb[]) AS r (id, new_key, settling, request, loads)
 WHERE s.id = r.id AND s.process_state = 'error'
 """
 
@@ -46,6 +48,12 @@ class Again:
     request: Mapping[str, Any]
     changed: bool
     why: str
+
+    @property
+    def loads(self) -> Loads | None:
+        """Return what is loaded for it still: not what was typed in instead."""
+        loads = self.step.loads or ()
+        return [(where, path) for where, path in loads if at(self.request, where) is None] or None
 
     @property
     def new_key(self) -> bool:
@@ -129,7 +137,7 @@ def _decide(
         return Refusal.IN_DOUBT
     wanted: Mapping[str, Any] = step.request
     if changed and request is not None:
-        schemas.check(step.agent, step.action, request, like=step.request)
+        schemas.check(step, request)
         wanted = request
     elif step.attempt == 0:
         built = build(view, change.steps.values(), change.data)
@@ -171,6 +179,7 @@ def _write(
             "new_key": [again.new_key for again in steps],
             "settling": [_settles(again) for again in steps],
             "requests": sql.as_json([again.request for again in steps]),
+            "loads": sql.as_json([again.loads for again in steps]),
         },
     )
     Event.objects.bulk_create(_told(again, actor, reason, operation) for again in steps)
@@ -226,7 +235,7 @@ def done_by_hand(
     incidents.relieve([step.id])
     Step.objects.filter(id=step.id).update(
         process_state=StepState.SKIPPED, result=result, alert=None, mend_by=None, in_doubt=False,
-        settling=False, ended_at=DatabaseNow(),
+        settling=False, ended_at=DatabaseNow(), loaded=None,
     )  # fmt: skip
     note(
         change, view, EventKind.BY_HAND, by=actor, reason=reason, operation=operation, result=result

@@ -59,7 +59,7 @@ def change(request: HttpRequest, step_id: int) -> HttpResponse:
     form = Change(typed, initial={"attempt": step.attempt})
     values = SchemaForm(
         typed,
-        schema=schemas.accepted(step.agent, step.action, like=step.request),
+        schema=schemas.accepted(step),
         was=step.request,
         veil=veil_for(request, step.task.workflow, step.task.data),
         whole=whole,

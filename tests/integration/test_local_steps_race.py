@@ -6,7 +6,8 @@ import pytest
 
 from orchestration import registry, scheduler
 from orchestration.models import Attempt, Incident, Step, Task
-from orchestration.workflow import LOCAL, Workflow, field, result
+from orchestration.placeholders import field, result
+from orchestration.workflow import LOCAL, Workflow
 from orchestration.workflow import Step as Declared
 from tests.database import another
 from tests.engine import new_task

@@ -12,8 +12,9 @@ from orchestration import alerts, api, conf, jobs, queues, registry, submission
 from orchestration.lasting import Pauses
 from orchestration.models import Alert, StatusMessage, Submission, Task
 from orchestration.models.fields import DatabaseNow
+from orchestration.placeholders import Unresolved
 from orchestration.registry import NotRegistered
-from orchestration.workflow import Refused, Unresolved, Workflow
+from orchestration.workflow import Refused, Workflow
 
 pytestmark = pytest.mark.django_db
 PATIENCE = 5  # failures in succession before a turn ends

@@ -5,6 +5,7 @@ from django.db import IntegrityError, connection, transaction
 
 from orchestration.models import Alert, Attempt, Event, Gate, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
+from orchestration.placeholders import Unresolved
 from orchestration.progression import Refusal
 from orchestration.registry import NotRegistered
 from orchestration.states import STEP_MOVES, TASK_MOVES, illegal_moves
@@ -12,7 +13,7 @@ from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import resubmit
-from orchestration.workflow import Refused, Unresolved
+from orchestration.workflow import Refused
 from tests.engine import claimed, force, in_error, new_task, reply_to, run_to_end, states, step_of
 from tests.unit.test_messages import nested
 

@@ -7,6 +7,7 @@ import pytest
 from orchestration import registry
 from orchestration.models import Alert, Event, IncidentHit, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
+from orchestration.placeholders import field, key, result
 from orchestration.progression import Refusal
 from orchestration.sweep import sweep
 from orchestration.transitions.claim import claim
@@ -14,7 +15,7 @@ from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
 from orchestration.workflow import Step as StepDeclaration
-from orchestration.workflow import Workflow, field, key, result
+from orchestration.workflow import Workflow
 from tests.engine import new_task, reply_to, staff
 from tests.operators import LEADER
 

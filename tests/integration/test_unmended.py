@@ -9,6 +9,7 @@ from orchestration.leader import Leadership
 from orchestration.models import Alert, Event, Hold, Incident, Policy, Step, Task
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
+from orchestration.placeholders import field, result
 from orchestration.sweep import sweep
 from orchestration.transitions.claim import claim
 from orchestration.transitions.gates import database_now
@@ -16,7 +17,7 @@ from orchestration.transitions.holds import hold, release
 from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import resubmit
 from orchestration.workflow import Step as Declared
-from orchestration.workflow import Workflow, field, result
+from orchestration.workflow import Workflow
 from tests.engine import new_task, reply_to, staff
 
 pytestmark = pytest.mark.django_db

@@ -5,9 +5,10 @@ from random import Random
 from typing import Any
 
 from orchestration.gate import Limits
+from orchestration.placeholders import field, key, result
 from orchestration.recovery import Thresholds
 from orchestration.states import OnRejection, PastThreshold
-from orchestration.workflow import LOCAL, Step, Workflow, field, key, result
+from orchestration.workflow import LOCAL, Step, Workflow
 
 TIME_ALLOWED = 10.0  # seconds from dispatch to complete-by
 CALL_TIMEOUT = 3.0  # seconds until an agent stops waiting for its service

@@ -4,16 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestration.placeholders import Unresolved, field, key, resolve, result
 from orchestration.progression import first_steps
-from orchestration.workflow import (
-    Step,
-    Unresolved,
-    Workflow,
-    field,
-    key,
-    resolve,
-    result,
-)
+from orchestration.workflow import Step, Workflow
 
 
 def flow(*steps):

@@ -1,0 +1,148 @@
+"""Placeholders in the templates of requests: what they stand for, and how they are filled in.
+
+A template is plain JSON in which a placeholder stands where a value of the task's input, of an earlier
+step's result, or of what the workflow loads belongs. It is stored with its step.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+MARK = "$from"  # the one key of a stored placeholder: {"$from": ["step or empty", "name", …]}
+KEYS = "$key"  # stands for a step in a placeholder: the keys of all steps, by name
+LOADED = "$loaded"  # as well: what the workflow loads when the request is sent
+
+# Where in a request a loaded value belongs, and the path of it in what is loaded.
+Load = tuple[tuple[str | int, ...], tuple[str, ...]]
+Loads = Sequence[Load]
+
+
+class Unresolved(LookupError):
+    """A template names a value that is not there; its text says which."""
+
+
+def field(*path: str) -> dict[str, Any]:
+    """Stand for the value at `path` of the task's input."""
+    return {MARK: ["", *path]}
+
+
+def result(step: str, *path: str) -> dict[str, Any]:
+    """Stand for the value at `path` of the result of `step`; without a path, the whole result."""
+    return {MARK: [step, *path]}
+
+
+def key(step: str) -> dict[str, Any]:
+    """Stand for the idempotency key under which `step` was done: for services that undo by key."""
+    return {MARK: [KEYS, step]}
+
+
+def loaded(*path: str) -> dict[str, Any]:
+    """Stand for the value at `path` of what the workflow loads when the request is sent (`load`)."""
+    return {MARK: [LOADED, *path]}
+
+
+def resolve(template: Any, data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
+    """Return `template` with each placeholder replaced; raise `Unresolved` for one that has no value.
+
+    What is loaded when the request is sent is None until then.
+    """
+    if isinstance(template, Mapping):
+        if template.keys() == {MARK}:
+            return _look_up(template[MARK], data, results)
+        return {name: resolve(value, data, results) for name, value in template.items()}
+    if isinstance(template, list):
+        return [resolve(value, data, results) for value in template]
+    return template
+
+
+def placeholders(template: Any) -> Iterable[Sequence[str]]:
+    """Yield the path of each placeholder in `template`: the step's name (or ""), then names."""
+    if isinstance(template, Mapping):
+        if template.keys() == {MARK}:
+            yield template[MARK]
+            return
+        template = list(template.values())
+    if isinstance(template, list):
+        for value in template:
+            yield from placeholders(value)
+
+
+def _look_up(path: Sequence[str], data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
+    step, *names = path
+    if step == LOADED:
+        return None
+    value: Any = results.get(step) if step else data
+    for name in names:
+        try:
+            value = value[name]
+        except (LookupError, TypeError):
+            origin = f"the result of {step}" if step else "the input"  # keys are always there
+            raise Unresolved(f"{origin} has no {'.'.join(names)}") from None
+    return value
+
+
+def has(value: Any, path: Sequence[str]) -> bool:
+    """Return whether there is a value at `path`."""
+    for name in path:
+        if not isinstance(value, Mapping) or name not in value:
+            return False
+        value = value[name]
+    return True
+
+
+def near(value: Any, path: Sequence[str]) -> str:
+    """Return the question whether another name was meant, if one like the missing one is there."""
+    for name in path:
+        if not isinstance(value, Mapping):
+            return ""
+        if name not in value:
+            near = difflib.get_close_matches(name, [str(known) for known in value], n=1)
+            return f" (did you mean {near[0]!r}?)" if near else ""
+        value = value[name]
+    return ""
+
+
+def loads_of(template: Any, where: tuple[str | int, ...] = ()) -> list[Load]:
+    """Return what a template takes of what is loaded."""
+    if isinstance(template, Mapping):
+        if template.keys() == {MARK}:
+            origin, *path = template[MARK]
+            return [(where, tuple(path))] if origin == LOADED else []
+        parts = list(template.items())
+    else:
+        parts = list(enumerate(template)) if isinstance(template, list) else []
+    return [load for name, value in parts for load in loads_of(value, (*where, name))]
+
+
+def pick(loads: Loads, values: Mapping[str, Any]) -> list[Any]:
+    """Return the values that `loads` take of what was loaded; raise `Unresolved` if one is not there."""
+    if missing := [path for _, path in loads if not has(values, path)]:
+        named = (".".join(path) + near(values, path) for path in missing)
+        raise Unresolved(f"what was loaded has no {', '.join(named)}")
+    return [resolve({MARK: ["", *path]}, values, {}) for _, path in loads]
+
+
+def filled(request: Any, loads: Loads, values: Sequence[Any]) -> Any:
+    """Return a request with the `values` that its `loads` took, each in its place."""
+    for (where, _), value in zip(loads, values, strict=True):
+        request = _with(request, where, value)
+    return request
+
+
+def at(request: Any, where: Sequence[str | int]) -> Any:
+    """Return the value at a place of a request, or None."""
+    for name in where:
+        try:
+            request = request[name]
+        except (LookupError, TypeError):
+            return None
+    return request
+
+
+def _with(holder: Any, where: Sequence[str | int], value: Any) -> Any:
+    if not where:
+        return value
+    name, *rest = where
+    copy = dict(holder) if isinstance(holder, Mapping) else list(holder)
+    copy[name] = _with(copy[name], rest, value)  # type: ignore[index]  # as its holder is
+    return copy
