@@ -147,6 +147,8 @@ def hear(
             return _judge_probes(gate, limits, now)
         case GateState.RECOVERING:
             return _judge_level(gate, limits, now, in_flight)
+    if all(one.health == Health.GOOD for one in heard):
+        return gate  # one too old to count may end, and leave the others a larger share
     seen = _lately(gate.slots, limits, now)
     ill = seen.bad >= limits.failures and _is_ill(seen, limits, in_flight)
     return _opened(gate, limits, now) if ill else gate

@@ -222,3 +222,12 @@ def test_what_is_heard_too_late_says_nothing(state):
     gate = GateView(state=state, since=100.0, allowance=4)
     late = bad(101.0)
     assert hear(gate, LIMITS, [late], 100_000.0) == replace(gate, slots=[])
+
+
+def test_it_opens_by_a_failure_never_by_a_success_that_is_too_old_to_count():
+    long_ago, now = 0.0, 1000.0
+    gate = hear(CLOSED, LIMITS, [bad(now)] * 4, now, in_flight=20)
+    assert gate.state == "closed"  # what is in flight may be well
+    gate = hear(gate, LIMITS, [good(long_ago)] * 18, now, in_flight=2)
+    assert gate.state == "closed"
+    assert hear(gate, LIMITS, [bad(now)], now, in_flight=1).state == "open"
