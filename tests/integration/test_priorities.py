@@ -10,7 +10,6 @@ from orchestration import api, conf, submission
 from orchestration.fairness import for_aged
 from orchestration.models import Hold, Policy, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.posting import STANDINGS
 from orchestration.transitions.candidates import aged
 from orchestration.transitions.record import record
 from tests.engine import claimed, new_task, reply_to, step_of
@@ -18,6 +17,7 @@ from tests.operators import browser, person
 from tests.plans import plan
 
 pytestmark = pytest.mark.django_db
+BODY = "SELECT prosrc FROM pg_proc WHERE proname = %s"  # of a function in SQL
 LONG_AGO = DatabaseNow() - timedelta(seconds=61)
 
 
@@ -183,7 +183,12 @@ class TestInbox:
             )
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE orchestration_submission")
-        nodes = plan(STANDINGS, {"priorities": [0], "keys": ["a"]})
+            cursor.execute(BODY, ["orchestration_standings"])
+            ((body,),) = cursor.fetchall()
+        given = "unnest(priorities, keys)"
+        assert given in body
+        wanted = "unnest(%(priorities)s::smallint[], %(keys)s::text[])"
+        nodes = plan(body.replace(given, wanted), {"priorities": [0], "keys": ["a"]})
         assert {"submission_due", "submission_key"} <= {name for _, name in nodes}
         assert not any("Sort" in kind for kind, _ in nodes)
 

@@ -148,6 +148,11 @@ OPS = (
         name="ops-undo-wrong", url="ops:undo", path="/ops/tasks/{task_refused}/undo/",
         refused=True, open=sent("^Undo"),
     ),
+    Shown(name="ops-priority", url="ops:priority", path="/ops/tasks/{task_refused}/priority/"),
+    Shown(
+        name="ops-priority-wrong", url="ops:priority", path="/ops/tasks/{task_refused}/priority/",
+        refused=True, open=sent("^Change it"),
+    ),
     Shown(name="ops-change", url="ops:change", path="/ops/steps/{step}/change/"),
     Shown(
         name="ops-change-wrong", url="ops:change", path="/ops/steps/{step}/change/",
