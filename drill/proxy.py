@@ -73,16 +73,16 @@ async def redis_command(reader: asyncio.StreamReader) -> bytes:
 
 
 class Proxy:
-    """Listens at `here` (a path or a port) and forwards to the Unix socket `there`."""
+    """Listens at `here` and forwards to the server at `there`, each a Unix socket or a port."""
 
     def __init__(
         self,
         here: Path | int,
-        there: Path,
+        there: Path | int,
         spoil: Spoil,
         read: Callable[[asyncio.StreamReader], Awaitable[bytes]] = any_piece,
     ) -> None:
-        self.here, self.there, self.spoil, self._read = here, str(there), spoil, read
+        self.here, self.there, self.spoil, self._read = here, there, spoil, read
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -118,11 +118,16 @@ class Proxy:
         async with server:
             await asyncio.Event().wait()
 
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self.there, int):
+            return await asyncio.open_connection("127.0.0.1", self.there)
+        return await asyncio.open_unix_connection(str(self.there))
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ends = [writer]
         answers: asyncio.Task[None] | None = None
         try:
-            back, there = await asyncio.open_unix_connection(self.there)
+            back, there = await self._connect()
             ends.append(there)
             lost = asyncio.Event()  # once set, the next answer is not handed on
             answers = asyncio.create_task(self._answers(back, writer, lost))
@@ -169,7 +174,7 @@ class Proxy:
 
     async def _repeat(self, message: bytes) -> None:
         """Deliver a message again, on another connection."""
-        reader, writer = await asyncio.open_unix_connection(self.there)
+        reader, writer = await self._connect()
         for _ in range(self.spoil.times - 1):
             writer.write(message)
             await reader.readuntil(b"\r\n")

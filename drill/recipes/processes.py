@@ -8,10 +8,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from drill.proxy import Proxy, Spoil
 from drill.recipes import Running, recipe
 from drill.recipes.partners import watch_windows
 from drill.shopper import Shopper
-from drill.stack import SUPERVISORS, WORKERS, Stack, end, serving
+from drill.stack import SUPERVISORS, WORKERS, Stack, end, free_port, serving
 from drill.waiting import let_pass, wait_for
 
 EXPIRED = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
@@ -32,6 +33,14 @@ SELECT count(*) FROM (
     SELECT e.task_id FROM orchestration_event e JOIN orchestration_task t ON t.id = e.task_id
     WHERE t.reference = ANY(%s) AND e.kind = 'resubmitted' GROUP BY 1 HAVING count(*) > 1
 ) AS found
+"""
+WORKER = "SELECT instance, started_at FROM orchestration_worker WHERE pid = %s"
+STEPPED_BACK = """
+SELECT count(*) FROM orchestration_worker WHERE instance = %s AND stepped_back_at IS NOT NULL
+"""
+ALERTED = "SELECT count(*) FROM orchestration_alert WHERE fingerprint LIKE %s AND closed_at IS NULL"
+OPENED = """
+SELECT count(*) FROM orchestration_hold WHERE agent = 'payment' AND cause = 'breaker' AND since > %s
 """
 
 
@@ -176,6 +185,55 @@ def two_leaders(run: Running) -> Iterator[None]:
             assert dismiss() > 0, "the usurper found nothing to do"
     finally:
         run.stack.sandbox("/faults", method="DELETE")
+
+
+@contextmanager
+def one_more(stack: Stack, name: str, **environment: str) -> "Iterator[subprocess.Popen[bytes]]":
+    """Have one more process like `name` beside the stack's own, in another environment."""
+    process = stack.beside(name, **environment)
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+@recipe
+def sick_instance(run: Running) -> Iterator[None]:
+    """The way of one worker of three to its partner is broken: it steps back, and returns once healed.
+
+    Few slots, and a partner that takes its time, have all three at work.
+    """
+    slow = {"partner": "payment", "action": "*", "fault": "slow", "seconds": 0.2}
+    run.stack.sandbox("/faults", {"faults": [slow]}, "PUT")
+    few = {"AGENT_SLOTS": "payment=4"}
+    way, port = Spoil(), free_port()
+    with ExitStack() as later:
+        later.callback(run.stack.sandbox, "/faults", None, "DELETE")
+        later.enter_context(Proxy(port, run.stack.sandbox_port, way))
+        later.enter_context(run.stack.replaced("work-payment", **few))
+        one = "work-payment-1"
+        later.enter_context(one_more(run.stack, one, **few))
+        its_own = {"PAYMENT_URL": f"http://127.0.0.1:{port}", **few}
+        sick = later.enter_context(one_more(run.stack, one, **its_own))
+        found = wait_for(lambda: run.stack.sql(WORKER, sick.pid), "it reports itself", 20)
+        name = found[0][0]
+        way.act = "cut_before"
+        yield
+
+        def placing(condition: Callable[[], bool], what: str) -> None:
+            wait_for(lambda: condition() or not run.place(30), what, 90)
+
+        placing(lambda: run.stack.count(STEPPED_BACK, name) == 1, "it steps back")
+        wait_for(lambda: run.stack.count(ALERTED, f"%{name}") == 1, "an alert names it", 15)
+        run.place(30)
+        run.quiet()
+        assert run.stack.count(STEPPED_BACK, name) == 1, "it returned though it is sick"
+        way.act = ""
+        placing(lambda: run.stack.count(STEPPED_BACK, name) == 0, "it takes part again")
+        wait_for(lambda: run.stack.count(ALERTED, f"%{name}") == 0, "its alert is closed", 15)
+        opened = run.stack.count(OPENED, found[0][1])
+        assert not opened, "the failures of one worker opened the breaker for all"
+        run.quiet()
 
 
 @recipe
