@@ -27,8 +27,8 @@ class Posting:
 
     `reference` is your own id for it (at most 100 characters): one task per workflow and reference,
     however often it is posted. `reply_to` is the application that is told what becomes of it.
-    A higher priority goes first. Within one, tasks of different fairness keys take turns; without a `fairness_key` it is
-    the application's name.
+    A higher priority goes first. Within one, tasks of different fairness keys take turns; without a
+    `fairness_key` it is the application's name.
     """
 
     workflow: str
