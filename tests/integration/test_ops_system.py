@@ -73,6 +73,17 @@ def test_what_is_wrong_stands_out(client):
     assert "The clock of greeter-9 is 300 s behind" in page
 
 
+def test_a_worker_that_has_stepped_back_is_shown(client):
+    staffed()
+    since = DatabaseNow() - timedelta(minutes=5)
+    Worker.objects.create(
+        instance="greeter-9", queue="greeter", host="h", pid=1, stepped_back_at=since
+    )
+    page = words(client.get(ADDRESS))
+    assert page.count("stepped back") == 1
+    assert "stepped back 5 min" in page
+
+
 def test_what_lies_is_counted_with_its_age(client):
     staffed()
     before = DatabaseNow() - timedelta(minutes=5)
