@@ -52,6 +52,7 @@ SUBMISSION = """(SELECT true FROM orchestration_submission s
     WHERE s.workflow = split_part(a.fingerprint, '/', 2)
         AND (s.refused_at IS NOT NULL OR NOT (s.problem = '')) AND s.closed_at IS NULL AND {}
     ORDER BY s.workflow, s.problem, s.tries LIMIT 1) IS TRUE"""
+REQUEST = SUBMISSION.replace("orchestration_submission", "orchestration_taskrequest")
 STATUS = """(SELECT true FROM orchestration_statusmessage m
     WHERE m.reply_to = split_part(a.fingerprint, '/', 2)
         AND NOT (m.reason = '') AND m.closed_at IS NULL AND m.refused_at {}
@@ -63,6 +64,11 @@ NOT CASE split_part(a.fingerprint, '/', 1)
             {SUBMISSION.format(f"s.problem = 'failing' AND s.tries >= {conf.RETRY_STUCK}")}
             OR {SUBMISSION.format(f"s.problem = 'unknown' AND s.tries >= {conf.RETRY_STUCK}")}
         ELSE {SUBMISSION.format(f"s.problem = {PROBLEM}")} END
+    WHEN 'request' THEN CASE {PROBLEM}
+        WHEN '{STUCK}' THEN
+            {REQUEST.format(f"s.problem = 'failing' AND s.tries >= {conf.RETRY_STUCK}")}
+            OR {REQUEST.format(f"s.problem = 'unknown' AND s.tries >= {conf.RETRY_STUCK}")}
+        ELSE {REQUEST.format(f"s.problem = {PROBLEM}")} END
     WHEN 'status' THEN CASE {PROBLEM}
         WHEN '' THEN {STATUS.format("IS NOT NULL")}
         WHEN '{STUCK}' THEN {STATUS.format(f"IS NULL AND m.tries >= {conf.RETRY_STUCK}")}
@@ -74,7 +80,8 @@ NOT CASE split_part(a.fingerprint, '/', 1)
 NOT_ASIDE = f"a.id = ANY(%(ids)s) AND {UNSUFFERED}"
 SETTLED = f"""
 SELECT a.id FROM orchestration_alert a
-WHERE a.closed_at IS NULL AND a.fingerprint ~ '^(submission|status|dead_letter)/' AND {UNSUFFERED}
+WHERE a.closed_at IS NULL AND a.fingerprint ~ '^(submission|request|status|dead_letter)/'
+    AND {UNSUFFERED}
 """  # noqa: S608 - put together from constants
 
 # Of a workflow's tasks past their time: the first along task_late_workflow is asked for, as above.
@@ -242,8 +249,8 @@ def close_if_healed(alerts: Iterable[int | None]) -> None:
 def raise_waiting(kind: str, name: str, problem: str, title: str, reason: str, tries: int) -> None:
     """Raise the alert of what fails and is tried again: from its second failure on.
 
-    `kind` is "submission" or "status", `name` the workflow or application. What has failed for some
-    minutes is critical.
+    `kind` is "submission", "request" or "status", `name` the workflow or application. What has failed
+    for some minutes is critical.
     """
     where = f"{kind}/{name}"
     raised = []

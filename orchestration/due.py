@@ -20,6 +20,16 @@ OR ((SELECT retry_at FROM orchestration_submission WHERE refused_at IS NULL
     AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1) <= {NOW}) IS TRUE
 """  # noqa: S608 - put together from constants
 
+# The same for what applications ask for about their tasks.
+ASKED = f"""
+((SELECT created_at FROM orchestration_taskrequest
+    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NULL
+    ORDER BY retry_at NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds') IS TRUE
+OR ((SELECT retry_at FROM orchestration_taskrequest
+    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NOT NULL
+    ORDER BY retry_at NULLS FIRST, id LIMIT 1) <= {NOW}) IS TRUE
+"""  # noqa: S608 - put together from constants
+
 # The same for status messages, by status_due, of one application.
 UNDELIVERED = f"""
 ((SELECT created_at FROM orchestration_statusmessage
@@ -62,13 +72,13 @@ SELECT
     -- dead letters to be sent back: dead_letter_due
     OR EXISTS (SELECT FROM orchestration_deadletter WHERE retry_at <= {NOW})
     -- doorbells that may have been lost
-    OR {POSTED}
+    OR {POSTED} OR {ASKED}
     OR EXISTS (SELECT FROM unnest(%(receivers)s::text[]) AS a (name) WHERE {UNDELIVERED})
 """  # noqa: S608 - put together from constants
 
 # Beside what was posted: steps that a scheduler may claim, or compute (step_turn).
 LYING = f"""
-SELECT {POSTED},
+SELECT {POSTED} OR {ASKED},
     EXISTS (SELECT FROM orchestration_policy p
         WHERE {FIRST.format(agent="p.agent", alone="")} IS NOT NULL) OR {TO_COMPUTE} IS NOT NULL
 """  # noqa: S608 - put together from constants

@@ -50,6 +50,7 @@ class Refusal(Enum):
     TOO_MANY = "so many cannot be frozen at once: narrow the selection"
     SAME_PERSON = "a second person must be another person"
     SAME_PRIORITY = "it has this priority already"
+    CLOSED = "an operator decided that it is not carried out"
     NOT_OPEN = "its circuit breaker is not open, or its probe is due already"
 
 

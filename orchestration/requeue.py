@@ -5,7 +5,7 @@ is deleted. Each act is an event in the history.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,9 +14,11 @@ from django.db import models, transaction
 from django.db.models import Q, QuerySet
 
 from . import alerts, batches, queues, registry, sql, status
-from .models import Application, DeadLetter, StatusMessage, Submission
+from .models import Application, DeadLetter, StatusMessage, Submission, Task, TaskRequest
 from .models.history import EventKind
 from .models.inbox import STATUS_ASIDE, SUBMISSION_ASIDE, Problem, StatusKind
+from .models.request import REQUEST_ASIDE
+from .progression import Refusal
 
 AT_ONCE = 1000  # dead letters in one transaction
 
@@ -25,6 +27,7 @@ class Kind(models.TextChoices):
     """What a dead letter is."""
 
     SUBMISSION = "submission", "Submission"
+    REQUEST = "request", "Request about a task"
     STATUS = "status", "Status message"
     INBOX = "inbox", "Inbox message"
 
@@ -42,7 +45,7 @@ class State(models.TextChoices):
 class Wanted:
     """Which dead letters; empty means any, for `state` any but closed ones.
 
-    `name` is the workflow of a submission, the application of a status message, the queue of an
+    `name` is the workflow of a submission or request, the application of a status message, the queue of an
     inbox message.
     """
 
@@ -64,6 +67,13 @@ SUBMISSIONS = {
     State.REFUSED: SUBMISSION_ASIDE & Q(refused_at__isnull=False),
     State.CLOSED: Q(closed_at__isnull=False),
 }
+REQUESTS = {
+    "": REQUEST_ASIDE,
+    State.WAITING: REQUEST_ASIDE & Q(refused_at=None, problem=Problem.FAILING),
+    State.UNKNOWN: REQUEST_ASIDE & Q(refused_at=None, problem=Problem.UNKNOWN),
+    State.REFUSED: REQUEST_ASIDE & Q(refused_at__isnull=False),
+    State.CLOSED: Q(closed_at__isnull=False),
+}
 STATUSES = {
     "": STATUS_ASIDE,
     State.WAITING: STATUS_ASIDE & Q(refused_at=None),
@@ -79,6 +89,9 @@ NONE = Q(id=None)
 
 WAITING = """
 SELECT (SELECT count(*) FROM (SELECT FROM orchestration_submission
+        WHERE (refused_at IS NOT NULL OR NOT (problem = '')) AND closed_at IS NULL
+        LIMIT %(limit)s) AS c)
+    + (SELECT count(*) FROM (SELECT FROM orchestration_taskrequest
         WHERE (refused_at IS NOT NULL OR NOT (problem = '')) AND closed_at IS NULL
         LIMIT %(limit)s) AS c)
     + (SELECT count(*) FROM (SELECT FROM orchestration_statusmessage
@@ -103,6 +116,14 @@ WHERE id IN (
 RETURNING id, workflow AS name, workflow || ' ' || reference AS target, NULL::uuid AS task
 """
 
+RETRY_REQUESTS = """
+UPDATE orchestration_taskrequest SET refused_at = NULL, closed_at = NULL,
+    retry_at = clock_timestamp(), tries = 0, problem = '', reason = ''
+WHERE id = ANY(%(ids)s)
+RETURNING id, workflow AS name, what || ' of ' || workflow || ' ' || reference AS target,
+    NULL::uuid AS task
+"""
+
 RETRY_STATUSES = """
 UPDATE orchestration_statusmessage SET refused_at = NULL, closed_at = NULL,
     send_after = clock_timestamp(), tries = 0, reason = ''
@@ -122,6 +143,14 @@ UPDATE orchestration_submission SET refused_at = coalesce(refused_at, clock_time
     closed_at = clock_timestamp(), retry_at = NULL
 WHERE id = ANY(%(ids)s)
 RETURNING id, workflow AS name, workflow || ' ' || reference AS target, NULL::uuid AS task
+"""
+
+CLOSE_REQUESTS = """
+UPDATE orchestration_taskrequest SET refused_at = coalesce(refused_at, clock_timestamp()),
+    closed_at = clock_timestamp(), retry_at = NULL
+WHERE id = ANY(%(ids)s)
+RETURNING id, workflow AS name, what || ' of ' || workflow || ' ' || reference AS target,
+    NULL::uuid AS task
 """
 
 CLOSE_STATUSES = """
@@ -149,11 +178,13 @@ SELECT name, count(*) FROM acted GROUP BY name
 
 RETRY = {
     Kind.SUBMISSION: RETRY_SUBMISSIONS,
+    Kind.REQUEST: RETRY_REQUESTS,
     Kind.STATUS: RETRY_STATUSES,
     Kind.INBOX: RETRY_INBOX,
 }
 CLOSE = {
     Kind.SUBMISSION: CLOSE_SUBMISSIONS,
+    Kind.REQUEST: CLOSE_REQUESTS,
     Kind.STATUS: CLOSE_STATUSES,
     Kind.INBOX: CLOSE_INBOX,
 }
@@ -162,6 +193,12 @@ CLOSE = {
 def submissions(wanted: Wanted) -> QuerySet[Submission]:
     """Return the submissions that are wanted."""
     rows = Submission.objects.filter(SUBMISSIONS.get(wanted.state, NONE))
+    return _named(rows, "workflow", wanted)
+
+
+def requests(wanted: Wanted) -> QuerySet[TaskRequest]:
+    """Return the requests that are wanted."""
+    rows = TaskRequest.objects.filter(REQUESTS.get(wanted.state, NONE))
     return _named(rows, "workflow", wanted)
 
 
@@ -178,6 +215,7 @@ def inbox(wanted: Wanted) -> QuerySet[DeadLetter]:
 
 ROWS: dict[Kind, Callable[[Wanted], QuerySet[Any]]] = {
     Kind.SUBMISSION: submissions,
+    Kind.REQUEST: requests,
     Kind.STATUS: statuses,
     Kind.INBOX: inbox,
 }
@@ -204,7 +242,8 @@ def retry(wanted: Wanted, *, by: str, reason: str = "") -> int:
     names = {name for kind, name in done if kind == Kind.STATUS}
     bells = {queues.of_application(name) for name in names & registry.receivers.keys()}
     bells |= {queues.PUSH} if names - registry.receivers.keys() else set()
-    bells |= {queues.SUBMISSION} if any(kind == Kind.SUBMISSION for kind, _ in done) else set()
+    posted = {Kind.SUBMISSION, Kind.REQUEST} & {kind for kind, _ in done}
+    bells |= {queues.SUBMISSION} if posted else set()
     for bell in sorted(bells):
         transaction.on_commit(partial(queues.try_to_ring, bell))
     return done.total()
@@ -246,9 +285,8 @@ def _act(
         if kind == Kind.STATUS and event == EventKind.RETRIED:
             names = [name for _, name in counts]
             Application.objects.filter(name__in=names).update(push_after=None)
-        if kind == Kind.SUBMISSION and event == EventKind.CLOSED:
-            closed = Submission.objects.filter(id__in=values["ids"])
-            status.write_aside(closed.defer("data"), StatusKind.CLOSED)
+        if event == EventKind.CLOSED:
+            _tell_closed(kind, values["ids"])
         done.update(counts)
         return sum(counts.values())
 
@@ -258,6 +296,18 @@ def _act(
             part = ids[start : start + AT_ONCE]
             batches.bisect(part, partial(act, kind), _pass_over, patience=len(part))
     return done
+
+
+def _tell_closed(kind: Kind, ids: Collection[int]) -> None:
+    """Tell the applications that what they posted is not processed."""
+    if kind == Kind.SUBMISSION:
+        closed = Submission.objects.filter(id__in=ids).defer("data")
+        status.write_aside(closed, StatusKind.CLOSED)
+    elif kind == Kind.REQUEST:
+        for one in TaskRequest.objects.filter(id__in=ids).order_by("workflow", "reference", "id"):
+            about = Task.objects.filter(workflow=one.workflow, reference=one.reference)
+            task = about.select_for_update(no_key=True).values_list("id", flat=True).first()
+            status.write_refusal(one, task, Refusal.CLOSED)
 
 
 def _pass_over(_: int, error: Exception) -> None:

@@ -19,10 +19,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from . import alerts, batches, conf, keeping, registry, sql
 from .lasting import Pauses
-from .models import StatusMessage, Submission
+from .models import StatusMessage, Submission, TaskRequest
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import StatusKind
+from .progression import Refusal
 from .standing import Progress
 from .workflow import Refused
 
@@ -120,9 +121,27 @@ def write(news: Sequence[News], kept: Collection[UUID] = ()) -> set[str]:
     return told | keeping.tell(kept, news) if kept else told
 
 
-def write_to_keepers(news: Sequence[News]) -> set[str]:
-    """Write messages of locked tasks to their keepers only; return these."""
-    return keeping.tell({one.task for one in news}, news, alone=True)
+def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal) -> None:
+    """Write to the application that asked why its request about a locked task is not carried out.
+
+    The task's keeper has it in order with its other messages; for another the number is 0.
+    """
+    workflow = registry.workflows.get(request.workflow)
+    keeper = workflow.keeper if workflow else ""
+    detail = {"request": str(request.request), "refusal": refusal.name}
+    asked = request.reply_to or keeper
+    if task is not None and asked == keeper != "":
+        news = [News(task=task, kind=StatusKind.REFUSED, detail=detail)]
+        keeping.tell([task], news, alone=True)
+    elif asked:
+        StatusMessage.objects.create(
+            reply_to=asked,
+            workflow=request.workflow,
+            reference=request.reference,
+            number=0,
+            kind=StatusKind.REFUSED,
+            detail=detail,
+        )
 
 
 def write_aside(submissions: Iterable[Submission], kind: StatusKind) -> None:

@@ -18,11 +18,10 @@ from .. import alerts, batches, queues, registry, schemas, sql, status
 from ..models import StatusMessage, Step, Submission, Task, TaskRequest
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
-from ..models.inbox import Problem, StatusKind
+from ..models.inbox import Problem
 from ..models.request import REQUEST_OPEN, Act
 from ..progression import Refusal
 from ..states import Direction
-from ..status import News
 from ..transitions.changes import Amendment
 from ..transitions.resubmit import resubmit
 from ..transitions.undo import undo
@@ -106,7 +105,7 @@ def _deal(number: int) -> int:
         sql.run(NAME, names)
         workflow.accepted([_as_accepted(request)])
     else:
-        _refuse(request, task, refusal)
+        status.write_refusal(request, task, refusal)
     request.done_at = DatabaseNow()
     request.refusal = refusal.name if refusal else ""
     request.problem = request.reason = ""
@@ -152,26 +151,6 @@ CARRY_OUT: dict[Act, Callable[[TaskRequest, UUID], Refusal | None]] = {
     Act.UNDO: _undo,
     Act.RESUBMIT: _resubmit,
 }
-
-
-def _refuse(request: TaskRequest, task: UUID | None, refusal: Refusal) -> None:
-    """Tell the application that asked why its request is not carried out."""
-    detail = {"request": str(request.request), "refusal": refusal.name}
-    kept = registry.workflows[request.workflow].keeper
-    asked = request.reply_to or kept
-    if not asked:
-        return
-    if task is not None and asked == kept:
-        status.write_to_keepers([News(task=task, kind=StatusKind.REFUSED, detail=detail)])
-        return
-    StatusMessage.objects.create(
-        reply_to=asked,
-        workflow=request.workflow,
-        reference=request.reference,
-        number=0,
-        kind=StatusKind.REFUSED,
-        detail=detail,
-    )
 
 
 @transaction.atomic

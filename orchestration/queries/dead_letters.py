@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from .. import requeue
-from ..models import DeadLetter, Event, StatusMessage, Submission
+from ..models import DeadLetter, Event, StatusMessage, Submission, TaskRequest
 from ..models.history import EventKind
 from ..models.inbox import Problem
 from ..redaction import HIDDEN, Veil
@@ -97,6 +97,24 @@ def _submission(row: Submission, personal: bool) -> Letter:
     )
 
 
+def _request(row: TaskRequest, personal: bool) -> Letter:
+    waits = State.UNKNOWN if row.problem == Problem.UNKNOWN else State.WAITING
+    content = {"step": row.step, "amendment": row.amendment, "note": row.note, "actor": row.actor}
+    return Letter(
+        kind=Kind.REQUEST,
+        id=row.id,
+        state=_state(row.refused_at, row.closed_at, waits),
+        name=row.workflow,
+        subject=f"{row.reference}: {row.get_what_display()}",
+        task=None,
+        since=row.closed_at or row.refused_at or row.created_at,
+        tries=row.tries,
+        next_at=row.retry_at,
+        reason=row.reason if personal else HIDDEN,
+        content=content if personal else HIDDEN,
+    )
+
+
 def _status(row: StatusMessage, personal: bool) -> Letter:
     veil = None if personal else Veil(row.workflow, row.task.data if row.task else {})
     about = row.task.name if row.task else row.reference
@@ -144,6 +162,7 @@ def _state(refused_at: datetime | None, closed_at: datetime | None, waits: State
 
 LETTERS: dict[Kind, Callable[[Any, bool], Letter]] = {
     Kind.SUBMISSION: _submission,
+    Kind.REQUEST: _request,
     Kind.STATUS: _status,
     Kind.INBOX: _inbox,
 }

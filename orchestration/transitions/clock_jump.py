@@ -20,8 +20,8 @@ Moved only when the clock went back, so that nothing waits for as long once more
 
 - `send_after` of notices and status messages, `application.push_after`; when the clock went
   forward they go out earlier, and what is sent twice has the same id.
-- `retry_at` of submissions and dead letters; when it went forward they are tried earlier.
-- `created_at` of submissions and status messages that no one has tried to deliver: a lost doorbell
+- `retry_at` of submissions, requests and dead letters; when it went forward they are tried earlier.
+- `created_at` of submissions, requests and status messages that no one has tried to deliver: a lost doorbell
   is rung again for what has waited.
 - `step.keyed_at`, always the cautious way: a service forgets its keys by its own clock, so one may
   count as forgotten too early, never too late.
@@ -181,6 +181,10 @@ BACK = (
          "t.refused_at IS NULL AND t.tries = 0 AND t.created_at > %(now)s"),
     Move("submission", "created_at", "t.refused_at IS NULL AND t.created_at > %(now)s"),
     Move("submission", "retry_at", "t.refused_at IS NULL AND t.retry_at > %(now)s"),
+    Move("taskrequest", "created_at",
+         "t.done_at IS NULL AND t.refused_at IS NULL AND t.created_at > %(now)s"),
+    Move("taskrequest", "retry_at",
+         "t.done_at IS NULL AND t.refused_at IS NULL AND t.retry_at > %(now)s"),
     Move("deadletter", "retry_at", "t.retry_at > %(now)s"),
 )  # fmt: skip
 

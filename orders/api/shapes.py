@@ -260,12 +260,10 @@ class StatusMessage(Schema):
     """What became of an order. Numbers rise by one per order; older ones are stale."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"id": 4711, "workflow": "process_order", "reference": ORDER, "number": 2,
-                 "kind": "completed", "at": PLACED, "detail": {}}
-            ]
-        }
+        json_schema_extra={"examples": [
+            {"id": 4711, "workflow": "process_order", "reference": ORDER, "number": 2,
+             "kind": "completed", "at": PLACED, "detail": {}}
+        ]}
     )  # fmt: skip
 
     id: Annotated[int, Field(description="To acknowledge it by.")]
@@ -273,8 +271,9 @@ class StatusMessage(Schema):
     reference: Annotated[str, Field(description="The order's id.")]
     number: int
     kind: Literal[
-        "received", "step", "action_needed", "failed", "resumed", "completed", "undoing", "undone"
-    ]
+        "received", "step", "action_needed", "failed", "resumed", "completed", "undoing", "undone",
+        "refused", "set_aside", "closed",
+    ]  # fmt: skip
     at: datetime
     detail: Annotated[dict[str, Any], Field(description="More about some kinds; see our guide.")]
 

@@ -332,5 +332,5 @@ def test_the_page_costs_the_same_however_much_there_is(
     task = new_task(reply_to="shop")
     StatusMessage.objects.filter(task=task).update(reason="no", refused_at=DatabaseNow())
     take()
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(18):
         assert "61 dead letters, the newest 50 shown" in words(operator.get(PAGE))

@@ -184,3 +184,28 @@ def test_what_becomes_of_a_submission_that_is_no_task_is_told(accepted, monkeypa
         ("shop", "7", 0, "closed"),
     ]
     assert not told.filter(task__isnull=False).exists()
+
+
+def test_a_request_set_aside_is_a_dead_letter_that_people_retry_or_close(accepted):
+    from orchestration import alerts, requeue
+    from orchestration.queries.dead_letters import letters
+
+    _, errors = accepted
+    task = new_task("7")
+    errors.append(api.Refused("this is no note of mine"))
+    asked = ask_undo("7")
+    requests.take(10)
+    wanted = requeue.Wanted(kind="request")
+    assert requeue.waiting(10) == 1
+    (letter,) = letters(wanted, personal=True).rows
+    assert (letter.subject, letter.reason) == ("7: Undo the task", "this is no note of mine")
+    assert requeue.close(wanted, by="olga", reason="they changed their mind again") == 1
+    assert not Alert.objects.filter(closed_at=None, fingerprint="request/greet").exists()
+    assert last_message().detail == {"request": str(asked), "refusal": "CLOSED"}
+    assert last_message().task_id == task.id
+    errors.clear()
+    assert requeue.retry(requeue.Wanted(kind="request", state="closed"), by="olga") == 1
+    assert requests.take(10) == 1
+    task.refresh_from_db()
+    assert task.state == "undone"
+    assert alerts.close_settled() == 0
