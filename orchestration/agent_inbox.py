@@ -100,10 +100,11 @@ class AgentInbox:
         except RedisError as error:
             raise Unreachable(str(error)) from error
 
-    async def call_another(self) -> None:
-        """Give the doorbell away, as this worker takes nothing now: once in `conf.FLAG_LIFE`.
+    async def call_another(self, *, in_any_case: bool = False) -> None:
+        """Give the doorbell away, as this worker should not be alone: once in `conf.FLAG_LIFE`.
 
-        Whoever rings from now on calls another worker; for what lies there already one is called here.
+        Whoever rings from now on calls another worker; for what lies there already, or in any case, one
+        is called here.
         """
         now = asyncio.get_running_loop().time()
         if now < self._called_at + conf.FLAG_LIFE:
@@ -113,7 +114,7 @@ class AgentInbox:
             pipeline = self._connected().pipeline(transaction=False)
             pipeline.delete(flag(self._agent))
             pipeline.llen(inbox(self._agent))
-            if (await pipeline.execute())[-1]:
+            if (await pipeline.execute())[-1] or in_any_case:
                 await self._connected().set(flag(self._agent), 1, nx=True, ex=conf.FLAG_LIFE)
                 await asyncio.to_thread(queues.call_worker, self._agent)
         except RedisError as error:

@@ -137,6 +137,6 @@ class Participation:
         return self._counts
 
 
-def anyone_takes_part(siblings: Iterable[Report], now: float) -> bool:
-    """Return whether a sibling was heard of lately that has not stepped back."""
-    return any(not one.back and now - one.at < conf.ALIVE for one in siblings)
+def anyone_takes_part(siblings: Iterable[Report], now: float, within: float = conf.ALIVE) -> bool:
+    """Return whether a sibling was heard of within so many seconds that has not stepped back."""
+    return any(not one.back and now - one.at < within for one in siblings)

@@ -250,6 +250,10 @@ class Runtime:
                 self.part.note(one.began, now, good=one.good)
         if now - self._exchanged_at >= SLICE:
             await self._exchange(now)
+        failed = any(one.good is False for one in over)
+        if failed and not anyone_takes_part(self._siblings, now, 2 * conf.LINGER):
+            # is it this worker, or the service? and what waits for a repeat should meet another
+            await self.inbox.call_another(in_any_case=True)
         if self.part.compare(self._siblings, now):
             logger.error("%s steps back: its calls fail, its siblings' do not", self.agent.instance)
             await self._exchange(now)

@@ -157,6 +157,16 @@ def test_the_last_one_takes_part_again_though_it_is_sick(monkeypatch):
     assert [one.code for one in load.replies if one.by == "clerk-1"][-1] == "unreachable"
 
 
+def test_one_that_works_alone_has_another_called_as_soon_as_a_call_fails():
+    """While there is little to do one worker attends, and its siblings wait for the doorbell."""
+    load = Load()
+    with at_work("clerk-1") as ((clerk,), _):
+        load.until(lambda: len(load.replies) > 5, "it works")
+        assert queues.queue(NAME).count == 0
+        clerk.broken = True
+        load.until(lambda: queues.queue(NAME).count, "another is called")
+
+
 def test_its_failures_are_neither_the_steps_nor_the_services():
     Policy.objects.filter(agent=NAME).update(breaker_calls=1, breaker_failures=1)
     staff()
