@@ -26,6 +26,9 @@ from sasweb.stack import folders
 PROCESSED = "SELECT count(*) FROM orchestration_task WHERE state = 'processed'"
 LIVE = "SELECT count(*) FROM orchestration_task WHERE state IN ('pending', 'processing', 'undoing')"
 POSTED = "SELECT count(*) FROM orchestration_submission WHERE refused_at IS NULL"
+ASKED = (
+    "SELECT count(*) FROM orchestration_taskrequest WHERE done_at IS NULL AND refused_at IS NULL"
+)
 TOLD = "SELECT count(*) FROM orchestration_statusmessage WHERE refused_at IS NULL"
 SERVERS = {"postgres", "redis"}
 QUITS = {"postgres": signal.SIGINT}  # ends its sessions, and does not wait for them
@@ -191,11 +194,11 @@ class Stack:
         return names[0] if names else ""
 
     def quiet(self, seconds: float = 90) -> None:
-        """Wait until nothing is posted, live or untold."""
+        """Wait until nothing is posted, asked for, live or untold."""
 
         def settled() -> bool:
             try:
-                return not any(self.count(statement) for statement in (POSTED, LIVE, TOLD))
+                return not any(self.count(statement) for statement in (POSTED, ASKED, LIVE, TOLD))
             except psycopg2.OperationalError:
                 return False
 

@@ -75,6 +75,7 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     list_display = ["number", "created_at", "name", "email", "amount", "status"]
     list_filter = ["status", "created_at"]
     search_fields = ["number", "email", "id"]
+    exclude = ["snapshot", "asked"]  # what they say is on its task's page
     inlines = [LineInline]
     show_full_result_count = False  # counting a million orders takes longer than looking at one
 

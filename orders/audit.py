@@ -8,7 +8,7 @@ from django.db import connection
 from orchestration.api import Check, Violation
 
 from .ledger import LEVEL
-from .message import WORKFLOW, fingerprint
+from .message import APPLICATION, WORKFLOW, fingerprint
 from .models import Order
 
 GRACE = 60  # seconds in which a placed order becomes a task, or a posted one
@@ -147,6 +147,34 @@ OWN = (
             OR (o.status_number = t.kept AND o.status <> CASE t.state
                 WHEN 'processed' THEN 'confirmed' WHEN 'error' THEN 'failed'
                 WHEN 'undoing' THEN 'undoing' WHEN 'undone' THEN 'undone' ELSE 'received' END))
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=11,
+        mend="Have a developer remove the order's note, so that its customer can ask again.",
+        query=f"""
+        SELECT o.id::text, 'waits for the answer to a request (' || (o.asked->>'act')
+            || '), but neither that nor an answer is there'
+        FROM orders_order o
+        WHERE o.asked->>'refused' = ''
+          AND NOT EXISTS (SELECT 1 FROM orchestration_taskrequest r
+              WHERE r.request = (o.asked->>'id')::uuid AND r.done_at IS NULL)
+          AND NOT EXISTS (SELECT 1 FROM orchestration_statusmessage m
+              WHERE m.reply_to = '{APPLICATION}' AND m.detail->>'request' = o.asked->>'id')
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=11,
+        mend="Have a developer set the placement's note, and tell the customer.",
+        query=f"""
+        SELECT p.order::text, 'was set aside, but the shop shows it as received'
+        FROM orders_placement p JOIN orchestration_submission s
+            ON s.workflow = '{WORKFLOW}' AND s.reference = p.order::text
+        WHERE p.aside = '' AND s.refused_at IS NOT NULL
+          AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id = p.order)
+          AND NOT EXISTS (SELECT 1 FROM orchestration_statusmessage m
+              WHERE m.reply_to = '{APPLICATION}' AND m.workflow = s.workflow
+                AND m.reference = s.reference)
         """,  # noqa: S608 - no input in it
     ),
 )

@@ -19,9 +19,9 @@ from django.utils.translation import pgettext
 
 from orchestration import api
 
-from . import access, tracking
+from . import access, snapshots, tracking
 from .agents.notification import PARCEL
-from .message import LETTER, WORKFLOW, Mail, Message, order_number
+from .message import LETTER, Mail, Message, order_number
 from .models import Order, OrderStatus
 from .money import money
 
@@ -91,12 +91,17 @@ def tell(orders: Mapping[UUID, int]) -> None:
     Whatever happened since then counts: of an order that was mended meanwhile nothing is said.
     """
     for order in Order.objects.filter(id__in=orders).order_by("id"):
-        progress = api.progress(WORKFLOW, str(order.id))
+        progress = snapshots.of(order)
         if progress is None:
             continue
         to = Recipient(order=order.id, name=order.name, language=order.language)
         with translation.override(to.language):
-            found = tracking.track(progress, placed_at=order.created_at, now=timezone.now())
+            found = tracking.track(
+                progress,
+                placed_at=order.created_at,
+                now=timezone.now(),
+                asked=order.request,
+            )
             if order.status == OrderStatus.UNDONE:
                 _post("cancelled", to, order.email, _cancelled(to, found))
             elif order.status == OrderStatus.FAILED and found.mends:

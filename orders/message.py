@@ -16,6 +16,7 @@ from .countries import COUNTRIES
 
 WORKFLOW = "process_order"  # what processes these messages
 LETTER = "tell_customer"  # what sends a letter
+APPLICATION = "shop"  # the name of the private response queue
 LANGUAGES = ("en", "de")  # that the shop speaks
 CURRENCIES = ("EUR",)  # that it sells in
 MOST_PER_LINE = 99

@@ -7,6 +7,8 @@ from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from . import asking
+from .asking import Asked
 from .cards import Card
 
 
@@ -88,6 +90,13 @@ class Product(models.Model):
         return f"products/{self.picture}.svg"
 
 
+class Aside(models.TextChoices):
+    """Why what was placed is not processed."""
+
+    REFUSED = "refused", "Set aside: staff decide"
+    CLOSED = "closed", "Not processed"
+
+
 class Placement(models.Model):
     """One use of a checkout's token: the same token is the same order, whatever comes in between.
 
@@ -112,6 +121,13 @@ class Placement(models.Model):
     )
     offer = models.JSONField(
         null=True, help_text="What an application was told that it placed: lines, total, currency."
+    )
+    aside = models.CharField(
+        max_length=7,
+        choices=Aside,
+        blank=True,
+        db_default="",
+        help_text="Why it did not become an order, by the last status message about it.",
     )
     created_at = models.DateTimeField(db_default=Now())
 
@@ -162,6 +178,12 @@ class Order(models.Model):
     status_number = models.PositiveIntegerField(
         default=0, help_text="Of the last status message applied; older ones change nothing."
     )
+    snapshot = models.JSONField(
+        null=True, editable=False, help_text="Where its task stood, by the last status message."
+    )
+    asked = models.JSONField(
+        null=True, editable=False, help_text="The last request about it; see `orders/asking.py`."
+    )
     fingerprint = models.CharField(max_length=64, help_text="Of its task's input.")
     language = models.CharField(
         max_length=5, default="en", db_default="en", help_text="In which its customer is written."
@@ -205,6 +227,11 @@ class Order(models.Model):
     def get_absolute_url(self) -> str:
         """Return the address of its page; without a signed link it shows no personal data."""
         return reverse("shop:order", args=[self.id])
+
+    @property
+    def request(self) -> Asked | None:
+        """The last request about it, if any."""
+        return asking.read(self.asked)
 
 
 class OrderLine(models.Model):

@@ -11,9 +11,8 @@ from django.db import connection, transaction
 from orchestration import api
 
 from . import letters
-from .message import WORKFLOW, Mail, Message
+from .message import APPLICATION, WORKFLOW, Mail, Message
 from .models import Placement
-from .workflow import APPLICATION
 
 CLAIM = """
 INSERT INTO orders_placement ("order", fingerprint, customer_id, application, offer)

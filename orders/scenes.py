@@ -18,12 +18,11 @@ from django.conf import settings
 
 from orchestration import api
 
-from . import mending
+from . import mending, watching
 from .cards import Card
 from .catalogue import GONE
 from .demo import Shoppers
 from .exchange import exchange
-from .message import WORKFLOW
 from .models import Product
 from .tracking import CARD, STOCK
 
@@ -170,9 +169,10 @@ def play(say: Callable[[str], None] = lambda _: None, *, patience: float = PATIE
     return count
 
 
-def at_rest(progress: api.Progress | None) -> bool:
-    """Return whether nothing more happens to an order by itself: it ended, or somebody must act."""
-    if progress is None:
+def at_rest(order: UUID) -> bool:
+    """Return whether nothing more happens to an order by itself: it ended, or a person must act."""
+    watched, progress = watching.watched(order), watching.progress(order)
+    if progress is None or (watched and watched.asked and watched.asked.pending):
         return False
     found = {step.state for step in progress.steps}
     return progress.state in (api.TaskState.PROCESSED, api.TaskState.UNDONE) or (
@@ -186,7 +186,7 @@ def _act(scenes: dict[UUID, Scene], patience: float) -> None:
     until = time.monotonic() + patience
     while scenes and time.monotonic() < until:
         for order, scene in list(scenes.items()):
-            progress = api.progress(WORKFLOW, str(order))
+            progress = watching.progress(order)
             if progress and scene.ready and scene.act and scene.ready(progress):
                 scene.act(order, progress)
                 del scenes[order]
@@ -197,7 +197,7 @@ def _await_rest(orders: set[UUID], patience: float) -> None:
     """Wait until the faults have done to these orders what they were for."""
     until = time.monotonic() + patience
     while orders and time.monotonic() < until:
-        orders = {one for one in orders if not at_rest(api.progress(WORKFLOW, str(one)))}
+        orders = {one for one in orders if not at_rest(one)}
         time.sleep(PAUSE)
 
 

@@ -4,10 +4,10 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from orchestration.api import Sight, progress
+from orchestration.api import Sight
 
+from . import snapshots
 from .access import look_link
-from .message import WORKFLOW
 from .models import Order
 from .tracking import track
 
@@ -25,10 +25,11 @@ def see(reference: str, personal: bool) -> Sight | None:
     if order is None:
         return None
     seen = track(
-        progress(WORKFLOW, reference),
+        snapshots.of(order),
         placed_at=order.created_at,
         now=timezone.now(),
         waits=order.waits_until is not None,
+        asked=order.request,
     )
     return Sight(
         who="the customer",

@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from orchestration.api import Aside, Progress, StepProgress, StepState, TaskState
+from orchestration.api import Progress, Refusal, StepProgress, StepState, TaskState
 
+from .asking import Act, Asked
 from .declines import DECLINED
+from .models import Aside
 from .stages import DONE, Stage, does, stages, undos
 
 CARD, STOCK = "authorize_payment", "reserve_stock"  # the steps that a customer can mend
@@ -27,6 +29,7 @@ LATE = 30.0  # seconds after which "received" alone would worry the customer
 # (younger than, look every), in seconds: most orders are done before their customer looks away
 PACE = ((6, 1), (60, 2), (300, 5), (1800, 15))
 SLOWEST = 30.0
+ASKED_EVERY = 2.0  # while a request is on its way
 CALM = 15.0  # while it is the customer's turn: a choice half made must not be disturbed often
 
 RECEIVED = _("We received your order.")
@@ -55,6 +58,16 @@ CANCELLED = _("Your order was cancelled. Nothing was charged.")
 REFUNDED = _(
     "Your order was cancelled. You get back what you paid; banks take up to ten days to show it."
 )
+PASSED_ON = _("Thank you, we have passed that on. Your order goes on in a moment.")
+CANCEL_ASKED = _(
+    "We have passed your cancellation on. In a moment you see here whether it came in time."
+)
+TOO_LATE = _(
+    "Your order is on its way, so it cannot be cancelled any more. You may send back what arrives "
+    "within 14 days."
+)
+MOVED_ON = _("That came too late: your order had moved on by then. This is how it stands now.")
+ENDED = {TaskState.PROCESSED, TaskState.UNDONE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +85,7 @@ class Tracking:
     """Where an order stands. `mood`: good, busy, slow or bad; `interval` in seconds.
 
     `thanks`: it goes the way it should. `cancellable`: the customer may still cancel it. `until`:
-    when time alone changes it, if it does.
+    when time alone changes it, if it does. `notice`: why the last request was refused, if it was.
     """
 
     sentence: str
@@ -85,10 +98,11 @@ class Tracking:
     until: datetime | None = None
     mends: tuple[Mend, ...] = ()
     cancellable: bool = False
+    notice: str = ""
 
     def redacted(self) -> "Tracking":
         """Return it without what is nobody's business but the customer's."""
-        kept = replace(self, parcel="", mends=(), cancellable=False)
+        kept = replace(self, parcel="", mends=(), cancellable=False, notice="")
         kept = replace(kept, stages=tuple(stage.redacted() for stage in self.stages))
         if self.mood != "bad":
             return kept
@@ -103,7 +117,7 @@ class Tracking:
     def spoken(self) -> str:
         """What is said when it changes: where the order stands, and what is done at this moment."""
         now = [f"{stage.text}." for stage in self.stages if stage.state == "now"]
-        return " ".join([self.sentence, *now])
+        return " ".join([*filter(None, [self.notice]), self.sentence, *now])
 
     @property
     def said(self) -> str:
@@ -116,35 +130,70 @@ def track(
     *,
     placed_at: datetime,
     now: datetime,
-    aside: Aside | None = None,
+    aside: str = "",
     waits: bool = False,
+    asked: Asked | None = None,
 ) -> Tracking:
     """Return what to tell the customer; `progress` is None while the order is not taken yet.
 
-    `aside`: why it is not processed, if it is not. `waits`: its customer waits for goods that are sold out.
+    `aside`: why it is not processed, if it is not. `waits`: its customer waits for goods that are
+    sold out. `asked`: their last request. While that is on its way, nothing else is offered.
     """
     age = (now - placed_at).total_seconds()
+    pending = asked is not None and asked.pending and not _undone(progress)
     sentence, mood = _summary(progress, age, aside=aside, waits=waits)
-    found = mends(progress)
+    if asked is not None and pending:
+        sentence, mood = (CANCEL_ASKED if asked.act is Act.CANCEL else PASSED_ON), "busy"
+    found = () if pending else mends(progress)
     undoing = progress is not None and bool(
         progress.state in {TaskState.UNDOING, TaskState.UNDONE} or undos(progress)
     )
-    pace = next((every for younger, every in PACE if age < younger), SLOWEST)
-    turns: list[float] = [] if found else [younger for younger, _ in PACE if age < younger]
-    if progress is None and age <= LATE:
-        turns.append(LATE)
+    cancelled = undoing or sentence is CANCEL_ASKED
     return Tracking(
         sentence=str(sentence),
         mood=mood,
-        thanks=mood != "bad" and not undoing,
+        thanks=mood != "bad" and not cancelled,
         stages=stages(progress, placed_at),
-        final=progress is not None and progress.state in {TaskState.PROCESSED, TaskState.UNDONE},
-        interval=CALM if found else pace,
+        final=progress is not None and progress.state in ENDED and not pending,
+        interval=_interval(age, pending=pending, calm=bool(found)),
         parcel=parcel(progress),
-        until=placed_at + timedelta(seconds=min(turns)) if turns else None,
+        until=_until(progress, placed_at, age, calm=bool(found)),
         mends=tuple(found),
-        cancellable=progress is not None and not undoing and progress.undoable,
+        cancellable=progress is not None and not cancelled and not pending and progress.undoable,
+        notice=str(_notice(asked, progress)),
     )
+
+
+def _undone(progress: Progress | None) -> bool:
+    return progress is not None and progress.state is TaskState.UNDONE
+
+
+def _interval(age: float, *, pending: bool, calm: bool) -> float:
+    """Return the seconds until the next look."""
+    if pending:
+        return ASKED_EVERY
+    return CALM if calm else next((every for younger, every in PACE if age < younger), SLOWEST)
+
+
+def _until(
+    progress: Progress | None, placed_at: datetime, age: float, *, calm: bool
+) -> datetime | None:
+    """Return when time alone changes what is shown, if it does."""
+    turns: list[float] = [] if calm else [younger for younger, _ in PACE if age < younger]
+    if progress is None and age <= LATE:
+        turns.append(LATE)
+    return placed_at + timedelta(seconds=min(turns)) if turns else None
+
+
+def _notice(asked: Asked | None, progress: Progress | None) -> str | Promise:
+    """Say why the last request was refused, as long as that explains how the order stands."""
+    if asked is None or asked.pending or progress is None:
+        return ""
+    if asked.act is not Act.CANCEL:
+        return "" if progress.state in ENDED else MOVED_ON
+    if progress.state in {TaskState.UNDOING, TaskState.UNDONE}:
+        return ""
+    return TOO_LATE if asked.refused == Refusal.IRREVERSIBLE.name else MOVED_ON
 
 
 def mends(progress: Progress | None) -> Sequence[Mend]:
@@ -168,11 +217,11 @@ def mends(progress: Progress | None) -> Sequence[Mend]:
 
 
 def _summary(
-    progress: Progress | None, age: float, *, aside: Aside | None, waits: bool
+    progress: Progress | None, age: float, *, aside: str, waits: bool
 ) -> tuple[str | Promise, str]:
     if progress is None:
         if aside:
-            return (CLOSED if aside is Aside.CLOSED else SET_ASIDE), "bad"
+            return (CLOSED if aside == Aside.CLOSED else SET_ASIDE), "bad"
         return (DELAYED, "slow") if age > LATE else (RECEIVED, "busy")
     if progress.state in {TaskState.PENDING, TaskState.PROCESSING}:
         return _under_way(progress, waits=waits)

@@ -18,12 +18,11 @@ from .agents.notification import Notification
 from .agents.payment import Payment
 from .agents.shipping import Shipping
 from .audit import audit
-from .message import LETTER, WORKFLOW, number
+from .mending import accepted
+from .message import APPLICATION, LETTER, WORKFLOW, number
 from .sight import see
 from .status import receive
 from .submission import record
-
-APPLICATION = "shop"  # the name of our private response queue
 
 for agent in (Inventory, Payment, Shipping, Notification):
     register(agent)
@@ -32,6 +31,7 @@ register(
     Workflow(
         name=WORKFLOW,
         record=record,
+        accepted=accepted,
         keeper=APPLICATION,
         label=number,
         contact=field("email"),

@@ -6,7 +6,8 @@ from uuid import UUID
 from django.test import Client
 
 from orchestration import status, submission
-from orchestration.models import Submission
+from orchestration.interface import requests
+from orchestration.models import Submission, Task
 from orchestration.transitions.claim import claim
 from orchestration.transitions.record import record
 from orders.models import Product
@@ -78,12 +79,26 @@ def order_in(response) -> UUID:
     return UUID(response["Location"].split("/")[2])
 
 
+def inform() -> None:
+    """Deliver the shop's status messages."""
+    while status.deliver("shop", 100):
+        pass
+
+
+def carry_out() -> None:
+    """Have the engine take what is posted and requested, and inform the shop."""
+    submission.take(100)
+    requests.take(100)
+    inform()
+
+
 def finish_all() -> None:
     """Answer "done" to whatever the agents are asked, until nothing is left to ask."""
     while requests := [
         one for group in claim(AGENTS, "scheduler-1").requests.values() for one in group
     ]:
         record([reply_to(one, result={"id": "x_1", "tracking": "TRK1"}) for one in requests])
+    inform()
 
 
 def ask():
@@ -103,30 +118,31 @@ def answer(requests, **refused):
             else reply_to(request, result={"id": f"{name}_1", "tracking": "TRK1"})
         )
     assert record(replies).accepted == len(replies)
+    inform()
 
 
 def placed(client, **quantities):
     """Buy something; it is taken, and nothing is done about it yet."""
     order = buy(client, **quantities)
-    submission.take(100)
+    carry_out()
     return order
 
 
 def declined(client, **quantities):
     order = placed(client, **quantities)
     answer(ask(), authorize_payment="generic_decline|no")
-    status.deliver("shop", 100)
     return order
 
 
 def sold_out(client, **quantities):
     order = placed(client, **quantities or {"sku_0": 2, "sku_1": 1})
     answer(ask(), reserve_stock="out_of_stock|sku-1: Only 0 of 'sku-1' are on hand")
-    status.deliver("shop", 100)
     return order
 
 
 def posted(kind):
-    """Return the letters of a kind that are posted, and none that are sent."""
-    rows = Submission.objects.filter(workflow="tell_customer", reference__contains=f":{kind}")
-    return [row.data["mail"] for row in rows.order_by("id")]
+    """Return the letters of a kind that were posted, sent or not, the oldest first."""
+    about = {"workflow": "tell_customer", "reference__contains": f":{kind}"}
+    taken = Task.objects.filter(**about).order_by("created_at")
+    waiting = Submission.objects.filter(**about).order_by("id")
+    return [row.data["mail"] for row in [*taken, *waiting]]

@@ -3,11 +3,13 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from threading import Lock
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Query, Router, Schema
+from pydantic import ConfigDict, Field
 
 from orchestration import api
 from orders.scopes import READ_STATUS
@@ -25,12 +27,57 @@ LOOK_EVERY = 0.5  # seconds
 _waiting = Lock()
 
 
+class StatusMessage(Schema):
+    """What became of an order. Numbers rise by one per order; older ones are stale."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"id": 4711, "workflow": "process_order", "reference": shapes.ORDER, "number": 2,
+                 "kind": "completed", "at": shapes.PLACED, "detail": {}}
+            ]
+        }
+    )  # fmt: skip
+
+    id: Annotated[int, Field(description="To acknowledge it by.")]
+    workflow: Annotated[str, Field(description="What is done for the order: process_order.")]
+    reference: Annotated[str, Field(description="The order's id.")]
+    number: int
+    kind: Literal[
+        "received", "step", "action_needed", "failed", "resumed", "completed", "undoing", "undone",
+        "refused", "set_aside", "closed",
+    ]  # fmt: skip
+    at: datetime
+    detail: Annotated[dict[str, Any], Field(description="More about some kinds; see our guide.")]
+
+
+class StatusMessages(Schema):
+    """The oldest messages that are not acknowledged; those of one order in their order."""
+
+    messages: list[StatusMessage]
+
+
+class Acknowledgement(shapes.Strict):
+    """The messages that you have dealt with: they do not come again."""
+
+    ids: Annotated[
+        list[Annotated[int, Field(ge=1, le=2**63 - 1), shapes.PLAIN]],
+        Field(min_length=1, max_length=1000, examples=[[4711, 4712]]),
+    ]
+
+
+class Acknowledged(Schema):
+    """How many of them there were; those that are gone already do no harm."""
+
+    acknowledged: int
+
+
 @router.get(
     "",
     auth=Token(READ_STATUS),
     summary="Fetch status messages",
     operation_id="fetchStatusMessages",
-    response=shapes.StatusMessages,
+    response=StatusMessages,
 )
 def fetch(
     request: HttpRequest,
@@ -69,9 +116,9 @@ def fetch(
     auth=Token(READ_STATUS),
     summary="Acknowledge status messages",
     operation_id="acknowledgeStatusMessages",
-    response=shapes.Acknowledged,
+    response=Acknowledged,
 )
-def acknowledge(request: HttpRequest, done: shapes.Acknowledgement) -> Mapping[str, Any]:
+def acknowledge(request: HttpRequest, done: Acknowledgement) -> Mapping[str, Any]:
     """Say that messages were dealt with: they do not come again. To say it twice does no harm."""
     return {"acknowledged": api.acknowledge(_fetching(request), done.ids)}
 

@@ -9,34 +9,22 @@ from uuid import UUID, uuid5
 
 from django.db.models import Q
 from django.http import HttpRequest
-from django.urls import reverse
 from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
-from orders import access as links
-from orders import mending, placing
+from orders import mending, placing, watching
 from orders.cart import Priced, PricedLine
 from orders.forms import CheckoutForm
-from orders.message import WORKFLOW, Message, fingerprint, order_number
+from orders.message import Message, fingerprint
 from orders.models import Order, Placement, Product
 from orders.scopes import READ_ORDERS, WRITE_ORDERS
-from orders.tracking import parcel
 
-from . import shapes
+from . import shapes, shown
 from .access import Token, caller, check_priority
 from .problems import Problem, Wrong, conflict, invalid, not_found, only
 
 router = Router(tags=["Orders"])
 
-STATUS = {  # of an order, by its task's state
-    None: "received",
-    api.TaskState.PENDING: "received",
-    api.TaskState.PROCESSING: "processing",
-    api.TaskState.PROCESSED: "completed",
-    api.TaskState.ERROR: "failed",
-    api.TaskState.UNDOING: "undoing",
-    api.TaskState.UNDONE: "undone",
-}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # of the last order on a page: when in µs, and its id
 # with every order, so they are plain SQL: building the queries took longer than running them
@@ -92,7 +80,7 @@ def place(request: HttpRequest, order: shapes.NewOrder, idempotency_key: Key) ->
             raise _key_used() from None
     elif before.fingerprint != content:
         raise _key_used()
-    return Status(202, _placed(request, before))
+    return Status(202, shown.placed(request, before))
 
 
 @router.get(
@@ -120,13 +108,11 @@ def list_orders(
         rows = rows.filter(Q(created_at__lt=at) | Q(created_at=at, order__lt=last))
     page = list(rows.order_by("-created_at", "-order")[: limit + 1])
     more, page = page[limit:], page[:limit]
-    states = api.states(WORKFLOW, [str(row.order) for row in page])
+    taken = Order.objects.in_bulk([row.order for row in page])
     following = urlencode({"limit": limit, "cursor": _cursor(page[-1])}) if more else ""
     here = request.build_absolute_uri(request.path)
     return {
-        "orders": [
-            {**_known(request, row), "status": STATUS[states.get(str(row.order))]} for row in page
-        ],
+        "orders": [shown.summary(request, row, taken.get(row.order)) for row in page],
         "next": f"{here}?{following}" if more else None,
     }
 
@@ -141,7 +127,7 @@ def list_orders(
 )
 def read(request: HttpRequest, order_id: UUID) -> Mapping[str, Any]:
     """Read an order and how it goes. For many orders, fetch status messages instead of reading each."""
-    return _order(request, _own(request, order_id))
+    return shown.full(request, _own(request, order_id))
 
 
 @router.post(
@@ -158,22 +144,21 @@ def cancel(
 ) -> Status[Any]:
     """Have everything undone that was done for an order: nothing stays charged or set aside.
 
-    It takes its time; a status message tells the end. To cancel again changes nothing.
+    Accepted means asked: `cancellation` says so until the order is `undoing`, or the request came too
+    late after all (`refused`). A status message tells the end. To cancel again changes nothing.
     """
     placement = _own(request, order_id)
-    progress = api.progress(WORKFLOW, str(order_id))
-    if progress is None:
+    if watching.progress(order_id) is None:
         problem = conflict("not_taken_yet", "The order has not been taken up yet.")
         problem.headers = {"Retry-After": str(SOON)}
         raise problem
-    if progress.state not in {api.TaskState.UNDOING, api.TaskState.UNDONE}:
-        reason = (why.reason if why else "") or "its application asked for it"
-        actor = f"application {caller(request).name}"
-        refusal = mending.cancel(order_id, actor=actor, reason=reason)
-        # somebody else may have been quicker
-        if refusal not in {None, api.Refusal.NOT_UNDOABLE}:
-            raise conflict("cannot_be_cancelled", f"It cannot be cancelled: {refusal.value}.")
-    return Status(202, _order(request, placement))
+    reason = (why.reason if why else "") or "its application asked for it"
+    actor = f"application {caller(request).name}"
+    refusal = mending.cancel(order_id, actor=actor, reason=reason)
+    # it is being cancelled, was, or that is asked already
+    if refusal not in {None, api.Refusal.NOT_UNDOABLE}:
+        raise conflict("cannot_be_cancelled", f"It cannot be cancelled: {refusal.value}.")
+    return Status(202, shown.full(request, placement))
 
 
 def _agree(order: shapes.NewOrder, order_id: UUID) -> tuple[Message, dict[str, Any]]:
@@ -258,61 +243,6 @@ def _own(request: HttpRequest, order: UUID) -> Placement:
     if found is None:
         raise not_found("There is no such order.")
     return found
-
-
-def _known(request: HttpRequest, row: Placement) -> dict[str, Any]:
-    return {
-        "id": row.order,
-        "number": order_number(row.order),
-        "placed_at": row.created_at,
-        **(row.offer or {}),
-        "url": request.build_absolute_uri(reverse("api:order", args=[row.order])),
-    }
-
-
-def _placed(request: HttpRequest, row: Placement) -> dict[str, Any]:
-    page = request.build_absolute_uri(links.link(row.order))
-    return {**_known(request, row), "page": page}
-
-
-def _order(request: HttpRequest, row: Placement) -> dict[str, Any]:
-    progress = api.progress(WORKFLOW, str(row.order))
-    steps = progress.steps if progress else ()
-    status = STATUS[progress.state if progress else None]
-    if progress is None and api.set_aside(WORKFLOW, str(row.order)):
-        status = "failed"
-    return {
-        **_placed(request, row),
-        **_as_it_is(row),
-        "status": status,
-        "cancellable": progress is not None and progress.undoable,
-        "tracking": parcel(progress),
-        "steps": [
-            {"name": step.name, "direction": step.direction, "state": step.state,
-             "ended_at": step.ended_at}
-            for step in steps
-        ],
-        "trouble": [
-            {"step": step.name, "code": step.error_code, "mend_by": step.mend_by}
-            for step in steps if step.state == api.StepState.ERROR
-        ],
-    }  # fmt: skip
-
-
-def _as_it_is(row: Placement) -> dict[str, Any]:
-    """Return what the order holds by now: its customer may have left something out."""
-    order = Order.objects.filter(id=row.order).prefetch_related("lines").first()
-    if order is None:
-        return {}
-    lines = sorted(order.lines.all(), key=lambda line: line.id)
-    return {
-        "total": order.total,
-        "lines": [
-            {"sku": line.sku, "name": line.name, "quantity": line.quantity,
-             "unit_price": line.unit_price, "price": line.price}
-            for line in lines
-        ],
-    }  # fmt: skip
 
 
 def _cursor(row: Placement) -> str:

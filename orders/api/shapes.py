@@ -48,6 +48,7 @@ EMAIL = (
     rf"^[A-Za-z0-9_+-]{{1,60}}(\.[A-Za-z0-9_+-]{{1,60}}){{0,4}}@({LABEL}\.){{1,4}}[A-Za-z]{{2,24}}$"
 )
 FAIRNESS_KEY = "Orders of different keys take turns: many of one do not delay a few of another."
+CANCELLATION = "Of a request to cancel: on its way, or too late. Accepted, the status says so."
 Status = Literal["received", "processing", "completed", "failed", "undoing", "undone"]
 
 ORDER = "7f3b8a52-5a0e-5c7e-9a57-0d4ee2a4c9d1"
@@ -213,6 +214,7 @@ class Order(Placed):
                     **PLACED_EXAMPLE,
                     "status": "completed",
                     "cancellable": False,
+                    "cancellation": None,
                     "tracking": "TRK4711",
                     "steps": [{"name": "reserve_stock", "direction": "do", "state": "processed",
                                "ended_at": PLACED}],
@@ -224,6 +226,7 @@ class Order(Placed):
 
     status: Status
     cancellable: Annotated[bool, Field(description="Whether it could be cancelled at this moment.")]
+    cancellation: Annotated[Literal["asked", "refused"] | None, Field(description=CANCELLATION)]
     tracking: Annotated[str, Field(description="The parcel's number, once there is a parcel.")]
     steps: list[Step]
     trouble: list[Trouble]
@@ -254,49 +257,6 @@ class Cancellation(Strict):
     reason: Annotated[
         str, Field(max_length=200, pattern=PRINTABLE, examples=["Ordered twice."])
     ] = ""
-
-
-class StatusMessage(Schema):
-    """What became of an order. Numbers rise by one per order; older ones are stale."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [
-            {"id": 4711, "workflow": "process_order", "reference": ORDER, "number": 2,
-             "kind": "completed", "at": PLACED, "detail": {}}
-        ]}
-    )  # fmt: skip
-
-    id: Annotated[int, Field(description="To acknowledge it by.")]
-    workflow: Annotated[str, Field(description="What is done for the order: process_order.")]
-    reference: Annotated[str, Field(description="The order's id.")]
-    number: int
-    kind: Literal[
-        "received", "step", "action_needed", "failed", "resumed", "completed", "undoing", "undone",
-        "refused", "set_aside", "closed",
-    ]  # fmt: skip
-    at: datetime
-    detail: Annotated[dict[str, Any], Field(description="More about some kinds; see our guide.")]
-
-
-class StatusMessages(Schema):
-    """The oldest messages that are not acknowledged; those of one order in their order."""
-
-    messages: list[StatusMessage]
-
-
-class Acknowledgement(Strict):
-    """The messages that you have dealt with: they do not come again."""
-
-    ids: Annotated[
-        list[Annotated[int, Field(ge=1, le=2**63 - 1), PLAIN]],
-        Field(min_length=1, max_length=1000, examples=[[4711, 4712]]),
-    ]
-
-
-class Acknowledged(Schema):
-    """How many of them there were; those that are gone already do no harm."""
-
-    acknowledged: int
 
 
 class Wrong(Schema):

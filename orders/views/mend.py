@@ -16,6 +16,7 @@ from orders import access, mending
 from orders.forms import OtherCardForm
 from orders.models import Order
 from orders.throttle import Limit
+from orders.tracking import TOO_LATE
 
 from . import failure
 from . import order as order_page
@@ -26,10 +27,6 @@ LONGEST_SKU = 100
 ALREADY = _(
     "That is done already, or your order has moved on since you opened the page. This is how it "
     "stands now."
-)
-TOO_LATE = _(
-    "Your order is on its way, so it cannot be cancelled any more. You may send back what arrives "
-    "within 14 days."
 )
 CANCELLED_BEFORE = _("Your order is being cancelled already, or was. Nothing was done twice.")
 NOT_IN_ORDER = _("This product is not in your order (any more).")

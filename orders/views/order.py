@@ -19,14 +19,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from orchestration import api
 from orders import access, mending
 from orders.forms import FindForm, OtherCardForm
-from orders.message import WORKFLOW, order_number
+from orders.message import order_number
 from orders.models import Order
 from orders.throttle import Limit
 from orders.tracking import CARD, Mend, track
-from orders.watching import Taken, Watched, taken, watched
+from orders.watching import Taken, Watched, progress, taken, watched
 
 from .redirect import see_other
 
@@ -101,8 +100,7 @@ class Visit:
     @cached_property
     def version(self) -> str:
         """A short text that changes when what they see does, but by time alone."""
-        engine = api.version(WORKFLOW, str(self.order.id))
-        shown = repr((self, engine, translation.get_language()))
+        shown = repr((self, translation.get_language()))
         return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
@@ -131,13 +129,13 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
     """Return what the page shows. The version is read first: what happens meanwhile is news."""
     version, order_id = visit.version, visit.order.id
     order = taken(order_id) if visit.order.taken and visit.full else None
-    progress = api.progress(WORKFLOW, str(order_id))
     tracking = track(
-        progress,
+        progress(order_id) if visit.order.taken else None,
         placed_at=visit.order.placed_at,
         now=timezone.now(),
-        aside=None if progress else api.set_aside(WORKFLOW, str(order_id)),
+        aside=visit.order.aside,
         waits=visit.order.waits,
+        asked=visit.order.asked if visit.full else None,
     )
     if not visit.own:
         tracking = replace(tracking, mends=(), cancellable=False)  # not in anybody's name

@@ -99,6 +99,7 @@ IN_DATABASE = [
     (11, "processed", TELL.format(7, "completed", "1 s")),
     (11, "processed", ORDER.format("status = 'failed'")),
     (11, "undone", ORDER.format("status_number = 1, status = 'received'")),
+    (11, "waiting", ORDER.format("""asked = '{"id": "00000000-0000-0000-0000-000000000001", "act": "cancel", "refused": ""}'""")),  # noqa: E501
     (12, "processed", STEP.format("locked_by = 'x', complete_by = clock_timestamp()", "send_confirmation", "do")),  # noqa: E501
     (12, "processed", TELL.format(2, "completed", "1 h")),
     (12, "error", "UPDATE orchestration_alert SET closed_at = clock_timestamp() WHERE %(order)s <> ''"),

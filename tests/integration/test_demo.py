@@ -10,11 +10,10 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestration import api, submission
-from orders import scenes
+from orchestration import submission
+from orders import mending, scenes
 from orders.demo import Shoppers
 from orders.management.commands.demo_traffic import Switch
-from orders.message import WORKFLOW
 from orders.models import Order, Placement
 from tests.shop import declined, finish_all, placed, products
 from tests.unit.test_sandbox_kit import process
@@ -123,13 +122,13 @@ def test_scenes_that_are_broken_off_leave_no_fault(sandbox):
 
 
 def test_an_order_is_at_rest_when_it_ended_or_somebody_must_act(client):
-    def rests(order):
-        return scenes.at_rest(api.progress(WORKFLOW, str(order)))
-
     products()
-    assert not rests(uuid4())
+    assert not scenes.at_rest(uuid4())
     order = placed(client, sku_0=1)
-    assert not rests(order)
+    assert not scenes.at_rest(order)
     finish_all()
-    assert rests(order)
-    assert rests(declined(client, sku_0=1))
+    assert scenes.at_rest(order)
+    order = declined(client, sku_0=1)
+    assert scenes.at_rest(order)
+    mending.other_card(order, 1, "pm_card_visa")
+    assert not scenes.at_rest(order)

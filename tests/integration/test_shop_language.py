@@ -9,12 +9,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import translation
 
-from orchestration import status, submission
+from orchestration import submission
 from orders.access import link
 from orders.management.commands.seed import add_products
 from orders.models import Order, Product
 from orders.money import money
-from tests.shop import buy, declined, finish_all, posted, products, sold_out
+from tests.shop import buy, carry_out, declined, finish_all, posted, products, sold_out
 
 pytestmark = pytest.mark.django_db
 GERMAN = {"HTTP_ACCEPT_LANGUAGE": "de-CH, de;q=0.9, en;q=0.5"}
@@ -82,8 +82,9 @@ def test_an_order_and_its_letters_are_in_its_customers_language():
     assert letter["subject"].endswith("braucht Sie")
     assert "Wir halten Ihre Bestellung bis" in letter["text"]
     client.post(f"/orders/{order}/cancel/")
+    assert "Wir haben Ihre Stornierung weitergegeben" in text(client.get(f"/orders/{order}/"))
+    carry_out()
     finish_all()
-    status.deliver("shop", 100)
     (letter,) = posted("cancelled")
     assert "Ihre Bestellung wurde storniert. Es wurde nichts abgebucht." in letter["html"]
 

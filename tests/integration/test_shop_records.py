@@ -1,19 +1,21 @@
 """The shop's two hooks into the engine: orders are recorded with their tasks, and told of them."""
 
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
 from django.utils import timezone
 
 from orchestration import submission
-from orchestration.api import Status, StatusKind, submit
+from orchestration.api import Progress, Status, StatusKind, TaskState, progress, submit
 from orchestration.models import Submission, Task
-from orders import placing
+from orders import placing, snapshots
+from orders.asking import Act, Asked
 from orders.message import WORKFLOW, Address, Line, Mail, Message, fingerprint
-from orders.models import Order, OrderLine
+from orders.models import Order, OrderLine, Placement
 from orders.placing import OtherContent
 from orders.status import receive
-from tests.shop import finish_all, products
+from tests.shop import finish_all, inform, products
 
 pytestmark = pytest.mark.django_db
 
@@ -102,14 +104,26 @@ def order(status="received", number=1) -> UUID:
     return one.order
 
 
-def told(reference, number, kind):
+def snapshot(state):
+    return Progress(
+        state=state,
+        created_at=timezone.now(),
+        ended_at=None,
+        overdue=False,
+        undoable=True,
+        steps=(),
+    )
+
+
+def told(reference, number, kind, progress=None, **detail):
     return Status(
         workflow="process_order",
         reference=str(reference),
         number=number,
         kind=StatusKind(kind),
         at=timezone.now(),
-        detail={},
+        detail=detail,
+        progress=progress,
     )
 
 
@@ -142,11 +156,54 @@ def test_news_of_unknown_orders_are_no_error():
 
 
 def test_news_travel_the_whole_way():
-    from orchestration import status
-
     one = message()
     submit("process_order", reference=str(one.order), data=one.as_json(), reply_to="shop")
     submission.take(1)
     finish_all()
-    assert status.deliver("shop", 100) == 5  # all at once: two steps end together
-    assert state(one.order) == ("confirmed", 5)
+    inform()
+    row = Order.objects.get(id=one.order)
+    assert row.status == "confirmed"
+    assert snapshots.of(row) == replace(progress(WORKFLOW, str(one.order)), data={})
+
+
+def asking():
+    """Return an order about which something is asked, and the request's id."""
+    which, request = order(), uuid4()
+    Order.objects.filter(id=which).update(asked=Asked(id=request, act=Act.CANCEL).as_json())
+    return which, str(request)
+
+
+def asked(which):
+    return Order.objects.get(id=which).request
+
+
+@pytest.mark.parametrize("number", [2, 9])
+def test_an_answer_ends_the_request_that_it_is_to_whatever_its_number(number):
+    (yes, one), (no, other), (third, _) = asking(), asking(), asking()
+    receive([told(which, 5, "step") for which in (yes, no, third)])
+    receive(
+        [
+            told(yes, number, "undoing", request=one),
+            told(no, number, "refused", request=other, refusal="IRREVERSIBLE"),
+            told(third, number, "resumed", request=str(uuid4())),
+        ]
+    )
+    assert asked(yes) is None
+    assert asked(no).refused == "IRREVERSIBLE"
+    assert asked(third).pending
+
+
+def test_the_snapshot_is_that_of_the_latest_message():
+    which = order()
+    pending, undone = snapshot(TaskState.PENDING), snapshot(TaskState.UNDONE)
+    receive([told(which, 3, "undone", undone), told(which, 2, "step", pending)])
+    receive([told(which, 2, "step", pending)])
+    assert snapshots.of(Order.objects.get(id=which)) == undone
+
+
+def test_what_never_became_an_order_is_noted_on_its_placement():
+    one = message()
+    placing.place(one, "a")
+    for kind, aside in (("set_aside", "refused"), ("closed", "closed")):
+        receive([told(one.order, 0, kind)])
+        assert Placement.objects.get(order=one.order).aside == aside

@@ -1,13 +1,17 @@
 """What customers are told, by where their order stands."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
 from orchestration.api import Direction, Progress, StepProgress, StepState, TaskState
-from orders import tracking
+from orders import snapshots, tracking
+from orders.asking import Act, Asked
 from orders.message import WORKFLOW
+from orders.models import OrderStatus
 from orders.stages import STEPS, UNDO_STEPS
 from orders.tracking import track
 
@@ -226,6 +230,74 @@ def test_when_time_alone_changes_it_is_known(case, age, until):
     if until:
         assert replace(look(progress, until - 0.1), until=None) == replace(told, until=None)
         assert look(progress, until + 0.1) != told
+
+
+def ask(case, act, refused="", age=3600.0):
+    asked = Asked(id=UUID(int=1), act=act, refused=refused)
+    return track(CASES[case][0], placed_at=NOW, now=NOW + timedelta(seconds=age), asked=asked)
+
+
+@pytest.mark.parametrize(("case", "act"), [("declined", Act.CARD), ("begun", Act.CANCEL)])
+def test_a_request_on_its_way_is_looked_after_and_nothing_else_is_offered(case, act):
+    told = ask(case, act)
+    assert told.sentence == (tracking.CANCEL_ASKED if act is Act.CANCEL else tracking.PASSED_ON)
+    assert (told.mends, told.cancellable, told.interval) == ((), False, tracking.ASKED_EVERY)
+    assert told.thanks == (act is not Act.CANCEL)
+    assert not told.notice
+
+
+def test_an_order_that_is_done_is_not_final_before_its_request_is_answered():
+    assert not ask("done", Act.CANCEL).final
+    assert ask("done", Act.CANCEL, "IRREVERSIBLE").final
+    told = ask("undone", Act.CANCEL)  # by others: no answer matters any more
+    assert (told.final, told.sentence) == (True, tracking.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    ("case", "act", "refusal", "notice"),
+    [
+        ("done", Act.CANCEL, "IRREVERSIBLE", tracking.TOO_LATE),
+        ("begun", Act.CANCEL, "CHANGED", tracking.MOVED_ON),
+        ("undoing", Act.CANCEL, "NOT_UNDOABLE", ""),
+        ("undone", Act.CANCEL, "NOT_UNDOABLE", ""),
+        ("undoing", Act.CARD, "NOT_IN_ERROR", tracking.MOVED_ON),
+        ("begun", Act.WAIT, "OTHER_ATTEMPT", tracking.MOVED_ON),
+        ("done", Act.CARD, "NOT_IN_ERROR", ""),
+    ],
+)
+def test_a_refused_request_is_explained_as_long_as_that_says_more(case, act, refusal, notice):
+    told, plain = ask(case, act, refusal), look(CASES[case][0], 3600)
+    assert replace(told, notice="") == plain
+    assert told.notice == notice
+    assert told.redacted().notice == ""
+    assert (told.said != plain.said) == bool(notice)
+
+
+STATUS_ALONE = {
+    OrderStatus.CONFIRMED: tracking.CONFIRMED,
+    OrderStatus.FAILED: tracking.STUCK,
+    OrderStatus.UNDOING: tracking.CANCELLING,
+    OrderStatus.UNDONE: tracking.CANCELLED,
+}
+
+
+@pytest.mark.parametrize("snapshot", [None, CASES["begun"][0].as_json()], ids=["none", "stale"])
+@pytest.mark.parametrize("status", STATUS_ALONE)
+def test_without_a_snapshot_of_the_last_message_the_status_is_shown(status, snapshot):
+    told = look(snapshots.read(snapshot, status, NOW))
+    assert (told.sentence, told.mends, told.cancellable) == (STATUS_ALONE[status], (), False)
+
+
+def test_an_order_without_any_message_was_received():
+    assert snapshots.read(None, OrderStatus.RECEIVED, NOW) is None
+    assert snapshots.read(CASES["declined"][0].as_json(), OrderStatus.RECEIVED, NOW) is None
+
+
+@pytest.mark.parametrize("case", [name for name, (progress, *_) in CASES.items() if progress])
+def test_a_snapshot_shows_what_the_task_does(case):
+    progress = CASES[case][0]
+    kept = json.loads(json.dumps(progress.as_json()))
+    assert look(snapshots.read(kept, snapshots.STATUS[progress.state], NOW)) == look(progress)
 
 
 def test_a_long_wait_is_admitted():

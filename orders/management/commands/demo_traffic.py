@@ -12,13 +12,12 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, connection
 
-from orchestration import api
 from orders import mending
 from orders.cards import Card
 from orders.demo import NothingToSell, Shoppers
 from orders.exchange import exchange
-from orders.message import WORKFLOW
 from orders.tracking import CARD, mends
+from orders.watching import progress
 
 FASTEST = 200.0  # orders per second
 MENDS = 0.6  # share of customers who give another card after a decline
@@ -52,7 +51,7 @@ class Traffic:
         due = [order for at, order in self.returning if at <= now]
         self.returning = [one for one in self.returning if one[0] > now]
         for order in due:
-            for mend in mends(api.progress(WORKFLOW, str(order))):
+            for mend in mends(progress(order)):
                 if mend.step == CARD:
                     mending.other_card(order, mend.attempt, Card.VISA)
                     self.mended += 1
