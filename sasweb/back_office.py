@@ -115,6 +115,6 @@ class BackOfficeConfig(SimpleAdminConfig):
     default_site = "sasweb.back_office.BackOffice"
 
 
-def environment(_request: HttpRequest) -> dict[str, str]:
-    """Return which installation this is, for the badge in the head of the pages."""
-    return {"environment": settings.ENVIRONMENT}
+def environment(_request: HttpRequest) -> dict[str, Any]:
+    """Return which installation this is, for the badge in the head, and whether staff work here."""
+    return {"environment": settings.ENVIRONMENT, "for_staff": settings.FOR_STAFF}

@@ -22,6 +22,12 @@ if not SECRET_KEY:
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 HTTPS = env.flag("HTTPS", default=False)
+# What this web process serves: everything, or the shop alone, whose database role needs no right on
+# the engine's tables (docs/operations.md)
+SERVES = env.text("SERVES", "everything")
+if SERVES not in {"everything", "shop"}:
+    raise ImproperlyConfigured(f"SERVES is {SERVES!r}; it may be 'everything' or 'shop'.")
+FOR_STAFF = SERVES == "everything"
 PROXIES = env.number("PROXIES", 1 if HTTPS else 0)  # in front of us, that say who asks
 # which installation this is, as the admin and the dashboard show it: "production", "staging", …
 ENVIRONMENT = env.text("ENVIRONMENT", "demo")

@@ -1,6 +1,11 @@
-"""The shop as customers use it: by mouse, keyboard, finger; wide, narrow, enlarged; without scripts."""
+"""The shop as customers use it: by mouse, keyboard, finger; wide, narrow, enlarged; without scripts.
+
+Its web process has a database role of its own, without a right on any table of the engine.
+"""
 
 import re
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import psycopg2
 import pytest
@@ -17,6 +22,40 @@ ORDERS = "SELECT count(*) FROM orders_order"
 UNDONE = "SELECT count(*) FROM orders_order WHERE id::text = %s AND status = 'undone'"
 DECLINED = "pm_card_visa_chargeDeclined"
 ADDRESS = {"name": "Ada", "street": "12 Way", "postcode": "1", "city": "Cork"}
+
+
+ROLE = "shop_web"
+READS = "SELECT has_table_privilege(%s, 'orchestration_task', 'SELECT')::int"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _the_shop_alone(stack):
+    """Have the web process serve the shop alone, as docs/operations.md says."""
+    stack.sql(f"CREATE ROLE {ROLE} LOGIN")
+    for command in ("grant_shop", "grant_application"):
+        stack.python("manage", command, ROLE)
+    assert stack.count(READS, ROLE) == 0
+    url = f"postgresql://{ROLE}@/sas?host={stack.sockets}"
+    with stack.replaced("web", DATABASE_URL=url, SERVES="shop"):
+        wait_for(lambda: _status(stack, "/readyz") == 200, "the shop answers", 30)
+        yield
+    wait_for(lambda: _status(stack, "/login/") == 200, "the whole web answers", 30)
+
+
+def _status(stack, path):
+    try:
+        with urlopen(f"http://localhost:{stack.port}{path}", timeout=5) as answer:
+            return answer.status
+    except HTTPError as refused:
+        return refused.code
+    except OSError:
+        return 0
+
+
+@pytest.mark.parametrize("path", ["/ops/", "/admin/", "/api/orders", "/login/", "/metrics"])
+def test_the_shop_alone_serves_nothing_that_needs_the_engines_tables(stack, path):
+    assert _status(stack, path) == 404
+    assert _status(stack, "/") == 200
 
 
 def add(page, nth=0):

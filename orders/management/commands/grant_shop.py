@@ -1,0 +1,55 @@
+"""`manage.py grant_shop ROLE`: the rights of a web process that serves the shop alone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+from django.db import Error, connection, transaction
+from django.db.models.options import Options
+from psycopg2 import sql
+
+APPLICATIONS = ("orders", "sessions", "axes")  # whose tables are the shop's to read and write
+WRITE = sql.SQL("SELECT, INSERT, UPDATE, DELETE")
+ACCOUNTS = sql.SQL("SELECT, INSERT, UPDATE")  # customers open accounts and change their password
+
+
+class Command(BaseCommand):
+    """Grants a role the shop's own tables, those of sessions and sign-ins, and accounts."""
+
+    help = (
+        "Grant a database role what a web process with SERVES=shop needs of the shop's own tables. "
+        "What it needs of the engine is granted by `manage.py grant_application`. Run both again "
+        "after each migration."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        """Take the role."""
+        parser.add_argument("role", help="a role that exists, and owns no table")
+
+    def handle(self, *_: Any, role: str, **_options: Any) -> None:
+        """Grant it, all or nothing."""
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                for table, rights in _rights():
+                    _grant(cursor, role, table, rights)
+        except Error as problem:
+            raise CommandError(str(problem).strip()) from problem
+
+
+def _rights() -> "Iterator[tuple[Options[Any], sql.SQL]]":
+    """Return the tables, as their models' options, with the rights."""
+    for name in APPLICATIONS:
+        for model in apps.get_app_config(name).get_models():
+            yield model._meta, WRITE  # noqa: SLF001 - public by Django's documentation
+    yield get_user_model()._meta, ACCOUNTS  # noqa: SLF001 - as above
+
+
+def _grant(cursor: Any, role: str, of: "Options[Any]", rights: sql.SQL) -> None:
+    to = sql.Identifier(role)
+    cursor.execute(sql.SQL("GRANT {} ON {} TO {}").format(rights, sql.Identifier(of.db_table), to))
+    cursor.execute("SELECT pg_get_serial_sequence(%s, %s)", [of.db_table, of.pk.column])
+    ((sequence,),) = cursor.fetchall()
+    if sequence:  # quoted already, where it has to be
+        cursor.execute(sql.SQL("GRANT USAGE ON SEQUENCE {} TO {}").format(sql.SQL(sequence), to))
