@@ -27,6 +27,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/<uuid:task_id>/undo/", views.undo, name="undo"),
     path("tasks/<uuid:task_id>/priority/", views.priority, name="priority"),
     path("steps/<int:step_id>/resubmit/", views.resubmit, name="resubmit"),
+    path("steps/<int:step_id>/row/", views.row, name="row"),
     path("steps/<int:step_id>/change/", views.change, name="change"),
     path("steps/<int:step_id>/by-hand/", views.by_hand, name="by_hand"),
     path("holds/new/", views.hold, name="hold"),

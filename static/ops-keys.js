@@ -4,7 +4,7 @@ const on = () => !localStorage.getItem(OFF);
 const help = () => document.getElementById("keys");
 
 /* What a row leads to: what its template says, or else its first link. */
-const rows = () => [...document.querySelectorAll("#live :is(tbody tr, [data-row])")];
+const rows = () => [...document.querySelectorAll("#live :is(tbody tr:not(.ops-act), [data-row])")];
 const opens = (row) => row?.querySelector("[data-open]") ?? row?.querySelector("a");
 const links = () => rows().map(opens).filter(Boolean);
 const row = () => document.activeElement?.closest?.("#live :is(tbody tr, [data-row])");
@@ -20,8 +20,8 @@ const choose = () => row()?.querySelector("input[type=checkbox]")?.click();
 const resubmit = () => {
   const button = document.querySelector("#chosen button[value=resubmit]:not(:disabled)");
   if (button && document.body.dataset.chosen) return button.click();
-  const link = opens(row());
-  if (link) return link.click(); // where the form is
+  const link = row()?.querySelector("[data-open-act]") ?? opens(row());
+  if (link) return link.click(); // opens the form, or the page where it is
   document.querySelector(
     "[data-resubmit] :is(input:not([type=hidden], [type=radio]), textarea, button)")?.focus();
 };

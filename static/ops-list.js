@@ -1,7 +1,7 @@
 /* The rows that are chosen: kept by id, so that they stay chosen while the rows around them change,
    and on every page of the same search. Without it the boxes work, for one page. */
 const list = () => document.getElementById("chosen");
-const boxes = () => [...document.querySelectorAll("#chosen input[name=task][type=checkbox]")];
+const boxes = () => [...document.querySelectorAll("input[form=chosen][name=task]")];
 const place = () => `ops-chosen:${list().dataset.search}`;
 
 let chosen = new Set();
@@ -16,7 +16,7 @@ const show = () => {
     box.checked = chosen.has(box.value);
     box.closest("tr").classList.toggle("chosen", box.checked);
   }
-  const all = form.querySelector("[data-choose-all]");
+  const all = document.querySelector("[data-choose-all]");
   if (all) {
     all.hidden = false;
     all.checked = boxes().length > 0 && boxes().every((box) => box.checked);
@@ -47,7 +47,7 @@ const show = () => {
 
 document.addEventListener("change", (event) => {
   const form = list();
-  if (!form?.contains(event.target)) return;
+  if (!form || event.target.form !== form) return;
   if (event.target.matches("[data-choose-all]")) {
     for (const box of boxes()) event.target.checked ? chosen.add(box.value) : chosen.delete(box.value);
   } else if (event.target.name === "task") {

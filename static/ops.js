@@ -2,8 +2,8 @@
    ages that count on, local time, details that stay open, forms that are sent once. Without it the
    pages work, at rest. */
 const part = () => document.getElementById("live");
-/* By what it is to replace: once that has happened, what asked is gone. */
-const isPoll = (event) => event.detail.target?.id === "live";
+/* By what asked, as it was: an act's form replaces the same part. */
+const isPoll = (event) => event.detail.requestConfig?.elt?.id === "live";
 const EVERY = 3000, OLD = 10000, MOST = 60000; // milliseconds
 
 /* The database's time, as the page brought it: the browser's clock may be wrong. */
@@ -67,11 +67,13 @@ document.addEventListener("pointerover", (event) => {
 /* --- Polling ---------------------------------------------------------------------------------- */
 /* Whoever chooses, types, reads in a table or has a dialog open must not have the page changed
    under the hands. Returns why it must not, or nothing. */
+let acted; // the link that has the focus only because its row was acted upon
 const busy = () => {
   if (document.querySelector("dialog[open]")) return "while a dialog is open";
   if (document.body.dataset.chosen) return "while rows are chosen";
+  if (document.querySelector("#live :is([data-opened], .errors, [aria-invalid=true], .htmx-request)")) return "while a form is open";
   const active = document.activeElement;
-  if (active?.closest("#live :is(.scroll, table, summary)")) return "while you read the table";
+  if (active && active.id !== acted && active.closest("#live :is(.scroll, table, summary)")) return "while you read the table";
   if (active?.closest("#content :is(input, select, textarea)")) return "while you type";
   const typed = part()?.querySelectorAll(
     "form :is(input:not([type=hidden], [type=checkbox], [type=radio]), textarea)") ?? [];
@@ -171,13 +173,40 @@ document.addEventListener("htmx:beforeSwap", () => {
 document.addEventListener("htmx:afterSwap", () => {
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
 });
-document.addEventListener("htmx:afterSettle", () => {
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (!isPoll(event)) acted = document.activeElement?.matches("a[autofocus]") ? document.activeElement.id : undefined;
   measure();
   tick();
   inZone();
   entitle();
   offerCopies();
   say();
+});
+
+/* What an act in place could not do is said where it was tried; what is typed stays. */
+const TROUBLE = {
+  401: "Your session has ended. Nothing was changed: log in again, in another tab.",
+  403: "Your account may not do this, or this page was open for too long. Nothing was changed.",
+  404: "It is not there any more. Nothing was changed.",
+  503: "The database is away. Try again once it is back: nothing is done twice.",
+};
+for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
+  document.addEventListener(name, (event) => {
+    const asked = event.detail.requestConfig?.elt;
+    if (isPoll(event) || !asked?.isConnected) return;
+    let said = asked.parentElement.querySelector("[data-trouble]");
+    if (!said) {
+      said = Object.assign(document.createElement("p"), { className: "wrong", role: "alert" });
+      said.dataset.trouble = "";
+      asked.append(said);
+      if (asked.matches("a")) asked.after(said);
+    }
+    const status = event.detail.xhr?.status ?? 0;
+    said.textContent = TROUBLE[status] ?? (status ? `The server answered with an error (${status}).` : "No answer came.") + " Try again: nothing is done twice.";
+  });
+}
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") event.target.closest?.("[data-opened]")?.querySelector("[data-close]")?.click();
 });
 
 document.addEventListener("submit", (event) => {

@@ -28,13 +28,14 @@ from .incidents import (
     IncidentPage,
     IncidentRow,
     assignable,
+    hit_of,
     incident_by_id,
     incident_detail,
     incidents,
     top,
     who_was_first,
 )
-from .listing import Place, TaskPage, tasks
+from .listing import Place, TaskPage, task_row, tasks
 from .narrowing import count, left_out, matching, standing
 from .operations import (
     OperationDetail,
@@ -98,6 +99,7 @@ __all__ = [
     "counts",
     "database_now",
     "ever_tried",
+    "hit_of",
     "hold_by_id",
     "hold_in_force",
     "incident_by_id",
@@ -119,6 +121,7 @@ __all__ = [
     "system",
     "task_by_id",
     "task_detail",
+    "task_row",
     "tasks",
     "top",
     "trail",

@@ -236,6 +236,11 @@ def _suffering(incident: Incident, before: int | None) -> HitPage:
     )
 
 
+def hit_of(incident_id: int, step_id: int) -> IncidentHit | None:
+    """Return how an incident hit a step, if it has."""
+    return IncidentHit.objects.filter(incident=incident_id, step=step_id).first()
+
+
 def _ever_hit(incident: Incident, before: int | None) -> HitPage:
     found = IncidentHit.objects.filter(incident=incident)
     if before:

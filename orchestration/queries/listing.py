@@ -96,6 +96,12 @@ def tasks(filters: Filters, place: Place | None = None) -> TaskPage:
     )
 
 
+def task_row(task_id: UUID, *, personal: bool) -> TaskRow:
+    """Return one task's row alone; whether it is what was searched for, only its page knows."""
+    (row,) = _rows([task_id], {task_id}, Filters(personal=personal))
+    return row
+
+
 def _page(filters: Filters, place: Place) -> tuple[list[UUID], bool, bool]:
     """Return the ids of a page, and whether there are newer and older ones."""
     if place.newer or place.last:

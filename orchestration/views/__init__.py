@@ -30,6 +30,7 @@ from .operations import operation, operation_list
 from .overview import overview
 from .priority import priority
 from .resubmission import by_hand, change, resubmit
+from .rows import row
 from .saved import forget_view, save_view
 from .system import system
 from .task import task
@@ -71,6 +72,7 @@ __all__ = [
     "resolve_incident",
     "resubmit",
     "retry_letters",
+    "row",
     "save_view",
     "settle",
     "system",

@@ -11,6 +11,7 @@ from django.shortcuts import render
 
 from ..redaction import Veil
 from ..roles import ROLES
+from .in_place import htmx
 
 OPERATE = "orchestration.operate"
 RESUBMIT = "orchestration.resubmit"
@@ -63,7 +64,7 @@ def forbidden(request: HttpRequest, *permissions: str) -> HttpResponse:
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:
-    if request.headers.get("HX-Request"):
+    if htmx(request):
         # the session ended while a page polled: what is on it stays, and it offers to log in
         return HttpResponse(status=401)
     # after a login the browser asks with GET: an act would not be repeated, so start at its page

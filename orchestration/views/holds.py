@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
-from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -16,6 +15,7 @@ from ..progression import Refusal
 from ..transitions.holds import hold as hold_target
 from ..transitions.holds import release as release_hold
 from .access import HOLD, OPERATE, requires, user_of
+from .in_place import act_form
 from .outcome import COMMAND, conflict, done, ring_when_committed
 
 
@@ -86,8 +86,8 @@ def hold(request: HttpRequest) -> HttpResponse:
         "command": f'{COMMAND} hold {target.option} --reason "…"',
         "section": target.section,
     }
-    status = 422 if request.method == "POST" else 200
-    return render(request, "ops/hold.html", context, status=status)
+    sent = request.method == "POST"
+    return act_form(request, "ops/hold.html", "ops/_hold.html", context, sent=sent)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -118,8 +118,8 @@ def release(request: HttpRequest, hold_id: int) -> HttpResponse:
         "section": target.section,
         "now": queries.database_now(),
     }
-    status = 422 if request.method == "POST" else 200
-    return render(request, "ops/release.html", context, status=status)
+    sent = request.method == "POST"
+    return act_form(request, "ops/release.html", "ops/_release.html", context, sent=sent)
 
 
 def _target(asked: QueryDict) -> Target:

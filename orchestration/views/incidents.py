@@ -101,6 +101,7 @@ def _page(request: HttpRequest, incident_id: int, failed: forms.Form | None = No
         "may": {
             "handle": user.has_perm(ACKNOWLEDGE),
             "mute": user.has_perm(MUTE),
+            "resubmit": user.has_perm(RESUBMIT),
             "retry": user.has_perms([RESUBMIT, BULK]),
         },
         "note_form": failed if isinstance(failed, Note) else Note(auto_id="note_%s"),

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from .. import queries
 from ..forms import Narrowing
 from ..models.operation import Act
-from .access import BULK, OPERATE, SEE_PERSONAL, SHARE, requires, user_of
+from .access import BULK, OPERATE, RESUBMIT, SEE_PERSONAL, SHARE, requires, user_of
 from .live import live
 
 # what everybody looks for, as queries
@@ -62,7 +62,11 @@ def task_list(request: HttpRequest) -> HttpResponse:
         "place": place,
         "query": _asking(search.text).removeprefix("?"),
         "views": queries.saved_views(user, search.text, personal=search.filters.personal),
-        "may": {"bulk": user.has_perm(BULK), "share": user.has_perm(SHARE)},
+        "may": {
+            "bulk": user.has_perm(BULK),
+            "share": user.has_perm(SHARE),
+            "resubmit": user.has_perm(RESUBMIT),
+        },
         "section": "tasks",
     }
     keep = {"shown": _packed([row.task.id for row in page.rows])} if page and page.rows else {}

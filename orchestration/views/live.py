@@ -17,6 +17,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.safestring import mark_safe
 
 from .. import queries
+from .in_place import htmx
 
 VOLATILE = re.compile(r'>[^<]*</time>|name="csrfmiddlewaretoken" value="[^"]*"')
 
@@ -31,15 +32,17 @@ def live(
     keep: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Return `page` with its live `part`; or to a poll, the part alone, or 204.
+    """Return `page` with its live `part`; to htmx the part alone; to a poll 204 where it is as it was.
 
     `address` is what is polled, where that is not the request's own; `keep` are further parameters
-    of it. What stands on every page (counts, what is wrong) comes along with the part.
+    of it. What stands on every page (counts, what is wrong) comes along with the part, and with the
+    answer to an act also what was done.
     """
     context = {**context, "shell": queries.shell()}
     rendered = render_to_string(part, context, request)
     digest = _digest(rendered, repr(context["shell"]))
-    polled = request.headers.get("HX-Request") == "true" and "seen" in request.GET
+    in_place = bool(htmx(request))
+    polled = in_place and "seen" in request.GET
     if polled and request.GET["seen"] == digest:
         response = HttpResponse(status=204)
     else:
@@ -48,9 +51,10 @@ def live(
             query[name] = value
         response = render(
             request,
-            "ops/_live.html" if polled else page,
+            "ops/_live.html" if in_place else page,
             {
                 **context,
+                "in_place": in_place,
                 "polled": polled,
                 "part": mark_safe(rendered),  # noqa: S308 - a template's own output
                 "live_url": f"{address or request.path}?{query.urlencode()}",

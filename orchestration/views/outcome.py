@@ -1,14 +1,17 @@
 """How an act answers: done, and back to where it shows; or a 409 that says who was first, and when."""
 
 from functools import partial
+from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
+from django_htmx.http import reswap, retarget, trigger_client_event
 
 from .. import queries, queues
 from .access import user_of
+from .in_place import htmx
 
 COMMAND = "manage.py tasks"
 
@@ -33,19 +36,29 @@ def conflict(
     back: tuple[str, str],
     section: str = "tasks",
 ) -> HttpResponse:
-    """Return the page for an act that came too late: nothing was done.
+    """Return the page for an act that came too late: nothing was done. To htmx, its words alone.
 
     `what` it was about; `first` came before, if that is known; `advice` says what holds now; `back`
     is an address and its words.
     """
-    context = {
+    context = late(request, what=what, first=first, advice=advice)
+    if htmx(request):
+        # the page stays, with what is typed elsewhere in it, and shows what holds now
+        answer = retarget(render(request, "ops/_conflict.html", context, status=409), "#messages")
+        return trigger_client_event(reswap(answer, "innerHTML"), "ops:refresh")
+    context |= {"back_url": back[0], "back_words": back[1], "section": section}
+    return render(request, "ops/conflict.html", context, status=409)
+
+
+def late(
+    request: HttpRequest, *, what: str, first: queries.Act | None, advice: str
+) -> dict[str, Any]:
+    """Return what `ops/_conflict.html` says of an act that came too late."""
+    return {
         "what": what,
         "first": first,
         "yourself": first is not None and first.actor == user_of(request).get_username(),
         "advice": advice,
-        "back_url": back[0],
-        "back_words": back[1],
+        "in_place": bool(htmx(request)),
         "now": queries.database_now(),
-        "section": section,
     }
-    return render(request, "ops/conflict.html", context, status=409)

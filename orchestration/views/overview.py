@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 
 from .. import queries
 from ..queries.trends import RANGES
-from .access import OPERATE, requires, veil_for
+from .access import OPERATE, RESUBMIT, requires, user_of, veil_for
 from .drawing import drawing, rows
 from .live import live
 from .sparkline import sparkline
@@ -28,6 +28,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "steps": step_rows(seen.trends),
         "latency": latency(seen.trends),
         "ranges": RANGES.values(),
+        "may": {"resubmit": user_of(request).has_perm(RESUBMIT)},
         "zone": timezone.get_current_timezone_name(),
         "section": "overview",
     }

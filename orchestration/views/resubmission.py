@@ -6,7 +6,7 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from .. import queries, schemas
 from ..act_forms import ByHand, Change
@@ -18,20 +18,25 @@ from ..schema_forms import SchemaForm
 from ..states import StepState
 from ..transitions.resubmit import done_by_hand
 from ..transitions.resubmit import resubmit as resubmit_step
+from . import rows
 from .access import CORRECT, OPERATE, RESUBMIT, requires, user_of, veil_for
-from .outcome import conflict, done, ring_when_committed
+from .outcome import conflict, done, late, ring_when_committed
 from .task import task_page
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 
 
-@require_POST
+@require_http_methods(FORM_METHODS)
 @requires(OPERATE, RESUBMIT)
 def resubmit(request: HttpRequest, step_id: int) -> HttpResponse:
     """Make a step in error pending again; say who was first if somebody was."""
     step = _step(step_id)
+    if request.method != "POST":
+        return _opened(request, step)
     form = Resubmission(request.POST)
     if not form.is_valid():
+        if rows.asks(request):
+            return rows.row_of(request, step, failed=form)
         return task_page(request, step.task_id, failed=form, step_id=step.id)
     with transaction.atomic():
         refusal = resubmit_step(
@@ -44,7 +49,17 @@ def resubmit(request: HttpRequest, step_id: int) -> HttpResponse:
             ring_when_committed()
     if refusal:
         return _refused(request, step, form.cleaned_data["attempt"], refusal)
-    return done(request, f"“{step.name}” was resubmitted.", _back(step)[0])
+    to = rows.address(request, step) if rows.asks(request) else _back(step)[0]
+    return done(request, f"“{step.name}” was resubmitted.", to)
+
+
+def _opened(request: HttpRequest, step: Step) -> HttpResponse:
+    """Return the form to resubmit a step: in its row, or else on the page of its task."""
+    if not rows.asks(request):
+        return task_page(request, step.task_id)
+    if step.process_state != StepState.ERROR:
+        return _refused(request, step, step.attempt, Refusal.NOT_IN_ERROR)
+    return rows.row_of(request, step, opened=True)
 
 
 @require_http_methods(FORM_METHODS)
@@ -168,13 +183,11 @@ def _back(step: Step) -> tuple[str, str]:
 def _refused(request: HttpRequest, step: Step, attempt: int, refusal: Refusal) -> HttpResponse:
     step = queries.step_by_id(step.id) or step  # as it is by now
     first = queries.who_decided(step.task_id, step.id, attempt)
-    return conflict(
-        request,
-        what=f"“{step.name}”",
-        first=first,
-        advice=_advice(step, refusal, known=first is not None),
-        back=_back(step),
-    )
+    what, advice = f"“{step.name}”", _advice(step, refusal, known=first is not None)
+    if rows.asks(request):
+        said = late(request, what=what, first=first, advice=advice)
+        return rows.row_of(request, step, late=said)
+    return conflict(request, what=what, first=first, advice=advice, back=_back(step))
 
 
 def _advice(step: Step, refusal: Refusal, *, known: bool) -> str:

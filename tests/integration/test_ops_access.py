@@ -152,7 +152,10 @@ TABLE = {
         args=of_task,
         data=lambda _: {**WHY, "seen": 0, "priority": 5},
     ),
-    "resubmit": Route(post="operator", args=of_step, data=lambda _: WHY, after="pending"),
+    "row": Route(get="viewer", args=of_step),
+    "resubmit": Route(
+        get="operator", post="operator", args=of_step, data=lambda _: WHY, after="pending"
+    ),
     "change": Route(
         get="operator",
         post="operator",

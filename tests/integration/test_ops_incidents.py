@@ -181,7 +181,9 @@ class TestAnIncident:
             while query:
                 page = lead.get(address(incident) + query)
                 part = page.text.split("Who is hit")[1].split('<nav class="pager"')[0]
-                found += re.findall(r'class="ops-id"><a href="/ops/tasks/([^/]+)/', part)
+                found += re.findall(
+                    r'class="ops-id"><a id="open-\d+" data-open href="/ops/tasks/([^/]+)/', part
+                )
                 more = re.search(r'href="(\?[^"#]*before=\d+)#h-hit">Older', page.text)
                 query = more[1].replace("&amp;", "&") if more else ""
             assert len(found) == len(set(found)) == count

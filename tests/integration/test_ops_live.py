@@ -26,7 +26,7 @@ def client():
 
 def poll_of(response):
     """Return the address that a page's live part polls."""
-    (address,) = re.findall(r'hx-get="([^"]+)"', response.text)
+    (address,) = re.findall(r'hx-get="([^"]+)" hx-trigger="every', response.text)
     return address.replace("&amp;", "&")
 
 
