@@ -369,3 +369,20 @@ def test_a_request_is_noted_and_posted_together_or_not_at_all(client):
     carry_out()
     assert not Event.objects.filter(kind="resubmitted").exists()
     assert "Pay with another card" in page(client, order)
+
+
+def test_of_two_steps_that_failed_each_is_mended_by_itself(client):
+    order = placed(client, sku_0=2, sku_1=1)
+    answer(
+        ask(),
+        authorize_payment="generic_decline|no",
+        reserve_stock="out_of_stock|sku-1: Only 0 of 'sku-1' are on hand",
+    )
+    act(client, order, "card", **VISA)
+    assert Order.objects.get(id=order).asked is None  # the task is still in error
+    seen = page(client, order)
+    assert "Pay with another card" not in seen
+    act(client, order, "leave-out", attempt=1, sku="sku-1")
+    finish_all()
+    assert "confirmed" in page(client, order)
+    assert Order.objects.get(id=order).total == 2000
