@@ -32,13 +32,10 @@ Submit a task anywhere, inside your own transaction if you like, and look at it:
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-
-from . import queues, registry, status
+from . import registry, status
 from .agents.actions import Call, action
 from .agents.base import Agent
 from .agents.faults import Fault, Rejected, Transient, Unknown
@@ -48,8 +45,7 @@ from .applications import ensure as ensure_application
 from .audit.violation import Check, Violation
 from .interface import requests
 from .ledger import LedgerEntry
-from .models import Step as StepRow
-from .models import Task, TaskRequest
+from .models import TaskRequest
 from .models.application import Delivery
 from .models.inbox import StatusKind
 from .models.request import Act
@@ -60,11 +56,9 @@ from .roles import give
 from .schemas import Invalid
 from .sight import Sight
 from .sql import is_busy, is_unavailable
-from .standing import Aside, Progress, StepProgress, progress, set_aside, states, version
+from .standing import Progress, StepProgress, progress
 from .states import Direction, Health, StepState, TaskState
 from .status import Status
-from .transitions import resubmit as resubmission
-from .transitions import undo as undoing
 from .transitions.changes import NOTHING, Amendment
 from .workflow import Accepted, Refused, Step, Submitted, Workflow
 
@@ -73,7 +67,6 @@ __all__ = [
     "Accepted",
     "Agent",
     "Amendment",
-    "Aside",
     "Call",
     "Caller",
     "Check",
@@ -120,14 +113,9 @@ __all__ = [
     "register_sight",
     "request_resubmit",
     "request_undo",
-    "resubmit",
     "result",
-    "set_aside",
-    "states",
     "status_messages",
     "submit",
-    "undo",
-    "version",
 ]
 
 
@@ -210,51 +198,6 @@ def submit(
         fairness_key=fairness_key,
     )
     post([task])
-
-
-def resubmit(
-    workflow: str,
-    reference: str,
-    step: str,
-    *,
-    attempt: int,
-    actor: str,
-    reason: str,
-    amendment: Amendment = NOTHING,
-) -> Refusal | None:
-    """Have a step in error tried again; return why not, or None when it was done.
-
-    `attempt` is the one that was seen to fail: if it was resubmitted since, nothing happens.
-    `amendment` is what changes with it. Raises `Invalid` if the step's action does not take the
-    changed request.
-    """
-    found = StepRow.objects.filter(
-        task__workflow=workflow, task__reference=reference, name=step, direction=Direction.DO
-    ).first()
-    if found is None:
-        return Refusal.NO_SUCH_STEP
-    refusal = resubmission.resubmit(
-        found.id,
-        attempt=attempt,
-        actor=actor,
-        reason=reason,
-        amendment=amendment,
-    )
-    transaction.on_commit(partial(queues.try_to_ring, queues.SCHEDULER))
-    return refusal
-
-
-def undo(workflow: str, reference: str, *, actor: str, reason: str) -> Refusal | None:
-    """Have a task undone; return why not, or None when the undo has begun.
-
-    Nothing is undone where something that was done, or may have been, is irreversible.
-    """
-    task = Task.objects.filter(workflow=workflow, reference=reference).first()
-    if task is None:
-        return Refusal.NO_SUCH_TASK
-    refusal = undoing.undo(task.id, actor=actor, reason=reason)
-    transaction.on_commit(partial(queues.try_to_ring, queues.SCHEDULER))
-    return refusal
 
 
 def request_undo(

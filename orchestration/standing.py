@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from . import sql
-from .models import Task
 from .progression import RENAMED, StepView
 from .states import Direction, StepState, TaskState
 from .undoing import plan
@@ -47,16 +46,6 @@ md5(ROW(replace(t.state, 'processing', 'pending'), t.overdue, t.undo_at, (
     WHERE s.task_id = t.id
 ))::text)
 """
-VERSION = f"""
-SELECT coalesce(
-    (
-        SELECT {FINGERPRINT} FROM orchestration_task t
-        WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
-    ),
-    ({SET_ASIDE}),
-    ''
-)
-"""  # noqa: S608 - put together from constants
 
 
 class Aside(Enum):
@@ -121,17 +110,6 @@ class Snapshot:
     progress: Progress
 
 
-def version(workflow: str, reference: str) -> str:
-    """Return a short text that differs when `progress` or `set_aside` have news (one statement).
-
-    For pages that many people look at again and again: nothing is built for it. That what was
-    pending is at work, or pending again, is no news; that it fails for the first time, or otherwise
-    than before, is.
-    """
-    ((found,),) = sql.run(VERSION, {"workflow": workflow, "reference": reference})
-    return str(found)
-
-
 def progress(workflow: str, reference: str) -> Progress | None:
     """Return where a task stands, or None while no submission process has taken it (one statement)."""
     rows = sql.run(PROGRESS, {"workflow": workflow, "reference": reference})
@@ -171,12 +149,6 @@ def set_aside(workflow: str, reference: str) -> Aside | None:
     """Return why what was posted is not processed; None if it waits for that, or is a task."""
     rows = sql.run(SET_ASIDE, {"workflow": workflow, "reference": reference})
     return Aside[rows[0][0]] if rows else None
-
-
-def states(workflow: str, references: Sequence[str]) -> dict[str, TaskState]:
-    """Return the states of those of the tasks that a submission process has taken (one query)."""
-    rows = Task.objects.filter(workflow=workflow, reference__in=references)
-    return {name: TaskState(state) for name, state in rows.values_list("reference", "state")}
 
 
 VIEWED = {name: RENAMED.get(name, name) for name in StepView.__dataclass_fields__}

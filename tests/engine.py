@@ -4,10 +4,12 @@ from uuid import uuid4
 
 from django.db import connection, transaction
 
-from orchestration import registry
+from orchestration import api, registry
+from orchestration.interface import requests
 from orchestration.messages import Reply
-from orchestration.models import Step, Task, Worker
+from orchestration.models import Step, Task, TaskRequest, Worker
 from orchestration.models.fields import DatabaseNow
+from orchestration.progression import Refusal
 from orchestration.transitions.claim import claim
 from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.record import record
@@ -66,6 +68,26 @@ def run_to_end(task) -> None:
     while requests := claimed():
         record([reply_to(request) for request in requests])
     task.refresh_from_db()
+
+
+def request_resubmit(workflow, reference, step, **asked) -> Refusal | None:
+    """Ask for a step to be tried again, have that carried out, and return why not, if so."""
+    request = uuid4()
+    api.request_resubmit(workflow, reference, step, id=request, **asked)
+    return carried_out(request)
+
+
+def request_undo(workflow, reference, **asked) -> Refusal | None:
+    """Ask for a task to be undone, have that carried out, and return why not, if so."""
+    request = uuid4()
+    api.request_undo(workflow, reference, id=request, **asked)
+    return carried_out(request)
+
+
+def carried_out(request) -> Refusal | None:
+    requests.take(10)
+    refusal = TaskRequest.objects.get(request=request, done_at__isnull=False).refusal
+    return Refusal[refusal] if refusal else None
 
 
 def irreversible(task):

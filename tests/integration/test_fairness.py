@@ -20,7 +20,7 @@ from orchestration.transitions.holds import hold, let_go, release
 from orchestration.transitions.record import record
 from orchestration.transitions.recover import wake
 from orchestration.transitions.turns import STANDINGS
-from tests.engine import in_error, reply_to, staff, step_of
+from tests.engine import in_error, reply_to, request_resubmit, staff, step_of
 from tests.operators import LEADER
 from tests.plans import plan
 from tests.together import at_once
@@ -185,7 +185,7 @@ def test_many_that_were_held_do_not_go_before_others_when_they_are_let_go():
 def test_a_resubmitted_step_goes_next():
     step = in_error()
     new("bulk", MANY)
-    refusal = api.resubmit(
+    refusal = request_resubmit(
         "greet", step.task.reference, "hello", attempt=step.attempt, actor="ann", reason="again"
     )
     assert refusal is None

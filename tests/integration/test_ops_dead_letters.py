@@ -14,7 +14,7 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from orchestration import api, registry, requeue, status, submission
+from orchestration import registry, requeue, standing, status, submission
 from orchestration.lasting import Pauses
 from orchestration.models import Alert, DeadLetter, Event, StatusMessage, Submission, Task
 from orchestration.models.fields import DatabaseNow
@@ -159,7 +159,7 @@ def test_each_is_closed_for_a_reason_that_is_kept(release, operator, which, by):
     assert len(open_alerts()) <= len(before) - 1
     event = Event.objects.get(kind="closed")
     assert (event.actor, event.reason) == ("ann", "they came in person")
-    assert api.set_aside(one.workflow, one.reference) is api.Aside.CLOSED
+    assert standing.set_aside(one.workflow, one.reference) is standing.Aside.CLOSED
     assert one.reference not in [row["subject"] for row in command("list")]
     assert f"closed {one.reference} Submission" in words(operator.get(f"{PAGE}?state=closed"))
     audited = words(operator.get("/ops/audit/"))

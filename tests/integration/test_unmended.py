@@ -18,7 +18,7 @@ from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import resubmit
 from orchestration.workflow import Step as Declared
 from orchestration.workflow import Workflow
-from tests.engine import new_task, reply_to, staff
+from tests.engine import new_task, reply_to, request_resubmit, request_undo, staff
 
 pytestmark = pytest.mark.django_db
 LEADER = Leadership(holder="supervisor-1", epoch=1)
@@ -116,22 +116,22 @@ def test_who_is_quicker_counts():
     Step.objects.filter(id=step.id).update(mend_by=DatabaseNow())
     again = {"attempt": 1, "actor": "customer", "reason": "another name"}
     again["amendment"] = api.Amendment(request={"to": "Bob"})
-    assert api.resubmit("party", "7", "pay", **again) is None
-    assert api.resubmit("party", "7", "pay", **again) is api.Refusal.NOT_IN_ERROR
+    assert request_resubmit("party", "7", "pay", **again) is None
+    assert request_resubmit("party", "7", "pay", **again) is api.Refusal.NOT_IN_ERROR
     assert sweep(LEADER).undone == 0
     answer("rejected")
-    assert api.resubmit("party", "7", "pay", **again) is api.Refusal.OTHER_ATTEMPT
-    assert api.resubmit("party", "8", "pay", **again) is api.Refusal.NO_SUCH_STEP
-    assert api.undo("party", "7", actor="customer", reason="enough") is None
-    assert api.undo("party", "7", actor="customer", reason="enough") is api.Refusal.NOT_UNDOABLE
-    assert api.undo("party", "8", actor="customer", reason="enough") is api.Refusal.NO_SUCH_TASK
+    assert request_resubmit("party", "7", "pay", **again) is api.Refusal.OTHER_ATTEMPT
+    assert request_resubmit("party", "7", "sing", **again) is api.Refusal.NO_SUCH_STEP
+    assert request_undo("party", "7", actor="customer", reason="enough") is None
+    assert request_undo("party", "7", actor="customer", reason="enough") is api.Refusal.NOT_UNDOABLE
+    assert request_undo("party", "8", actor="customer", reason="enough") is api.Refusal.NO_SUCH_TASK
 
 
 def test_an_application_may_change_the_input_for_the_steps_to_come():
     task = new_task("7", workflow="party", data=DATA)
     answer("rejected")
     assert (
-        api.resubmit(
+        request_resubmit(
             "party", "7", "invite", attempt=1, actor="customer", reason="less",
             amendment=api.Amendment(request={"to": "Bob"}, data={"price": 300}),
         ) is None
@@ -149,7 +149,7 @@ def test_what_is_at_risk_follows_a_changed_value(currency):
     sweep(LEADER)
     incident = Incident.objects.get()
     assert incident.at_risk == {"EUR": 500}
-    api.resubmit(
+    request_resubmit(
         "party", "7", "invite", attempt=1, actor="customer", reason="less",
         amendment=api.Amendment(data={"price": 300, "currency": currency}),
     )  # fmt: skip
@@ -165,7 +165,9 @@ def test_what_is_at_risk_follows_a_changed_value(currency):
 def test_it_can_be_tried_again_later():
     refused()
     later = api.Amendment(wait=600)
-    api.resubmit("party", "7", "pay", attempt=1, actor="customer", reason="later", amendment=later)
+    request_resubmit(
+        "party", "7", "pay", attempt=1, actor="customer", reason="later", amendment=later
+    )
     assert not claim(["greeter"], "scheduler-1").requests.get("greeter")
     Step.objects.filter(run_after__isnull=False).update(run_after=DatabaseNow())
     sweep(LEADER)
@@ -177,7 +179,7 @@ def patient(**fields):
     task, step = refused(code="not_yet", **fields)
     later = {"actor": "customer", "reason": "later"}
     later["amendment"] = api.Amendment(wait=600, patience=3600)
-    assert api.resubmit("party", "7", "pay", attempt=1, **later) is None
+    assert request_resubmit("party", "7", "pay", attempt=1, **later) is None
     return task, step
 
 
@@ -241,7 +243,7 @@ def test_a_task_that_waits_for_a_refusal_to_end_can_be_undone():
     task, _ = patient()
     next_try()
     answer("rejected", code="not_yet")
-    assert api.undo("party", "7", actor="customer", reason="enough") is None
+    assert request_undo("party", "7", actor="customer", reason="enough") is None
     answer()
     assert state(task) == "undone"
 
