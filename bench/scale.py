@@ -173,20 +173,24 @@ def _claim() -> None:
 
 
 def _sweep() -> object:
-    """Sweep as a leader does, chores and all."""
-    from orchestration import leader
-    from orchestration.sweep import sweep
+    """Sweep as a supervisor and a housekeeper do that lead, chores and all."""
+    from orchestration import leader, supervisor
+    from orchestration.housekeeping import housekeeper
 
-    leadership = leader.acquire("bench")
-    assert leadership is not None
-    return sweep(leadership)
+    recovery = leader.acquire("bench")
+    housekeeping = leader.acquire("bench", name=leader.HOUSEKEEPER)
+    assert recovery is not None
+    assert housekeeping is not None
+    return supervisor.sweep(recovery), housekeeper.sweep(housekeeping)
 
 
 def _look() -> None:
-    """Ask whether anything is due, as an idle sweep does."""
+    """Ask whether anything is due, as an idle sweep of each does."""
     from orchestration import due
+    from orchestration.housekeeping import due as beside
 
     due.anything()
+    beside.anything()
 
 
 ACTS: dict[str, Callable[[], object]] = {"claim": _claim, "sweep": _sweep, "idle sweep": _look}

@@ -38,6 +38,8 @@ WORKERS = (
     "work-audit", "work-push",
 )  # fmt: skip
 SUPERVISORS = ("supervisor-1", "supervisor-2")
+HOUSEKEEPER = "housekeeper"
+LEADERS = (*SUPERVISORS, HOUSEKEEPER)  # of each kind one leads
 COMMAND = 600.0  # seconds that a command in a stack may take
 SLOWEST = 25  # orders per second that a stack takes and works on, beside others
 POSTGRES_SOCKET, REDIS_SOCKET = ".s.PGSQL.5432", "redis.sock"
@@ -188,7 +190,9 @@ class Stack:
 
     def leader(self) -> str:
         """Return the name of the supervisor that leads now; empty if it is none of the stack's."""
-        holder = self.sql("SELECT holder FROM orchestration_lease WHERE expires_at > now()")
+        holder = self.sql(
+            "SELECT holder FROM orchestration_lease WHERE name = 'supervisor' AND expires_at > now()"
+        )
         pid = int(holder[0][0].split(":")[1].split("-")[0]) if holder else 0
         names = [name for name in SUPERVISORS if self.pid(name) == pid]
         return names[0] if names else ""

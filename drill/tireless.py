@@ -33,7 +33,7 @@ def scheduler() -> tuple[Turn, float]:
 def supervisor() -> tuple[Turn, float]:
     """Sweep without a lease, as a leader would that does not know that it was replaced."""
     from orchestration.leader import Leadership
-    from orchestration.sweep import sweep
+    from orchestration.supervisor import sweep
 
     me = Leadership(holder=f"usurper@drill:{os.getpid()}-0", epoch=0)
     swept = 0

@@ -59,7 +59,7 @@ from .sql import is_busy, is_unavailable
 from .standing import Progress, StepProgress, progress
 from .states import Direction, Health, StepState, TaskState
 from .status import Status
-from .transitions.changes import NOTHING, Amendment
+from .transitions.amendments import NOTHING, Amendment
 from .workflow import Accepted, Refused, Step, Submitted, Workflow
 
 __all__ = [

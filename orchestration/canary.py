@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from . import registry, vigil
 from .agents.base import Agent
+from .leader import NAMES
 from .models import Gate, Hold, Lease
 from .models.fields import DatabaseNow
 from .models.hold import Cause, Scope
@@ -81,6 +82,11 @@ def unserved(since: datetime | None = None) -> set[str]:
 
 
 def led(since: datetime | None = None) -> bool:
-    """Return whether a supervisor leads, and has swept after `since`."""
-    leads = Lease.objects.filter(expires_at__gt=DatabaseNow()).exclude(holder="")
-    return (leads.filter(swept_at__gt=since) if since else leads).exists()
+    """Return whether a supervisor and a housekeeper lead, and both have swept after `since`.
+
+    Those that a schedule starts lead as long as none is missed.
+    """
+    now = DatabaseNow()
+    leads = Lease.objects.filter(Q(expires_at__gt=now) | Q(awaited_until__gt=now), name__in=NAMES)
+    led = leads.filter(swept_at__gt=since) if since else leads
+    return led.exclude(holder="").count() == len(NAMES)

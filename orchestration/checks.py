@@ -6,8 +6,9 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from . import queues, registry
-from .workflow import LOCAL, UNDECLARED, Step, Workflow
+from . import registry, vigil
+from .states import LOCAL
+from .workflow import UNDECLARED, Step, Workflow
 
 TAG = "orchestration"  # workers and supervisors run these alone: pages are not theirs to load
 
@@ -37,7 +38,7 @@ def check_queues(**_: Any) -> list[CheckMessage]:
             "that is told the status of its tasks status.<name>; `manage.py work` serves them.",
             id="orchestration.E004",
         )
-        for name in sorted(queues.names())
+        for name in sorted(vigil.needed_queues())
         if name not in settings.RQ_QUEUES
     ]
 

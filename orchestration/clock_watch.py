@@ -1,8 +1,23 @@
 """Notices that the database's clock jumped, by a clock that no one sets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from . import conf
+from . import clock, conf
+
+LONGEST = 3600.0  # seconds: in a longer time clocks drift apart without a jump
+
+
+@cache
+def _boot() -> str:
+    """Return the id of this machine's present run, for which its steady clock holds; empty if unknown."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +53,21 @@ class ClockWatch:
         self._base: tuple[float, float] | None = None  # its lead, at least and at most
         self._right_at = 0.0  # steady time when all was well last
         self._seen_at = 0.0  # steady time when the jump was seen first
+
+    def dump(self) -> dict[str, Any]:
+        """Return what another process on this machine must know to go on comparing."""
+        return {"boot": _boot(), "base": self._base, "right_at": self._right_at}
+
+    @classmethod
+    def load(cls, left: Mapping[str, Any] | None) -> "ClockWatch":
+        """Return the watch of another process, if its steady clock is this one's and it was lately."""
+        loaded = cls()
+        if not left or not left["base"] or left["boot"] != _boot():
+            return loaded
+        if _boot() and 0 <= clock.steady() - left["right_at"] <= LONGEST:
+            low, high = left["base"]
+            loaded._base, loaded._right_at = (low, high), left["right_at"]
+        return loaded
 
     def see(self, reading: Reading, *, leading: bool) -> None:
         """Take in a reading; `leading` says whether this process is the one to deal with a jump.

@@ -1,12 +1,11 @@
-"""What is due: whether a sweep has anything to do, and doorbells for what lies unserved.
+"""What is due: whether a supervisor's sweep has anything to do, and doorbells for what lies unserved.
 
 The first is one statement, so that an idle system costs next to nothing.
 """
 
-from . import audit, conf, notices, policies, push, queues, registry, sql, status
-from .transitions.gates import FIRST, UNASKED
-from .transitions.holds import SERVICE_CHANGED
-from .workflow import LOCAL
+from . import conf, policies, queues, sql
+from .states import LOCAL
+from .transitions.gates import FIRST
 
 NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
 
@@ -30,18 +29,11 @@ OR ((SELECT retry_at FROM orchestration_taskrequest
     ORDER BY retry_at NULLS FIRST, id LIMIT 1) <= {NOW}) IS TRUE
 """  # noqa: S608 - put together from constants
 
-# The same for status messages, by status_due, of one application.
-UNDELIVERED = f"""
-((SELECT created_at FROM orchestration_statusmessage
-    WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NULL
-    ORDER BY send_after NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds')
-OR ((SELECT send_after FROM orchestration_statusmessage
-    WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NOT NULL
-    ORDER BY send_after NULLS FIRST, id LIMIT 1) <= {NOW})
-"""  # noqa: S608 - put together from constants
-
 # A step that needs no agent: for a scheduler to compute (step_turn).
 TO_COMPUTE = FIRST.format(agent=f"'{LOCAL}'", alone="")
+
+# Undos that no scheduler has begun.
+REQUESTED = "EXISTS (SELECT FROM orchestration_undorequest)"
 
 # Each part is what a duty of the sweep looks for; the first that finds a row ends the statement. Of
 # what waits only the first is looked at, in the order of an index: an EXISTS may read all. Not
@@ -62,47 +54,31 @@ SELECT
             WHERE h.scope = 'agent' AND h.agent = p.agent AND h.until IS NULL AND h.cause <> 'breaker')
         AND {FIRST.format(agent="p.agent", alone="")} IS NOT NULL)
     OR {TO_COMPUTE} IS NOT NULL
-    -- ended holds: hold_uncleared
-    OR EXISTS (SELECT FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared)
-    OR EXISTS ({UNASKED})
-    OR EXISTS ({SERVICE_CHANGED})
-    OR EXISTS (SELECT FROM orchestration_operation WHERE ended_at IS NULL AND state <> 'draft')
-    OR EXISTS (SELECT FROM orchestration_incidenttally)
     OR EXISTS (SELECT FROM orchestration_jumpedtime)
-    -- dead letters to be sent back: dead_letter_due
-    OR EXISTS (SELECT FROM orchestration_deadletter WHERE retry_at <= {NOW})
     -- doorbells that may have been lost
     OR {POSTED} OR {ASKED}
-    OR EXISTS (SELECT FROM unnest(%(receivers)s::text[]) AS a (name) WHERE {UNDELIVERED})
+    OR {REQUESTED}
 """  # noqa: S608 - put together from constants
 
-# Beside what was posted: steps that a scheduler may claim, or compute (step_turn).
+# Beside what was posted: steps that a scheduler may claim, or compute (step_turn), and undos that one
+# may begin.
 LYING = f"""
 SELECT {POSTED} OR {ASKED},
     EXISTS (SELECT FROM orchestration_policy p
         WHERE {FIRST.format(agent="p.agent", alone="")} IS NOT NULL) OR {TO_COMPUTE} IS NOT NULL
+        OR {REQUESTED}
 """  # noqa: S608 - put together from constants
 
 
 def anything() -> bool:
     """Return whether anything is due, or at work."""
-    found = sql.run(ANYTHING, {"receivers": list(registry.receivers)})
-    return bool(found[0][0])
+    return bool(sql.run(ANYTHING, {})[0][0])
 
 
 def ring() -> None:
     """Ring for what is due and not served: a lost doorbell costs seconds, not an order."""
     ((posted, ready),) = sql.run(LYING, {})
-    told = {queues.of_application(name) for name, _ in status.waiting(conf.UNSERVED)}
-    wanted = {
-        queues.SUBMISSION: posted,
-        queues.SCHEDULER: ready,
-        **dict.fromkeys(sorted(told), True),
-        queues.PUSH: push.due(),
-        queues.ALERTS: notices.due(),
-        queues.AUDIT: audit.due(),
-    }
-    for name, is_wanted in wanted.items():
+    for name, is_wanted in {queues.SUBMISSION: posted, queues.SCHEDULER: ready}.items():
         if is_wanted:
             queues.try_to_ring(name)
     try:

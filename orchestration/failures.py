@@ -15,14 +15,15 @@ from .models import Policy
 from .recovery import INSTANCE_SICK, Cancel, Decision, Failure, GiveUp, Retry, Undo, decide
 from .states import Outcome
 from .transitions.gates import database_now, lock_gates, write
+from .transitions.holds import held
 from .transitions.recover import (
     Failed,
+    ask_to_undo,
+    cancel_undone,
     finish_failed,
     give_up,
-    let_be,
     lock_failed,
     retry,
-    undo_for,
 )
 from .transitions.suspicion import suspected
 
@@ -34,8 +35,8 @@ class Recovered:
     failed: int = 0
     retried: int = 0
     given_up: int = 0
-    undone: int = 0
-    let_be: int = 0
+    to_undo: int = 0
+    cancelled: int = 0
 
 
 @transaction.atomic
@@ -58,15 +59,17 @@ def recover(
         failure = replace(failure, undoing=step.change.undoing)
         return decide(policies.thresholds(known[step.agent]), failure, chance())
 
-    hopeless = [step for step, failure in excused if isinstance(judge(step, failure), Undo)]
-    kept = undo_for(hopeless, by=by)
-    decided = [(step, judge(step, failure)) for step, failure in excused]  # some tasks have turned
+    decided = [(step, judge(step, failure)) for step, failure in excused]
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]
-    # what cannot be undone, or is held, is an error after all
-    lost = [step for step, what in decided if isinstance(what, GiveUp | Undo)]
+    hopeless = [(step, what) for step, what in decided if isinstance(what, Undo)]
+    # what a hold keeps from being undone is an error after all, until the hold's end
+    kept = held([step.view.id for step, _ in hopeless])
+    to_undo = [(step, what) for step, what in hopeless if step.view.id not in kept]
+    lost = [step for step, what in decided if isinstance(what, GiveUp) or step.view.id in kept]
     unneeded = [step for step, what in decided if isinstance(what, Cancel)]
     retry(again, by=by)
-    let_be(unneeded, by=by)
+    ask_to_undo(to_undo, by=by)
+    cancel_undone(unneeded, by=by)
     give_up(lost, kept=kept)
     finish_failed(failed, by=by)
     crashpoints.reached("supervisor.before_commit", failed)
@@ -74,8 +77,8 @@ def recover(
         failed=len(failed),
         retried=len(again),
         given_up=len(lost),
-        undone=sum(step.change.undoing for step in hopeless),
-        let_be=len(unneeded),
+        to_undo=len(to_undo),
+        cancelled=len(unneeded),
     )
 
 

@@ -41,12 +41,16 @@ def schedule() -> None:
 
     def turn(messages: Sequence[bytes]) -> float | None:
         replies = [message for message in messages if message != queues.LOOK]
-        look_at = scheduler.all_agents() if len(replies) < len(messages) else set()
+        looks = len(replies) < len(messages)
+        look_at = scheduler.all_agents() if looks else set()
         again_in = None
         more = True
         while more:
             done = scheduler.turn(instance.name(queues.SCHEDULER), replies, look_at)
             look_at, again_in, replies = done.more, done.again_in, []
+            if looks:
+                look_at |= scheduler.begin_undos()
+                looks = False
             more = bool(look_at) and not _stopping.is_set()
         return again_in
 

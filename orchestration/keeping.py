@@ -13,7 +13,7 @@ from . import sql, standing
 from .models.inbox import StatusKind
 
 if TYPE_CHECKING:
-    from .status import News
+    from .news import News
 
 # A keeper that submitted the task itself has the numbers of the task; of the messages to another
 # application `written` are in the task's count by now.

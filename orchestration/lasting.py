@@ -1,7 +1,7 @@
 """What one process keeps in mind for a while: what it has seen, and what it leaves alone."""
 
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -22,6 +22,19 @@ class Lasting:
         now = time.monotonic()
         self._since = {one: self._since.get(one, now) for one in seen}
         return {one for one, since in self._since.items() if now - since >= patience}
+
+    def dump(self) -> dict[str, float]:
+        """Return since when each has been seen, in Unix time, for another process."""
+        ahead = time.time() - time.monotonic()
+        return {one: since + ahead for one, since in self._since.items()}
+
+    @classmethod
+    def load(cls, seen: Mapping[str, float]) -> "Lasting":
+        """Return what another process has seen, as if this one had."""
+        ahead = time.time() - time.monotonic()
+        loaded = cls()
+        loaded._since = {one: since - ahead for one, since in seen.items()}
+        return loaded
 
 
 class Pauses(dict[Key, float]):

@@ -13,7 +13,8 @@ from typing import Any
 from django.db import transaction
 
 from . import clock, registry, sql
-from .messages import Reply, Request, why_not_sent
+from .messages import Reply, Request
+from .payloads.limits import why_not_sent
 from .placeholders import Loads, Unresolved, filled, pick
 from .states import Health, Outcome
 from .transitions import loaded

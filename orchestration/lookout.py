@@ -1,6 +1,6 @@
-"""Beside the alerts' worker: looks for a leader, and sends notices although no doorbell rings.
+"""Beside the alerts' worker: looks for leaders, and sends notices although no doorbell rings.
 
-Doorbells are rung by the leader, through Redis; an alert about either must not depend on them.
+Doorbells are rung by the leaders, through Redis; an alert about either must not depend on them.
 """
 
 import logging
@@ -8,8 +8,9 @@ import threading
 
 from django.db import connection
 
-from . import conf, notices, sql, vigil
+from . import conf, leader, notices, sql
 from .lasting import Lasting
+from .leading import missed
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +19,7 @@ class Lookout:
     """Looks every `conf.LOOKOUT` seconds, from a thread of its own, until it is left."""
 
     def __init__(self) -> None:
-        self._absent = Lasting()
+        self._absent = {name: Lasting() for name in leader.NAMES}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
 
@@ -44,6 +45,7 @@ class Lookout:
 
     def look(self) -> None:
         """Look once."""
-        vigil.look_for_a_leader(self._absent, patience=conf.LEASE)
+        for name, absent in self._absent.items():
+            missed.look(name, absent)
         while not self._stop.is_set() and notices.send_due() == conf.NOTICES:
             pass

@@ -1,12 +1,11 @@
 """What our own processes lost or kept unread: no service is blamed for it, nor is it waited for (P10)."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from hashlib import blake2s
+from typing import Any
 
-from . import conf, presence, queues
-from .lasting import Lasting
-from .transitions.lost import expire_lost
-
-LOOKED = conf.ALIVE / 2  # seconds for which this process must have seen a worker silent
+from . import conf, queues
 
 
 class Losses:
@@ -22,35 +21,34 @@ class Losses:
         self.at: datetime | None = None
         self.silent_since: datetime | None = None
         self._looked = False
-        self._unread: bytes | None = None  # the oldest message in the schedulers' inbox
-        self._silent = Lasting()
+        self._unread = ""  # the oldest message in the schedulers' inbox, as a digest
 
     def look(self, now: datetime) -> None:
         """Look at Redis once, `now` by the database's clock."""
         try:
-            unread, kept = queues.oldest(queues.SCHEDULER)
+            message, kept = queues.oldest(queues.SCHEDULER)
         except queues.Unreachable:
             kept, waits = False, True
         else:
+            unread = blake2s(message).hexdigest() if message else ""
             # the same since the last look: no scheduler takes what is there
-            waits = unread is not None and unread == self._unread
+            waits = unread != "" and unread == self._unread
             self._unread = unread
         if waits or not kept or not self._looked:  # nor is known what was before the first look
             self.at = now
         self._looked = True
         self.silent_since = now - timedelta(seconds=conf.UNREAD) if waits else now
 
-    def find(self) -> None:
-        """Have the attempts expire that died with an agent's worker: their deadlines may be far off.
+    def dump(self) -> dict[str, Any]:
+        """Return what another process must know to go on looking."""
+        return {"at": self.at.isoformat() if self.at else None, "unread": self._unread}
 
-        A worker is dead if it was not seen for a while, as far as this process has looked: a
-        database that was away kept all of them from reporting.
-        """
-        seen = {one.instance: one.seen_at for one in presence.silent(conf.ALIVE - LOOKED)}
-        for worker in sorted(self._silent.of(seen, LOOKED)):
-            try:
-                held = queues.held_by(worker)
-            except queues.Unreachable:
-                return
-            # one that is cut off from the database alone takes more: that is not lost
-            expire_lost(held, before=seen[worker] + timedelta(seconds=conf.HEARTBEAT))
+    @classmethod
+    def load(cls, left: Mapping[str, Any] | None) -> "Losses":
+        """Return what another process knew of them; without anything, nothing was looked at."""
+        loaded = cls()
+        if left:
+            loaded.at = datetime.fromisoformat(left["at"]) if left["at"] else None
+            loaded._unread = left["unread"]
+            loaded._looked = True
+        return loaded

@@ -8,18 +8,15 @@ the reason, and never reaches a decision.
 import json
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import NoneType
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
+from .payloads.limits import DEEPEST, MAX_BYTES, is_deep
 from .states import Health, Outcome
 
-MAX_BYTES = 262_144  # a request or reply beyond this is a mistake, not a payload
-MAX_PAYLOAD = MAX_BYTES - 8_192  # of a request's own part: leaves room for the rest of the message
-DEEPEST = 100  # nested objects and lists; the database refuses some thousand
 LARGEST = 2**63  # no number in a message is as large, nor is it infinite
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # not one of a backslash and the word u0000
 
@@ -56,29 +53,6 @@ def _finite(text: str) -> float:
 
 # made once: json.loads would make one for each message
 READER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-
-
-def is_deep(data: object) -> bool:
-    """Return whether objects and lists are nested deeper than can be stored."""
-    level = [data]
-    for _ in range(DEEPEST):
-        inner = (
-            one
-            for outer in level
-            for one in (outer.values() if isinstance(outer, dict) else outer)  # type: ignore[attr-defined]
-        )
-        level = [one for one in inner if isinstance(one, (dict, list))]
-        if not level:
-            return False
-    return True
-
-
-def why_not_sent(payload: Mapping[str, Any]) -> str:
-    """Return why a request with this payload would be refused on arrival; empty if it would not."""
-    size = len(json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode())
-    if size > MAX_PAYLOAD:
-        return f"it has {size:,} bytes; at most {MAX_PAYLOAD:,} are sent"
-    return f"it is nested deeper than {DEEPEST} levels" if is_deep([payload]) else ""
 
 
 def _read(raw: bytes) -> dict[str, Any]:

@@ -58,8 +58,14 @@ def _gauge(name: str, told: str, labels: Iterable[str] = (), *, of: Iterable[Sam
 def _machinery(now: System) -> Iterator[Metric]:
     queues = now.queues
     yield _gauge("redis_up", "Whether Redis answers", of=[([], now.redis)])
-    yield _gauge("leader", "Whether a supervisor leads", of=[([], now.leader.held)])
-    yield _gauge("leader_sweeps", "Whether it sweeps", of=[([], now.leader.sweeps)])
+    yield _gauge(
+        "leader", "Whether one leads, or a schedule starts the next", ["process"],
+        of=[([one.name], one.held or one.awaited) for one in now.leaders],
+    )  # fmt: skip
+    yield _gauge(
+        "leader_sweeps", "Whether it sweeps", ["process"],
+        of=[([one.name], one.sweeps or one.awaited) for one in now.leaders],
+    )  # fmt: skip
     yield _gauge(
         "workers", "Living workers", ["queue"], of=[([row.name], row.workers) for row in queues]
     )

@@ -1,30 +1,15 @@
-"""The rows that every agent needs: its policy and its gate, with the agent's own defaults."""
+"""What an admin has set: thresholds of agents, and the interval of sweeps."""
 
-from typing import Any
-
-from django.db.models import Exists, OuterRef
-
-from . import leader, registry, sql
-from .models import Gate, Policy, RollUpMark, SupervisorPolicy
+from . import sql
+from .models import Policy
 from .recovery import Thresholds
 
-
-def ensure(**_: Any) -> None:
-    """Make what is missing; never change what an admin has set."""
-    ensure_agents()
-    SupervisorPolicy.objects.get_or_create(id=1)
-    RollUpMark.objects.get_or_create(id=1)
-    leader.ensure()
+SWEPT_WITHIN = 30.0  # seconds: for so long at the least a leader may take to finish a sweep
 
 
-def ensure_agents() -> None:
-    """Make the rows of agents that have none: a deploy may bring one without a migration."""
-    gates = Gate.objects.filter(agent=OuterRef("agent"))
-    known = set(Policy.objects.filter(Exists(gates)).values_list("agent", flat=True))
-    for name, agent in sorted(registry.agents.items()):
-        if name not in known:
-            Policy.objects.get_or_create(agent=name, defaults=agent.policy)
-            Gate.objects.get_or_create(agent=name)
+def patience() -> float:
+    """Return the seconds after which a sweep is missed."""
+    return max(SWEPT_WITHIN, 10 * interval())
 
 
 def interval() -> float:

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from .messages import why_not_sent
-from .placeholders import Loads, loads_of, resolve
+from .placeholders import Loads
 from .states import (
     DONE_STEP_STATES,
     ENDED_STEP_STATES,
@@ -16,7 +15,6 @@ from .states import (
     StepState,
     TaskState,
 )
-from .workflow import UNDECLARED, Refused, Workflow
 
 
 class Refusal(Enum):
@@ -106,39 +104,6 @@ class StepPlan:
     irreversible: str = ""
     charges: Mapping[str, Any] | None = None
     loads: Loads = ()
-
-
-def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
-    """Return the steps of a new task; raise `Unresolved` if `data` lacks fields that it takes.
-
-    Raises `Refused` if a first request would be too large to be sent. The templates of waiting steps
-    are kept as they are: a value of the input is put in only when the request is built, so that no
-    input can pose as a placeholder.
-    """
-    workflow.require(data)
-    plans = []
-    for step in workflow.steps:
-        ready = not step.after
-        request = resolve(step.request, data, {}) if ready else step.request
-        if ready and (reason := why_not_sent(request)):
-            raise Refused(f"the request of {step.name} cannot be sent: {reason}")
-        undo = "" if step.undo in {None, UNDECLARED} else str(step.undo)
-        plans.append(
-            StepPlan(
-                name=step.name,
-                agent=step.agent,
-                action=step.action,
-                after=step.after,
-                request=request,
-                ready=ready,
-                undo_action=undo,
-                undo_request=step.undo_request if undo else None,
-                irreversible=step.irreversible,
-                charges=resolve(step.charges, data, {}),
-                loads=loads_of(step.request),
-            )
-        )
-    return plans
 
 
 def refuse_reply(

@@ -28,7 +28,7 @@ from redis.exceptions import TimeoutError as Late
 from redis.retry import Retry
 from rq import Queue
 
-from . import conf, registry
+from . import conf
 
 logger = logging.getLogger(__name__)
 
@@ -93,12 +93,6 @@ class Patience:
         self._silent_until = None
 
 
-def names() -> list[str]:
-    """Return the queues of the engine: its own, each agent's, each receiver's of status messages."""
-    statuses = [STATUS_PREFIX + name for name in sorted(registry.receivers)]
-    return [*ANSWERS, *sorted(registry.agents), *statuses]
-
-
 def answer_to(queue: str) -> tuple[str, tuple[str, ...]]:
     """Return the function that answers a queue's doorbell, and its arguments."""
     if queue in ANSWERS:
@@ -113,7 +107,7 @@ def of_application(name: str) -> str:
 
     Those of applications outside our processes are pushed, or lie there until they are fetched.
     """
-    return STATUS_PREFIX + name if name in registry.receivers else PUSH
+    return STATUS_PREFIX + name if STATUS_PREFIX + name in settings.RQ_QUEUES else PUSH
 
 
 def inbox(queue: str) -> str:

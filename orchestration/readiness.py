@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .messages import why_not_sent
+from .payloads.keys import step_key
+from .payloads.limits import why_not_sent
 from .placeholders import KEYS, Unresolved, placeholders, resolve
 from .progression import StepView
 from .states import DONE_STEP_STATES, ENDED_STEP_STATES, Direction, Outcome, StepState
-from .workflow import step_key
 
 BY_HAND = (
     "What it undoes was done by hand, so the service knows nothing of it under its key. Take it back "

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import models, transaction
 from django.db.models import Q, QuerySet
 
-from . import alerts, batches, queues, registry, sql, status
+from . import alerts, batches, news, queues, registry, sql, status
 from .models import Application, DeadLetter, StatusMessage, Submission, Task, TaskRequest
 from .models.history import EventKind
 from .models.inbox import STATUS_ASIDE, SUBMISSION_ASIDE, Problem, StatusKind
@@ -302,7 +302,7 @@ def _tell_closed(kind: Kind, ids: Collection[int]) -> None:
     """Tell the applications that what they posted is not processed."""
     if kind == Kind.SUBMISSION:
         closed = Submission.objects.filter(id__in=ids).defer("data")
-        status.write_aside(closed, StatusKind.CLOSED)
+        news.write_aside(closed, StatusKind.CLOSED)
     elif kind == Kind.REQUEST:
         for one in TaskRequest.objects.filter(id__in=ids).order_by("workflow", "reference", "id"):
             about = Task.objects.filter(workflow=one.workflow, reference=one.reference)

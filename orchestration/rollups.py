@@ -174,7 +174,7 @@ def keep(leadership: Leadership) -> bool:
         mark.save(force_update=True)
         sql.run(LOOK, {"spans": list(SPANS), "cap": CAP})
         prune(now)
-        crashpoints.reached("supervisor.rolled_up", counted)
+        crashpoints.reached("housekeeper.rolled_up", counted)
     return counted
 
 

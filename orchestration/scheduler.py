@@ -17,11 +17,12 @@ from .gate import Heard
 from .lasting import Pauses
 from .loading import Wanted, fill_in
 from .messages import Malformed, Reply, Request, with_number
+from .states import LOCAL
 from .transitions.claim import Claimed, claim
 from .transitions.holds import park
 from .transitions.local import Computed, compute
 from .transitions.record import Recorded, record
-from .workflow import LOCAL
+from .transitions.requested import Begun, begin_requested, requested_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +61,7 @@ def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> Tur
     for agent, requests in claimed.requests.items():
         _send(agent, [request for request in requests if request.step not in claimed.loads])
     crashpoints.reached("scheduler.after_send", claimed.requests)
-    for queue in sorted({queues.of_application(name) for name in recorded.applications}):
-        queues.try_to_ring(queue)
+    _notify(recorded.applications)
     if claimed.loads:
         _load_and_send(by, claimed)
     full = {agent for agent, batch in claimed.requests.items() if len(batch) >= conf.BATCH}
@@ -93,6 +93,33 @@ def _load_and_send(by: str, claimed: Claimed) -> None:
         _send(agent, requests)
     if filled.replies:
         queues.put_back(queues.SCHEDULER, [reply.dump() for reply in filled.replies])
+
+
+def begin_undos() -> set[str]:
+    """Begin the undos that the supervisor asks for; return the agents whose backlog has grown.
+
+    Each by itself if need be: one that fails keeps no other waiting, and is tried again with the next
+    look.
+    """
+    begun = Begun()
+
+    def deal(tasks: Collection[UUID]) -> int:
+        found = begin_requested(tasks)
+        begun.agents |= found.agents
+        begun.applications |= found.applications
+        return found.dealt
+
+    _, failing = batches.all_found(requested_tasks, deal, conf.DUTY)
+    for task, error in failing.items():
+        logger.error("the undo of task %s cannot begin", task, exc_info=error)
+    _notify(begun.applications)
+    return begun.agents
+
+
+def _notify(applications: Collection[str]) -> None:
+    """Ring for applications that have status messages."""
+    for queue in sorted({queues.of_application(name) for name in applications}):
+        queues.try_to_ring(queue)
 
 
 def _record_and_claim(

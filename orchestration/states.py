@@ -10,6 +10,7 @@ from typing import TypeVar
 from django.db.models import TextChoices
 
 S = TypeVar("S", bound=TextChoices)
+LOCAL = ""  # the agent of the steps that need none: a scheduler computes these
 
 
 class TaskState(TextChoices):
@@ -120,6 +121,7 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     },
     StepState.PENDING: {
         StepState.PROCESSING: "a scheduler claims it",
+        StepState.ERROR: "its task was to be undone for it, and cannot be",
         StepState.CANCELLED: "its task is undone",
     },
     StepState.PROCESSING: {

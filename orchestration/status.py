@@ -7,8 +7,8 @@ whatever it wrote, or not at all; other applications fetch and acknowledge their
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -19,38 +19,17 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from . import alerts, batches, conf, keeping, registry, sql
 from .lasting import Pauses
-from .models import StatusMessage, Submission, TaskRequest
+from .models import StatusMessage, TaskRequest
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import StatusKind
+from .news import News
 from .progression import Refusal
 from .standing import Progress
 from .workflow import Refused
 
 logger = logging.getLogger(__name__)
 
-
-# Of those that submitted tasks; the tasks' keepers are told by `keeping`.
-WRITE = """
-WITH news AS MATERIALIZED (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(details)s::jsonb[])
-        WITH ORDINALITY AS n (id, kind, detail, position)
-), counted AS (
-    UPDATE orchestration_task t SET statuses = t.statuses + c.count
-    FROM (SELECT id, count(*) FROM news GROUP BY id) AS c
-    WHERE t.id = c.id AND t.reply_to NOT IN ('', t.keeper)
-    RETURNING t.id, t.workflow, t.reference, t.reply_to, t.statuses - c.count AS before
-), numbered AS (
-    SELECT c.*, n.kind, n.detail, c.before + row_number() OVER (
-        PARTITION BY c.id ORDER BY n.position) AS number
-    FROM counted c JOIN news n USING (id)
-)
-INSERT INTO orchestration_statusmessage (reply_to, workflow, reference, task_id, number, kind,
-    detail, created_at, reason)
-SELECT reply_to, workflow, reference, id, number, kind, detail, clock_timestamp(), ''
-FROM numbered ORDER BY id, number
-RETURNING reply_to
-"""
 
 # From one application to the next by the index of their queues, and of each only the oldest.
 WAITING = """
@@ -96,31 +75,6 @@ class Status:
     progress: Progress | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class News:
-    """What is to be told of a task; `detail` is JSON."""
-
-    task: UUID
-    kind: StatusKind
-    detail: Mapping[str, Any] = field(default_factory=dict)
-
-
-def write(news: Sequence[News], kept: Collection[UUID] = ()) -> set[str]:
-    """Write the next messages of locked tasks that have somebody to tell; return those applications.
-
-    `kept` are those of the tasks that have a keeper: it is told if anything that it sees has changed.
-    """
-    told: set[str] = set()
-    if news:
-        columns = {
-            "ids": [str(one.task) for one in news],
-            "kinds": [one.kind.value for one in news],
-            "details": sql.as_json([one.detail for one in news]),
-        }
-        told = {reply_to for (reply_to,) in sql.run(WRITE, columns)}
-    return told | keeping.tell(kept, news) if kept else told
-
-
 def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal) -> None:
     """Write to the application that asked why its request about a locked task is not carried out.
 
@@ -142,17 +96,6 @@ def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal) -> 
             kind=StatusKind.REFUSED,
             detail=detail,
         )
-
-
-def write_aside(submissions: Iterable[Submission], kind: StatusKind) -> None:
-    """Write messages about submissions that are no tasks, to those that follow them."""
-    StatusMessage.objects.bulk_create(
-        StatusMessage(
-            reply_to=name, workflow=one.workflow, reference=one.reference, number=0, kind=kind
-        )
-        for one in submissions
-        for name in sorted({one.reply_to, one.keeper} - {""})
-    )
 
 
 def waiting(seconds: float) -> list[tuple[str, datetime]]:

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from . import alerts, batches, conf, crashpoints, registry, sql, status
+from . import alerts, batches, conf, crashpoints, news, registry, sql
 from .fairness import for_aged
 from .lasting import Pauses
 from .models import Submission, Task
@@ -186,7 +186,7 @@ def _fail(submission_id: int, error: Exception) -> None:
         return
     reason = sql.storable(str(error)) or "refused"
     rows.update(refused_at=DatabaseNow(), retry_at=None, problem="", reason=reason)
-    status.write_aside([submission], StatusKind.SET_ASIDE)
+    news.write_aside([submission], StatusKind.SET_ASIDE)
     alerts.raise_alert(
         f"submission/{submission.workflow}",
         severity=Severity.CRITICAL,

@@ -1,71 +1,115 @@
-"""The supervisor: of several, one leads, and sweeps at the interval (P3, P12)."""
+"""The supervisor: finds what failed or expired, and asks for recovery (P3, P4, P10, P26).
 
-import logging
+It knows the state store alone, and loads no workflow and no agent. It makes steps pending again, sets
+them to error, or asks that their tasks be undone, and rings doorbells: schedulers and agents carry it
+out. All that is no recovery is the housekeeper's. Of several supervisors one leads.
+"""
 
-from django.db import Error
+import random
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import partial
+from uuid import UUID
 
-from . import conf, leader, policies, sql, vigil
-from .clock_watch import ClockWatch
+from . import batches, conf, crashpoints, due
+from .failures import recover
 from .leader import Leadership
-from .memory import Memory
-from .sweep import sweep
-from .transitions.clock_jump import allow_for_jump
+from .leading import duties
+from .leading.duties import Done, Duty, Progress
+from .leading.memory import Memory
+from .transitions.clock_jump import move_times
+from .transitions.recover import failed_tasks, wake
+from .transitions.unmended import request_undo_of_unmended, unmended_tasks
 
-logger = logging.getLogger(__name__)
+
+@dataclass(kw_only=True)
+class Recovery(Done):
+    """What one sweep of the supervisor did."""
+
+    retried: int = 0
+    given_up: int = 0
+    to_undo: int = 0
+    cancelled: int = 0
+    woken: int = 0
 
 
-class Watch:
-    """One supervisor's duty: hold the lease or wait for it, and sweep at the interval while leading."""
+@dataclass(kw_only=True)
+class Round(duties.Round):
+    """One sweep under way; each of its duties is a method."""
 
-    def __init__(self, me: str) -> None:
-        self.me = me
-        self.leading = False
-        self._sweep_at = 0.0
-        self._memory = Memory()
-        self._clock = ClockWatch()
-        self._reported: float | None = None  # the sum of jumps before the one reported last
+    chance: Callable[[], float]
+    done: Recovery = field(default_factory=Recovery)
 
-    def step(self, now: float) -> float:
-        """Renew or try for the lease; sweep if it is ours and time; return the seconds to wait.
+    def move_times(self) -> None:
+        """Move what a jump of the clock has yet to move."""
+        move_times()
 
-        `now` is any clock that only goes forward: it paces this process and decides nothing else.
-        """
-        leadership = leader.acquire(self.me, self._clock)
-        if leadership is None:
-            if self.leading:
-                logger.warning("another supervisor leads now")
-            self.leading = False
-            return conf.LEASE / 3
-        if not self.leading:
-            logger.info("leads now (epoch %d)", leadership.epoch)
-            self.leading = True
-            self._memory = Memory()  # what it saw in an earlier reign is past
-        if self._clock.jump:
-            self._allow_for_the_jump(leadership)
-            return 0.0
-        interval = policies.interval()
-        self._sweep_at = min(self._sweep_at, now + interval)  # a shorter interval holds at once
-        if now >= self._sweep_at:
-            self._sweep_at = now + interval
-            with leader.Renewal(leadership) as renewal:
-                done = str(sweep(leadership, memory=self._memory, progress=renewal.progress))
-            if done:
-                logger.info(done)
-        return max(0.0, min(self._sweep_at - now, conf.LEASE / 3))
+    def look_for_losses(self) -> None:
+        """Find out whether silence may be due to what our own processes lost or kept unread."""
+        self.memory.losses.look(self.now)
 
-    def _allow_for_the_jump(self, leadership: Leadership) -> None:
-        """Alert, once; then move what a jump of the database's clock would end too early or too late."""
-        jump, handled = self._clock.jump, self._clock.handled
-        if self._reported != handled:
-            logger.critical("the database's clock jumped by %+.0f s", jump)
-            vigil.report_jump(jump)
-            self._reported = handled
-        allow_for_jump(jump, handled=handled, since=self._clock.since, by=leadership.actor)
+    def recover_what_failed(self) -> None:
+        """Count each failed or expired step, and decide about it."""
+        find = partial(failed_tasks, now=self.now, silent_since=self.memory.losses.silent_since)
+        self.deal(find, self._recover)
+        crashpoints.reached("supervisor.mid_sweep", self.done.retried)
 
-    def end(self) -> None:
-        """Give the lease back; without the database it runs out."""
-        if self.leading:
-            try:
-                leader.resign(self.me)
-            except Error as error:
-                logger.warning("the lease is not given back: %s", sql.first_line(error))
+    def _recover(self, tasks: Collection[UUID]) -> int:
+        found = recover(
+            tasks,
+            by=self.leadership.actor,
+            now=self.now,
+            losses=self.memory.losses,
+            chance=self.chance,
+        )
+        self.done.retried += found.retried
+        self.done.given_up += found.given_up
+        self.done.to_undo += found.to_undo
+        self.done.cancelled += found.cancelled
+        return found.failed
+
+    def ask_to_undo_what_was_not_mended(self) -> None:
+        """Ask for the undo of tasks with a rejected step that was not mended in time."""
+
+        def act(tasks: Collection[UUID]) -> int:
+            requested, later = request_undo_of_unmended(
+                tasks, by=self.leadership.actor, now=self.now
+            )
+            self.done.to_undo += requested
+            return requested + later
+
+        self.deal(partial(unmended_tasks, now=self.now), act)
+
+    def wake_what_waited(self) -> None:
+        """End the wait of retries whose time has come."""
+        self.done.woken += batches.all_of(partial(wake, conf.BATCH), conf.DUTY)
+
+    def ring_doorbells(self) -> None:
+        """Ring for whatever is due and not served."""
+        due.ring()
+
+
+# Done if anything is due (`due.ANYTHING`); what one of them does may be what the next looks for.
+DUTIES: tuple[Duty, ...] = (
+    Round.move_times,
+    Round.look_for_losses,
+    Round.recover_what_failed,
+    Round.ask_to_undo_what_was_not_mended,
+    Round.wake_what_waited,
+    Round.ring_doorbells,
+)
+CHORES: tuple[Duty, ...] = (Round.ring_doorbells,)  # every few seconds, due or not
+
+
+def sweep(
+    leadership: Leadership,
+    memory: Memory | None = None,
+    progress: Progress = lambda: None,
+    chance: Callable[[], float] = random.random,
+) -> Recovery:
+    """Look at every step once, in batches, oldest first; see `duties.run`."""
+    turn = Round(leadership=leadership, memory=memory or Memory(), chance=chance)
+    duties.run(
+        turn, turn.done, anything=due.anything, duties=DUTIES, chores=CHORES, progress=progress
+    )
+    return turn.done

@@ -1,18 +1,30 @@
 """What may be wrong with the machinery, as the alerts about it say."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_high, median_low
 from uuid import UUID
 
-from . import conf, sql
+from django.db.models import QuerySet
+
+from . import alerts, conf, leader, sql
 from .leader import Jump
-from .models import Worker
+from .models import Alert, Worker
 from .models.alert import Severity
 
 PREFIX = "system/"
 JUMPED = f"{PREFIX}clock_jumped"
 CLOCK = f"{PREFIX}clock/"
+OF_LEADERS = tuple(f"{PREFIX}{name}/" for name in leader.NAMES)  # each leader keeps its own
+SEEN_EVERY = 10.0  # seconds: how exact an alert's `last_seen` is while it lasts
+
+SEEN = """
+UPDATE orchestration_alert SET last_seen = clock_timestamp() WHERE id IN (
+    SELECT id FROM orchestration_alert WHERE closed_at IS NULL
+        AND fingerprint = ANY(%(fingerprints)s)
+        AND last_seen < (SELECT clock_timestamp()) - %(every)s * interval '1 second'
+    FOR NO KEY UPDATE SKIP LOCKED)
+"""
 
 # Sessions of others that hold locks of rows of ours: by `lasting`, which names a transaction. Of other
 # users' sessions an ordinary role is shown neither what they do nor from where.
@@ -130,32 +142,69 @@ def clocks_off(alive: Sequence[Worker]) -> list[Trouble]:
     ]
 
 
-def failing(duties: Mapping[str, Exception]) -> list[Trouble]:
-    """Return a trouble for each duty of the supervisor that it cannot do, and why."""
+def failing(leads: str, duties: Mapping[str, Exception]) -> list[Trouble]:
+    """Return a trouble for each duty that the leading `leads` cannot do, and why."""
     return [
         Trouble(
-            fingerprint=f"{PREFIX}failing/{duty}",
+            fingerprint=f"{PREFIX}{leads}/failing/{duty}",
             severity=Severity.CRITICAL,
-            title=f"The supervisor fails to {duty}",
+            title=f"The {leads} fails to {duty}",
             detail=f"It tries again with each sweep, and does the rest. {_told(error)}",
         )
         for duty, error in duties.items()
     ]
 
 
-def stuck(tasks: Mapping[UUID, Exception]) -> list[Trouble]:
-    """Return the trouble of tasks that the supervisor cannot recover, if there are any."""
+def stuck(leads: str, tasks: Mapping[UUID, Exception]) -> list[Trouble]:
+    """Return the trouble of tasks that the leading `leads` cannot recover, if there are any."""
     if not tasks:
         return []
     task, error = next(iter(tasks.items()))
     return [
         Trouble(
-            fingerprint=f"{PREFIX}stuck",
+            fingerprint=f"{PREFIX}{leads}/stuck",
             severity=Severity.CRITICAL,
             title="Tasks cannot be recovered",
             detail=f"When this was noticed: {len(tasks)}, the first of them {task}. {_told(error)}",
         )
     ]
+
+
+def keep(prefix: str, found: Iterable[Trouble], *, but: Collection[str] = ()) -> None:
+    """Have exactly these troubles' alerts open, of all that begin with `prefix` and not with one of `but`."""
+    wanted = {trouble.fingerprint: trouble for trouble in found}
+    is_open = {
+        fingerprint
+        for fingerprint in open_alerts().filter(fingerprint__startswith=prefix)
+        if not fingerprint.startswith(tuple(but))
+    }
+    for fingerprint in sorted(wanted.keys() - is_open):
+        raise_trouble(wanted[fingerprint])
+    if lasting := sorted(wanted.keys() & is_open):
+        # not raised again: an alert's count is of events, and this is one that lasts
+        sql.run(SEEN, {"fingerprints": lasting, "every": SEEN_EVERY})
+    for fingerprint in sorted(is_open - wanted.keys()):
+        alerts.close(fingerprint, wait=False)
+
+
+def open_alerts() -> "QuerySet[Alert, str]":
+    """Return the fingerprints of the alerts that are open."""
+    return Alert.objects.filter(closed_at=None).values_list("fingerprint", flat=True)
+
+
+def raise_trouble(trouble: Trouble) -> None:
+    """Alert people of a trouble, or once more."""
+    alerts.raise_alert(
+        trouble.fingerprint,
+        severity=trouble.severity,
+        title=trouble.title,
+        detail=trouble.detail,
+    )
+
+
+def raise_jump(seconds: float) -> None:
+    """Alert people that the database's clock jumped by so many seconds, or once more."""
+    raise_trouble(jumped(Jump(seconds=seconds, ago=0.0)))
 
 
 def _told(error: Exception) -> str:

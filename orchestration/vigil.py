@@ -1,30 +1,36 @@
 """Alerts about the machinery itself: opened when something lasts too long, closed when it is over.
 
-The leader looks with each sweep. That nobody leads is noticed by the alerts' worker (`lookout`).
+The housekeeper looks with each round of its chores. That none leads is noticed by the alerts' worker
+(`lookout`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
-from . import alerts, conf, leader, presence, queries, queues, registry, sql, status
+from . import alerts, conf, presence, queries, queues, registry, sql, status
 from .lasting import Lasting
 from .leader import Jump
-from .models import Alert, Application, Lease, SupervisorPolicy, Worker
+from .models import Application, SupervisorPolicy, Worker
 from .models.alert import Severity
 from .models.application import Delivery
-from .models.fields import DatabaseNow
 from .queries.gates import wanted_agents
+from .states import LOCAL
 from .transitions.holds import AGENT_UNTIL, ALL_UNTIL
 from .transitions.local import NO_FUNCTION
-from .troubles import PREFIX, Blocking, Trouble, blocked, blocking, clocks_off, jumped
-from .workflow import LOCAL
+from .troubles import (
+    OF_LEADERS,
+    PREFIX,
+    Blocking,
+    Trouble,
+    blocked,
+    blocking,
+    clocks_off,
+    jumped,
+    keep,
+)
 
-NO_LEADER = f"{PREFIX}no_leader"
-NOT_SWEPT = f"{PREFIX}not_swept"
 NO_WORKER = f"{PREFIX}no_worker/"
-SWEPT_WITHIN = 30.0  # seconds: for so long at the least a leader may take to finish a sweep
-SEEN_EVERY = 10.0  # seconds: how exact an alert's `last_seen` is while it lasts
 
 # The oldest step that could be claimed and is not, by agent. What a hold or an outage keeps is told
 # elsewhere, and does not count; nor does the time for which one did.
@@ -54,59 +60,44 @@ SELECT t.workflow, s.name, bool_or(s.error_code <> ''), min(s.pending_since) FRO
 JOIN orchestration_task t ON t.id = s.task_id GROUP BY t.workflow, s.name
 """
 
-SEEN = """
-UPDATE orchestration_alert SET last_seen = clock_timestamp() WHERE id IN (
-    SELECT id FROM orchestration_alert WHERE closed_at IS NULL
-        AND fingerprint = ANY(%(fingerprints)s)
-        AND last_seen < (SELECT clock_timestamp()) - %(every)s * interval '1 second'
-    FOR NO KEY UPDATE SKIP LOCKED)
-"""
-
+# Asked for and not begun, or begun and not done.
 UNDOING = """
-SELECT workflow, count(*), min(undo_at) FROM orchestration_task
-WHERE state = 'undoing' AND undo_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+SELECT workflow, count(*), min(since) FROM (
+    SELECT workflow, undo_at AS since FROM orchestration_task
+    WHERE state = 'undoing' AND undo_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+    UNION ALL
+    SELECT t.workflow, r.requested_at
+    FROM orchestration_undorequest r JOIN orchestration_task t ON t.id = r.task_id
+    WHERE r.requested_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second') AS long
 GROUP BY workflow
 """
 
 
 NOT_REACHED = "None comes to it, or it fails: the schedulers' log says why."
 
-NO_LEAD = Trouble(
-    fingerprint=NO_LEADER,
-    severity=Severity.CRITICAL,
-    title="No supervisor leads",
-    detail="What fails is neither retried nor reported until one is started.",
-)
-NO_SWEEP = Trouble(
-    fingerprint=NOT_SWEPT,
-    severity=Severity.CRITICAL,
-    title="The supervisor that leads does not finish a sweep",
-    detail="What fails may be neither retried nor reported. Its log says why.",
-)
-
 
 def look(
     absent: Lasting,
     locking: Lasting | None = None,
     *,
-    also: Sequence[Trouble] = (),
     patience: float = conf.ALIVE,
     jump: Jump | None = None,
 ) -> int:
     """Open an alert for each trouble of the machinery, and close all that are over.
 
-    Called by whoever leads, which keeps `absent` and `locking` from one look to the next: a queue must
-    have been without a worker for `patience` seconds, and locks of another session have to last.
-    `also` are troubles that were met with on the way here. `jump` is the last one of the database's
-    clock: what has lasted too long, has so since. Returns how many troubles there are.
+    The housekeeper that leads keeps `absent` and `locking` from one look to the next: a queue must have
+    been without a worker for `patience` seconds, and locks of another session have to last.
+    `jump` is the last one of the database's clock: what has lasted too long, has so since. Returns how
+    many troubles there are.
     """
     limits = SupervisorPolicy.objects.get(id=1)
     alive = presence.alive()
     quiet = jump.ago if jump else float("inf")  # seconds that the clock can be relied on for
     found = [
-        *also,
         *blocked(_lasting(blocking(), locking or Lasting())),
-        *_no_workers(absent.of(set(queues.names()) - {worker.queue for worker in alive}, patience)),
+        *_no_workers(
+            absent.of(set(needed_queues()) - {worker.queue for worker in alive}, patience)
+        ),
         *_stepped_back(alive),
         *_undeclared(),
         *(_uncomputed(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
@@ -115,36 +106,9 @@ def look(
         *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
         *([jumped(jump)] if jump and quiet < conf.CLOCK_SHOWN else clocks_off(alive)),
     ]
-    _keep({trouble.fingerprint: trouble for trouble in found})
+    keep(PREFIX, found, but=OF_LEADERS)
     alerts.close_settled()
     return len(found)
-
-
-def look_for_a_leader(absent: Lasting, *, patience: float = conf.LEASE) -> bool:
-    """Alert if for a while nobody has led, or the leader finished no sweep; return whether one leads.
-
-    For a process that is no supervisor. A lease that ran out, or a sweep that is late, is first given
-    `patience` seconds more. The alerts close when it is over.
-    """
-    longest = DatabaseNow() + timedelta(seconds=2 * conf.LEASE)  # beyond that, the clock went back
-    lease = Lease.objects.filter(name=leader.NAME, expires_at__gt=DatabaseNow())
-    led = lease.filter(expires_at__lt=longest).exists()
-    interval = SupervisorPolicy.objects.get(id=1).interval
-    late = timedelta(seconds=max(SWEPT_WITHIN, 10 * interval))
-    swept = lease.filter(swept_at__range=(DatabaseNow() - late, DatabaseNow() + late)).exists()
-    wrong = NO_LEAD if not led else NO_SWEEP if not swept else None
-    for trouble in (NO_LEAD, NO_SWEEP):
-        if trouble is not wrong:
-            alerts.close(trouble.fingerprint)
-    lasting = absent.of([wrong.fingerprint] if wrong else [], patience)
-    if wrong and lasting - _open(lasting):
-        _raise(wrong)
-    return led
-
-
-def report_jump(seconds: float) -> None:
-    """Alert people that the database's clock jumped by so many seconds, or once more."""
-    _raise(jumped(Jump(seconds=seconds, ago=0.0)))
 
 
 def _lasting(sessions: Sequence[Blocking], locking: Lasting) -> list[Blocking]:
@@ -153,9 +117,15 @@ def _lasting(sessions: Sequence[Blocking], locking: Lasting) -> list[Blocking]:
     return [one for one in sessions if one.transaction in lasting]
 
 
+def needed_queues() -> list[str]:
+    """Return the queues of the engine: its own, each agent's, each receiver's of status messages."""
+    statuses = [queues.STATUS_PREFIX + name for name in sorted(registry.receivers)]
+    return [*queues.ANSWERS, *sorted(registry.agents), *statuses]
+
+
 def unserved(since: datetime | None = None) -> set[str]:
     """Return the queues that no living worker serves, or none that started after `since`."""
-    return set(queues.names()) - {worker.queue for worker in presence.alive(since)}
+    return set(needed_queues()) - {worker.queue for worker in presence.alive(since)}
 
 
 def _no_workers(names: Iterable[str]) -> list[Trouble]:
@@ -261,37 +231,6 @@ def _why_undelivered(application: Application | None) -> str:
     if application.delivery == Delivery.PULL:
         return "The application does not fetch and acknowledge them."
     return f"Its receiver fails: {application.push_error or 'it is slow'}"
-
-
-def _keep(troubles: Mapping[str, Trouble]) -> None:
-    """Have exactly these troubles' alerts open."""
-    is_open = _open(None)
-    for fingerprint in sorted(troubles.keys() - is_open):
-        _raise(troubles[fingerprint])
-    if lasting := sorted(troubles.keys() & is_open):
-        # not raised again: an alert's count is of events, and this is one that lasts
-        sql.run(SEEN, {"fingerprints": lasting, "every": SEEN_EVERY})
-    for fingerprint in sorted(is_open - troubles.keys()):
-        alerts.close(fingerprint, wait=False)
-
-
-def _open(fingerprints: Iterable[str] | None) -> set[str]:
-    rows = Alert.objects.filter(closed_at=None)
-    chosen = (
-        rows.filter(fingerprint__startswith=PREFIX)
-        if fingerprints is None
-        else rows.filter(fingerprint__in=list(fingerprints))
-    )
-    return set(chosen.values_list("fingerprint", flat=True))
-
-
-def _raise(trouble: Trouble) -> None:
-    alerts.raise_alert(
-        trouble.fingerprint,
-        severity=trouble.severity,
-        title=trouble.title,
-        detail=trouble.detail,
-    )
 
 
 def _utc(moment: Any) -> str:

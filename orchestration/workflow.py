@@ -15,11 +15,11 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from uuid import UUID
 
+from .payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
 from .placeholders import KEYS, LOADED, Unresolved, has, loads_of, near, placeholders, resolve
+from .states import LOCAL
 
-LONGEST_LABEL, LONGEST_CONTACT, LONGEST_CURRENCY = 100, 254, 10  # characters
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
-LOCAL = ""  # the agent of the steps that need none: a scheduler computes these
 
 Compute = Callable[[dict[str, Any]], Mapping[str, Any]]
 
@@ -280,8 +280,3 @@ def _template_problems(step: Step, before: set[str]) -> Iterable[str]:
 
 def _repeated(names: Sequence[str]) -> list[str]:
     return sorted({name for name in names if names.count(name) > 1})
-
-
-def step_key(task: object, name: str, direction: str, generation: int) -> str:
-    """Return the key that a remote service recognises a repeat by."""
-    return f"{task}:{name}:{direction}:{generation}"

@@ -11,7 +11,7 @@ from django.utils import timezone
 from orchestration.ledger import LedgerEntry
 from orchestration.models import Alert, Attempt, Event, Incident, IncidentHit, Step, Task
 from orchestration.models.fields import time_ordered_id
-from orchestration.workflow import step_key
+from orchestration.payloads.keys import step_key
 from orders.message import fingerprint, order_number
 from orders.models import Order, OrderLine, Placement
 

@@ -1,11 +1,17 @@
 """Short words for the engine's own verbs, so that tests say what they are about."""
 
+import random
+from dataclasses import replace
+from types import SimpleNamespace
 from uuid import uuid4
 
 from django.db import connection, transaction
 
-from orchestration import api, registry
+from orchestration import api, leader, registry, scheduler, supervisor
+from orchestration.housekeeping import housekeeper
 from orchestration.interface import requests
+from orchestration.leading.memory import Memory
+from orchestration.leading.watch import Watch
 from orchestration.messages import Reply
 from orchestration.models import Step, Task, TaskRequest, Worker
 from orchestration.models.fields import DatabaseNow
@@ -121,3 +127,48 @@ def force(statement, parameters):
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute(statement, parameters)
         cursor.execute("SET LOCAL session_replication_role = DEFAULT")
+
+
+class Swept(SimpleNamespace):
+    """What a supervisor and a housekeeper did, in a line as both say it."""
+
+    def __str__(self):
+        done = ((name.replace("_", " "), count) for name, count in vars(self).items() if count)
+        return ", ".join(f"{count} {name}" for name, count in done)
+
+
+def sweep(leadership, chance=random.random, memory=None):
+    """Have a supervisor sweep, a scheduler begin the undos it asks for, and a housekeeper sweep.
+
+    All that each can do is done; what fails is raised at the end.
+    """
+    memory = memory or Memory()
+    house = vars(memory).setdefault("house", Memory(chores_at=memory.chores_at))
+    failed, done = [], {}
+    try:
+        done |= vars(supervisor.sweep(leadership, memory, chance=chance))
+    except ExceptionGroup as error:
+        failed.append(error)
+    scheduler.begin_undos()
+    try:
+        done |= vars(housekeeper.sweep(housekeeping(leadership), house))
+    except ExceptionGroup as error:
+        failed.append(error)
+    if failed:
+        raise failed[0]
+    return Swept(**done)
+
+
+def housekeeping(leadership):
+    """Return the leadership of the housekeeper beside that of a supervisor; real beside a real one."""
+    if leadership.name == leader.HOUSEKEEPER:
+        return leadership
+    if leadership.at is None:
+        return replace(leadership, name=leader.HOUSEKEEPER)
+    return leader.acquire(leadership.holder, name=leader.HOUSEKEEPER)
+
+
+def watch_of(me, name=leader.SUPERVISOR):
+    """Return the watch of a supervisor, or of another process of which one leads."""
+    sweeps = {leader.SUPERVISOR: supervisor.sweep, leader.HOUSEKEEPER: housekeeper.sweep}
+    return Watch(me, name=name, sweep=sweeps[name])

@@ -23,8 +23,8 @@ from tests.engine import claimed, reply_to
 
 
 def lead(name="supervisor-1"):
-    """Have a supervisor lead; return its leadership."""
-    leadership = leader.acquire(name)
+    """Have a housekeeper lead; return its leadership."""
+    leadership = leader.acquire(name, name=leader.HOUSEKEEPER)
     assert leadership is not None
     return leadership
 

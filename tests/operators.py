@@ -9,9 +9,8 @@ from django.urls import reverse
 from orchestration import leader, queues, registry
 from orchestration.leader import Leadership
 from orchestration.models import Policy, Worker
-from orchestration.sweep import sweep
 from orchestration.transitions.record import record
-from tests.engine import claimed, reply_to, staff
+from tests.engine import claimed, reply_to, staff, sweep
 
 LEADER = Leadership(holder="supervisor-1", epoch=3)
 
@@ -62,6 +61,12 @@ def words(response) -> str:
 
 def staffed():
     """Let everything that the engine needs be alive."""
-    for queue in {*queues.ANSWERS, *registry.agents, "status.shop", "supervisor"}:
+    for queue in {*queues.ANSWERS, *registry.agents, "status.shop", *leader.NAMES}:
         Worker.objects.create(instance=f"{queue}-1", queue=queue, host="h", pid=1)
-    leader.acquire("supervisor-1")
+    led()
+
+
+def led():
+    """Have a supervisor and a housekeeper lead."""
+    for name in leader.NAMES:
+        leader.acquire(f"{name}-1", name=name)

@@ -4,12 +4,11 @@ from orchestration import registry
 from orchestration.models import Alert, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.placeholders import key, result
-from orchestration.sweep import sweep
 from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.undo import undo
 from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow
-from tests.engine import staff
+from tests.engine import staff, sweep
 from tests.operators import LEADER
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from drill.recipes import Running, recipe
-from drill.stack import POSTED, SUPERVISORS, WORKERS, end
+from drill.stack import LEADERS, POSTED, WORKERS, end
 from drill.waiting import wait_for
 
 SETTINGS = "drill.deploys.settings"
@@ -29,7 +29,7 @@ def deploy(run: Running, *, change: str, together: bool = False, more: int = 60)
     """New code replaces the old, or works beside it; orders placed from then on are the new ones."""
     new = _release(change)
     with ExitStack() as later:
-        for name in (*WORKERS, *SUPERVISORS):
+        for name in (*WORKERS, *LEADERS):
             if together:
                 later.callback(end, run.stack.beside(name, **new))
             else:
@@ -79,7 +79,7 @@ def _release(change: str) -> dict[str, str]:
 
 
 def _replace(later: ExitStack, run: Running, new: dict[str, str]) -> None:
-    for name in (*WORKERS, *SUPERVISORS):
+    for name in (*WORKERS, *LEADERS):
         later.enter_context(run.stack.replaced(name, **new))
 
 

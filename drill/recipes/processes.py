@@ -12,7 +12,7 @@ from drill.proxy import Proxy, Spoil
 from drill.recipes import Running, recipe
 from drill.recipes.partners import watch_windows
 from drill.shopper import Shopper
-from drill.stack import SUPERVISORS, WORKERS, Stack, end, free_port, serving
+from drill.stack import HOUSEKEEPER, LEADERS, SUPERVISORS, WORKERS, Stack, end, free_port, serving
 from drill.waiting import let_pass, wait_for
 
 EXPIRED = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
@@ -28,6 +28,7 @@ WHERE t.reference = ANY(%s) AND s.attempt > 1
 
 IN_ERROR = "SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND state = 'error'"
 ENDED = "SELECT fixed, items - fixed FROM orchestration_operation WHERE id = %s AND state = 'ended'"
+MISSED = "SELECT count(*) FROM orchestration_alert WHERE closed_at IS NULL AND title LIKE %s"
 RESUBMITTED_TWICE = """
 SELECT count(*) FROM (
     SELECT e.task_id FROM orchestration_event e JOIN orchestration_task t ON t.id = e.task_id
@@ -53,6 +54,16 @@ def died(process: "subprocess.Popen[bytes]", point: str, seconds: float = 25) ->
 def named(stack: Stack, name: str) -> str:
     """Return the name of the process that is meant: "leader" is whoever leads now."""
     return name if name != "leader" else wait_for(stack.leader, "somebody leads", 15)
+
+
+@contextmanager
+def without_supervisors(stack: Stack) -> Iterator[None]:
+    """Have none of the stack's own supervisors."""
+    with ExitStack() as later:
+        for name in SUPERVISORS:
+            stack.manage("stopProcess", name)
+            later.callback(stack.manage, "startProcess", name)
+        yield
 
 
 @contextmanager
@@ -116,7 +127,7 @@ def crash_leader(run: Running, *, point: str, passing: int = 1) -> Iterator[None
 
 @recipe
 def crash_operation(run: Running, *, point: str, passing: int = 1) -> Iterator[None]:
-    """The leader dies while a bulk operation resubmits every order: each is resubmitted once."""
+    """The housekeeper dies while a bulk operation resubmits every order: each is resubmitted once."""
     reject = {"partner": "shipping", "action": "book", "fault": "reject"}
     run.stack.sandbox("/faults", {"faults": [reject]}, "PUT")
     try:
@@ -125,7 +136,7 @@ def crash_operation(run: Running, *, point: str, passing: int = 1) -> Iterator[N
     finally:
         run.stack.sandbox("/faults", method="DELETE")
     operation = int(run.stack.python("drill.act", "resubmit", *run.orders))
-    with sole_leader(run.stack, CRASH_AT=f"{point}:{passing}") as doomed:
+    with run.stack.replaced(HOUSEKEEPER, CRASH_AT=f"{point}:{passing}") as doomed:
         died(doomed, point, 40)
     run.quiet()
     told = wait_for(
@@ -163,15 +174,50 @@ def kill(run: Running, *, processes: list[str], busy: str = "", times: int = 1) 
 
 @recipe
 def freeze(run: Running, *, process: str, until: str = "expired") -> Iterator[None]:
-    """SIGSTOP; SIGCONT once its deadlines have passed ("expired"), or another leads ("replaced")."""
+    """SIGSTOP; SIGCONT once its deadlines have passed ("expired"), another leads ("replaced"), or an alert
+    says that none does ("missed").
+    """
     before = run.stack.count(EXPIRED)
     name = named(run.stack, process)
     with run.stack.frozen(name):
         if until == "replaced":
             wait_for(lambda: run.stack.leader() not in {"", name}, "another one leads", 15)
+        elif until == "missed":
+            wait_for(lambda: run.stack.count(MISSED, f"%{name}%"), "it is missed", 40)
         elif until == "expired":
             wait_for(lambda: run.stack.count(EXPIRED) > before, "its steps expire", 25)
         yield
+
+
+@recipe
+def scheduled_supervisor(run: Running, *, times: int = 8) -> Iterator[None]:
+    """No supervisor resides: a schedule starts one for each sweep, two at a time, while calls fail."""
+    fault = {"partner": "*", "action": "*", "fault": "reset", "probability": 0.3}
+    run.stack.sandbox("/faults", {"faults": [fault]}, "PUT")
+    command = [sys.executable, "manage.py", "supervisor", "--once"]
+    stop = threading.Event()
+    failed: list[int] = []
+
+    def start() -> None:
+        while not stop.wait(0.2):
+            failed.append(run.stack.run(command, check=False, PROCESS="scheduled").returncode)
+
+    schedules = [threading.Thread(target=start) for _ in range(2)]
+    try:
+        with without_supervisors(run.stack):
+            for schedule in schedules:
+                schedule.start()
+            yield
+            wait_for(lambda: len(failed) >= times, "the schedule has started some", 60)
+            run.stack.sandbox("/faults", method="DELETE")
+            run.quiet()
+            stop.set()
+            for schedule in schedules:
+                schedule.join(30)
+            assert not any(failed), f"they ended with {failed}"
+    finally:
+        stop.set()
+        run.stack.sandbox("/faults", method="DELETE")
 
 
 @recipe
@@ -266,7 +312,7 @@ def claimed_once(run: Running) -> None:
 @recipe
 def sigterm(run: Running, *, times: int = 1) -> Iterator[None]:
     """Every process is asked to stop, once or more, and started again: a deploy."""
-    for name in (*WORKERS, *SUPERVISORS, "web"):
+    for name in (*WORKERS, *LEADERS, "web"):
         old = run.stack.signal(name, signal.SIGTERM)
         for _ in range(times - 1):
             let_pass(0.1)

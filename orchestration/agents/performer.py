@@ -13,7 +13,8 @@ from socket import socket
 from typing import Any, NoReturn
 
 from .. import clock, conf
-from ..messages import MAX_BYTES, Request
+from ..messages import Request
+from ..payloads.limits import MAX_BYTES
 from .base import Agent
 
 LONGEST_LINE = 2 * MAX_BYTES

@@ -22,7 +22,7 @@ from ..models.inbox import Problem
 from ..models.request import REQUEST_OPEN, Act
 from ..progression import Refusal
 from ..states import Direction
-from ..transitions.changes import Amendment
+from ..transitions.amendments import Amendment
 from ..transitions.resubmit import resubmit
 from ..transitions.undo import undo
 from ..workflow import Accepted, Refused

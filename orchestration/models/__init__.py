@@ -18,6 +18,7 @@ from .saved import SavedView
 from .statestore import StateStore
 from .step import Step
 from .task import Task
+from .undo import UndoRequest
 
 __all__ = [
     "Alert",
@@ -54,5 +55,6 @@ __all__ = [
     "Task",
     "TaskRequest",
     "TaskRollUp",
+    "UndoRequest",
     "Worker",
 ]

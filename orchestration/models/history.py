@@ -56,6 +56,7 @@ class EventKind(models.TextChoices):
     WAITS = "waits", "Waits for an extended time"
     BY_HAND = "by_hand", "Done by hand"
     UNDO = "undo", "An undo was asked for"
+    UNDO_REQUESTED = "undo_asked", "The supervisor asked a scheduler to undo the task"
     UNDO_REFUSED = "no_undo", "An undo was refused"
     SETTLED = "settled", "It was found out that nothing was done"
     HELD = "held", "Held"

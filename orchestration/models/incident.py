@@ -4,8 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from ..payloads.limits import LONGEST_CURRENCY
 from ..states import Direction
-from ..workflow import LONGEST_CURRENCY
 from .alert import Severity
 from .fields import DatabaseNow, one_of, state_field
 

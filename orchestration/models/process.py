@@ -22,13 +22,21 @@ class Lease(models.Model):
         max_length=200, blank=True, db_default="", help_text="What a sweep last had to do."
     )
     did_at = models.DateTimeField(null=True)
+    awaited_until = models.DateTimeField(
+        null=True, help_text="Until when the next sweep is not missed, if a schedule starts them."
+    )
+    memory = models.JSONField(
+        default=dict,
+        db_default={},
+        help_text="What a sweep that a schedule started has left behind.",
+    )
 
     def __str__(self) -> str:
         return f"{self.name} held by {self.holder or 'nobody'}"
 
 
 class ClockJump(models.Model):
-    """A jump of the database's clock that a supervisor has dealt with: by so many seconds.
+    """A jump of the database's clock that a leader has dealt with: by so many seconds.
 
     Their sum is what the clock is off by the supervisors' own, steady clocks.
     """

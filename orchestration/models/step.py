@@ -5,8 +5,8 @@ from django.db import models
 from django.db.models import F, Q
 
 from ..fairness import LONGEST_KEY
+from ..payloads.keys import step_key
 from ..states import Direction, Outcome, StepState
-from ..workflow import step_key
 from .alert import Alert
 from .fields import one_of, state_field
 from .hold import Hold

@@ -4,8 +4,8 @@ from django.db import models
 from django.db.models import Q
 
 from ..fairness import LONGEST_KEY
+from ..payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
 from ..states import LIVE_TASK_STATES, TaskState
-from ..workflow import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
 from .fields import DatabaseNow, one_of, state_field, time_ordered_id
 
 

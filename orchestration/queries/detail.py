@@ -7,9 +7,9 @@ from datetime import datetime
 from uuid import UUID
 
 from ..models import Alert, Attempt, Event, Hold, Step, Task
+from ..payloads.keys import step_key
 from ..recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
 from ..states import FINAL_TASK_STATES, StepState
-from ..workflow import step_key
 from .acts import late_effects
 from .agents import agents, database_now, queued
 from .holds import holds_on

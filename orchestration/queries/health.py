@@ -13,12 +13,19 @@ from ..models.operation import OperationState
 from ..states import TaskState
 from .agents import CAP
 
+NO_LEADER = {
+    leader.SUPERVISOR: "No supervisor leads: what works goes on; what fails is neither retried nor "
+    "reported. Start one.",
+    leader.HOUSEKEEPER: "No housekeeper leads: tasks go on; bulk operations, incidents, figures and "
+    "alerts stand still. Start one.",
+}
 SLOW = 1.0  # seconds for a few small queries: more is felt on every page
 
 MACHINERY = """
 SELECT
-    EXISTS (SELECT 1 FROM orchestration_lease WHERE name = %(lease)s AND holder IS NOT NULL
-        AND expires_at > (SELECT clock_timestamp())),
+    ARRAY(SELECT name FROM unnest(%(leases)s::text[]) AS needed (name)
+        WHERE NOT EXISTS (SELECT 1 FROM orchestration_lease l WHERE l.name = needed.name
+            AND greatest(expires_at, awaited_until) > (SELECT clock_timestamp()))),
     ARRAY(SELECT DISTINCT queue FROM orchestration_worker
         WHERE seen_at > (SELECT clock_timestamp()) - %(alive)s * interval '1 second'),
     EXISTS (SELECT 1 FROM orchestration_worker WHERE queue = ANY(%(needed)s)
@@ -61,14 +68,16 @@ def shell() -> Shell:
     }
     needed = _needed_queues()
     told = {
-        "lease": leader.NAME,
+        "leases": list(leader.NAMES),
         "alive": conf.ALIVE,
         "all_silent": conf.ALL_SILENT,
         "needed": sorted(needed),
     }
-    led, served, manned = sql.run(MACHINERY, told)[0]
+    leaderless, served, manned = sql.run(MACHINERY, told)[0]
     slow = time.monotonic() - begun > SLOW
-    found = _problems(led=led, unserved=needed - set(served), deserted=bool(needed) and not manned)
+    found = _problems(
+        leaderless=leaderless, unserved=needed - set(served), deserted=bool(needed) and not manned
+    )
     if slow:
         found.append(
             "The database answers slowly: work goes on, but it and these pages take longer."
@@ -80,7 +89,7 @@ def _counted(rows: "QuerySet[Task] | QuerySet[Incident] | QuerySet[Operation]") 
     return rows.order_by()[: CAP + 1].count()
 
 
-def _problems(*, led: bool, unserved: set[str], deserted: bool) -> list[str]:
+def _problems(*, leaderless: Sequence[str], unserved: set[str], deserted: bool) -> list[str]:
     """Return what is wrong with the machinery, a sentence each: what it means, what goes on."""
     found = []
     if not sounding.answers():
@@ -88,11 +97,7 @@ def _problems(*, led: bool, unserved: set[str], deserted: bool) -> list[str]:
             "Redis is down: whatever was accepted is safe, and is accepted further; nothing is "
             "processed until Redis is back."
         )
-    if not led:
-        found.append(
-            "No supervisor leads: what works goes on; what fails is neither retried nor reported. "
-            "Start one."
-        )
+    found += [NO_LEADER[name] for name in leaderless]
     if deserted:
         found.append(
             "No worker is there: whatever was accepted is safe, and is accepted further; nothing "

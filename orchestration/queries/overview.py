@@ -2,21 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import QuerySet
 
-from .. import conf, leader, requeue, sql
+from .. import conf, requeue, sql
 from ..alerts import late_effect_of
-from ..models import Lease, Step
+from ..models import Step
 from ..requeue import Kind
 from ..states import StepState
 from . import attention
 from .agents import CAP, agents, database_now
 from .attention import Counts, Running
 from .incidents import IncidentRow, top
+from .leaders import Leader, leaders
 from .outlook import AgentView
 from .trail import Line, latest
 from .trends import Trends, trends
@@ -76,16 +77,6 @@ class AlertView:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leader:
-    """Who leads the supervisors; `held` while its lease runs."""
-
-    lease: Lease | None
-    held: bool
-    sweeps: bool
-    patience: float = conf.LEASE
-
-
-@dataclass(frozen=True, kw_only=True)
 class Inbox:
     """Submissions that wait to become tasks, and dead letters."""
 
@@ -108,7 +99,7 @@ class Overview:
     retrying: Sequence[tuple[Step, AgentView | None]]
     kept: dict[str, AgentView]
     trends: Trends
-    leader: Leader
+    leaders: Sequence[Leader]
     inbox: Inbox
     patience: float = conf.ALIVE
 
@@ -125,7 +116,6 @@ def overview(range_key: str = "", *, personal: bool = False) -> Overview:
     """
     now = database_now()
     known = agents()
-    led = leading(now)
     return Overview(
         now=now,
         counts=attention.counts(CAP),
@@ -137,7 +127,7 @@ def overview(range_key: str = "", *, personal: bool = False) -> Overview:
         retrying=[(step, known.get(step.agent)) for step in _retrying()],
         kept={name: agent for name, agent in known.items() if not agent.free},
         trends=trends(range_key, now),
-        leader=led,
+        leaders=leaders(now),
         inbox=_inbox(),
     )
 
@@ -155,17 +145,6 @@ def _steps() -> QuerySet[Step]:
 def _retrying() -> list[Step]:
     waiting = _steps().filter(process_state=StepState.PENDING, run_after__isnull=False)
     return list(waiting.order_by("run_after")[:SHOWN])
-
-
-def leading(now: datetime) -> Leader:
-    """Return who leads the supervisors, and whether it does its work."""
-    lease = Lease.objects.filter(name=leader.NAME).first()
-    swept = lease.swept_at if lease else None
-    return Leader(
-        lease=lease,
-        held=bool(lease and lease.holder and lease.expires_at > now),
-        sweeps=bool(swept and now - swept < timedelta(seconds=conf.ALIVE)),
-    )
 
 
 def _inbox() -> Inbox:

@@ -5,11 +5,11 @@ from uuid import UUID
 
 from .. import sql
 from ..models import Step, Task
+from ..payloads.keys import step_key
 from ..progression import RENAMED, StepView
 from ..readiness import needs_person
 from ..states import DONE_STEP_STATES, Direction, StepState
 from ..undoing import plan, signature
-from ..workflow import step_key
 
 
 def undo_preview(task_id: UUID) -> dict[str, Any] | None:

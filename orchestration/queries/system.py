@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from .. import conf, queues, registry, sounding, sql
+from .. import conf, leader, queues, registry, sounding, sql
 from ..models import AuditRun, SupervisorPolicy, Worker
 from .agents import CAP, database_now
-from .overview import Leader, leading
+from .leaders import Leader, leaders
 
 MOST_WORKERS = 500
 MOST_VIOLATIONS = 50
-SUPERVISOR = "supervisor"
 
 # Each is a partial index; counted up to the cap.
 LYING = """
@@ -94,8 +93,7 @@ class System:
     redis: bool
     queues: Sequence[QueueRow]
     processes: Sequence[Process]
-    supervisors: Sequence[Process]
-    leader: Leader
+    leaders: Sequence[Leader]
     interval: float
     lying: Lying
     audit: AuditRun | None
@@ -118,15 +116,15 @@ class System:
 def system() -> System:
     """Return the page in six queries, and one exchange with Redis."""
     now = database_now()
-    led = leading(now)
-    holder = led.lease.holder if led.lease and led.held else ""
+    led = leaders(now)
+    holders = {one.lease.holder for one in led if one.lease and one.held}
     oldest = now - timedelta(seconds=conf.ALIVE)
     found = list(Worker.objects.order_by("queue", "instance")[: MOST_WORKERS + 1])
     processes = [
         Process(
             worker=worker,
             alive=worker.seen_at > oldest,
-            leads=worker.instance == holder,
+            leads=worker.instance in holders,
         )
         for worker in found[:MOST_WORKERS]
     ]
@@ -138,8 +136,7 @@ def system() -> System:
         redis=depths is not None,
         queues=_rows(names, processes, depths or {}),
         processes=processes,
-        supervisors=[one for one in processes if one.worker.queue == SUPERVISOR],
-        leader=led,
+        leaders=led,
         interval=policy.interval,
         lying=Lying(
             **dict(
@@ -160,7 +157,7 @@ def _queues(processes: Sequence[Process]) -> list[str]:
     """Return the queues that are needed, and whatever else somebody serves."""
     statuses = [queues.STATUS_PREFIX + name for name in sorted(registry.receivers)]
     needed = [*queues.ANSWERS, *sorted(registry.agents), *statuses]
-    served = {one.worker.queue for one in processes} - {SUPERVISOR, *needed}
+    served = {one.worker.queue for one in processes} - {*leader.NAMES, *needed}
     return [*needed, *sorted(served)]
 
 

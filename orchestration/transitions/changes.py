@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -10,17 +10,16 @@ from uuid import UUID
 from django.db.models import F, QuerySet
 from django.db.models.lookups import IsNull
 
-from .. import incidents, registry, sql
+from .. import sql
 from ..fairness import Arrival, Line
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..placeholders import resolve
+from ..news import News
 from ..progression import RENAMED, StepView
 from ..readiness import Released, release
 from ..sql import Among, Given, compiled
 from ..states import StepState
-from ..status import News
 from .settle import Trouble, settle, to_error
 from .turns import next_turns
 
@@ -182,43 +181,6 @@ def cancel(steps: Collection[int]) -> None:
     """Let steps be for good: waiting, pending, processing or error → cancelled."""
     if steps:
         sql.run(CANCELLED, {"ids": list(steps)})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Amendment:
-    """What an application changes as it resubmits a step: values by name; `wait` in seconds.
-
-    `request` is of the step itself, `data` of the task's input, for the steps to come. `wait` is
-    how long it must not be claimed yet. As long as it is then refused for the same reason, it waits
-    for that long again, for `patience` seconds in all; after that a refusal is what the policy says.
-    """
-
-    request: Mapping[str, Any] = field(default_factory=dict)
-    data: Mapping[str, Any] = field(default_factory=dict)
-    wait: float = 0.0
-    patience: float = 0.0
-
-
-NOTHING = Amendment()
-
-
-def amend(change: Change, data: Mapping[str, Any]) -> None:
-    """Change a locked task's input, by name; what its steps to come take from it changes with it."""
-    if not data:
-        return
-    change.data = {**change.data, **data}
-    declared = registry.workflows.get(change.workflow)
-    known = asdict(declared.card(change.data)) if declared else {}
-    card = {"value" if name == "amount" else name: value for name, value in known.items()}
-    with incidents.revalued(change.id):
-        Task.objects.filter(id=change.id).update(data=change.data, **card)
-    charges = (
-        {step.name: step.charges for step in declared.steps if step.charges} if declared else {}
-    )
-    for step in change.steps.values():
-        if step.state == StepState.WAITING and step.name in charges:
-            moved = resolve(charges[step.name], change.data, {})
-            Step.objects.filter(id=step.id).update(charges=moved)
 
 
 def finish(changes: Iterable[Change], *, by: str) -> Consequences:

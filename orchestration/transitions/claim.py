@@ -10,9 +10,9 @@ from django.db import transaction
 from .. import conf, sql
 from ..gate import Heard, again_at, hear, room, sent
 from ..messages import Request
+from ..payloads.keys import step_key
 from ..placeholders import Loads
 from ..states import TaskState
-from ..workflow import step_key
 from .backlog import Demand, Met, Pending, demands, in_flight, take
 from .gates import LockedGate, contested, lock_gates, write
 from .holds import STOOD, STOOD_BY_TASK, park

@@ -50,7 +50,7 @@ from django.db.models.functions import Cast
 from .. import conf, leader, sql
 from ..models import ClockJump, JumpedTime, Step
 
-# Whoever has the lease's row deals with jumps; the sum, read under that lock, says with which.
+# Who has the supervisors' lease deals with jumps; the sum, read under that lock, says with which.
 LOCK = "SELECT 1 FROM orchestration_lease WHERE name = %(name)s FOR NO KEY UPDATE"
 HANDLED = "SELECT coalesce(sum(seconds), 0), clock_timestamp() FROM orchestration_clockjump"
 
@@ -204,7 +204,7 @@ def allow_for_jump(jump: float, *, handled: float, since: float, by: str) -> boo
 
 @transaction.atomic
 def _note(jump: float, *, handled: float, since: float, by: str) -> bool:
-    sql.run(LOCK, {"name": leader.NAME})
+    sql.run(LOCK, {"name": leader.SUPERVISOR})
     ((known, now),) = sql.run(HANDLED, {})
     if known != handled:
         return False

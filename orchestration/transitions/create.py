@@ -1,16 +1,19 @@
 """Tasks and steps come into being: nothing → pending or waiting (P5, P19, P20)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from .. import registry, sql, status
+from .. import news, registry, sql
 from ..fairness import Arrival, Line
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
-from ..progression import StepPlan, first_steps
-from ..status import News
+from ..news import News
+from ..payloads.limits import why_not_sent
+from ..placeholders import loads_of, resolve
+from ..progression import StepPlan
+from ..workflow import UNDECLARED, Refused, Workflow
 from .turns import next_turns
 
 # One statement per table for a whole batch, given as columns: a tenth of the processor time that
@@ -106,7 +109,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
         },
     )
     insert_steps(plans)
-    status.write(
+    news.write(
         [
             News(task=task, kind=StatusKind.RECEIVED)
             for task, item, workflow in zip(ids, new, workflows, strict=True)
@@ -149,3 +152,36 @@ def insert_steps(new: Sequence[NewStep], *, again: bool = False) -> None:
             "loads": sql.as_json([plan.loads or None for plan in plans]),
         },
     )
+
+
+def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
+    """Return the steps of a new task; raise `Unresolved` if `data` lacks fields that it takes.
+
+    Raises `Refused` if a first request would be too large to be sent. The templates of waiting steps
+    are kept as they are: a value of the input is put in only when the request is built, so that no
+    input can pose as a placeholder.
+    """
+    workflow.require(data)
+    plans = []
+    for step in workflow.steps:
+        ready = not step.after
+        request = resolve(step.request, data, {}) if ready else step.request
+        if ready and (reason := why_not_sent(request)):
+            raise Refused(f"the request of {step.name} cannot be sent: {reason}")
+        undo = "" if step.undo in {None, UNDECLARED} else str(step.undo)
+        plans.append(
+            StepPlan(
+                name=step.name,
+                agent=step.agent,
+                action=step.action,
+                after=step.after,
+                request=request,
+                ready=ready,
+                undo_action=undo,
+                undo_request=step.undo_request if undo else None,
+                irreversible=step.irreversible,
+                charges=resolve(step.charges, data, {}),
+                loads=loads_of(step.request),
+            )
+        )
+    return plans

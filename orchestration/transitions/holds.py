@@ -306,10 +306,10 @@ def hold_unserved() -> None:
     changed = dict(sql.run(SERVICE_CHANGED, {}))
     for agent in sorted(name for name, served in changed.items() if not served):
         hold(
-            agent=agent, cause=Cause.NO_WORKER, actor="supervisor",
+            agent=agent, cause=Cause.NO_WORKER, actor="housekeeper",
             reason="no worker serves its queue",
         )  # fmt: skip
     if back := [name for name, served in changed.items() if served]:
         Hold.objects.filter(cause=Cause.NO_WORKER, until=None, agent__in=back).update(
-            until=DatabaseNow(), released_by="supervisor", released_why="a worker serves it again"
+            until=DatabaseNow(), released_by="housekeeper", released_why="a worker serves it again"
         )

@@ -10,11 +10,11 @@ from ..messages import Reply
 from ..models import Attempt, Event
 from ..models.alert import Severity
 from ..models.history import EventKind
+from ..payloads.keys import step_key
 from ..placeholders import loads_of
 from ..progression import StepPlan, StepView
 from ..states import Direction, Outcome, StepState
 from ..undoing import UNUSED, LateEffect, finds_out, late_effect, proven, shows_effect
-from ..workflow import step_key
 from .changes import Change, note, read_steps
 from .create import NewStep, insert_steps
 from .turns import stand_again

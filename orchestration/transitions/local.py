@@ -14,8 +14,8 @@ from django.db import transaction
 
 from .. import batches, conf, sql
 from ..messages import Mode, Reply, Request
-from ..states import TaskState
-from ..workflow import LOCAL, step_key
+from ..payloads.keys import step_key
+from ..states import LOCAL, TaskState
 from .claim import STARTED
 from .holds import STOOD
 from .record import Recorded, record

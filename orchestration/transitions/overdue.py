@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from .. import sql, status
+from .. import news, sql
 from ..models import Event, Task
 from ..models.history import EventKind
 from ..states import LIVE_TASK_STATES
@@ -50,8 +50,10 @@ def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
     late = [task for task in tasks if task.id not in in_time]
     Task.objects.filter(id__in=[task.id for task in late]).update(overdue=True)
     Event.objects.bulk_create(
-        Event(task=task, kind=EventKind.OVERDUE, actor="supervisor", reason="past its time allowed")
+        Event(
+            task=task, kind=EventKind.OVERDUE, actor="housekeeper", reason="past its time allowed"
+        )
         for task in late
     )
-    status.write([], [task.id for task in late if task.keeper])
+    news.write([], [task.id for task in late if task.keeper])
     return late

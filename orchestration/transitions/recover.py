@@ -1,4 +1,4 @@
-"""The supervisor's writes: failed or expired steps go back to pending, or to error (P10, P11, P26)."""
+"""The supervisor's writes about failed or expired steps: pending again, or error (P10, P11, P26)."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,14 +17,13 @@ from ..models import DeadLetter, Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..progression import StepView
-from ..recovery import Failure, Retry
+from ..recovery import Failure, Retry, Undo
 from ..states import Outcome, StepState
 from . import clock_jump
 from .changes import Change, Consequences, cancel, finish, lock, note, tasks_of
-from .holds import held
 from .settle import Trouble, cause_of
 from .turns import next_turns
-from .undo import begin
+from .undo_requests import WAIT, request
 
 # Both parts see the step as it was before. From then on it is known to be in doubt, whatever is
 # decided about it.
@@ -212,6 +211,24 @@ def _as_failed(step: Step, change: Change) -> Failed:
 
 def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
     """Make failed steps pending again, as decided."""
+    _make_pending(steps)
+    Event.objects.bulk_create(_retried(step, again, by) for step, again in steps)
+
+
+def ask_to_undo(steps: Sequence[tuple[Failed, Undo]], *, by: str) -> None:
+    """Ask that the tasks of failed steps be undone; the steps wait until a scheduler begins that."""
+    _make_pending(
+        [(step, Retry(failure_count=undo.failure_count, wait=WAIT)) for step, undo in steps]
+    )
+    request([(step.change, step.view, _why(step, undo)) for step, undo in steps], by=by)
+
+
+def _why(step: Failed, undo: Undo) -> str:
+    what = step.failure.code or step.failure.outcome
+    return f"{step.view.name} failed {undo.failure_count} times ({what})"
+
+
+def _make_pending(steps: Sequence[tuple[Failed, Retry]]) -> None:
     if not steps:
         return
     sql.run(
@@ -237,7 +254,6 @@ def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
     )
     for step, _ in steps:
         step.change.moved(replace(step.view, state=StepState.PENDING))
-    Event.objects.bulk_create(_retried(step, again, by) for step, again in steps)
 
 
 def _retried(step: Failed, again: Retry, by: str) -> Event:
@@ -274,19 +290,7 @@ def give_up(steps: Iterable[Failed], *, kept: Collection[int]) -> None:
         )
 
 
-def undo_for(steps: Sequence[Failed], *, by: str) -> set[int]:
-    """Have the tasks of steps undone, unless something forbids it; return the steps that are held."""
-    kept = held([step.view.id for step in steps])
-    for step in steps:
-        if step.change.undoing or step.view.id in kept:
-            continue
-        count = step.failure.failure_count + 1
-        why = f"{step.view.name} failed {count} times ({step.failure.code or step.failure.outcome})"
-        begin(step.change, actor=by, reason=why)
-    return kept
-
-
-def let_be(steps: Sequence[Failed], *, by: str) -> None:
+def cancel_undone(steps: Sequence[Failed], *, by: str) -> None:
     """Cancel steps of tasks being undone of which nothing was done."""
     _blame(steps)
     cancel([step.view.id for step in steps])

@@ -10,13 +10,14 @@ from .. import alerts, incidents, schemas, sql
 from ..models import Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
+from ..payloads.keys import step_key
 from ..placeholders import Loads, at
 from ..progression import Refusal, StepView
 from ..readiness import build
 from ..recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
 from ..states import Direction, StepState
-from ..workflow import step_key
-from .changes import NOTHING, Amendment, Change, amend, cancel, finish, lock, note
+from .amendments import NOTHING, Amendment, amend
+from .changes import Change, cancel, finish, lock, note
 from .late import close_undone
 from .turns import stand_again
 

@@ -4,27 +4,27 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from .. import alerts, incidents, sql, status
+from .. import alerts, incidents, sql
 from ..fingerprint import Cause, normalise
 from ..incidents import Failure
 from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
+from ..news import News, write
 from ..progression import StepView, task_state
 from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
-from ..status import News
 from . import followed
 
 TO_ERROR = """
 UPDATE orchestration_step s SET
-    process_state = 'error', locked_by = NULL, complete_by = NULL,
+    process_state = 'error', locked_by = NULL, complete_by = NULL, run_after = NULL,
     ended_at = clock_timestamp(), error_code = e.code, error_message = e.message,
     alert_id = e.alert, incident_id = e.incident, failure_count = s.failure_count + e.failures,
     mend_by = clock_timestamp() + e.mend_within * interval '1 second'
 FROM unnest(%(ids)s::bigint[], %(codes)s::text[], %(messages)s::text[], %(alerts)s::bigint[],
     %(incidents)s::bigint[], %(failures)s::int[], %(mend_within)s::float8[])
     AS e (id, code, message, alert, incident, failures, mend_within)
-WHERE s.id = e.id AND s.process_state IN ('processing', 'waiting')
+WHERE s.id = e.id AND s.process_state IN ('processing', 'waiting', 'pending')
 """
 
 SETTLED = """
@@ -61,7 +61,7 @@ class Trouble:
 
 
 def to_error(troubles: Sequence[tuple[Trouble, UUID, str, StepView]], *, by: str) -> None:
-    """Set steps to error, each with an open alert: processing or waiting → error.
+    """Set steps to error, each with an open alert: processing, waiting or pending → error.
 
     Each trouble comes with its task's id and workflow, and its step. The caller holds the locks of
     the tasks, and settles them afterwards.
@@ -168,7 +168,7 @@ def settle(
         elif current == TaskState.ERROR:
             told.append(News(task=task, kind=StatusKind.RESUMED))
     write_states(changed)
-    return status.write(told, kept)
+    return write(told, kept)
 
 
 def write_states(changed: Mapping[UUID, TaskState]) -> None:

@@ -11,9 +11,9 @@ from ..models import Step, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
+from ..news import News
 from ..progression import Refusal, StepView
 from ..states import StepState, TaskState
-from ..status import News
 from ..undoing import plan, signature
 from .changes import Change, cancel, finish, lock, note, read_steps
 from .create import NewStep, insert_steps

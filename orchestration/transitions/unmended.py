@@ -1,4 +1,4 @@
-"""Tasks of which a step in error was not mended in time are undone, unless a hold keeps them (P11)."""
+"""Tasks with a step in error that was not mended in time are to be undone, unless a hold keeps them (P11)."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -12,9 +12,9 @@ from ..models import Step
 from ..models.fields import DatabaseNow
 from ..states import StepState
 from . import clock_jump
-from .changes import finish, lock, tasks_of
+from .changes import lock, tasks_of
 from .holds import STOOD, held
-from .undo import begin
+from .undo_requests import request
 
 SELDOM = 60.0  # seconds between two looks at a step that is held
 
@@ -50,25 +50,29 @@ def unmended_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) 
 
 
 @transaction.atomic
-def undo_unmended(tasks: Collection[UUID], *, by: str, now: datetime) -> tuple[int, int]:
-    """Have tasks undone of which a step in error was not mended in time.
+def request_undo_of_unmended(tasks: Collection[UUID], *, by: str, now: datetime) -> tuple[int, int]:
+    """Ask for the undo of tasks with a step in error that was not mended in time.
 
-    Returns how many are undone, and how many have more time: what a hold keeps stands still. Skips
-    what somebody else is at: the next sweep finds it. Where something irreversible forbids the undo,
-    the step stays in error, without a time: an operator decides.
+    Returns for how many it is asked, and how many have more time: what a hold keeps stands still. Skips
+    tasks that others have locked: the next sweep finds them. The steps stay in error, without a time:
+    where something irreversible forbids the undo, an operator decides.
     """
     changes = lock(tasks, wait=False)
     due = list(
         _due(now).filter(task__in=changes).values_list("id", "task_id", "name", "error_code")
     )
     later = _put_off([step for step, *_ in due])
-    unmended = {task: (name, code) for step, task, name, code in due if step not in later}
-    for task, (name, code) in unmended.items():
-        why = f"nobody mended {name} in time ({code})"
-        if begin(changes[task], actor=by, reason=why):
-            _due(now).filter(task=task).update(mend_by=None)
-    finish([changes[task] for task in unmended], by=by)
-    return len(unmended), len(later)
+    unmended = [(step, task, name, code) for step, task, name, code in due if step not in later]
+    request(
+        [
+            (changes[task], changes[task].steps[step], f"{name} was not mended in time ({code})")
+            for step, task, name, code in unmended
+        ],
+        by=by,
+        unmended=True,
+    )
+    Step.objects.filter(id__in=[step for step, *_ in unmended]).update(mend_by=None)
+    return len({task for _, task, *_ in unmended}), len(later)
 
 
 def _put_off(steps: Sequence[int]) -> set[int]:

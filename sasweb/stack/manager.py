@@ -48,7 +48,10 @@ MODULES = (
     "sasweb.stack.setup",
     "sasweb.urls",
 )
-COMMANDS = {"work", "supervisor", "migrate", "seed", "collectstatic", "demo_traffic", "demo_orders"}
+COMMANDS = {
+    *("work", "supervisor", "housekeeper"),
+    *("migrate", "seed", "collectstatic", "demo_traffic", "demo_orders"),
+}
 OURS = ("TERM", "INT", "QUIT", "HUP", "CHLD", "USR2")  # signals that supervisord handles
 SHORTEST = 1.0  # seconds that a failing program takes at least: it is started again at once
 SOON = 0.05  # seconds between two looks at what is to stop

@@ -121,6 +121,7 @@ def programs(options: Options) -> list[Program]:
             Program(name=f"supervisor-{number}", command=[*manage, "supervisor"], background=True)
             for number in (1, 2)
         ),
+        Program(name="housekeeper", command=[*manage, "housekeeper"], background=True),
         *(_customers(manage) if options.demo else []),
     ]
 

@@ -24,7 +24,7 @@ def main(how: str) -> None:
     if how == "without-transaction":
         run._turn = run._turn.__wrapped__
     # both say that they are the leader: nothing but the locks keeps them apart
-    leadership = leader.acquire("supervisor-1")
+    leadership = leader.acquire("housekeeper-1", name=leader.HOUSEKEEPER)
     together()
     until = time.monotonic() + PATIENCE
     while Operation.objects.filter(ended_at=None, waiting__gt=0).exists():

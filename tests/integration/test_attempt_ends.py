@@ -23,13 +23,12 @@ from orchestration.messages import Reply, Request
 from orchestration.models import Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.placeholders import key
-from orchestration.sweep import sweep
 from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.undo import undo
 from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow
-from tests.engine import claimed, new_task, staff
+from tests.engine import claimed, new_task, staff, sweep
 from tests.operators import LEADER
 from tests.unit.test_sandbox_kit import process, send
 

@@ -9,14 +9,14 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from orchestration import audit, jobs, queues, requeue, submission, sweep
+from orchestration import audit, jobs, queues, requeue, submission
 from orchestration.leader import Leadership
 from orchestration.ledger import LedgerEntry
 from orchestration.models import Alert, AuditRun, Step, Submission, SupervisorPolicy, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.requeue import Wanted
 from tests.audit_rows import CAUSE, TOTAL, no_route, orders
-from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
+from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, sweep
 
 pytestmark = pytest.mark.django_db
 
@@ -346,11 +346,11 @@ class TestRun:
 
     def test_the_supervisor_rings_and_the_queue_audits(self, settings):
         settings.SANDBOX_URL = "http://elsewhere.example"
-        sweep.sweep(Leadership(holder="supervisor-1", epoch=1))
+        sweep(Leadership(holder="supervisor-1", epoch=1))
         assert queues.waiting([queues.AUDIT]) == [queues.AUDIT]
         jobs.run_audit()
         assert AuditRun.objects.get(by=audit.HOURLY).ended_at
-        sweep.sweep(Leadership(holder="supervisor-1", epoch=1))
+        sweep(Leadership(holder="supervisor-1", epoch=1))
         assert queues.waiting([queues.AUDIT]) == []
 
     def test_it_is_due_once_an_hour(self):

@@ -8,13 +8,13 @@ from django.db import Error, connection, transaction
 from django.db.transaction import TransactionManagementError
 
 from drill.waiting import wait_for
-from orchestration import alerts, conf, presence, vigil
+from orchestration import alerts, conf, presence
 from orchestration.lookout import Lookout
 from orchestration.models import Alert, Lease, Worker
 from orchestration.models.alert import Severity
 from orchestration.sql import Availability, availability, is_busy, is_twin, is_unavailable
 from tests.database import another, kill, locked, read_only, reads_fail
-from tests.operations import lead
+from tests.operators import led
 
 pytestmark = pytest.mark.django_db(transaction=True)
 AWAY, READ_ONLY, AVAILABLE = Availability
@@ -87,7 +87,7 @@ def test_a_lock_that_is_not_to_be_had_means_that_others_have_it():
 
 
 def test_a_twin_is_told_from_other_violations():
-    lead()
+    led()
     assert is_twin(error_of("INSERT INTO orchestration_lease SELECT * FROM orchestration_lease"))
     assert not is_twin(error_of("INSERT INTO orchestration_lease (name) VALUES (NULL)"))
 
@@ -118,15 +118,17 @@ def test_what_follows_in_a_broken_transaction_has_the_same_cause():
 def test_a_process_reports_again_after_its_connection_was_closed():
     connection.ensure_connection()
     connection.connection.close()
-    assert not presence._try_to_report("greeter")
-    assert presence._try_to_report("greeter")
+    assert not presence._try_to_report("greeter", stepped_back=presence.never)
+    assert presence._try_to_report("greeter", stepped_back=presence.never)
     assert Worker.objects.filter(queue="greeter").exists()
 
 
 def test_the_lookout_goes_on_whatever_it_met_with(monkeypatch, caplog):
     monkeypatch.setattr(conf, "LOOKOUT", 0.02)
-    lead()
-    alerts.raise_alert(vigil.NO_LEADER, severity=Severity.CRITICAL, title="No supervisor leads")
+    led()
+    alerts.raise_alert(
+        "system/supervisor/no_leader", severity=Severity.CRITICAL, title="No supervisor leads"
+    )
     with reads_fail("orchestration_lease", "XX000", times=1), Lookout():
         wait_for(lambda: Alert.objects.get().closed_at, "the lookout sees that one leads")
     assert "the lookout failed" in caplog.text

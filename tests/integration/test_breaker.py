@@ -7,10 +7,9 @@ from django.test.utils import CaptureQueriesContext
 from orchestration.gate import BEHIND, PROBES
 from orchestration.models import Alert, Gate, IncidentHit, Policy, Step
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import sweep
 from orchestration.transitions.claim import claim
 from orchestration.transitions.record import record
-from tests.engine import claimed, new_task, reply_to, staff, step_of
+from tests.engine import claimed, new_task, reply_to, staff, step_of, sweep
 from tests.operators import LEADER
 
 pytestmark = pytest.mark.django_db

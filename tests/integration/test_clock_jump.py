@@ -32,16 +32,14 @@ from orchestration.models import (
     Worker,
 )
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervisor import Watch
-from orchestration.sweep import sweep
 from orchestration.transitions.clock_jump import allow_for_jump, move_times
 from orchestration.transitions.overdue import mark_overdue
 from orchestration.transitions.record import record
 from orchestration.transitions.recover import failed_tasks, lock_failed
 from orchestration.transitions.suspicion import suspected
-from orchestration.transitions.unmended import undo_unmended, unmended_tasks
+from orchestration.transitions.unmended import request_undo_of_unmended, unmended_tasks
 from tests.database import another
-from tests.engine import claimed, new_task, reply_to, staff, step_of
+from tests.engine import claimed, new_task, reply_to, staff, step_of, sweep, watch_of
 from tests.integration.test_unmended import PARTY, refused
 
 pytestmark = pytest.mark.django_db
@@ -82,9 +80,15 @@ def jumped(watch, seconds):
 
 
 def watching(name="supervisor-1"):
-    watch = Watch(name)
+    watch = watch_of(name)
     watch.step(0.0)
     return watch
+
+
+def keep_house():
+    """Have a housekeeper sweep that has just begun to lead."""
+    leader.resign("housekeeper-1", name=leader.HOUSEKEEPER)
+    watch_of("housekeeper-1", "housekeeper").step(0.0)
 
 
 def open_alerts():
@@ -122,10 +126,30 @@ class TestSupervisor:
         watch = watching()
         jumped(watch, HOUR)
         watch.step(1.0)
+        keep_house()
+        assert open_alerts() == ["system/clock_jumped"]
         shifted(ClockJump.objects, conf.CLOCK_SHOWN, "at")
-        watch._memory.chores_at = 0
-        watch.step(60.0)
+        keep_house()
         assert open_alerts() == []
+
+    def test_a_housekeeper_waits_until_a_supervisor_has_dealt_with_it(self):
+        late = new_task()
+        shifted(Task.objects, HOUR - 10, "complete_by")
+        first, house = watching(), watch_of("housekeeper-1", "housekeeper")
+        house.step(0.0)
+        for watch in (first, house):
+            jumped(watch, HOUR)
+        shifted(Task.objects, HOUR, "complete_by")  # as all times are, by the new clock
+        house._memory.chores_at = 0
+        house.step(5.0)
+        late.refresh_from_db()
+        assert not late.overdue
+        assert not ClockJump.objects.exists()
+        first.step(6.0)
+        house.step(7.0)
+        late.refresh_from_db()
+        assert not late.overdue
+        assert ClockJump.objects.get().by.startswith("supervisor-1")
 
     def test_a_standby_deals_with_what_its_predecessor_did_not(self):
         first, second = watching(), watching("supervisor-2")
@@ -152,7 +176,7 @@ class TestSupervisor:
         shifted(Step.objects.filter(task=task), HOUR, "complete_by", "dispatched_at")
         jumped(watch, HOUR)
         with monkeypatch.context() as broken:
-            broken.setattr("orchestration.vigil.report_jump", lambda _: 1 / 0)
+            broken.setattr("orchestration.troubles.raise_jump", lambda _: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 watch.step(1.0)
         assert not ClockJump.objects.exists()
@@ -288,15 +312,15 @@ class TestUndo:
         before = leadership.at - timedelta(hours=1)
         assert unmended_tasks(10, now=leadership.at) == [task.id]  # the control
         assert unmended_tasks(10, now=before) == []
-        assert undo_unmended([task.id], by="x", now=before) == (0, 0)
-        assert sweep(replaced(leadership, before)).undone == 0
+        assert request_undo_of_unmended([task.id], by="x", now=before) == (0, 0)
+        assert sweep(replaced(leadership, before)).to_undo == 0
         assert Task.objects.get(id=task.id).state == "error"
 
     def test_nor_does_one_back(self):
         task, _ = refused()
         later = leader.acquire("supervisor-1").at + timedelta(hours=1)
         assert unmended_tasks(10, now=later) == []
-        assert undo_unmended([task.id], by="x", now=later) == (0, 0)
+        assert request_undo_of_unmended([task.id], by="x", now=later) == (0, 0)
 
     @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
     def test_nor_does_anything_expire_in_mid_sweep(self, seconds):
@@ -446,12 +470,10 @@ class TestRest:
         shifted(Step.objects.filter(process_state="pending"), HOUR, "pending_since")
         jumped(watch, HOUR)
         watch.step(1.0)
-        watch._memory.chores_at = 0
-        watch.step(10.0)
+        keep_house()
         assert open_alerts() == ["system/clock_jumped"]
         shifted(ClockJump.objects, 1000, "at")
-        watch._memory.chores_at = 0
-        watch.step(20.0)
+        keep_house()
         assert "system/waiting/greeter" in open_alerts()
 
 
@@ -543,7 +565,7 @@ class TestLocked:
             jump(HOUR)
         at = leader.acquire("supervisor-1").at
         assert unmended_tasks(10, now=at) == []
-        assert undo_unmended([task.id], by="x", now=at) == (0, 0)
+        assert request_undo_of_unmended([task.id], by="x", now=at) == (0, 0)
         JumpedTime.objects.all().delete()
         assert unmended_tasks(10, now=at) == [task.id]  # the control
 
@@ -582,7 +604,7 @@ class TestLocked:
     def test_people_learn_of_a_jump_that_cannot_be_dealt_with(self, monkeypatch):
         watch = watching()
         jumped(watch, HOUR)
-        monkeypatch.setattr("orchestration.transitions.allow_for_jump", lambda *_, **__: 1 / 0)
+        monkeypatch.setattr("orchestration.leading.watch.allow_for_jump", lambda *_, **__: 1 / 0)
         for moment in (1.0, 2.0):
             with pytest.raises(ZeroDivisionError):
                 watch.step(moment)

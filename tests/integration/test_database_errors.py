@@ -28,12 +28,11 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.sql import is_unavailable
-from orchestration.sweep import sweep
 from orders.access import link
 from sasweb.stack.folders import PROJECT
 from tests.applications import Caller, application
 from tests.database import killed_before, reads_fail, writes_fail
-from tests.engine import claimed, new_task, reply_to, staff
+from tests.engine import claimed, new_task, reply_to, staff, sweep
 from tests.operations import advance, running
 from tests.operations import states as items
 from tests.shop import buy, products

@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 from django.db import Error
 
-from orchestration import conf, dead_letters, due, queues, scheduler
+from orchestration import conf, dead_letters, queues, scheduler
+from orchestration.housekeeping import due
 from orchestration.leader import Leadership
 from orchestration.messages import Reply
 from orchestration.models import Alert, Attempt, DeadLetter, Event
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import sweep
 from tests.database import commits_fail, writes_fail
-from tests.engine import claimed, new_task, reply_to, staff, states
+from tests.engine import claimed, new_task, reply_to, staff, states, sweep
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LEADER = Leadership(holder="supervisor-1", epoch=3)

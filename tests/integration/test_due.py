@@ -7,16 +7,17 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestration import due, queues
+from orchestration import due, queues, supervisor
+from orchestration.housekeeping import due as beside
+from orchestration.housekeeping import housekeeper
 from orchestration.leader import Leadership
-from orchestration.memory import Memory
+from orchestration.leading.memory import Memory
 from orchestration.models import DeadLetter, Gate, StatusMessage, Step, Submission, Task, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.states import GateState
-from orchestration.sweep import sweep
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.record import record
-from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff
+from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff, sweep
 from tests.operations import drafted, running
 
 pytestmark = pytest.mark.django_db
@@ -29,24 +30,29 @@ def _staffed(db):
     staff()
 
 
+def anything():
+    """Return whether a supervisor or a housekeeper has anything to do."""
+    return due.anything() or beside.anything()
+
+
 def idle():
     """Return the memory of a leader that has done its chores."""
     return Memory(chores_at=time.monotonic() + 3600)
 
 
-def test_an_idle_sweep_is_one_statement():
+@pytest.mark.parametrize("process", [supervisor, housekeeper])
+def test_an_idle_sweep_is_one_statement(process):
     done = new_task()
     run_to_end(done)
     sweep(LEADER)
-    memory = idle()
     with CaptureQueriesContext(connection) as asked:
-        assert str(sweep(LEADER, memory=memory)) == ""
+        assert str(process.sweep(LEADER, idle())) == ""
     assert len(asked) == 1
 
 
 def test_chores_are_done_at_once_and_then_every_few_seconds(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("orchestration.memory.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("orchestration.leading.memory.time.monotonic", lambda: now[0])
     memory = Memory()
     wants = []
     for now[0] in (100.0, 101.0, 104.9, 105.0, 106.0):
@@ -157,9 +163,9 @@ def settle():
     ],
 )
 def test_it_is_due(happen):
-    assert not due.anything()
+    assert not anything()
     happen()
-    assert due.anything()
+    assert anything()
 
 
 def a_retry_that_waits():
@@ -228,7 +234,7 @@ def an_end():
 )
 def test_what_only_waits_costs_nothing_more(happen):
     happen()
-    assert not due.anything()
+    assert not anything()
     assert Task.objects.exists()
 
 

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from orchestration import api, submission, sweep
+from orchestration import api, submission
 from orchestration.fairness import LONGEST_KEY, STRIDE
 from orchestration.models import Application, FairnessWeight, Hold, Policy, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
@@ -20,7 +20,7 @@ from orchestration.transitions.holds import hold, let_go, release
 from orchestration.transitions.record import record
 from orchestration.transitions.recover import wake
 from orchestration.transitions.turns import STANDINGS
-from tests.engine import in_error, reply_to, request_resubmit, staff, step_of
+from tests.engine import in_error, reply_to, request_resubmit, staff, step_of, sweep
 from tests.operators import LEADER
 from tests.plans import plan
 from tests.together import at_once
@@ -121,7 +121,7 @@ def test_a_retry_goes_before_what_its_key_has_waiting_and_not_before_another_key
     requests = claim(["greeter"], "scheduler-1").requests["greeter"]
     record([reply_to(request, "transient") for request in requests])
     staff()
-    sweep.sweep(LEADER)
+    sweep(LEADER)
     failed = Step.objects.exclude(run_after=None)
     assert failed.count() == len(requests) == 100
     new("few", FEW)
@@ -139,7 +139,7 @@ def test_a_retry_with_a_trouble_of_its_own_goes_behind_all_that_wait():
     record([reply_to(first, "transient"), reply_to(second, "transient")])
     new("bulk", 3)
     staff()
-    sweep.sweep(LEADER)
+    sweep(LEADER)
     Step.objects.filter(id=first.step).update(own_trouble=True)
     Step.objects.exclude(run_after=None).update(run_after=DatabaseNow())
     assert wake(1000) == 2
@@ -160,7 +160,7 @@ def test_but_not_one_that_an_undo_waits_for_or_whose_key_may_be_forgotten(urgent
     record([reply_to(first, "transient")])
     new("bulk", 3)
     staff()
-    sweep.sweep(LEADER)
+    sweep(LEADER)
     Step.objects.filter(id=first.step).update(own_trouble=True, run_after=DatabaseNow(), **urgent)
     assert wake(1000) == 1
     waiting = Step.objects.filter(process_state="pending").order_by("turn", "id")

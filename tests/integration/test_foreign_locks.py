@@ -20,15 +20,15 @@ from orchestration import (
     vigil,
 )
 from orchestration.leader import Leadership
+from orchestration.leading.memory import Memory
 from orchestration.models import Alert, Attempt, DeadLetter, Incident, Lease, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import Memory, sweep
 from orchestration.transitions import gates
 from orchestration.transitions.claim import claim
 from orchestration.transitions.record import record
 from orchestration.transitions.undo import undo
 from tests.database import another
-from tests.engine import claimed, in_error, new_task, reply_to, staff, states, step_of
+from tests.engine import claimed, in_error, new_task, reply_to, staff, states, step_of, sweep
 from tests.operations import advance, running
 from tests.operations import states as items
 
@@ -352,8 +352,8 @@ class TestSweep:
                 mend_by=DatabaseNow() - timedelta(seconds=100 - age)
             )
         with held("task", *names(tasks[:4])), soon():
-            assert sweep(LEADER).undone == 2
-        assert sweep(LEADER).undone == 4
+            assert sweep(LEADER).to_undo == 2
+        assert sweep(LEADER).to_undo == 4
 
     @pytest.mark.parametrize("act", ["hold", "undo"])
     def test_an_operation_goes_on_past_locked_tasks(self, monkeypatch, act):

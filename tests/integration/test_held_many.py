@@ -10,15 +10,14 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestration import conf, scheduler, sql
 from orchestration.leader import Leadership
-from orchestration.memory import Memory
+from orchestration.leading.memory import Memory
 from orchestration.models import Hold, Policy, RollUpMark, Step, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import sweep
 from orchestration.transitions.claim import claim
 from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.holds import hold, hold_tasks, let_go, release, release_tasks
 from tests.database import another
-from tests.engine import claimed, new_task, staff, step_of
+from tests.engine import claimed, new_task, staff, step_of, sweep
 
 LEADER = Leadership(holder="supervisor-1", epoch=3)
 MANY = 2_000

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from drill.waiting import wait_for
-from orchestration import conf, jobs, queues, workers
+from orchestration import conf, jobs, queues, vigil, workers
 from orchestration.models import Step, Worker
 from tests.engine import new_task, step_of
 from tests.receiver import receiving
@@ -103,7 +103,7 @@ class TestOneProcess:
 
     def test_serves_every_queue_and_ends_at_once_when_it_is_idle(self):
         with process(*MANAGE, "work", "--all") as running:
-            serves(*queues.names())
+            serves(*vigil.needed_queues())
             running.send_signal(signal.SIGTERM)
             assert answered(running, 5) == 0
             assert not Worker.objects.exists()

@@ -24,11 +24,10 @@ from orchestration.models import (
     Task,
 )
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import sweep
 from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
-from tests.engine import claimed, new_task, reply_to, run_to_end, staff, step_of
+from tests.engine import claimed, new_task, reply_to, run_to_end, staff, step_of, sweep
 from tests.operators import LEADER
 
 pytestmark = pytest.mark.django_db

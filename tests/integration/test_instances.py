@@ -22,10 +22,9 @@ from orchestration.models import Alert, Event, Gate, Policy, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.presence import report
 from orchestration.recovery import INSTANCE_SICK
-from orchestration.sweep import sweep
 from orchestration.transitions.claim import claim
 from orchestration.transitions.record import record
-from tests.engine import claimed, new_task, reply_to, staff, step_of
+from tests.engine import claimed, new_task, reply_to, staff, step_of, sweep
 from tests.integration.test_slots import left
 from tests.integration.test_supervisor import LEADER
 from tests.unit.test_agents import request

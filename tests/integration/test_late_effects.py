@@ -15,10 +15,9 @@ from orchestration.models import (
     Step,
 )
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import sweep
 from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import done_by_hand
-from tests.engine import claimed, force, in_error, new_task, reply_to, step_of
+from tests.engine import claimed, force, in_error, new_task, reply_to, step_of, sweep
 from tests.integration.test_audit import found
 from tests.operators import LEADER, browser, person
 from tests.rooms import (

@@ -14,14 +14,15 @@ from orchestration.messages import Reply
 from orchestration.models import Alert, Attempt, StatusMessage, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.placeholders import field, result
-from orchestration.transitions.changes import Amendment
+from orchestration.states import LOCAL
+from orchestration.transitions.amendments import Amendment
 from orchestration.transitions.holds import hold, let_go, release
 from orchestration.transitions.recover import wake
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
 from orchestration.vigil import look
-from orchestration.workflow import LOCAL, Workflow
 from orchestration.workflow import Step as Declared
+from orchestration.workflow import Workflow
 from tests.engine import new_task, states, step_of
 from tests.operations import advance, drafted, running
 from tests.operators import browser, person, words

@@ -7,8 +7,9 @@ import pytest
 from orchestration import registry, scheduler
 from orchestration.models import Attempt, Incident, Step, Task
 from orchestration.placeholders import field, result
-from orchestration.workflow import LOCAL, Workflow
+from orchestration.states import LOCAL
 from orchestration.workflow import Step as Declared
+from orchestration.workflow import Workflow
 from tests.database import another
 from tests.engine import new_task
 from tests.together import at_once

@@ -6,11 +6,10 @@ import pytest
 
 from orchestration import conf, instance, presence, queues
 from orchestration.leader import Leadership
-from orchestration.memory import Memory
+from orchestration.leading.memory import Memory
 from orchestration.models import Attempt, Gate, Policy, Step, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import sweep
-from tests.engine import claimed, new_task, reply_to, staff, states
+from tests.engine import claimed, new_task, reply_to, staff, states, sweep
 
 pytestmark = pytest.mark.django_db
 LEADER = Leadership(holder="supervisor-1", epoch=3)
@@ -121,7 +120,7 @@ class TestWorkThatDiedWithItsWorker:
     @pytest.fixture(autouse=True)
     def _at_once(self, monkeypatch):
         monkeypatch.setattr(conf, "ALIVE", 10.0)
-        monkeypatch.setattr("orchestration.losses.LOOKED", 0.0)
+        monkeypatch.setattr("orchestration.housekeeping.lost.LOOKED", 0.0)
 
     def taken(self, worker, requests):
         notes = {request.step: request.attempt for request in requests}

@@ -22,12 +22,20 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.models.operation import ITEM_MOVES, OPERATION_MOVES
 from orchestration.operations import sentence
 from orchestration.progression import Refusal
-from orchestration.sweep import sweep
 from orchestration.transitions.holds import hold
 from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
-from tests.engine import claimed, in_error, irreversible, new_task, reply_to, run_to_end, staff
+from tests.engine import (
+    claimed,
+    in_error,
+    irreversible,
+    new_task,
+    reply_to,
+    run_to_end,
+    staff,
+    sweep,
+)
 from tests.operations import (
     advance,
     answer,

@@ -357,7 +357,7 @@ def test_what_is_not_there_cannot_be_held(target):
 
 def test_what_the_engine_holds_is_not_released_by_hand():
     held = hold(
-        agent="greeter", cause="no_worker", actor="supervisor", reason="no worker serves it"
+        agent="greeter", cause="no_worker", actor="housekeeper", reason="no worker serves it"
     )
     client = able("hold")
     refused = client.post(of("release", held), {"reason": "go"})

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from orchestration import conf, leader
+from orchestration import conf
 from orchestration.models import Lease, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import health
 from tests.engine import in_error, new_task
-from tests.operators import browser, operator, person, staffed, words
+from tests.operators import browser, led, operator, person, staffed, words
 
 POLL = {"HX-Request": "true"}
 
@@ -53,7 +53,7 @@ def test_trouble_comes_and_goes_with_the_polls(client):
 
 
 def test_that_no_worker_is_there_at_all_is_one_sentence(client):
-    leader.acquire("supervisor-1")
+    led()
     said = strip(client.get("/ops/tasks/"))
     assert said.startswith("No worker is there: whatever was accepted is safe")
     assert "serves" not in said
@@ -65,7 +65,7 @@ def silent_for(seconds):
 
 def test_that_all_workers_fell_silent_is_said_before_any_of_them_is_given_up(client):
     staffed()
-    leader.acquire("supervisor-1")
+    led()
     silent_for(conf.ALL_SILENT - 2)
     assert strip(client.get("/ops/tasks/")) == ""
     silent_for(conf.ALL_SILENT + 0.1)
@@ -79,15 +79,29 @@ def test_that_all_workers_fell_silent_is_said_before_any_of_them_is_given_up(cli
 
 
 def test_a_supervisor_is_no_worker(client):
-    leader.acquire("supervisor-1")
+    led()
     Worker.objects.create(instance="supervisor-1", queue="supervisor", host="h", pid=1)
     assert strip(client.get("/ops/tasks/")).startswith("No worker is there")
 
 
 def test_that_nobody_leads_is_said(client):
     staffed()
-    Lease.objects.update(expires_at=DatabaseNow())
+    Lease.objects.filter(name="supervisor").update(expires_at=DatabaseNow())
     assert strip(client.get("/ops/tasks/")).startswith("No supervisor leads: what works goes on")
+    led()
+    Lease.objects.filter(name="housekeeper").update(expires_at=DatabaseNow())
+    assert strip(client.get("/ops/tasks/")).startswith("No housekeeper leads: tasks go on")
+
+
+def test_those_that_a_schedule_starts_are_not_missed_between_two_sweeps(client):
+    staffed()
+    Lease.objects.update(
+        expires_at=DatabaseNow(), awaited_until=DatabaseNow() + timedelta(seconds=60)
+    )
+    assert strip(client.get("/ops/tasks/")) == ""
+    assert "A schedule starts the supervisor" in client.get("/ops/system/").text
+    Lease.objects.update(awaited_until=DatabaseNow())
+    assert strip(client.get("/ops/tasks/")).startswith("No supervisor leads")
 
 
 def test_a_slow_database_is_said(client, monkeypatch):

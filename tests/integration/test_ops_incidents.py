@@ -14,10 +14,9 @@ from orchestration.fingerprint import VERSION
 from orchestration.models import Event, Incident, Operation, Policy, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.roles import LEAD, OPERATOR, VIEWER
-from orchestration.sweep import sweep
 from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import resubmit
-from tests.engine import claimed, new_task, reply_to, staff, step_of
+from tests.engine import claimed, new_task, reply_to, staff, step_of, sweep
 from tests.operations import advance
 from tests.operators import LEADER, browser, person, words
 

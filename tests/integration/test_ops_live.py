@@ -7,12 +7,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from orchestration import leader
 from orchestration.models import Policy, Submission, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.transitions.record import record
 from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
-from tests.operators import fail, operator, press, staffed
+from tests.operators import fail, led, operator, press, staffed
 
 POLL = {"HX-Request": "true"}
 
@@ -56,7 +55,7 @@ def test_time_alone_is_no_change(client):
     staffed()
     address = poll_of(client.get("/ops/"))
     Worker.objects.update(seen_at=DatabaseNow())
-    leader.acquire("supervisor-1")
+    led()
     assert client.get(address, headers=POLL).status_code == 204
 
 

@@ -14,11 +14,9 @@ from orchestration.models import Lease, Operation, Policy, Submission, Task, Wor
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import CAP
 from orchestration.queries.trends import RANGES
-from orchestration.supervisor import Watch
-from orchestration.sweep import sweep
 from orchestration.transitions.holds import hold
 from orchestration.transitions.record import record
-from tests.engine import claimed, in_error, new_task, reply_to, run_to_end
+from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, sweep, watch_of
 from tests.operators import LEADER, browser, fail, operator, person, press, staffed, words
 
 pytestmark = pytest.mark.django_db
@@ -93,6 +91,8 @@ def test_no_leader_is_said(client):
     page = words(client.get("/ops/"))
     assert "No supervisor leads" in page
     assert "The last was supervisor-1 (epoch 1)" in page
+    assert "No housekeeper leads" in page
+    assert "The last was housekeeper-1 (epoch 1)" in page
 
 
 def test_redis_down_is_said(client, settings, tmp_path):
@@ -170,7 +170,7 @@ def test_the_leaders_last_sweep_is_told(client):
     staffed()
     new_task("slow-1")
     record([reply_to(request, "transient") for request in claimed()])
-    Watch("supervisor-1").step(0.0)
+    watch_of("supervisor-1").step(0.0)
     page = words(client.get("/ops/"))
     assert "Its last sweep ended within the last 10 s." in page
     assert re.search(r"\d s ago , a sweep had something to do: 1 retried", page)

@@ -30,6 +30,7 @@ def test_a_sound_system_says_who_does_what(client):
     assert "greeter 1 0 2 1 rings, or is attended" in page
     assert "scheduler 1 0 0 0 quiet" in page
     assert "supervisor-1 leads, in epoch" in page
+    assert "housekeeper-1 leads, in epoch" in page
     assert "sweeps every 1 s" in page
     assert "supervisor-1 leads h" in page
     assert "No audit has run yet" in page

@@ -16,9 +16,8 @@ from orchestration import clock, conf, jobs, push, queues, requeue, status, vigi
 from orchestration.models import Alert, Application, StatusMessage, SupervisorPolicy
 from orchestration.models.fields import DatabaseNow
 from orchestration.requeue import Kind, Wanted
-from orchestration.sweep import sweep
 from orchestration.transitions.record import record
-from tests.engine import claimed, new_task, reply_to, run_to_end, staff
+from tests.engine import claimed, new_task, reply_to, run_to_end, staff, sweep
 from tests.operators import LEADER
 from tests.receiver import receiving
 

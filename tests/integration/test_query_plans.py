@@ -14,9 +14,8 @@ from django.test import Client
 from bench.pages.measure import pages
 from bench.pages.seed import seed
 from orchestration import leader, notices, policies, push, queues, scheduler, status, submission
-from orchestration.memory import Memory
-from orchestration.sweep import sweep
-from tests.engine import staff
+from orchestration.leading.memory import Memory
+from tests.engine import staff, sweep
 
 EXPLAINED = re.compile(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT)\b")
 CLOCK = "clock_timestamp()"
@@ -29,6 +28,7 @@ SMALL = {
     "orchestration_lease",
     "orchestration_operation",
     "orchestration_statusmessage",
+    "orchestration_undorequest",
     "orchestration_worker",
 }
 ASKED_AGAIN = "orchestration_lease"  # one row; after waiting for it the time is another

@@ -188,7 +188,7 @@ class TestMark:
         before = RollUpMark.objects.values().get()
         died = subprocess.run(
             [sys.executable, "-c", KEEP],
-            env={**os.environ, "DATABASE_URL": database_url(), "CRASH_AT": "supervisor.rolled_up"},
+            env={**os.environ, "DATABASE_URL": database_url(), "CRASH_AT": "housekeeper.rolled_up"},
             check=False,
         )
         assert died.returncode == -signal.SIGKILL

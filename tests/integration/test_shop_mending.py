@@ -10,12 +10,11 @@ from orchestration import submission
 from orchestration.leader import Leadership
 from orchestration.models import Alert, Event, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.sweep import sweep
 from orders import mending
 from orders.access import link
 from orders.models import Order, Placement
 from tests.database import writes_fail
-from tests.engine import staff
+from tests.engine import staff, sweep
 from tests.shop import (
     answer,
     ask,

@@ -21,12 +21,21 @@ from orchestration.models import (
     Worker,
 )
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervisor import Watch
-from orchestration.sweep import sweep
 from orchestration.transitions.claim import claim
 from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import resubmit
-from tests.engine import claimed, in_error, new_task, reply_to, run_to_end, staff, states, step_of
+from tests.engine import (
+    claimed,
+    in_error,
+    new_task,
+    reply_to,
+    run_to_end,
+    staff,
+    states,
+    step_of,
+    sweep,
+    watch_of,
+)
 
 pytestmark = pytest.mark.django_db
 LEADER = Leadership(holder="supervisor-1", epoch=3)
@@ -303,7 +312,7 @@ class TestLeadership:
         claimed()
         expire(task)
         leader.acquire("somebody else")
-        watch = Watch("me")
+        watch = watch_of("me")
         assert watch.step(0.0) == conf.LEASE / 3
         assert step_of(task).process_state == "processing"
         Lease.objects.update(expires_at=DatabaseNow())
@@ -314,7 +323,7 @@ class TestLeadership:
         from orchestration.models import SupervisorPolicy
 
         SupervisorPolicy.objects.update(interval=30)
-        watch = Watch("me")
+        watch = watch_of("me")
         watch.step(0.0)
         task = new_task()
         claimed()

@@ -12,8 +12,7 @@ from django.db.models import F
 from drill.waiting import wait_for
 from orchestration.models import Attempt, Lease, Policy, Step, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervisor import Watch
-from tests.engine import claimed, new_task, staff
+from tests.engine import claimed, new_task, staff, watch_of
 from tests.unlocked import TASK_LOCKS, unlock
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
@@ -51,7 +50,7 @@ class Rivals:
 
     def watch(self, name):
         try:
-            watch, clock = Watch(name), count(0, 1000)
+            watch, clock = watch_of(name), count(0, 1000)
             while not self.stop.is_set():
                 watch.step(next(clock))
         except BaseException as error:  # noqa: BLE001 - shown by the test
@@ -78,14 +77,16 @@ def change_leaders(changes, enough=lambda: False):
     """
     dispatched, holders = Counter(), Counter()
     with Rivals(["supervisor-1", "supervisor-2", "supervisor-3"]) as rivals:
-        epoch = wait_for(lambda: Lease.objects.get().epoch, "somebody leads")
+        epoch = wait_for(lambda: Lease.objects.get(name="supervisor").epoch, "somebody leads")
         for _ in range(changes):
             for request in claimed():  # a dispatch whose reply never comes
                 dispatched[request.step] += 1
                 Step.objects.filter(id=request.step).update(complete_by=DatabaseNow())
             # the leader is not told: it may be in the middle of a sweep
-            Lease.objects.filter(epoch=epoch).update(expires_at=DatabaseNow(), holder=F("name"))
-            later = Lease.objects.filter(epoch__gt=epoch)
+            Lease.objects.filter(name="supervisor", epoch=epoch).update(
+                expires_at=DatabaseNow(), holder=F("name")
+            )
+            later = Lease.objects.filter(name="supervisor", epoch__gt=epoch)
             lease = wait_for(
                 lambda later=later: rivals.failed or later.first(), "another leads", pause=0.001
             )

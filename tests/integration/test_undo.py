@@ -9,14 +9,13 @@ from orchestration.models import Alert, Event, IncidentHit, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.placeholders import field, key, result
 from orchestration.progression import Refusal
-from orchestration.sweep import sweep
 from orchestration.transitions.claim import claim
 from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
 from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow
-from tests.engine import new_task, reply_to, staff
+from tests.engine import new_task, reply_to, staff, sweep
 from tests.operators import LEADER
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,6 @@ from orchestration.models import Alert, Event, Hold, Incident, Policy, Step, Tas
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
 from orchestration.placeholders import field, result
-from orchestration.sweep import sweep
 from orchestration.transitions.claim import claim
 from orchestration.transitions.gates import database_now
 from orchestration.transitions.holds import hold, release
@@ -18,7 +17,7 @@ from orchestration.transitions.record import record
 from orchestration.transitions.resubmit import resubmit
 from orchestration.workflow import Step as Declared
 from orchestration.workflow import Workflow
-from tests.engine import new_task, reply_to, request_resubmit, request_undo, staff
+from tests.engine import new_task, reply_to, request_resubmit, request_undo, staff, sweep
 
 pytestmark = pytest.mark.django_db
 LEADER = Leadership(holder="supervisor-1", epoch=1)
@@ -72,7 +71,7 @@ def state(task):
 
 def test_it_waits_for_its_time_and_then_its_task_is_undone():
     task, _ = refused()
-    assert sweep(LEADER).undone == 0
+    assert sweep(LEADER).to_undo == 0
     assert state(task) == "error"
     assert Alert.objects.get(closed_at=None).severity == Severity.WARNING  # it settles itself
     time_passes()
@@ -80,7 +79,7 @@ def test_it_waits_for_its_time_and_then_its_task_is_undone():
     answer()
     assert state(task) == "undone"
     assert not Alert.objects.filter(closed_at=None).exists()
-    assert "nobody mended pay in time" in Event.objects.get(task=task, kind="undo").reason
+    assert "pay was not mended in time" in Event.objects.get(task=task, kind="undo").reason
 
 
 def test_mended_in_time_it_goes_on_and_a_new_refusal_has_time_of_its_own():
@@ -107,7 +106,7 @@ def test_something_irreversible_leaves_it_to_an_operator():
     time_passes()
     assert state(task) == "error"
     assert Step.objects.get(id=step.id).mend_by is None
-    assert sweep(LEADER).undone == 0
+    assert sweep(LEADER).to_undo == 0
     assert Event.objects.filter(task=task, kind="no_undo").count() == 1
 
 
@@ -118,7 +117,7 @@ def test_who_is_quicker_counts():
     again["amendment"] = api.Amendment(request={"to": "Bob"})
     assert request_resubmit("party", "7", "pay", **again) is None
     assert request_resubmit("party", "7", "pay", **again) is api.Refusal.NOT_IN_ERROR
-    assert sweep(LEADER).undone == 0
+    assert sweep(LEADER).to_undo == 0
     answer("rejected")
     assert request_resubmit("party", "7", "pay", **again) is api.Refusal.OTHER_ATTEMPT
     assert request_resubmit("party", "7", "sing", **again) is api.Refusal.NO_SUCH_STEP
@@ -286,12 +285,12 @@ def test_a_hold_stops_the_time_in_which_it_has_to_be_mended(scope):
     hold_id = held(scope, task)
     Hold.objects.update(since=ago(15))  # five of them were left
     for _ in range(2):
-        assert sweep(LEADER).undone == 0
+        assert sweep(LEADER).to_undo == 0
     assert state(task) == "error"
     assert left(step) == pytest.approx(300, abs=5)
     Step.objects.filter(id=step.id).update(mend_by=DatabaseNow())
     free(hold_id)
-    assert sweep(LEADER).undone == 1
+    assert sweep(LEADER).to_undo == 1
     assert state(task) == "undoing"
 
 
@@ -306,10 +305,10 @@ def test_a_hold_that_has_ended_counts_once():
     free(held({"task": True}, task))
     Step.objects.filter(id=step.id).update(ended_at=ago(30), mend_by=ago(10))
     Hold.objects.update(since=ago(25), until=ago(10))
-    assert sweep(LEADER).undone == 0
+    assert sweep(LEADER).to_undo == 0
     assert left(step) == pytest.approx(300, abs=5)
     Step.objects.filter(id=step.id).update(mend_by=DatabaseNow())
-    assert sweep(LEADER).undone == 1
+    assert sweep(LEADER).to_undo == 1
 
 
 def test_what_is_held_is_seldom_looked_at():

@@ -6,8 +6,9 @@ from uuid import uuid4
 import pytest
 from django.db.models import F
 
-from orchestration import conf, leader, vigil
+from orchestration import conf, leader, supervisor, vigil
 from orchestration.lasting import Lasting
+from orchestration.leading import missed
 from orchestration.models import (
     Alert,
     Gate,
@@ -23,7 +24,7 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.troubles import CLOCK
-from orchestration.vigil import look, look_for_a_leader
+from orchestration.vigil import look
 
 pytestmark = pytest.mark.django_db
 LONG = timedelta(hours=1)
@@ -92,50 +93,58 @@ class TestLeader:
     def test_that_nobody_leads_is_told_by_another_process_and_closed_by_the_next_leader(self):
         absent = Lasting()
         Lease.objects.update(expires_at=DatabaseNow())
-        assert look_for_a_leader(absent) is False
+        assert missed.look("supervisor", absent) is False
         assert not Alert.objects.exists()  # another one may be about to take over
         for _ in range(3):
-            look_for_a_leader(absent, patience=0)
+            missed.look("supervisor", absent, patience=0)
         alert = Alert.objects.get()
-        assert (alert.fingerprint, alert.count, alert.closed_at) == ("system/no_leader", 1, None)
-        leader.acquire("supervisor-2")
-        assert troubles() == []
+        assert (alert.fingerprint, alert.count, alert.closed_at) == (
+            "system/supervisor/no_leader",
+            1,
+            None,
+        )
+        supervisor.sweep(leader.acquire("supervisor-2"))
+        assert not Alert.objects.filter(closed_at=None).exists()
 
     def test_a_lease_that_runs_for_longer_than_one_can_is_nobodys(self):
         """Its holder died before the database's clock went back."""
         Lease.objects.update(expires_at=DatabaseNow() + LONG)
-        assert look_for_a_leader(Lasting(), patience=0) is False
+        assert missed.look("supervisor", Lasting(), patience=0) is False
 
     def test_the_other_process_sees_a_leader_too(self):
         absent = Lasting()
         Lease.objects.update(expires_at=DatabaseNow())
-        look_for_a_leader(absent, patience=0)
+        missed.look("supervisor", absent, patience=0)
         leader.acquire("supervisor-2")
-        assert look_for_a_leader(absent, patience=0) is True
+        assert missed.look("supervisor", absent, patience=0) is True
         assert not Alert.objects.filter(closed_at=None).exists()
 
     @pytest.mark.parametrize("seconds", [-31, 31])  # ahead: the clock went back since
     def test_a_leader_that_finishes_no_sweep_is_told_until_it_does(self, seconds):
         absent = Lasting()
         Lease.objects.update(swept_at=DatabaseNow() + timedelta(seconds=seconds))
-        assert look_for_a_leader(absent) is True
+        assert missed.look("supervisor", absent) is True
         assert not Alert.objects.exists()  # it may have begun just now
         for _ in range(3):
-            look_for_a_leader(absent, patience=0)
+            missed.look("supervisor", absent, patience=0)
         alert = Alert.objects.get()
-        assert (alert.fingerprint, alert.count, alert.closed_at) == ("system/not_swept", 1, None)
+        assert (alert.fingerprint, alert.count, alert.closed_at) == (
+            "system/supervisor/not_swept",
+            1,
+            None,
+        )
         Lease.objects.update(swept_at=DatabaseNow())
-        look_for_a_leader(absent, patience=0)
+        missed.look("supervisor", absent, patience=0)
         assert not Alert.objects.filter(closed_at=None).exists()
 
     def test_a_sweep_may_take_ten_intervals(self):
         SupervisorPolicy.objects.update(interval=20)
         Lease.objects.update(swept_at=DatabaseNow() - timedelta(seconds=190))
-        look_for_a_leader(Lasting(), patience=0)
+        missed.look("supervisor", Lasting(), patience=0)
         assert not Alert.objects.exists()
         Lease.objects.update(swept_at=DatabaseNow() - timedelta(seconds=210))
-        look_for_a_leader(Lasting(), patience=0)
-        assert Alert.objects.get().fingerprint == "system/not_swept"
+        missed.look("supervisor", Lasting(), patience=0)
+        assert Alert.objects.get().fingerprint == "system/supervisor/not_swept"
 
 
 class TestWaiting:

@@ -9,13 +9,13 @@ from orchestration.progression import Refusal, after_reply, refuse_reply
 from orchestration.recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
 from orchestration.states import (
     ANSWERED,
+    LOCAL,
     GateState,
     Health,
     OnRejection,
     Outcome,
     StepState,
 )
-from orchestration.workflow import LOCAL
 
 from .agents import Agents, SimReply, SimRequest
 from .services import require

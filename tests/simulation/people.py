@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from orchestration.recovery import KEY_FORGOTTEN, keeps_key, key_of_resubmission
-from orchestration.states import Direction, Outcome, StepState
-from orchestration.workflow import LOCAL
+from orchestration.states import LOCAL, Direction, Outcome, StepState
 
 from .shapes import compute
 from .store import Row

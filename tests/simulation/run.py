@@ -1,7 +1,6 @@
 """One run: a seed, some tasks, twenty and more faults, healing, quiet; invariants all along."""
 
-from orchestration.states import Direction, GateState, PastThreshold, StepState, TaskState
-from orchestration.workflow import LOCAL
+from orchestration.states import LOCAL, Direction, GateState, PastThreshold, StepState, TaskState
 
 from .actors import Schedulers, Supervisor
 from .people import Operators

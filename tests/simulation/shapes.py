@@ -7,8 +7,8 @@ from typing import Any
 from orchestration.gate import Limits
 from orchestration.placeholders import field, key, result
 from orchestration.recovery import Thresholds
-from orchestration.states import OnRejection, PastThreshold
-from orchestration.workflow import LOCAL, Step, Workflow
+from orchestration.states import LOCAL, OnRejection, PastThreshold
+from orchestration.workflow import Step, Workflow
 
 TIME_ALLOWED = 10.0  # seconds from dispatch to complete-by
 CALL_TIMEOUT = 3.0  # seconds until an agent stops waiting for its service

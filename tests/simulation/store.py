@@ -6,17 +6,12 @@ from typing import Any
 
 from orchestration import undoing
 from orchestration.gate import GateView
-from orchestration.progression import (
-    Refusal,
-    StepPlan,
-    StepView,
-    after_reply,
-    first_steps,
-    task_state,
-)
+from orchestration.payloads.keys import step_key
+from orchestration.progression import Refusal, StepPlan, StepView, after_reply, task_state
 from orchestration.readiness import release
 from orchestration.states import (
     DONE_STEP_STATES,
+    LOCAL,
     STEP_MOVES,
     TASK_MOVES,
     Direction,
@@ -25,7 +20,8 @@ from orchestration.states import (
     StepState,
     TaskState,
 )
-from orchestration.workflow import LOCAL, Workflow, step_key
+from orchestration.transitions.create import first_steps
+from orchestration.workflow import Workflow
 
 from .services import require
 from .shapes import compute

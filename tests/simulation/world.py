@@ -7,8 +7,7 @@ from random import Random
 from typing import Any
 
 from orchestration.progression import StepView
-from orchestration.states import Direction, Outcome
-from orchestration.workflow import LOCAL
+from orchestration.states import LOCAL, Direction, Outcome
 
 from .services import Effect, Service, require
 from .shapes import LATEST, Rules, draw

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from drill.stack import SUPERVISORS, WORKERS, Stack, free_port
+from drill.stack import LEADERS, SUPERVISORS, WORKERS, Stack, free_port
 from drill.waiting import wait_for
 from sasweb.stack import folders
 
@@ -73,7 +73,7 @@ def test_what_it_says_is_whole_lines_and_no_password(stack):
 
 
 def test_when_it_is_ready_all_are_at_work_and_an_order_is_done_at_once(stack):
-    for name in (*WORKERS, *SUPERVISORS):
+    for name in (*WORKERS, *LEADERS):
         wait_for(lambda name=name: stack.sql(PRESENT, stack.pid(name)), f"{name} is there", 5)
     assert stack.leader()
     stack.place(1)

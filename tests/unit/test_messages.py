@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.messages import MAX_BYTES, Malformed, Reply, Request, with_number
+from orchestration.messages import Malformed, Reply, Request, with_number
+from orchestration.payloads.limits import MAX_BYTES
 
 REPLY = Reply(
     step=1,

@@ -15,7 +15,8 @@ from orchestration.states import (
     illegal_moves,
 )
 
-guards = import_module("orchestration.migrations.0025_effects_that_show_late")
+tasks = import_module("orchestration.migrations.0025_effects_that_show_late")
+steps = import_module("orchestration.migrations.0045_a_slim_supervisor")
 
 
 @pytest.mark.parametrize(("moves", "states"), [(TASK_MOVES, TaskState), (STEP_MOVES, StepState)])
@@ -24,7 +25,7 @@ def test_every_state_has_its_line(moves, states):
 
 
 @pytest.mark.parametrize(
-    ("moves", "frozen"), [(TASK_MOVES, guards.TASK_MOVES), (STEP_MOVES, guards.STEP_MOVES)]
+    ("moves", "frozen"), [(TASK_MOVES, tasks.TASK_MOVES), (STEP_MOVES, steps.STEP_MOVES)]
 )
 def test_the_database_allows_the_same_moves(moves, frozen):
     assert {str(state): [str(after) for after in moves[state]] for state in moves} == frozen

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestration.placeholders import Unresolved, field, key, resolve, result
-from orchestration.progression import first_steps
+from orchestration.transitions.create import first_steps
 from orchestration.workflow import Step, Workflow
 
 

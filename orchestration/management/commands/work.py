@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import checks, instance, queues, registry, workers
+from orchestration import checks, instance, registry, vigil, workers
 
 
 class Command(BaseCommand):
@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
 def _chosen(given: list[str], *, everything: bool) -> list[str]:
     """Return the queues to serve, each once."""
-    known = queues.names()
+    known = vigil.needed_queues()
     if everything == bool(given):
         raise CommandError("name the queues to serve, or give --all and no name")
     for name in given:

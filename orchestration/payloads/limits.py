@@ -1,0 +1,33 @@
+"""How large and how deep a payload may be, and how long what people see of a task."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+LONGEST_LABEL, LONGEST_CONTACT, LONGEST_CURRENCY = 100, 254, 10  # characters
+MAX_BYTES = 262_144  # a request or reply beyond this is a mistake, not a payload
+MAX_PAYLOAD = MAX_BYTES - 8_192  # of a request's own part: leaves room for the rest of the message
+DEEPEST = 100  # nested objects and lists; the database refuses some thousand
+
+
+def is_deep(data: object) -> bool:
+    """Return whether objects and lists are nested deeper than can be stored."""
+    level = [data]
+    for _ in range(DEEPEST):
+        inner = (
+            one
+            for outer in level
+            for one in (outer.values() if isinstance(outer, dict) else outer)  # type: ignore[attr-defined]
+        )
+        level = [one for one in inner if isinstance(one, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def why_not_sent(payload: Mapping[str, Any]) -> str:
+    """Return why a request with this payload would be refused on arrival; empty if it would not."""
+    size = len(json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > MAX_PAYLOAD:
+        return f"it has {size:,} bytes; at most {MAX_PAYLOAD:,} are sent"
+    return f"it is nested deeper than {DEEPEST} levels" if is_deep([payload]) else ""

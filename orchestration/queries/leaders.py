@@ -1,0 +1,40 @@
+"""Who leads the supervisors, and the housekeepers, and whether it does its work."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from .. import conf, leader
+from ..models import Lease
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leader:
+    """Who leads processes of one kind; `held` while its lease runs.
+
+    `awaited` while no lease runs, and a schedule is to start the next sweep: none is missed.
+    """
+
+    name: str
+    lease: Lease | None
+    held: bool
+    awaited: bool
+    sweeps: bool
+    patience: float = conf.LEASE
+
+
+def leaders(now: datetime) -> list[Leader]:
+    """Return who leads processes of each kind."""
+    found = Lease.objects.in_bulk(leader.NAMES)
+    return [_leader(name, found.get(name), now) for name in leader.NAMES]
+
+
+def _leader(name: str, lease: Lease | None, now: datetime) -> Leader:
+    swept = lease.swept_at if lease else None
+    held = bool(lease and lease.holder and lease.expires_at > now)
+    return Leader(
+        name=name,
+        lease=lease,
+        held=held,
+        awaited=bool(not held and lease and lease.awaited_until and lease.awaited_until > now),
+        sweeps=bool(swept and now - swept < timedelta(seconds=conf.ALIVE)),
+    )

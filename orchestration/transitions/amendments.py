@@ -1,0 +1,48 @@
+"""What an application changes as it resubmits a step: the step's request, and the task's input."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .. import incidents, registry
+from ..models import Step, Task
+from ..placeholders import resolve
+from ..states import StepState
+from .changes import Change
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amendment:
+    """What an application changes as it resubmits a step: values by name; `wait` in seconds.
+
+    `request` is of the step itself, `data` of the task's input, for the steps to come. `wait` is
+    how long it must not be claimed yet. As long as it is then refused for the same reason, it waits
+    for that long again, for `patience` seconds in all; after that a refusal is what the policy says.
+    """
+
+    request: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    wait: float = 0.0
+    patience: float = 0.0
+
+
+NOTHING = Amendment()
+
+
+def amend(change: Change, data: Mapping[str, Any]) -> None:
+    """Change a locked task's input, by name; what its steps to come take from it changes with it."""
+    if not data:
+        return
+    change.data = {**change.data, **data}
+    declared = registry.workflows.get(change.workflow)
+    known = asdict(declared.card(change.data)) if declared else {}
+    card = {"value" if name == "amount" else name: value for name, value in known.items()}
+    with incidents.revalued(change.id):
+        Task.objects.filter(id=change.id).update(data=change.data, **card)
+    charges = (
+        {step.name: step.charges for step in declared.steps if step.charges} if declared else {}
+    )
+    for step in change.steps.values():
+        if step.state == StepState.WAITING and step.name in charges:
+            moved = resolve(charges[step.name], change.data, {})
+            Step.objects.filter(id=step.id).update(charges=moved)
