@@ -18,7 +18,7 @@ WHERE s.workflow = 'process_order' AND s.reference = p."order"::text AND s.refus
 
 def take_snapshots(apps, _):
     """Write where each order's task stands; a message that comes meanwhile has the last word."""
-    orders = apps.get_model("orders", "Order").objects.filter(snapshot=None)
+    orders = apps.get_model("orders", "Order").objects.filter(snapshot__isnull=True)
     last = None
     while ids := list(
         (orders.filter(id__gt=last) if last else orders)

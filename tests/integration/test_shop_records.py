@@ -1,9 +1,11 @@
 """The shop's two hooks into the engine: orders are recorded with their tasks, and told of them."""
 
 from dataclasses import replace
+from importlib import import_module
 from uuid import UUID, uuid4
 
 import pytest
+from django.apps import apps
 from django.utils import timezone
 
 from orchestration import submission
@@ -207,3 +209,15 @@ def test_what_never_became_an_order_is_noted_on_its_placement():
     for kind, aside in (("set_aside", "refused"), ("closed", "closed")):
         receive([told(one.order, 0, kind)])
         assert Placement.objects.get(order=one.order).aside == aside
+
+
+def test_orders_of_before_get_their_snapshots_in_batches(monkeypatch):
+    migration = import_module("orders.migrations.0009_snapshots_of_orders")
+    monkeypatch.setattr(migration, "BATCH", 2)
+    ids = [order(number=0) for _ in range(5)]
+    finish_all()
+    Order.objects.update(snapshot=None)
+    migration.take_snapshots(apps, None)
+    for row in Order.objects.filter(id__in=ids):
+        assert row.snapshot == replace(progress(WORKFLOW, str(row.id)), data={}).as_json()
+        assert snapshots.of(row).state == "processed"
