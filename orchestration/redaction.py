@@ -1,16 +1,20 @@
 """Personal data, hidden from those who may not see it.
 
-A workflow declares which fields of its input are personal. These are hidden where they are, and
-their words wherever else they turn up: in requests, in what a service answered, in its errors.
+A workflow declares which fields of its input are personal; what it loads is personal by itself. These
+are hidden where they are, and their words wherever else they turn up: in requests, in what a service
+answered, in its errors.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 from django.utils.functional import cached_property  # functools' has one lock for all instances
 
 from . import registry
+from .models import Task
 from .placeholders import placeholders
 
 HIDDEN = "[hidden]"
@@ -22,9 +26,13 @@ class Veil:
 
     do_not_call_in_templates = True  # templates take it as it is, and hand it to a filter
 
-    def __init__(self, workflow: str, data: Any) -> None:
-        """Take the task's workflow and input; of a workflow that is gone, all input is personal."""
+    def __init__(self, workflow: str, data: Any, loaded: Any = None) -> None:
+        """Take the task's workflow and input; of a workflow that is gone, all input is personal.
+
+        What its workflow has `loaded` for it is, too.
+        """
         declared = registry.workflows.get(workflow)
+        self._loaded = loaded
         self._paths: list[tuple[str, ...]] = [()]
         if declared is not None:
             templates = [declared.contact, *declared.personal]
@@ -62,7 +70,7 @@ class Veil:
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        found = (_at(self._data, path) for path in self._paths)
+        found = [self._loaded, *(_at(self._data, path) for path in self._paths)]
         return frozenset(word.strip().lower() for value in found for word in _texts(value))
 
     @cached_property
@@ -71,6 +79,21 @@ class Veil:
         # the longest first: a part of it may be a word of its own
         either = "|".join(re.escape(word) for word in reversed(long))
         return re.compile(either, re.IGNORECASE) if either else None
+
+
+def veils(tasks: Iterable[Task]) -> dict[UUID, Veil]:
+    """Return what may be shown of tasks, by id; their workflows load once each."""
+    by_workflow: dict[str, dict[UUID, Task]] = defaultdict(dict)
+    for task in tasks:
+        by_workflow[task.workflow][task.id] = task
+    found = {}
+    for workflow, some in by_workflow.items():
+        declared = registry.workflows.get(workflow)
+        load = declared.load if declared else None
+        loaded = load([task.reference for task in some.values()]) if load else {}
+        for task in some.values():
+            found[task.id] = Veil(workflow, task.data, loaded.get(task.reference))
+    return found
 
 
 def _at(value: Any, path: Iterable[str]) -> Any:

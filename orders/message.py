@@ -17,6 +17,7 @@ from .countries import COUNTRIES
 WORKFLOW = "process_order"  # what processes these messages
 LETTER = "tell_customer"  # what sends a letter
 APPLICATION = "shop"  # the name of the private response queue
+PRIVATE = ("address", "customer")  # what the shop keeps with the order, and no task is given
 LANGUAGES = ("en", "de")  # that the shop speaks
 CURRENCIES = ("EUR",)  # that it sells in
 MOST_PER_LINE = 99
@@ -139,6 +140,11 @@ def fingerprint(content: Any) -> str:
     """Return the SHA-256 of a JSON value, whatever the order of its names."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def public(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the task of an order has of its message."""
+    return {name: value for name, value in data.items() if name not in PRIVATE}
 
 
 def read(data: Mapping[str, Any]) -> Message:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from orchestration.api import Refused, Submitted
 
-from .message import Malformed, Message, fingerprint, read
+from .message import Malformed, Message, fingerprint, public, read
 from .models import Order, OrderLine, Product
 
 
@@ -16,7 +16,7 @@ def record(submitted: Sequence[Submitted]) -> None:
     messages = [_read(one) for one in submitted]
     _refuse_unknown_products(messages)
     Order.objects.bulk_create(
-        _order(message, fingerprint(one.data))
+        _order(message, fingerprint(public(one.data)))
         for message, one in zip(messages, submitted, strict=True)
     )
     OrderLine.objects.bulk_create(

@@ -5,6 +5,7 @@ from orchestration.api import (
     Workflow,
     field,
     key,
+    loaded,
     receive_status,
     register,
     register_audit,
@@ -18,8 +19,9 @@ from .agents.notification import Notification
 from .agents.payment import Payment
 from .agents.shipping import Shipping
 from .audit import audit
+from .loading import load
 from .mending import accepted
-from .message import APPLICATION, LETTER, WORKFLOW, number
+from .message import APPLICATION, LETTER, PRIVATE, WORKFLOW, number
 from .sight import see
 from .status import receive
 from .submission import record
@@ -31,6 +33,8 @@ register(
     Workflow(
         name=WORKFLOW,
         record=record,
+        load=load,
+        private=PRIVATE,
         accepted=accepted,
         keeper=APPLICATION,
         label=number,
@@ -67,7 +71,7 @@ register(
                 request={
                     "order": field("order"),
                     "reservation": result("reserve_stock", "id"),
-                    "address": field("address"),
+                    "address": loaded("address"),
                 },
                 undo="cancel",
                 undo_request={"key": key("create_shipment")},
@@ -93,7 +97,7 @@ register(
                 after=["capture_payment"],
                 request={
                     "order": field("order"),
-                    "to": field("email"),
+                    "to": loaded("email"),
                     "mail": field("confirmation"),
                     "parcel": result("create_shipment", "tracking"),
                 },

@@ -11,7 +11,7 @@ from .. import requeue
 from ..models import DeadLetter, Event, StatusMessage, Submission, TaskRequest
 from ..models.history import EventKind
 from ..models.inbox import Problem
-from ..redaction import HIDDEN, Veil
+from ..redaction import HIDDEN, Veil, veils
 from ..requeue import Kind, State, Wanted
 from .acts import Act
 from .agents import CAP, database_now
@@ -115,8 +115,12 @@ def _request(row: TaskRequest, personal: bool) -> Letter:
     )
 
 
+def _veil(row: StatusMessage) -> Veil:
+    return veils([row.task])[row.task.id] if row.task else Veil(row.workflow, {})
+
+
 def _status(row: StatusMessage, personal: bool) -> Letter:
-    veil = None if personal else Veil(row.workflow, row.task.data if row.task else {})
+    veil = None if personal else _veil(row)
     about = row.task.name if row.task else row.reference
     return Letter(
         kind=Kind.STATUS,

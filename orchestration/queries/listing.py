@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from ..models import Step, Task
-from ..redaction import Veil
+from ..redaction import Veil, veils
 from .agents import agents, database_now, queued
 from .holds import holds_on
 from .narrowing import count, matching, page
@@ -126,6 +126,7 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], filters: Filters) -> list[Tas
     now, known, held = database_now(), agents(), holds_on(ids)
     telling = {id_: _telling(steps[id_]) for id_ in ids}
     places = queued(step for step in telling.values() if step)
+    hidden = {} if filters.personal else veils(by_id.values())
     rows = []
     for task in (by_id[id_] for id_ in ids if id_ in by_id):
         at = telling[task.id]
@@ -143,7 +144,7 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], filters: Filters) -> list[Tas
                 step=at,
                 outlook=outlook or of_task(task.state, "", None, 0, standing_names(steps[task.id])),
                 gone=task.id not in belongs,
-                veil=None if filters.personal else Veil(task.workflow, task.data),
+                veil=hidden.get(task.id),
             )
         )
     return rows

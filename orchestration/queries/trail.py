@@ -16,7 +16,7 @@ from django.db.models import OuterRef, Q, QuerySet
 from ..models import Event, Policy, SupervisorPolicy
 from ..models.history import ACTS, EventKind
 from ..models.incident import Deed
-from ..redaction import Veil
+from ..redaction import Veil, veils
 from .agents import database_now
 
 PAGE = 50
@@ -94,7 +94,7 @@ class Source:
     at: str = "at"
     number: str = "id"
     actor: str = "actor"
-    prepare: Callable[[Sequence[Any]], None] = lambda _rows: None
+    prepare: Callable[[Sequence[Any], Wanted], None] = lambda _rows, _wanted: None
 
 
 def trail(
@@ -160,7 +160,7 @@ def _lines(
     found.sort(key=lambda entry: entry[0], reverse=True)
     found = found[-limit:] if newer else found[:limit]
     for source in SOURCES:
-        source.prepare([row for _, of, row in found if of is source])
+        source.prepare([row for _, of, row in found if of is source], wanted)
     return [source.line(row, place, wanted) for place, source, row in found]
 
 
@@ -195,9 +195,15 @@ def _events(wanted: Wanted) -> QuerySet[Any]:
     return rows.defer("task__data") if wanted.personal else rows
 
 
-def _of_event(row: Event, place: Cursor, wanted: Wanted) -> Line:
+def _veil_events(rows: Sequence[Any], wanted: Wanted) -> None:
+    found = {} if wanted.personal else veils(row.task for row in rows if row.task)
+    for row in rows:
+        row.veil = found.get(row.task_id)
+
+
+def _of_event(row: Any, place: Cursor, _wanted: Wanted) -> Line:
     task = row.task
-    veil = Veil(task.workflow, task.data) if task and not wanted.personal else None
+    veil: Veil | None = row.veil
     subject, route = str(row.detail.get("target") or row.detail.get("agent") or ""), ""
     key: object = None
     if task:
@@ -241,7 +247,7 @@ def _history_of(model: Any, key: str) -> Source:
         found: QuerySet[Any] = people.annotate(before=previous)
         return found
 
-    def prepare(rows: Sequence[Any]) -> None:
+    def prepare(rows: Sequence[Any], _wanted: Wanted) -> None:
         earlier = model.history.in_bulk([row.before for row in rows if row.before])
         for row in rows:
             row.earlier = earlier.get(row.before)
@@ -293,7 +299,12 @@ def _of_log(row: LogEntry, place: Cursor, wanted: Wanted) -> Line:
 
 
 SOURCES = (
-    Source(kinds=lambda: [(kind.value, kind.label) for kind in ACTS], rows=_events, line=_of_event),
+    Source(
+        kinds=lambda: [(kind.value, kind.label) for kind in ACTS],
+        rows=_events,
+        line=_of_event,
+        prepare=_veil_events,
+    ),
     _history_of(Policy, "agent"),
     _history_of(SupervisorPolicy, "id"),
     Source(

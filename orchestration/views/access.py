@@ -9,7 +9,8 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from ..redaction import Veil
+from ..models import Task
+from ..redaction import Veil, veils
 from ..roles import ROLES
 from .in_place import htmx
 
@@ -71,9 +72,14 @@ def _to_login(request: HttpRequest) -> HttpResponse:
     return redirect_to_login(request.get_full_path() if request.method == "GET" else "/ops/")
 
 
-def veil_for(request: HttpRequest, workflow: str, data: object) -> Veil | None:
+def is_veiled(request: HttpRequest) -> bool:
+    """Return whether personal data are hidden from this user."""
+    return not user_of(request).has_perm(SEE_PERSONAL)
+
+
+def veil_for(request: HttpRequest, task: Task) -> Veil | None:
     """Return what hides a task's personal data from this user; None from one who may see it."""
-    return None if user_of(request).has_perm(SEE_PERSONAL) else Veil(workflow, data)
+    return veils([task])[task.id] if is_veiled(request) else None
 
 
 def user_of(request: HttpRequest) -> User:

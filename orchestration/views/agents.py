@@ -33,7 +33,7 @@ def agents(request: HttpRequest) -> HttpResponse:
 
 def _veil(request: HttpRequest, hold: Hold) -> Veil | None:
     """Return what hides the task's words in what people wrote about holding it."""
-    return veil_for(request, hold.task.workflow, hold.task.data) if hold.task else None
+    return veil_for(request, hold.task) if hold.task else None
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

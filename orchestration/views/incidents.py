@@ -9,10 +9,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from .. import incidents, operations, queries
+from .. import incidents, operations, queries, redaction
 from ..incident_forms import Assign, Finder, Mute, Note, Seen
 from ..models import Incident
-from .access import ACKNOWLEDGE, BULK, MUTE, OPERATE, RESUBMIT, requires, user_of, veil_for
+from .access import ACKNOWLEDGE, BULK, MUTE, OPERATE, RESUBMIT, is_veiled, requires, user_of
 from .live import live
 from .outcome import conflict, done
 from .sparkline import hours, sparkline
@@ -45,7 +45,7 @@ def incident_list(request: HttpRequest) -> HttpResponse:
         "later": bool(filters and filters.after),
         "narrowing": narrowing.urlencode(),
         "next": _place(page.last, by_last=filters.by_last) if page and filters else "",
-        "veiled": veil_for(request, "", None) is not None,
+        "veiled": is_veiled(request),
         "section": "incidents",
     }
     return live(
@@ -79,7 +79,7 @@ def _page(request: HttpRequest, incident_id: int, failed: forms.Form | None = No
         raise Http404
     user = user_of(request)
     people = queries.assignable() if user.has_perm(ACKNOWLEDGE) else []
-    veils = [veil_for(request, step.task.workflow, step.task.data) for step in detail.samples]
+    veils = redaction.veils(step.task for step in detail.samples) if is_veiled(request) else {}
     seen = {"seen": detail.seen}
     assign = Assign(
         initial={**seen, "to": detail.incident.assignee_id}, people=people, auto_id="assign_%s"
@@ -90,9 +90,9 @@ def _page(request: HttpRequest, incident_id: int, failed: forms.Form | None = No
         "incident": detail.incident,
         "spark": sparkline(detail.trend, detail.now),
         "hours": hours(detail.trend, detail.now),
-        "samples": list(zip(detail.samples, veils, strict=True)),
+        "samples": [(step, veils.get(step.task_id)) for step in detail.samples],
         # only the words of one task could be taken out of it, and what is left of them would stay
-        "veiled": veil_for(request, "", None) is not None,
+        "veiled": is_veiled(request),
         "operations": [
             (one, operations.sentence(one.act, one.counts)) for one in detail.operations
         ],

@@ -199,7 +199,7 @@ def _tabs(found: Operation) -> list[tuple[str, str, int]]:
 def _veil(request: HttpRequest, item: OperationItem) -> Any:
     if user_of(request).has_perm(SEE_PERSONAL):
         return None
-    return veil_for(request, item.task.workflow, item.task.data)
+    return veil_for(request, item.task)
 
 
 def _filters(asked: QueryDict) -> queries.OperationFilters:

@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 
 from .. import queries
 from ..queries.trends import RANGES
-from .access import OPERATE, RESUBMIT, requires, user_of, veil_for
+from .access import OPERATE, RESUBMIT, is_veiled, requires, user_of
 from .drawing import drawing, rows
 from .live import live
 from .sparkline import sparkline
@@ -17,7 +17,7 @@ from .trend_charts import charts, latency, step_rows
 @requires(OPERATE)
 def overview(request: HttpRequest) -> HttpResponse:
     """Show what needs attention, what waits, and who is at work."""
-    veiled = veil_for(request, "", None) is not None
+    veiled = is_veiled(request)
     seen = queries.overview(request.GET.get("range", ""), personal=not veiled)
     context = {
         "now": seen.now,

@@ -76,7 +76,7 @@ def change(request: HttpRequest, step_id: int) -> HttpResponse:
         typed,
         schema=schemas.accepted(step),
         was=step.request,
-        veil=veil_for(request, step.task.workflow, step.task.data),
+        veil=veil_for(request, step.task),
         whole=whole,
     )
     valid = typed is not None and form.is_valid() & values.is_valid()
@@ -92,7 +92,7 @@ def change(request: HttpRequest, step_id: int) -> HttpResponse:
         "other": queries.again(step, changed=True),
         "nothing": queries.again(step, nothing_done=True),
         "forgotten": step.in_doubt and step.error_code == KEY_FORGOTTEN,
-        "veil": veil_for(request, step.task.workflow, step.task.data),
+        "veil": veil_for(request, step.task),
         "section": "tasks",
     }
     return render(request, "ops/change.html", context, status=200 if typed is None else 422)
@@ -163,7 +163,7 @@ def by_hand(request: HttpRequest, step_id: int) -> HttpResponse:
         "form": form,
         "values": values,
         "whole": whole,
-        "veil": veil_for(request, step.task.workflow, step.task.data),
+        "veil": veil_for(request, step.task),
         "section": "tasks",
     }
     return render(request, "ops/by_hand.html", context, status=200 if typed is None else 422)

@@ -19,7 +19,7 @@ from .. import queries
 from ..forms import Resubmission
 from ..models import Step
 from ..recovery import KEY_FORGOTTEN
-from .access import BULK, OPERATE, RESUBMIT, SEE_PERSONAL, requires, user_of, veil_for
+from .access import BULK, OPERATE, RESUBMIT, SEE_PERSONAL, is_veiled, requires, user_of, veil_for
 from .in_place import htmx
 from .task import task_page
 
@@ -34,7 +34,7 @@ class Table:
 
 
 def _failed(request: HttpRequest, step: Step) -> dict[str, Any]:
-    return {"step": step, "veiled": veil_for(request, "", None) is not None}
+    return {"step": step, "veiled": is_veiled(request)}
 
 
 def _task(request: HttpRequest, step: Step) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def row_of(
         "messages": said,
         "replaced": True,
         "in_place": True,
-        "veil": veil_for(request, step.task.workflow, step.task.data),
+        "veil": veil_for(request, step.task),
         "now": queries.database_now(),
         "table": request.GET["in"],
         "here": _address(request, step, "row"),

@@ -65,7 +65,7 @@ def task_page(
         "sight": _sight(detail.task, personal=user_of(request).has_perm(SEE_PERSONAL)),
         "declared": _declared(detail.task.workflow),
         "may": {name: user_of(request).has_perm(needed) for name, needed in MAY.items()},
-        "veil": veil_for(request, detail.task.workflow, detail.task.data),
+        "veil": veil_for(request, detail.task),
         "failed": failed,
         "failed_step": step_id,
         "section": "tasks",

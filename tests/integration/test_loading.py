@@ -13,7 +13,10 @@ from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
 from orchestration.workflow import Step as Declared
 from orchestration.workflow import Workflow
+from orders.models import Order
 from tests.engine import new_task, reply_to, staff, step_of
+from tests.operators import operator
+from tests.shop import buy, products
 
 pytestmark = pytest.mark.django_db
 STREET = "Rue de Lyon 12"
@@ -314,3 +317,68 @@ def test_the_application_is_asked_without_any_lock_of_the_engines(rows):
     posted()
     assert len(turn()) == 1
     assert found == [0]
+
+
+class TestTheShop:
+    """Its tasks have no address; what its agents are sent is of the order's row."""
+
+    @pytest.fixture
+    def order(self, client):
+        products()
+        order = buy(client)
+        submission.take(10)
+        return order
+
+    def test_the_task_of_an_order_has_neither_address_nor_customer(self, order):
+        task = Task.objects.get(reference=str(order))
+        assert task.data.keys() & {"address", "customer"} == set()
+        assert STREET not in everything(task)
+        assert Order.objects.get(id=order).street == STREET
+
+    def test_a_corrected_address_reaches_the_next_step(self, order):
+        task = Task.objects.get(reference=str(order))
+        stock, payment = sent_to(["inventory", "payment"])
+        answer(stock, {"id": "r_1"})
+        Order.objects.filter(id=order).update(street="Rue Neuve 1", email="new@example.org")
+        answer(payment, {"id": "p_1"})
+        (sent,) = sent_to(["shipping"])
+        assert sent["payload"]["address"]["street"] == "Rue Neuve 1"
+        answer(sent, {"id": "s_1", "tracking": "TRK1"})
+        (sent,) = sent_to(["payment"])
+        answer(sent, {"id": "c_1"})
+        (sent,) = sent_to(["notification"])
+        assert sent["payload"]["to"] == "new@example.org"
+        answer(sent, {"id": "m_1"})
+        sent_to(["notification"])
+        task.refresh_from_db()
+        assert task.state == "processed"
+        assert "Rue Neuve 1" not in everything(task)
+
+    def test_who_may_not_see_personal_data_does_not_see_what_a_partner_says_of_it(
+        self, order, client
+    ):
+        for sent in sent_to(["inventory", "payment"]):
+            answer(sent, {"id": "x_1"})
+        (sent,) = sent_to(["shipping"])
+        answer(sent, {}, outcome="rejected", code="no_such_street", message=f"{STREET}: unknown")
+        task = Task.objects.get(reference=str(order))
+        client = operator()
+        for page in (f"/ops/tasks/{task.id}/", "/ops/tasks/?q=" + str(order), "/ops/incidents/"):
+            assert STREET not in client.get(page).content.decode()
+
+
+def sent_to(agents):
+    """Have a scheduler look; return the requests that these agents are sent, of orders only."""
+    scheduler.turn("scheduler-1", queues.take(queues.SCHEDULER, conf.BATCH, 0), set(agents))
+    raw = [one for agent in agents for one in queues.take(agent, conf.BATCH, 0)]
+    found = [json.loads(one) for one in raw]
+    return [one for one in found if "order" in one["payload"] or "payment" in one["payload"]]
+
+
+def answer(sent, result, **fields):
+    """Have a scheduler record the answer to a request."""
+    known = {name: sent[name] for name in ("step", "task", "attempt", "generation", "dispatch")}
+    request = type("Sent", (), known)
+    given = {"outcome": "done", "result": result, **fields}
+    reply = reply_to(request, given.pop("outcome"), **given)
+    scheduler.turn("scheduler-1", [reply.dump()], set())

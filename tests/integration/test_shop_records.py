@@ -13,7 +13,7 @@ from orchestration.api import Progress, Status, StatusKind, TaskState, progress,
 from orchestration.models import Submission, Task
 from orders import placing, snapshots
 from orders.asking import Act, Asked
-from orders.message import WORKFLOW, Address, Line, Mail, Message, fingerprint
+from orders.message import WORKFLOW, Address, Line, Mail, Message, fingerprint, public
 from orders.models import Order, OrderLine, Placement
 from orders.placing import OtherContent
 from orders.status import receive
@@ -75,11 +75,12 @@ def test_what_is_no_order_is_set_aside_and_blocks_nobody(changes, reason):
     assert list(Order.objects.values_list("id", flat=True)) == [good.order]
 
 
-def test_the_fingerprint_is_that_of_the_message():
+def test_the_fingerprint_is_that_of_what_its_task_has():
     one = message()
     post(one)
     submission.take(100)
-    assert Order.objects.get().fingerprint == fingerprint(one.as_json())
+    assert Order.objects.get().fingerprint == fingerprint(public(one.as_json()))
+    assert fingerprint(Task.objects.get(workflow=WORKFLOW).data) == Order.objects.get().fingerprint
 
 
 def test_placing_is_idempotent_by_id_and_content():
