@@ -27,6 +27,7 @@ GROUPS = {
     "Records: tasks": (
         "orchestration.Task",
         "orchestration.Step",
+        "orchestration.StateStore",
         "orchestration.Attempt",
         "orchestration.Event",
         "orchestration.Submission",
