@@ -2,7 +2,7 @@
 
 from typing import Any
 
-KINDS = ("submission", "scheduler", "agent", "supervisor", "worker", "client")
+KINDS = ("submission", "scheduler", "agent", "supervisor", "housekeeper", "worker", "client")
 SERVERS = ("postgres", "redis", "sandbox")
 HEAD = (
     "system",

@@ -69,10 +69,13 @@ def engine() -> System:
                 )
                 for kind, queue in parts.items()
             ),
-            Part(
-                kind="supervisor",
-                command=[*manage, "supervisor", "--skip-checks"],
-                environment=_django("supervisor"),
+            *(
+                Part(
+                    kind=kind,
+                    command=[*manage, kind, "--skip-checks"],
+                    environment=_django(kind),
+                )
+                for kind in ("supervisor", "housekeeper")
             ),
         ],
         clients=[

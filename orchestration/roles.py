@@ -30,7 +30,7 @@ LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin
 RECORDS = (
     *("task", "step", "statestore", "attempt", "event"),
-    *("submission", "statusmessage", "taskrequest", "deadletter", "notice"),
+    *("submission", "statusmessage", "taskrequest", "undorequest", "deadletter", "notice"),
     *(
         "alert",
         "incident",

@@ -33,6 +33,7 @@ GROUPS = {
         "orchestration.Submission",
         "orchestration.StatusMessage",
         "orchestration.TaskRequest",
+        "orchestration.UndoRequest",
         "orchestration.DeadLetter",
     ),
     "Records: trouble and what was done about it": (

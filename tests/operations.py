@@ -22,7 +22,7 @@ from orchestration.transitions.record import record
 from tests.engine import claimed, reply_to
 
 
-def lead(name="supervisor-1"):
+def lead(name="housekeeper-1"):
     """Have a housekeeper lead; return its leadership."""
     leadership = leader.acquire(name, name=leader.HOUSEKEEPER)
     assert leadership is not None

@@ -44,6 +44,7 @@ def lanes(name: str, policies: Policies, *, isolated: bool = False) -> Iterator[
             "service": [sys.executable, "-m", "bench.lanes.service", str(port)],
             "workers": [sys.executable, "-m", "bench.lanes.workers", *queues],
             "supervisor": [*manage, "supervisor", "--skip-checks"],
+            "housekeeper": [*manage, "housekeeper", "--skip-checks"],
         }
         started = [_start(running, kind, command) for kind, command in commands.items()]
         django.setup()

@@ -30,6 +30,7 @@ from ..models import (
     Submission,
     Task,
     TaskRequest,
+    UndoRequest,
     Worker,
 )
 from ..states import StepState
@@ -218,6 +219,16 @@ class TaskRequestAdmin(ReadOnlyAdmin):
     list_display = ("id", "what", "workflow", "reference", "created_at", "done_at", "refusal")
     list_filter = ("what", ("done_at", admin.EmptyFieldListFilter))
     ordering = ("-id",)
+
+
+@admin.register(UndoRequest)
+class UndoRequestAdmin(ReadOnlyAdmin):
+    """Tasks that the supervisor asks schedulers to undo."""
+
+    list_display = ("step", "task", "requested_at", "requested_by", "reason")
+    list_filter = ("unmended",)
+    list_select_related = ("step", "task")
+    ordering = ("requested_at",)
 
 
 @admin.register(DeadLetter)

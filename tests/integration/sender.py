@@ -1,4 +1,4 @@
-"""One supervisor of several that takes operations on until nothing is left to send."""
+"""One housekeeper of several that takes operations on until nothing is left to send."""
 
 import os
 import sys

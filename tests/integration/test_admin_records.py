@@ -29,6 +29,7 @@ from orchestration.models import (
     SavedView,
     Step,
     Submission,
+    UndoRequest,
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.inbox import DeadLetter, StatusMessage
@@ -39,7 +40,8 @@ pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "statestore", "attempt", "event", "alert", "notice", "submission", "statusmessage",
            "gate", "hold", "worker", "lease", "clockjump", "jumpedtime", "auditrun", "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
-           "deadletter", "taskrequest", "taskrollup", "steprollup", "gaterollup", "rollupmark"]  # fmt: skip
+           "deadletter", "taskrequest", "undorequest", "taskrollup", "steprollup", "gaterollup",
+           "rollupmark"]  # fmt: skip
 SET_UP = ["noticechannel", "application", "applicationtoken"]  # by admins
 
 
@@ -70,6 +72,7 @@ def _some_of_each(client):
     IncidentTally.objects.create(incident=cause, failures=1)
     IncidentHour.objects.create(incident=cause, hour=step.ended_at, failures=1)
     SavedView.objects.create(owner=User.objects.get(username="ada"), name="mine")
+    UndoRequest.objects.create(step=step, task=task, unmended=True, requested_by="s", reason="r")
     api.request_undo("greet", "t-1", actor="ann", reason="no", id=uuid4())
     presence.report("scheduler")
     rollups.keep(Leadership(holder="supervisor-1", epoch=1))

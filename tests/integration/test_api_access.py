@@ -13,7 +13,7 @@ from orders.api.site import urls
 from orders.models import Placement
 from tests.applications import Caller, application
 from tests.operators import browser, person
-from tests.shop import products
+from tests.shop import inform, products
 
 pytestmark = pytest.mark.django_db
 
@@ -37,6 +37,7 @@ def order():
     _, token = application("till")
     made = Caller(token).place().json()["id"]
     submission.take(10)
+    inform()
     return token, made
 
 

@@ -62,7 +62,6 @@ def test_they_are_not_read(end):
         "sweep": (due.ANYTHING, {"receivers": list(registry.receivers)}),
         "bells": (due.LYING, {}),
         "alerts": (alerts.SETTLED, {}),
-        "version": (standing.VERSION, looked),
         "set aside": (standing.SET_ASIDE, looked),
         "home": (requeue.WAITING, {"limit": 1000}),
         "oldest": (status.WAITING, {"seconds": 1.0}),
@@ -73,4 +72,3 @@ def test_they_are_not_read(end):
         statements[f"status {line}"] = status._due(line, "shop")[:200].query.sql_with_params()
     read = {name: rows_read(*statement) for name, statement in statements.items()}
     assert {name: count for name, count in read.items() if count > 2 * FEW} == {}
-    assert read["version"] < 10

@@ -276,6 +276,10 @@ def test_without_any_doorbell_the_lookout_sends_and_says_that_nobody_leads(monke
     by_mail()
     trouble()
     with Lookout():
-        wait_for(lambda: len(mail.outbox) == 2, "both alerts are told")
+        wait_for(lambda: len(mail.outbox) == 3, "all alerts are told")
     subjects = {message.subject for message in mail.outbox}
-    assert subjects == {"[critical] greet: hello failed (x)", "[critical] No supervisor leads"}
+    assert subjects == {
+        "[critical] greet: hello failed (x)",
+        "[critical] No supervisor leads",
+        "[critical] No housekeeper leads",
+    }
