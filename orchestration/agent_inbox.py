@@ -117,7 +117,7 @@ class AgentInbox:
             if (await pipeline.execute())[-1] or in_any_case:
                 await self._connected().set(flag(self._agent), 1, nx=True, ex=conf.FLAG_LIFE)
                 await asyncio.to_thread(queues.call_worker, self._agent)
-        except RedisError as error:
+        except (RedisError, queues.Unreachable) as error:
             logger.warning("cannot call another worker (the supervisor will): %s", error)
 
     async def exchange(self, report: bytes) -> tuple[dict[str, bytes], int]:
@@ -137,7 +137,9 @@ class AgentInbox:
             logger.warning("cannot exchange reports: %s", error)
             return {}, 0
         return {
-            worker: raw for name, raw in found.items() if (worker := name.decode()) != self._worker
+            worker: raw
+            for name, raw in found.items()
+            if (worker := name.decode(errors="replace")) != self._worker
         }, waiting
 
     async def forget_reports(self, workers: Sequence[str]) -> None:

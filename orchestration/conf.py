@@ -25,9 +25,8 @@ ALL_SILENT = 7.0  # if no worker at all was seen for so long, pages say that non
 LEASE = 6.0  # a leader that does not renew for this long is replaced
 CLOCK_JUMP = 30.0  # a clock that is off by more than this has jumped, or is wrong
 CLOCK_SHOWN = 3600.0  # for so long the alert about a jump stays open
-COMPUTED_WITHIN = (
-    0.1  # a function that computes a step and takes longer is warned of: locks are held
-)
+COMPUTED_WITHIN = 0.1  # a function that computes a step for longer is warned of: locks are held
+COMPUTED_FOR = 0.25  # of a turn: what is not computed by then waits for the next
 COMPUTED_AGAIN = 30.0  # before a step is looked at again whose function no code has
 REPLY_MARGIN = 0.1  # an agent stops this much before complete_by: the reply needs its way
 SEND_PATIENCE = 60.0  # how long replies are kept in the process while Redis is away

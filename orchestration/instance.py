@@ -3,6 +3,7 @@
 A process may host several components, a scheduler and some agents say. Each is an instance of its own.
 """
 
+import hashlib
 import logging
 import os
 import secrets
@@ -27,10 +28,14 @@ os.register_at_fork(after_in_child=_begin)
 def name(label: str) -> str:
     """Return the id of a component of this process, such as a queue's worker; at most 80 characters.
 
-    It says what is at work, where, and in which process; its end tells one start from any other.
+    It says what is at work, where, and in which process; its end tells one start from any other. Two
+    long labels that begin alike stay apart, by a digest.
     """
     host = socket.gethostname()[:LONGEST_HOST]
-    return f"{label[:LONGEST_LABEL]}@{host}:{os.getpid()}-{_suffix}"
+    if len(label) > LONGEST_LABEL:
+        digest = hashlib.blake2s(label.encode(), digest_size=4).hexdigest()
+        label = f"{label[: LONGEST_LABEL - len(digest) - 1]}~{digest}"
+    return f"{label}@{host}:{os.getpid()}-{_suffix}"
 
 
 def end(code: int = 0) -> NoReturn:

@@ -43,7 +43,7 @@ class Report:
             at, back, counts = json.loads(raw)
             found = {int(start): (int(good), int(bad)) for start, good, bad in counts}
             return cls(at=float(at), back=bool(back), counts=found)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             return None
 
 

@@ -232,7 +232,10 @@ class Runtime:
                 batch.append(ended.get_nowait())
             more = batch[-1] is not None
             over = [one for one in batch if one is not None]
-            await self._compare(over)
+            try:
+                await self._compare(over)
+            except Exception:  # whatever others reported, what is done here must be replied
+                logger.exception("%s cannot compare itself with others", self.agent.instance)
             replies = [
                 Answer(reply=self._said(one, one.reply).dump(), until=one.request.complete_by)
                 for one in over

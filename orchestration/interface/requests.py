@@ -69,8 +69,9 @@ def take(limit: int) -> int:
         except Exception as error:
             if sql.is_unavailable(error):
                 raise
-            _fail(number, error)
-            done += 1
+            if not sql.is_busy(error):  # else a later look finds it
+                _fail(number, error)
+                done += 1
     return done
 
 
@@ -97,7 +98,10 @@ def _deal(number: int) -> int:
         return 0  # another process has it
     workflow = registry.get(registry.workflows, "workflow", request.workflow)
     found = Task.objects.filter(workflow=request.workflow, reference=request.reference)
-    task = found.select_for_update(no_key=True).values_list("id", flat=True).first()
+    free = found.select_for_update(no_key=True, skip_locked=True)
+    task = free.values_list("id", flat=True).first()
+    if task is None and found.exists():
+        return 0  # another session has locked it, and others must not wait for that
     last = StatusMessage.objects.filter(task=task).aggregate(last=Max("id", default=0))["last"]
     refusal = CARRY_OUT[Act(request.what)](request, task) if task else Refusal.NO_SUCH_TASK
     if refusal is None:

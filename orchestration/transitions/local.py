@@ -5,6 +5,7 @@ All in one transaction: no other session sees one of them being processed.
 
 import json
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -102,22 +103,29 @@ def compute(by: str, perform: Perform) -> Computed:
     """
     computed = Computed()
     seen: list[int] = []
+    until = time.monotonic() + conf.COMPUTED_FOR
     for _ in range(ROUNDS):
         rows = sql.run(DUE, {"besides": seen, "limit": conf.BATCH})
         if not rows:
             return computed
         found = [sql.record(Found, row) for row in rows]
         seen += [step.id for step in found]
-        _deal(found, computed, by, perform)
+        _deal(found, computed, by, perform, until)
+        if time.monotonic() > until:
+            break
     computed.more = True
     return computed
 
 
-def _deal(found: Sequence[Found], computed: Computed, by: str, perform: Perform) -> None:
-    """Compute locked steps; what fails to be recorded waits, alone."""
+def _deal(
+    found: Sequence[Found], computed: Computed, by: str, perform: Perform, until: float
+) -> None:
+    """Compute locked steps, the first of them and others `until` then; what is not recorded waits, alone."""
     due: list[Due] = []
     unknown: list[int] = []
     for step in found:
+        if due and time.monotonic() > until:
+            break
         if step.held:
             computed.held = True
         elif reply := perform(step.workflow, _request(step), by):

@@ -486,3 +486,21 @@ def test_pages_and_figures_stand_steps_without_an_agent(declare):
     incident = ann.get(f"/ops/incidents/{step.incident_id}/")
     assert "Agent computed here" in words(incident)
     assert "What is sent: computed here" in words(ann.get(f"/ops/steps/{step.id}/change/"))
+
+
+def test_a_turn_computes_for_a_quarter_of_a_second_and_leaves_the_rest_to_the_next(declare):
+    def slow(_request):
+        until = time.monotonic() + 0.1
+        while time.monotonic() < until:
+            pass
+        return {}
+
+    declare(local("add", function=slow))
+    tasks = [task_of() for _ in range(12)]
+    found = turn()
+    done = sum(states(task)["add"] == "processed" for task in tasks)
+    assert 1 <= done < 12
+    assert LOCAL in found.more
+    while LOCAL in turn().more:
+        pass
+    assert {states(task)["add"] for task in tasks} == {"processed"}

@@ -1,5 +1,6 @@
 """What applications ask for about their tasks: durable, once, with what they write of it (P18, P27)."""
 
+import time
 from dataclasses import replace
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ from orchestration import api, registry, standing
 from orchestration.interface import requests
 from orchestration.models import Alert, StatusMessage, Step, Task, TaskRequest
 from orchestration.progression import Refusal
+from tests.database import another
 from tests.engine import in_error, new_task, run_to_end
 
 pytestmark = pytest.mark.django_db
@@ -211,3 +213,25 @@ def test_a_request_set_aside_is_a_dead_letter_that_people_retry_or_close(accepte
     task.refresh_from_db()
     assert task.state == "undone"
     assert alerts.close_settled() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_about_a_locked_task_waits_and_keeps_no_other_waiting(accepted):
+    locked, free = new_task("7"), new_task("8")
+    ask_undo("7")
+    ask_undo("8")
+    with another() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(
+            "SELECT 1 FROM orchestration_task WHERE id = %s FOR UPDATE", [str(locked.id)]
+        )
+        began = time.monotonic()
+        assert requests.take(10) == 1
+        assert time.monotonic() - began < 1  # it waits for no lock
+        cursor.execute("ROLLBACK")
+    free.refresh_from_db()
+    assert free.state == "undone"
+    assert TaskRequest.objects.get(reference="7").tries == 0
+    assert requests.take(10) == 1
+    locked.refresh_from_db()
+    assert locked.state == "undone"

@@ -116,5 +116,15 @@ def test_what_is_long_past_is_forgotten():
 def test_reports_travel_as_json_and_anything_else_is_no_report():
     sent = Report(at=5.5, back=True, counts={3: (1, 2)})
     assert Report.parse(sent.dump()) == sent
-    for raw in (b"", b"{}", b"[1]", b'[1,2,[["a",1,2]]]', b"[1,2,3]", b"\xff", b"[null,1,[]]"):
+    for raw in (
+        b"",
+        b"{}",
+        b"[1]",
+        b'[1,2,[["a",1,2]]]',
+        b"[1,2,3]",
+        b"\xff",
+        b"[null,1,[]]",
+        b"[1,false,[[Infinity,1,1]]]",
+        b"[" * 100_000,
+    ):
         assert Report.parse(raw) is None
