@@ -1,5 +1,6 @@
 """Steps without an agent: a scheduler computes them in the transaction that releases them."""
 
+import time
 from datetime import timedelta
 
 import pytest
