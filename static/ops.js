@@ -85,7 +85,7 @@ const busy = () => {
 let pressed = 0; // since when; one whose end was never told is over all the same
 document.addEventListener("pointerdown", (event) => { pressed = event.target.closest?.("#live") ? Date.now() : 0; });
 for (const name of ["pointerup", "pointercancel"]) {
-  document.addEventListener(name, () => setTimeout(() => { pressed = 0; })); // after its click
+  document.addEventListener(name, () => setTimeout(() => { pressed = 0; say(); })); // after its click
 }
 
 let lastAnswer = Date.now(), failures = 0, notBefore = 0, signedOut = false;
@@ -157,7 +157,8 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden || !part()) return;
   if (signedOut || !busy()) refresh(); // they may have signed in again in another tab
 });
-document.addEventListener("focusin", () => say());
+/* A press gives the focus: other words, on a narrow page, would move what is pressed from under it. */
+document.addEventListener("focusin", () => { if (!pressed) say(); });
 document.addEventListener("focusout", () => setTimeout(say));
 
 /* The title says how many tasks wait for a decision. */

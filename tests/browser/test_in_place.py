@@ -29,6 +29,29 @@ def reasons(step):
     )
 
 
+def test_on_a_narrow_page_a_press_opens_the_form_and_keys_close_and_open_it(here):
+    step, _ = two_failed()
+    page = here(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page.goto("/ops/tasks/?q=state:error")
+    row = page.locator(f"#row-{step.task_id}")
+    row.get_by_text("Resubmit…").click()
+    reason = row.locator("[name=reason]")
+    expect(reason).to_be_focused()
+    expect(reason).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    expect(reason).to_have_count(0)
+    expect(row.get_by_text("Resubmit…")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(reason).to_be_focused()
+    page.keyboard.press("Enter")  # without a reason: the browser says so, and nothing is sent
+    assert not reason.evaluate("field => field.validity.valid")
+    reason.evaluate("field => { field.form.noValidate = true; }")
+    page.keyboard.press("Enter")  # where it does not, the server does
+    expect(row.locator(".wrong")).to_contain_text("Say why")
+    expect(reason).to_be_focused()
+    assert reasons(step) == []
+
+
 @pytest.mark.parametrize("table", ["overview", "tasks", "incident"])
 def test_a_row_is_resubmitted_where_it_stands(here, table):
     step, _ = two_failed()
