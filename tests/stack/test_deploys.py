@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from drill.run import drill, prepare
 from drill.stack import Stack
 from drill.table import load
 from drill.waiting import wait_for
+from orchestration import conf
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 PATIENCE = 5  # failures in succession before a turn ends
@@ -59,9 +61,12 @@ def test_a_bad_release_is_tried_with_few(stack):
     new = {"DJANGO_SETTINGS_MODULE": "drill.deploys.settings", "DRILL_DEPLOY": "broken"}
     tried = "SELECT coalesce(sum(tries), 0) FROM orchestration_submission"
     with stack.replaced("work-submission", **new):
+        began = time.monotonic()
         orders = stack.place(50)
         wait_for(lambda: stack.count(tried) >= PATIENCE, "some are tried", 20)
-        assert stack.count(tried) <= 3 * PATIENCE
+        found = stack.count(tried)
+        pauses = 1 + (time.monotonic() - began) // conf.FAILING_PAUSE  # a busy machine takes longer
+        assert found <= 2 * PATIENCE * pauses  # fresh ones, and retries
     stack.quiet()
     assert stack.count(
         "SELECT count(*) FROM orchestration_task WHERE state = 'processed' AND reference = ANY(%s)",
