@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check check-machines pattern bench goodput poison fair locked locks scale idle pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check hooks house check-machines pattern bench goodput poison fair locked scale idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -15,18 +15,38 @@ run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 test: $(VENV)/.dev browser  ## every test: real Postgres, Redis, processes and browser
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-check: export SECRET_KEY = only for checking; nothing is signed with it
-check: $(VENV)/.dev  ## format, lint, types, layers, templates, Django's checks, missing migrations
-	$(BIN)/ruff format --check $(SOURCES) manage.py
-	$(BIN)/ruff check $(SOURCES) manage.py
-	$(BIN)/django-upgrade --target-version 5.2 $$(git ls-files '*.py' ':!*/migrations/*')
+# One target for each check, which the commit hooks call as well (.pre-commit-config.yaml), there with the
+# changed files as CHANGED. Some tools look at the whole tree in any case.
+CHECKS := check-format check-lint check-idioms check-types check-imports check-templates check-migrations check-settings
+.PHONY: $(CHECKS)
+check: $(CHECKS)  ## format, lint, types, layers, templates, Django's checks, missing migrations
+$(CHECKS): export SECRET_KEY = only for checking; nothing is signed with it
+$(CHECKS): $(VENV)/.dev
+
+check-format:
+	$(BIN)/ruff format --check --force-exclude $(or $(CHANGED),$(SOURCES) manage.py)
+check-lint:
+	$(BIN)/ruff check --force-exclude $(or $(CHANGED),$(SOURCES) manage.py)
+check-idioms:
+	$(BIN)/django-upgrade --target-version 5.2 $(or $(CHANGED),$$(git ls-files '*.py' ':!*/migrations/*'))
+check-types:
 	$(BIN)/mypy $(PRODUCT) docs
+check-imports:
 	$(BIN)/lint-imports
-	$(BIN)/djlint templates --lint --quiet
+check-templates:
+	$(BIN)/djlint $(or $(CHANGED),templates) --lint --quiet
+check-migrations:
 	$(BIN)/python -W ignore manage.py makemigrations --check --dry-run  # it warns that no database is there
+check-settings:
 	$(BIN)/python manage.py check --fail-level WARNING
 	HTTPS=1 ALLOWED_HOSTS=example.org SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(64))') \
 		$(BIN)/python manage.py check --deploy --fail-level WARNING
+
+hooks: $(VENV)/.dev  ## run the checks on the changed files at each commit
+	$(BIN)/pre-commit install
+
+house: $(VENV)/.dev  ## rooms, layers, circles of imports, lines: the layout in numbers, and its limits
+	$(BIN)/python -m tests.house $(ARGS)
 
 check-machines: $(VENV)/.dev  ## the first command as newcomers run it: other users, homes, outputs, Pythons (as root)
 	$(BIN)/python -m tests.machines $(ARGS)
@@ -46,10 +66,7 @@ poison: $(VENV)/.run  ## what a few requests that can never be done cost the oth
 locked: $(VENV)/.run  ## what a row that a stranger has locked costs all that does not need it
 	$(BIN)/python -m bench.locked $(ARGS)
 
-locks: $(VENV)/.dev  ## what rows cost that are locked by the ORM, beside statements written by hand
-	$(BIN)/python -m bench.locks $(ARGS)
-
-fair: $(VENV)/.run  ## ten tasks of one application behind 50,000 of another; the claim's cost by turn
+fair: $(VENV)/.run  ## ten tasks of one application behind 50,000 of another
 	$(BIN)/python -m bench.fair $(ARGS)
 
 polls: $(VENV)/.run  ## customers watch their orders live while others are placed
@@ -78,7 +95,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix $(SOURCES) manage.py
 
 messages: $(VENV)/.dev  ## collect what the shop says, and compile its translations
-	SECRET_KEY=x $(BIN)/python -m tests.translations
+	SECRET_KEY=x $(BIN)/python -m tests.support.translations
 
 clean:  ## forget the demo's data; the environment stays
 	@$(PYTHON) -m sasweb.stack.clean
@@ -98,7 +115,7 @@ $(VENV)/.dev: requirements.txt requirements-dev.txt | $(VENV)/bin/python
 
 # The tests drive a Chromium and shift clocks with libfaketime; as root on Debian both are installed.
 browser:
-	@$(BIN)/python -c 'from tests.chromium import program; program()' 2>/dev/null \
+	@$(BIN)/python -c 'from tests.support.chromium import program; program()' 2>/dev/null \
 		&& ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 \
 		|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 			&& apt-get update -qq && apt-get install -y -qq chromium libfaketime >/dev/null; } \

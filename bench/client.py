@@ -1,8 +1,8 @@
-"""Drives one system: posts tasks, watches for their ends, tells what it saw.
+"""Loads one system: submits tasks, observes their ends, reports latencies.
 
-Every system is driven by this module, in a process of its own that takes commands as lines of JSON
-and answers each with a line of JSON; so all are timed alike. It runs in the project's environment
-and in the peers', and needs nothing but the standard library.
+The clients of all systems use this module, so that all are timed alike. Each is a process that reads
+commands as lines of JSON and answers each with a line of JSON. It runs in the project's environment
+and in the peers', and imports only the standard library.
 """
 
 import json
@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-BATCH = 500  # tasks posted at once where a backlog is wanted
-POLL = 0.002  # seconds between two looks for tasks that ended
-POLL_PACED = 0.005  # the same where there are many: looking costs CPU that the system needs
+BATCH = 500  # tasks submitted at once
+POLL = 0.002  # seconds between two queries for ended tasks
+POLL_PACED = 0.005  # with many tasks, since queries take CPU from the system
 POLL_BACKLOG = 0.01
 PATIENCE = 240.0  # seconds after which a run counts as stuck
 
@@ -23,26 +23,26 @@ Answer = dict[str, Any]
 
 
 class Driver(Protocol):
-    """What a system must offer to be driven."""
+    """The interface of a system under test."""
 
     def submit(self, references: Sequence[str]) -> None:
-        """Post one task per reference, in the system's most durable and least costly way."""
+        """Submit one task per reference, in the system's most durable and cheapest way."""
 
     def finished(self, references: Iterable[str]) -> set[str]:
-        """Return those of the references whose tasks are known to have ended."""
+        """Return the references whose tasks have ended."""
 
     def settled(self, run: str, count: int) -> bool:
-        """Say whether all `count` tasks of a run have ended; raise RuntimeError if any failed."""
+        """Return whether all `count` tasks of a run have ended; raise RuntimeError if one failed."""
 
 
 class Client:
-    """The three ways to load a system. All references of a run begin with its name."""
+    """The three kinds of load. All references of a run begin with its name."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
 
     def backlog(self, run: str, count: int) -> Answer:
-        """Post `count` tasks as fast as they are taken, and wait for the last one's end."""
+        """Submit `count` tasks as fast as they are accepted, and wait until all have ended."""
         references = [f"{run}-{number}" for number in range(count)]
         give_up_at = time.monotonic() + PATIENCE
         for start in range(0, count, BATCH):
@@ -53,7 +53,7 @@ class Client:
         return {}
 
     def idle(self, run: str, count: int) -> Answer:
-        """Post one task at a time, each when the one before has ended; return latencies in ms."""
+        """Submit each task after the end of the previous one; return latencies in ms."""
         latencies = []
         for number in range(count):
             reference = f"{run}-{number}"
@@ -67,10 +67,10 @@ class Client:
         return {"latencies": latencies}
 
     def paced(self, run: str, count: int, rate: float) -> Answer:
-        """Post `rate` tasks per second; return latencies in ms, from when each was due.
+        """Submit `rate` tasks per second; return latencies in ms, from the time each was due.
 
-        What is due is posted, whether or not the system keeps up: a system that falls behind shows
-        it, and a client that does charges it to the system.
+        Tasks are submitted when due even if the system falls behind. Delays of this client count as
+        latency of the system.
         """
         begin = time.monotonic() + 0.05
         due = {f"{run}-{number}": begin + number / rate for number in range(count)}
@@ -90,7 +90,7 @@ class Client:
                 time.sleep(max(0.0, due[todo[0]] - now))
         observer.join()
         if len(latencies) < count:
-            raise RuntimeError(f"{len(latencies)} of {count} tasks of {run} were seen to end")
+            raise RuntimeError(f"{len(latencies)} of {count} tasks of {run} ended")
         return {"latencies": latencies}
 
     def _observe(
@@ -107,26 +107,26 @@ class Client:
 
 
 def pause() -> float:
-    """Return seconds to rest between two single tasks; uneven, so as not to beat with any poll."""
+    """Return a random pause between two single tasks, so that they never align with a poll."""
     return random.uniform(0.05, 0.1)  # noqa: S311 - not a secret
 
 
 def serve(client: Client) -> None:
-    """Carry out commands from standard input until it ends."""
+    """Execute commands from standard input until it ends."""
     commands: dict[str, Callable[..., Answer]] = {
         "backlog": client.backlog,
         "idle": client.idle,
         "paced": client.paced,
     }
-    say({"ready": True})
+    answer({"ready": True})
     for line in sys.stdin:
         command = json.loads(line)
-        say(commands[command.pop("do")](**command))
+        answer(commands[command.pop("do")](**command))
 
 
-def say(answer: Answer) -> None:
-    """Answer with one line."""
-    sys.stdout.write(json.dumps(answer) + "\n")
+def answer(values: Answer) -> None:
+    """Print one line of JSON."""
+    sys.stdout.write(json.dumps(values) + "\n")
     sys.stdout.flush()
 
 

@@ -5,9 +5,10 @@ import sys
 import time
 from pathlib import Path
 
+from bench.console import conclude
 from bench.measure import memory, run_seconds, tree
 from drill.stack import Stack
-from drill.waiting import let_pass, wait_for
+from drill.waiting import pause, wait_for
 
 MEMORY, PROCESSOR, START = 450.0, 2.0, 6.0  # MB, percent of a core, seconds: the targets
 SETTLE = 30.0  # seconds after the last order
@@ -16,9 +17,9 @@ LINE = "| {what} | {ready:.1f} | {memory:.0f} | {processor:.1f} | {processes} |"
 
 
 def main() -> int:
-    """Start the stack twice, and measure it each time; return 1 if a target is missed."""
+    """Start the stack twice and measure it each time; return 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="to look at it, each time")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each measurement")
     seconds = parser.parse_args().seconds
     stack = Stack("idle", demo=True, NICENESS="10")
     print("| `make run`, idle | seconds to ready | MB | % of a core | processes |")
@@ -30,9 +31,9 @@ def main() -> int:
         ready = time.monotonic() - began
         try:
             if fresh:
-                wait_for(lambda: _played(stack.folder), "the first orders are placed", 120)
-            let_pass(SETTLE)
-            found = _look(stack, seconds)
+                wait_for(lambda: _placed(stack.folder), "the first orders are placed", 120)
+            pause(SETTLE)
+            found = _measure(stack, seconds)
         finally:
             stack.stop()
         print(LINE.format(what=what, ready=ready, **found))
@@ -41,22 +42,20 @@ def main() -> int:
             missed.append(f"{what}: {found['processor']:.1f} % of a core")
         if not fresh and ready > START:
             missed.append(f"{what}: ready after {ready:.1f} s")
-    for sentence in missed:
-        sys.stderr.write(f"Missed: {sentence}\n")
-    return 1 if missed else 0
+    return conclude(missed)
 
 
-def _played(folder: Path) -> bool:
+def _placed(folder: Path) -> bool:
     log = folder / "logs" / "demo.log"
     return log.exists() and "orders placed" in log.read_text()
 
 
-def _look(stack: Stack, seconds: float) -> dict[str, float]:
-    """Measure all processes of a stack for a while; shared memory counts once."""
+def _measure(stack: Stack, seconds: float) -> dict[str, float]:
+    """Measure all processes of a stack; shared memory counts once."""
     assert stack.process is not None
     pid = stack.process.pid
     before, began = run_seconds(pid), time.monotonic()
-    let_pass(seconds)
+    pause(seconds)
     used = (run_seconds(pid) - before) / (time.monotonic() - began)
     return {"memory": memory(pid), "processor": used * 100, "processes": len(tree(pid))}
 

@@ -1,4 +1,4 @@
-"""What is measured, and the arithmetic on it. Pure but for the readers of /proc."""
+"""Arithmetic on measurements, the targets, and readings of /proc."""
 
 import math
 import os
@@ -15,17 +15,17 @@ REMOTE = 30.0  # ms of a task's latency that are the three remote calls themselv
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that `share` of the values do not exceed (nearest rank)."""
+    """Return the nearest-rank percentile: `share` of the values do not exceed it."""
     if not values:
-        raise ValueError("there is no percentile of nothing")
+        raise ValueError("a percentile needs values, and got nothing")
     rank = math.ceil(share * len(values))
     return sorted(values)[max(rank, 1) - 1]
 
 
-def ratio(ours: float, theirs: Iterable[float]) -> float | None:
-    """Return ours over the best of theirs; None where there is none."""
-    best = max(theirs, default=0.0)
-    return ours / best if best else None
+def ratio(own: float, peers: Iterable[float]) -> float | None:
+    """Return `own` over the best of the peers; None without peers."""
+    best = max(peers, default=0.0)
+    return own / best if best else None
 
 
 def per_task(
@@ -42,14 +42,14 @@ def middle(readings: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def size_of_run(rate: float, seconds: float, step: int = 50) -> int:
-    """Return how many tasks take about `seconds` at `rate` per second."""
+    """Return the number of tasks that take about `seconds` at `rate` per second."""
     return max(step, round(rate * seconds / step) * step)
 
 
 def missed(
     durable: float | None, best: float | None, idle: float | None, flat: float | None
 ) -> list[str]:
-    """Return a sentence for each target that is missed; None was not measured."""
+    """Return a sentence for each missed target; a figure is None if it was not measured."""
     found = []
     if durable is not None and durable < DURABLE:
         found.append(
@@ -68,7 +68,7 @@ def missed(
 
 
 def tree(pid: int) -> list[int]:
-    """Return a process and all that descend from it."""
+    """Return the ids of a process and its descendants."""
     found = [pid]
     for each in found:
         try:
@@ -80,7 +80,7 @@ def tree(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process, its descendants and those that ended have used."""
+    """Return seconds of CPU of a process and its descendants, ended ones included."""
     ticks = 0
     for each in tree(pid):
         try:
@@ -106,9 +106,9 @@ def peak_memory(pid: int) -> float:
 
 
 def run_seconds(pid: int) -> float:
-    """Return the time that a process and its living descendants have run, to the nanosecond.
+    """Return seconds of CPU of a process and its living descendants, to the nanosecond.
 
-    For what is idle: ticks are too coarse for many processes that run for a moment each.
+    For idle processes: ticks are too coarse for many that run for moments only.
     """
     found = 0
     for each in tree(pid):

@@ -1,9 +1,9 @@
 """`python -m bench.polls`: customers watch their orders live while others are placed.
 
 Starts a whole system of its own, as `make run` does. Orders are placed by the API at a steady rate;
-each customer opens an order's page and looks again as often as the page says, until the order has
-ended, then watches another. How long an answer takes is what the web server itself writes into its
-log, from the request's arrival at a thread to the last byte.
+each customer opens an order's page and polls at the page's interval until the order has ended, then
+watches another. Durations are from the web server's own log: from the moment a thread takes the request
+to the last byte.
 """
 
 import argparse
@@ -40,7 +40,7 @@ PROCESSED = (
 
 @dataclass
 class Seen:
-    """What the clients saw: refusals by status, and how long their polls took, in ms."""
+    """The clients' results: refusals by status, and durations of polls in ms."""
 
     placed: int = 0
     refused: Counter[int] = field(default_factory=Counter)
@@ -50,7 +50,7 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class Poll:
-    """One poll as the server's log has it; `took` in ms."""
+    """One poll in the server's log; `took` is in ms."""
 
     status: int
     size: int
@@ -58,7 +58,7 @@ class Poll:
 
 
 async def load(address: str, token: str, options: argparse.Namespace) -> Seen:
-    """Place and watch for so many seconds."""
+    """Place orders and watch them for `options.seconds`."""
     seen = Seen()
     timeout = aiohttp.ClientTimeout(total=30)
     connector = aiohttp.TCPConnector(limit=0)
@@ -91,7 +91,7 @@ async def _place(session: aiohttp.ClientSession, token: str, seen: Seen) -> None
 
 
 async def _watch(session: aiohttp.ClientSession, seen: Seen) -> None:
-    """Watch one order after the other; the newest there is, as a customer does."""
+    """Watch one order after another, always the newest."""
     while True:
         path = await seen.pages.get()
         async with session.get(path) as answer:
@@ -121,7 +121,7 @@ def read(log: Path) -> list[Poll]:
 
 
 def report(polls: Sequence[Poll], seen: Seen, options: argparse.Namespace, ended: int) -> list[str]:
-    """Return what was measured, line by line."""
+    """Return the lines to print."""
     at_server = [one.took for one in polls]
     idle = [one for one in polls if one.status == 204]
     seconds = options.seconds
@@ -129,7 +129,7 @@ def report(polls: Sequence[Poll], seen: Seen, options: argparse.Namespace, ended
         f"{options.customers} customers, {options.rate:g} orders/s for {seconds:g} s",
         f"orders: {seen.placed} placed ({seen.placed / seconds:.0f}/s), {ended} processed by then",
         f"refused: {dict(seen.refused) or 'none'}",
-        f"polls: {len(polls)} ({len(polls) / seconds:.0f}/s), {len(idle)} without news (204)",
+        f"polls: {len(polls)} ({len(polls) / seconds:.0f}/s), {len(idle)} unchanged (204)",
         f"bodies of those: {sum(one.size > 0 for one in idle)}",
     ]
     for name, values in (("at the server", at_server), ("at the client", seen.polls)):
@@ -139,13 +139,13 @@ def report(polls: Sequence[Poll], seen: Seen, options: argparse.Namespace, ended
 
 
 def main() -> int:
-    """Run it; return 1 if the target is missed, or a poll without news has a body."""
+    """Run it; return 1 if the target is missed, or an unchanged (204) answer has a body."""
     options = parse_options()
     stack = Stack("polls")
     log = stack.folder / "access.log"
     arguments = f"--access-logfile {log} --access-logformat '{LOG}'"
     stack.environment["GUNICORN_CMD_ARGS"] = arguments
-    del stack.environment["NICENESS"]  # as it comes: here it matters
+    del stack.environment["NICENESS"]  # the default, since priorities matter here
     try:
         stack.start()
         stack.sql("UPDATE orchestration_application SET rate = 1000000")
@@ -163,9 +163,9 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.polls", description=__doc__)
-    parser.add_argument("--customers", type=int, default=200, help="who watch an order each")
-    parser.add_argument("--rate", type=float, default=100, help="orders placed a second")
-    parser.add_argument("--seconds", type=float, default=30, help="for so long")
+    parser.add_argument("--customers", type=int, default=200, help="number, each watching an order")
+    parser.add_argument("--rate", type=float, default=100, help="orders per second")
+    parser.add_argument("--seconds", type=float, default=30, help="duration")
     return parser.parse_args()
 
 

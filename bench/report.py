@@ -1,6 +1,8 @@
-"""The results as Markdown."""
+"""The report of `python -m bench` as Markdown."""
 
 from typing import Any
+
+from bench.console import table
 
 KINDS = ("submission", "scheduler", "agent", "supervisor", "housekeeper", "worker", "client")
 SERVERS = ("postgres", "redis", "sandbox")
@@ -15,11 +17,11 @@ HEAD = (
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """Return tables and closing lines."""
+    """Return the tables and the lines after them."""
     systems = list(results["systems"].values())
     parts = [
         "3 remote calls of 10 ms per task; latency in ms; memory is the peak of its own processes.",
-        _table(HEAD, [_speed(system) for system in systems]),
+        table(HEAD, [_speed(system) for system in systems]),
         "CPU per task in ms, under a backlog:",
         _costs(systems),
     ]
@@ -38,7 +40,7 @@ def markdown(results: dict[str, Any]) -> str:
     )
     if (best := results["ratio_of_best_runs"])["any"] is not None:
         parts.append(
-            f"By the best run of each, which others on this machine disturbed least:"
+            f"By the best run of each, which other load on this machine disturbed least:"
             f" durable={best['durable']:.2f} any={best['any']:.2f}"
         )
     parts += results["missed"]
@@ -78,9 +80,4 @@ def _costs(systems: list[dict[str, Any]]) -> str:
         cpu = system["cpu_ms_per_task"]
         cells = [f"{cpu[kind]:.2f}" if kind in cpu else "" for kind in kinds]
         rows.append([system["label"], *cells, f"{sum(cpu.values()):.2f}"])
-    return _table(["system", *kinds, "sum"], rows)
-
-
-def _table(head: Any, rows: list[list[str]]) -> str:
-    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table(["system", *kinds, "sum"], rows)

@@ -1,24 +1,21 @@
-"""The order of a benchmark, and what comes out of it."""
+"""The runs of `python -m bench`, and their results."""
 
 import os
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from bench.console import progress
 from bench.measure import REMOTE, middle, missed, percentile, ratio, size_of_run
 from bench.session import Session, session
-from bench.stack import Stack
 from bench.systems import ENGINE, FAMILIES, PREPARE, System, engine, order
-
-SERVERS = ("postgres", "redis", "sandbox")
+from bench.testbed import Testbed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How much of everything."""
+    """The amounts of a benchmark; times in seconds."""
 
     rounds: int = 3
     seconds: float = 5.0  # of a run under backlog
@@ -34,7 +31,7 @@ QUICK = Plan(rounds=1, seconds=2.0, idle_tasks=15, paced_seconds=2.0, large=5_00
 
 @dataclass
 class Findings:
-    """Everything that was measured of one system."""
+    """All measurements of one system."""
 
     system: System
     rates: list[float] = field(default_factory=list)
@@ -49,7 +46,7 @@ class Findings:
         return median(self.rates)
 
     def as_data(self) -> dict[str, Any]:
-        """Return what is published."""
+        """Return the published figures."""
         return {
             "label": self.system.label,
             "family": self.system.family,
@@ -65,10 +62,10 @@ class Findings:
 
 
 class Benchmark:
-    """Runs a plan on a stack."""
+    """Runs a plan on a testbed."""
 
-    def __init__(self, stack: Stack, plan: Plan, only: str | None) -> None:
-        self.stack, self.plan, self.only = stack, plan, only
+    def __init__(self, bed: Testbed, plan: Plan, only: str | None) -> None:
+        self.bed, self.plan, self.only = bed, plan, only
         self.findings: dict[str, Findings] = {}
         self.flat: dict[str, Any] | None = None
         self.load = load()
@@ -78,7 +75,7 @@ class Benchmark:
         for family in FAMILIES:
             if family in PREPARE and self.only in (None, family):
                 part = PREPARE[family]
-                self.stack.run(part.command, {**self.stack.environment, **part.environment})
+                self.bed.run(part.command, part.environment)
         for number in range(1, self.plan.rounds + 1):
             for system in order(number, self.only):
                 self._visit(system, number)
@@ -87,17 +84,17 @@ class Benchmark:
         return self._results()
 
     def _visit(self, system: System, number: int) -> None:
-        """Start a system, load it, stop it; once, in the last round, also with lighter loads."""
+        """Start a system, load it, stop it; in the last round also apply lighter loads once."""
         found = self.findings.setdefault(system.name, Findings(system))
-        with session(self.stack, system) as running:
+        with session(self.bed, system) as running:
             warm, _ = running.backlog(system.warm_up)
             warm, _ = running.backlog(system.warm_up)
-            self.stack.checkpoint()
+            self.bed.checkpoint()
             tasks = size_of_run(warm, self.plan.seconds)
             rate, cpu = running.backlog(tasks)
             found.rates.append(rate)
             found.cpu.append(cpu)
-            tell(f"round {number}: {system.label}: {rate:.0f} tasks/s ({tasks} tasks)")
+            progress(f"round {number}: {system.label}: {rate:.0f} tasks/s ({tasks} tasks)")
             if number == self.plan.rounds and not found.idle:
                 self._latencies(running, found)
             found.memory = max(found.memory, running.memory())
@@ -107,7 +104,7 @@ class Benchmark:
         found.idle = running.idle(self.plan.idle_tasks)
         found.half = running.paced(size_of_run(half, self.plan.paced_seconds, 10), half)
         idle, loaded = _latency(found.idle), _latency(found.half)
-        tell(f"  latency p50 {idle['p50']:.0f} ms at idle, {loaded['p50']:.0f} ms at half load")
+        progress(f"  latency p50 {idle['p50']:.0f} ms at idle, {loaded['p50']:.0f} ms at half load")
 
     def _flatness(self) -> None:
         """Compare the cost of a task in small batches and in a large one."""
@@ -116,15 +113,15 @@ class Benchmark:
         costs: dict[int, list[float]] = {}
         rates: dict[int, list[float]] = {}
         system = engine()
-        with session(self.stack, system) as running:
+        with session(self.bed, system) as running:
             running.backlog(system.warm_up)
-            self.stack.checkpoint()
+            self.bed.checkpoint()
             for size in sizes:
                 rate, cpu = running.backlog(size)
                 cost = sum(ms for kind, ms in cpu.items() if kind not in ("client", "sandbox"))
                 costs.setdefault(size, []).append(cost)
                 rates.setdefault(size, []).append(rate)
-                tell(f"batch of {size}: {cost:.2f} ms of CPU per task, {rate:.0f} tasks/s")
+                progress(f"batch of {size}: {cost:.2f} ms of CPU per task, {rate:.0f} tasks/s")
         small, large = median(costs[self.plan.small]), median(costs[self.plan.large])
         self.flat = {
             "tasks": [self.plan.small, self.plan.large],
@@ -134,8 +131,8 @@ class Benchmark:
         }
 
     def _results(self) -> dict[str, Any]:
-        ours = self.findings.get(ENGINE)
-        idle = percentile(ours.idle, 0.5) if ours else None
+        engine_found = self.findings.get(ENGINE)
+        idle = percentile(engine_found.idle, 0.5) if engine_found else None
         of_medians = self._ratio(lambda found: found.rate)
         return {
             "machine": {"cores": os.cpu_count(), "load_before": self.load, "load_after": load()},
@@ -153,14 +150,14 @@ class Benchmark:
         }
 
     def _ratio(self, of: Callable[[Findings], float]) -> dict[str, float | None]:
-        """Return our figure over the best durable peer's, and over the best peer's."""
+        """Return this engine's figure over the best durable peer's, and over the best peer's."""
         peers = [found for found in self.findings.values() if found.system.family != ENGINE]
         if ENGINE not in self.findings or not peers:
             return {"durable": None, "any": None}
-        ours = of(self.findings[ENGINE])
+        own = of(self.findings[ENGINE])
         return {
-            "durable": ratio(ours, (of(peer) for peer in peers if peer.system.durable)),
-            "any": ratio(ours, (of(peer) for peer in peers)),
+            "durable": ratio(own, (of(peer) for peer in peers if peer.system.durable)),
+            "any": ratio(own, (of(peer) for peer in peers)),
         }
 
 
@@ -169,11 +166,5 @@ def _latency(values: list[float]) -> dict[str, float]:
 
 
 def load() -> float:
-    """Return how many processes have been ready to run, of whoever, over the last minute."""
+    """Return the machine's load average over the last minute."""
     return os.getloadavg()[0]
-
-
-def tell(line: str) -> None:
-    """Show progress."""
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-    sys.stderr.flush()

@@ -1,21 +1,21 @@
-"""`python -m bench.scale`: what a claim and a sweep cost beside a million tasks that wait.
+"""`python -m bench.scale`: the cost of a claim and a sweep beside a million waiting tasks.
 
-A fifth of them is then held, and released: neither may make a claim or a sweep dearer. What counts is
-the CPU of this process and of the database's that serves it: others may use the machine meanwhile.
-Keeps its database in DATA_DIR/scale (some GB).
+A fifth of them is then held, and released: neither may raise the cost of a claim or a sweep. The cost
+is the CPU of this process and of its database backend, which other load of the machine hardly
+changes. Keeps its database in DATA_DIR/scale (some GB).
 """
 
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
 
 from bench import filled
-from bench.filled import say
+from bench.console import progress, table
 from sasweb.stack import folders
 
 FOLDER = folders.data_dir() / "scale"
@@ -25,10 +25,10 @@ RATIO, SWEEP = 1.2, 100.0  # the limits: times what it was before; ms
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Medians: milliseconds of CPU, and by the clock."""
+    """Medians in milliseconds: of CPU time and of wall-clock time."""
 
     cpu: float
-    clock: float
+    wall: float
 
 
 def main() -> int:
@@ -44,12 +44,13 @@ def main() -> int:
         _on_each(tasks, _release, "released")
         _settle()
         costs["released"] = _measure(options.rounds)
-    print(f"| {options.tasks:,} tasks wait, {options.held:,} are | {' | '.join(ACTS)} |")
-    print(f"| --- |{' --: |' * len(ACTS)}")
-    for name, cost in costs.items():
-        figures = (f"{one.cpu:.1f} ({one.clock:.1f})" for one in cost.values())
-        print(f"| {name} | {' | '.join(figures)} |")
-    print("Milliseconds of CPU, and by the clock.")
+    head = [f"{options.tasks:,} tasks wait, {options.held:,} are", *ACTIONS]
+    rows = [
+        [name, *(f"{one.cpu:.1f} ({one.wall:.1f})" for one in cost.values())]
+        for name, cost in costs.items()
+    ]
+    print(table(head, rows))
+    print("Milliseconds of CPU time (wall-clock time).")
     ratios = {
         f"{act}_{name}": costs[name][act].cpu / costs["before"][act].cpu
         for act in ("claim", "sweep")
@@ -64,31 +65,31 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
-    parser.add_argument("--tasks", type=int, default=1_000_000, help="how many wait")
-    parser.add_argument("--held", type=int, default=200_000, help="how many of them are held")
-    parser.add_argument("--rounds", type=int, default=30, help="of each, for the median")
+    parser.add_argument("--tasks", type=int, default=1_000_000, help="waiting tasks")
+    parser.add_argument("--held", type=int, default=200_000, help="number of them to hold")
+    parser.add_argument("--rounds", type=int, default=30, help="of each action")
     return parser.parse_args()
 
 
 def prepare(tasks: int) -> None:
-    """Fill an empty database with tasks that wait, half of them for the time of a retry."""
+    """Fill an empty database with waiting tasks, half of them until a retry is due."""
     from bench.pages.seed import seed_backlog
     from orchestration.models import Policy, Worker
     from orchestration.models.fields import DatabaseNow
 
-    seed_backlog(tasks, tasks // 2, say)
+    seed_backlog(tasks, tasks // 2, progress)
     Policy.objects.update(window=10_000, rate=None)
     Worker.objects.bulk_create(
         Worker(instance=f"{agent}-0", queue=agent, host="here", pid=1)
         for agent in Policy.objects.values_list("agent", flat=True)
     )
-    # none of them is missed, however long this takes
+    # no worker is reported as missing meanwhile
     Worker.objects.update(seen_at=DatabaseNow() + timedelta(days=1))
     _settle()
 
 
 def _oldest(count: int) -> list[object]:
-    """Return the tasks that a claim would take first."""
+    """Return the tasks that a claim would select first."""
     from orchestration.models import Step
 
     due = Step.objects.filter(agent=AGENT, process_state="pending", run_after=None, held_by=None)
@@ -99,57 +100,52 @@ def _on_each(tasks: list[object], act: Callable[[list[object]], None], words: st
     from orchestration import conf
 
     began = time.monotonic()
-    for start in range(0, len(tasks), conf.BATCH):
-        act(tasks[start : start + conf.BATCH])
-    say(f"{time.monotonic() - began:6.0f} s  {len(tasks):,} tasks {words}")
+    for start in range(0, len(tasks), conf.BATCH_SIZE):
+        act(tasks[start : start + conf.BATCH_SIZE])
+    progress(f"{time.monotonic() - began:6.0f} s  {len(tasks):,} tasks {words}")
 
 
 def _hold(tasks: list[object]) -> None:
     from orchestration.transitions.holds import hold_tasks
 
-    hold_tasks(tasks, actor="bench", reason="to see what it costs", operation=None)  # type: ignore[arg-type]
+    hold_tasks(tasks, actor="bench", reason="benchmark", operation=None)  # type: ignore[arg-type]
 
 
 def _release(tasks: list[object]) -> None:
     from orchestration.transitions.holds import release_tasks
 
-    release_tasks(tasks, actor="bench", reason="to see what it costs", operation=None)  # type: ignore[arg-type]
+    release_tasks(tasks, actor="bench", reason="benchmark", operation=None)  # type: ignore[arg-type]
 
 
 def _settle() -> None:
-    """Sweep until there is nothing to be done, and vacuum as the database would within a minute."""
+    """Sweep until no work is due, then vacuum as autovacuum would within a minute."""
     from django.db import connection
 
     began = time.monotonic()
-    for _ in _until_idle():
+    while any(map(str, _sweep())):  # a sweep that did nothing is an empty string
         pass
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
-    say(f"{time.monotonic() - began:6.0f} s  settled")
-
-
-def _until_idle() -> Iterator[object]:
-    while str(done := _sweep()):
-        yield done
+    progress(f"{time.monotonic() - began:6.0f} s  settled")
 
 
 def _measure(rounds: int) -> dict[str, Cost]:
-    return {name: _cost(act, rounds) for name, act in ACTS.items()}
+    return {name: _cost(act, rounds) for name, act in ACTIONS.items()}
 
 
 def _cost(act: Callable[[], object], rounds: int) -> Cost:
-    act()  # what it meets for the first time does not count
-    cpu, clock = [], []
+    act()  # warm up
+    used, wall = [], []
     for _ in range(rounds):
-        used, began = cpu(), time.perf_counter()
+        before, began = cpu(), time.perf_counter()
         act()
-        clock.append(time.perf_counter() - began)
-        cpu.append(cpu() - used)
-    return Cost(cpu=median(cpu) * 1000, clock=median(clock) * 1000)
+        wall.append(time.perf_counter() - began)
+        used.append(cpu() - before)
+    return Cost(cpu=median(used) * 1000, wall=median(wall) * 1000)
 
 
 def cpu() -> float:
-    """Return the seconds of CPU that this process, and the database's for it, have used so far."""
+    """Return seconds of CPU that this process and its database backend have used so far."""
     from django.db import connection
 
     connection.ensure_connection()
@@ -158,7 +154,7 @@ def cpu() -> float:
 
 
 def _claim() -> None:
-    """Claim a batch, and take that back."""
+    """Claim a batch and roll it back."""
     from django.db import connection, transaction
 
     from orchestration import conf
@@ -169,31 +165,36 @@ def _claim() -> None:
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # as a commit would
         transaction.set_rollback(True)
-    assert len(claimed.requests[AGENT]) == conf.BATCH
+    assert len(claimed.requests[AGENT]) == conf.BATCH_SIZE
 
 
-def _sweep() -> object:
-    """Sweep as a supervisor and a housekeeper do that lead, chores and all."""
-    from orchestration import leader, supervisor
+def _sweep() -> Sequence[object]:
+    """Sweep as a leading supervisor and a leading housekeeper do."""
+    from orchestration import supervisor
+    from orchestration.cluster import leader_election
     from orchestration.housekeeping import housekeeper
 
-    recovery = leader.acquire("bench")
-    housekeeping = leader.acquire("bench", name=leader.HOUSEKEEPER)
+    recovery = leader_election.acquire("bench")
+    housekeeping = leader_election.acquire("bench", name=leader_election.HOUSEKEEPER)
     assert recovery is not None
     assert housekeeping is not None
     return supervisor.sweep(recovery), housekeeper.sweep(housekeeping)
 
 
-def _look() -> None:
-    """Ask whether anything is due, as an idle sweep of each does."""
-    from orchestration import due
-    from orchestration.housekeeping import due as beside
+def _sweep_idle() -> None:
+    """Check whether work is due, as an idle sweep of each does."""
+    from orchestration.housekeeping import due as housekeeping_due
+    from orchestration.supervision import due
 
     due.anything()
-    beside.anything()
+    housekeeping_due.anything()
 
 
-ACTS: dict[str, Callable[[], object]] = {"claim": _claim, "sweep": _sweep, "idle sweep": _look}
+ACTIONS: dict[str, Callable[[], object]] = {
+    "claim": _claim,
+    "sweep": _sweep,
+    "idle sweep": _sweep_idle,
+}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One system up and running, and the loads that are put on it."""
+"""One running system, and the loads on it."""
 
 import json
 import subprocess
@@ -10,64 +10,65 @@ from itertools import count
 from typing import Any
 
 from bench.client import PATIENCE
-from bench.measure import per_task
-from bench.stack import Process, Stack, stop_all
+from bench.measure import cpu_seconds, peak_memory, per_task
 from bench.systems import Part, System
+from bench.testbed import Testbed
+from drill.process import Process, end_all, require_running
 
 _runs = count(1)
 
 
 class Session:
-    """Commands to a system's clients."""
+    """A running system: its workers, and its clients, which take commands."""
 
-    def __init__(self, stack: Stack, system: System) -> None:
-        self.stack, self.system = stack, system
+    def __init__(self, bed: Testbed, system: System) -> None:
+        self.bed, self.system = bed, system
         self.workers: list[Process] = []
         self.clients: list[Process] = []
 
     def start(self, part: Part, **options: Any) -> Process:
         """Start one of the system's processes."""
-        return self.stack.start(
+        return self.bed.process(
             f"{self.system.name}-{part.kind}",
             part.command,
-            env={**self.stack.environment, **part.environment},
+            env={**self.bed.environment, **part.environment},
             **options,
         )
 
     def wait_until_ready(self) -> None:
-        """Wait for the clients' first words."""
+        """Wait until every client is ready."""
         for client in self.clients:
             self._answer(client)
 
     def backlog(self, tasks: int) -> tuple[float, dict[str, float]]:
-        """Put a backlog on the system; return tasks/s, and ms of CPU per task and kind."""
-        calls, before, start = self.stack.calls(), self.cpu(), time.monotonic()
+        """Process a backlog; return tasks/s, and ms of CPU per task and kind of process."""
+        calls, before, start = self.bed.calls(), self.cpu(), time.monotonic()
         self._command("backlog", tasks)
         seconds = time.monotonic() - start
         used = per_task(before, self.cpu(), tasks)
-        if (made := self.stack.calls() - calls) != 3 * tasks:
+        if (made := self.bed.calls() - calls) != 3 * tasks:
             raise RuntimeError(f"{self.system.name} made {made} calls for {tasks} tasks")
         return tasks / seconds, used
 
     def idle(self, tasks: int) -> list[float]:
-        """Return the latencies of tasks one by one, in ms."""
+        """Return the latencies in ms of tasks that run one at a time."""
         return self._command("idle", tasks, clients=1)
 
     def paced(self, tasks: int, rate: float) -> list[float]:
-        """Return the latencies of tasks that come at a steady rate, in ms."""
+        """Return the latencies in ms of tasks submitted at a steady rate."""
         return self._command("paced", tasks, rate=rate / len(self.clients))
 
     def cpu(self) -> dict[str, float]:
-        """Return seconds of CPU so far by kind of process."""
+        """Return seconds of CPU so far, by kind of process."""
         parts = [*self.system.workers, *self.system.clients]
         found = dict.fromkeys((part.kind for part in parts), 0.0)
         for part, process in zip(parts, [*self.workers, *self.clients], strict=True):
-            found[part.kind] += process.cpu()
-        return found | self.stack.cpu()
+            found[part.kind] += cpu_seconds(process.pid)
+        return found | self.bed.cpu()
 
     def memory(self) -> float:
         """Return the peak memory of the system's own processes, in MB."""
-        return sum(process.memory() for process in self.workers or self.clients)
+        return sum(peak_memory(process.pid) for process in self.workers or self.clients)
 
     def _command(self, do: str, tasks: int, clients: int = 0, **extra: float) -> list[float]:
         asked = self.clients[: clients or None]
@@ -75,32 +76,32 @@ class Session:
             share = tasks // len(asked) + (number < tasks % len(asked))
             run = f"{self.system.name}-{next(_runs)}"
             command = {"do": do, "run": run, "count": share}
-            assert client.popen.stdin
-            client.popen.stdin.write(json.dumps(command | extra).encode() + b"\n")
-            client.popen.stdin.flush()
+            assert client.stdin
+            client.stdin.write(json.dumps(command | extra).encode() + b"\n")
+            client.stdin.flush()
         latencies: list[float] = []
         for client in asked:
             latencies += self._answer(client).get("latencies", [])
         return latencies
 
     def _answer(self, client: Process) -> dict[str, Any]:
-        assert client.popen.stdout
-        alarm = threading.Timer(PATIENCE + 30, client.popen.kill)
+        assert client.stdout
+        alarm = threading.Timer(PATIENCE + 30, client.kill)
         alarm.start()
-        line = client.popen.stdout.readline()
+        line = client.stdout.readline()
         alarm.cancel()
+        require_running(self.workers)
         if not line:
-            raise RuntimeError(f"a client of {self.system.name} has ended: see {self.stack.logs}")
+            raise RuntimeError(f"a client of {self.system.name} has ended: see {self.bed.logs}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
 
 @contextmanager
-def session(stack: Stack, system: System) -> Iterator[Session]:
-    """Run a system for as long as the block lasts, on a machine that has nothing else to do."""
-    stack.clear_sandbox()
-    stack.redis().flushall()
-    running = Session(stack, system)
+def session(bed: Testbed, system: System) -> Iterator[Session]:
+    """Run a system alone on the testbed."""
+    bed.clear()
+    running = Session(bed, system)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     try:
         for part in system.workers:
@@ -110,6 +111,6 @@ def session(stack: Stack, system: System) -> Iterator[Session]:
         running.wait_until_ready()
         yield running
     finally:
-        stop_all([*running.clients, *running.workers])
+        end_all([*running.clients, *running.workers])
     if system.database:
-        stack.tidy(system.database)
+        bed.vacuum(system.database)

@@ -1,4 +1,4 @@
-"""The systems that are compared: their processes, and who drives them."""
+"""The compared systems: their processes and clients."""
 
 import secrets
 import sys
@@ -15,7 +15,7 @@ PEERS_PYTHON = str(PEERS / "bin" / "python")
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One process of a system; parts of a kind are added up in the results."""
+    """One process of a system; the results sum up parts of the same kind."""
 
     kind: str
     command: list[str]
@@ -30,14 +30,14 @@ class System:
     label: str
     family: str
     durable: bool
-    database: str = ""  # vacuumed when the system has stopped
-    warm_up: int  # tasks before anything is measured; their rate sets the size of the runs
+    database: str = ""  # vacuumed after the system has stopped
+    warm_up: int  # tasks before the measurements; their rate determines the size of the runs
     workers: list[Part]
     clients: list[Part]  # several share each load equally
 
     @property
     def inside(self) -> bool:
-        """Say whether the clients are the workers too."""
+        """Return whether the clients are also the workers."""
         return not self.workers
 
 
@@ -70,11 +70,7 @@ def engine() -> System:
                 for kind, queue in parts.items()
             ),
             *(
-                Part(
-                    kind=kind,
-                    command=[*manage, kind, "--skip-checks"],
-                    environment=_django(kind),
-                )
+                Part(kind=kind, command=[*manage, kind], environment=_django(kind))
                 for kind in ("supervisor", "housekeeper")
             ),
         ],
@@ -89,7 +85,7 @@ def engine() -> System:
 
 
 def dbos_direct(processes: int) -> System:
-    """Return DBOS with workflows started where they run."""
+    """Return DBOS with workflows started in the processes that run them."""
     return System(
         name=f"dbos-direct-{processes}",
         label=f"DBOS, direct, {_count(processes, 'process', 'processes')}",
@@ -131,7 +127,7 @@ def dbos_queue(processes: int) -> System:
 
 
 def celery(workers: int) -> System:
-    """Return Celery with as many workers of the pool that is fastest for so many."""
+    """Return Celery with workers of the pool that is fastest for their number."""
     command = [PEERS_PYTHON, "-m", "celery", "--app", "bench.peers.celery_app", "worker"]
     command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     command += ["--loglevel", "WARNING", *POOLS[workers]]
@@ -165,7 +161,7 @@ PREPARE = {
 
 
 def order(number: int, only: str | None) -> list[System]:
-    """Return a round: twice what the ratios hang on; what is slower only in every other round."""
+    """Return a round: the systems that the ratios need twice, slower ones in every other round."""
     round_ = [engine(), dbos_direct(2), celery(2), dbos_queue(2)] * 2
     if number % 2:
         round_ += [dbos_direct(1), celery(1), dbos_queue(1)]

@@ -10,16 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 from drill import report
+from drill.modes_table import FULL, SHORT, Mode, load
 from drill.recipes import recipes
 from drill.run import Result, drill, prepare
 from drill.stack import Stack
-from drill.table import FULL, SHORT, Mode, load
 
 PAIRS = {SHORT: 3, FULL: 40}
 
 
 def main() -> int:
-    """Run the selection; return 0 only if every verdict is good."""
+    """Run the selected drills; return 0 if every verdict is good."""
     options = _options()
     table = load()
     if options.list:
@@ -43,14 +43,14 @@ def main() -> int:
     try:
         results = _drill(drills, options.stacks, say)
     except KeyboardInterrupt:
-        os._exit(130)  # drills that have lost their stack need not come to their end
-    took = (time.monotonic() - started) / 60
+        os._exit(130)  # threads may still wait for orders of a stopped stack
+    minutes = (time.monotonic() - started) / 60
     bad = [result for result in results if not result.verdict.good]
-    said = (
+    summary = (
         f"{len(results)} drills, {sum(result.orders for result in results)} orders, "
-        f"{took:.0f} minutes, seed {seed}: {len(results) - len(bad)} good, {len(bad)} bad."
+        f"{minutes:.0f} minutes, seed {seed}: {len(results) - len(bad)} good, {len(bad)} bad."
     )
-    _summary(results, said, say)
+    _print_summary(results, summary, say)
     if options.json:
         print(report.as_json(results, seed))
     if options.write:
@@ -63,21 +63,23 @@ def _options() -> argparse.Namespace:
     parser.add_argument("mode", nargs="*", help="ids of modes; a+b is a pair. Default: a selection")
     parser.add_argument("--full", action="store_true", default=os.environ.get("DRILL") == FULL)
     parser.add_argument("--family", help="only modes of this family")
-    parser.add_argument("--seed", type=int, help="from which the pairs are drawn")
-    parser.add_argument("--pairs", type=int, help="how many pairs")
-    parser.add_argument("--stacks", type=int, default=1, help="how many drills at the same time")
+    parser.add_argument("--seed", type=int, help="of the random pairs")
+    parser.add_argument("--pairs", type=int, help="number of pairs")
+    parser.add_argument("--stacks", type=int, default=1, help="number of drills at the same time")
     parser.add_argument("--list", action="store_true", help="only list the modes")
-    parser.add_argument("--document", action="store_true", help="only list the modes in the docs")
+    parser.add_argument(
+        "--document", action="store_true", help="only write the list of modes to the docs"
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument("--write", action="store_true", help="put the results into the docs")
+    parser.add_argument("--write", action="store_true", help="write the results to the docs")
     return parser.parse_args()
 
 
 def _named(table: Sequence[Mode], names: Sequence[str]) -> list[list[Mode]]:
-    """Return the drills of the names: a mode, or several joined by +."""
+    """Return one drill for each name: a mode, or several joined by +."""
     by_id = {mode.id: mode for mode in table if mode.recipe}
     if unknown := {part for name in names for part in name.split("+")} - by_id.keys():
-        raise SystemExit(f"There is no drill of {', '.join(sorted(unknown))}; --list lists them.")
+        raise SystemExit(f"Unknown modes: {', '.join(sorted(unknown))}; --list shows all.")
     return [[by_id[part] for part in name.split("+")] for name in names]
 
 
@@ -87,21 +89,21 @@ def _selected(table: Sequence[Mode], options: argparse.Namespace) -> list[Mode]:
 
 
 def _pairs(table: Sequence[Mode], options: argparse.Namespace, seed: int) -> list[list[Mode]]:
-    """Draw pairs of modes that can be applied at the same time."""
+    """Return random pairs of modes that can be applied at the same time."""
     count = options.pairs if options.pairs is not None else PAIRS[FULL if options.full else SHORT]
-    chance = random.Random(seed)  # noqa: S311 - it must be repeatable
+    chance = random.Random(seed)  # noqa: S311 - repeatable
     fit = [mode for mode in table if mode.pairs and mode.recipe]
     pairs: list[list[Mode]] = []
     while len(pairs) < count:
         first, second = chance.sample(fit, 2)
-        # two of one kind would undo each other's preparations
+        # two of one family would undo each other's preparations
         if first.family.split(",")[0] != second.family.split(",")[0]:
             pairs.append([first, second])
     return pairs
 
 
 class Stacks:
-    """`count` stacks side by side; each takes the next drill, and is replaced after a bad one."""
+    """`count` stacks side by side; a stack is replaced after a bad drill."""
 
     def __init__(self, count: int) -> None:
         self._free: SimpleQueue[str] = SimpleQueue()
@@ -133,7 +135,7 @@ class Stacks:
 
 
 def _drill(drills: Sequence[Sequence[Mode]], count: int, say: report.Say) -> list[Result]:
-    """Run the drills on `count` stacks; return what they found, in their order."""
+    """Run the drills on `count` stacks; return the results in the same order."""
     results: list[Result] = []
     say(report.line(report.HEAD))
     stacks, pool = Stacks(count), ThreadPoolExecutor(count)
@@ -149,11 +151,11 @@ def _drill(drills: Sequence[Sequence[Mode]], count: int, say: report.Say) -> lis
     return results
 
 
-def _summary(results: Sequence[Result], said: str, say: report.Say) -> None:
+def _print_summary(results: Sequence[Result], summary: str, say: report.Say) -> None:
     say("\n" + report.line(report.HEAD))
     for result in results:
         say(report.line(report.cells(result)))
-    say("\n" + said)
+    say("\n" + summary)
 
 
 def _print(text: str) -> None:

@@ -1,7 +1,7 @@
-"""A small proxy between a client and a server, on TCP or Unix sockets, that spoils what passes.
+"""A proxy on TCP or Unix sockets that delays, cuts, repeats or discards messages.
 
 `behind(…)` puts one in front of a running server: it takes over the name of the server's socket, so
-that whoever connects from then on comes through it.
+that all later connections pass through it.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ QUEUES = (b"sas:", b"rq:queue:")
 
 @dataclass
 class Spoil:
-    """What happens to the messages that a client sends; counts how often it did.
+    """The faults that a proxy applies to a client's messages; counts them.
 
-    `delay` seconds are added to each; of those that `chosen` picks, every `every`th is cut off
-    before it reaches the server ("cut_before"), or after the server has answered, with the answer
-    lost ("cut_after"), or is delivered `times` times. While `swallow` is set nothing gets through
-    and nobody is told.
+    Each message is delayed by `delay` seconds. Of the messages that `chosen` selects, every nth
+    (`every`) is cut before it reaches the server ("cut_before"), cut after the server has answered
+    ("cut_after"), or delivered `times` times ("repeat"). While `swallow` is set, messages and answers
+    are discarded without an error.
     """
 
     act: str = ""  # "", "cut_before", "cut_after", "repeat"
@@ -37,7 +37,7 @@ class Spoil:
     struck: int = 0
 
     def strikes(self, message: bytes) -> bool:
-        """Say whether this message is one to spoil, and count it."""
+        """Return whether this message is to be spoiled, and count it."""
         if not self.act or not self.chosen(message):
             return False
         self.seen += 1
@@ -48,18 +48,18 @@ class Spoil:
 
 
 def is_commit(message: bytes) -> bool:
-    """Say whether a message to Postgres is a COMMIT."""
+    """Return whether a message to Postgres is a COMMIT."""
     return message[:1] == b"Q" and message[5:].startswith(b"COMMIT")
 
 
 def is_push(message: bytes) -> bool:
-    """Say whether a command to Redis puts something on one of the engine's lists."""
+    """Return whether a command to Redis pushes to one of the engine's lists."""
     parts = message.split(b"\r\n", 5)
     return len(parts) > 4 and parts[2].upper() in PUSHES and parts[4].startswith(QUEUES)
 
 
 async def any_piece(reader: asyncio.StreamReader) -> bytes:
-    """Read whatever came."""
+    """Read the bytes that have arrived."""
     return await reader.read(PIECE)
 
 
@@ -73,7 +73,7 @@ async def redis_command(reader: asyncio.StreamReader) -> bytes:
 
 
 class Proxy:
-    """Listens at `here` and forwards to the server at `there`, each a Unix socket or a port."""
+    """Listens at `here` and forwards to `there`, each a Unix socket or a port."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Proxy:
         try:
             back, there = await self._connect()
             ends.append(there)
-            lost = asyncio.Event()  # once set, the next answer is not handed on
+            lost = asyncio.Event()  # once set, the next answer is discarded
             answers = asyncio.create_task(self._answers(back, writer, lost))
             asking = asyncio.create_task(self._messages(reader, there, lost))
             await asyncio.wait([answers, asking], return_when=asyncio.FIRST_COMPLETED)
@@ -137,7 +137,7 @@ class Proxy:
                 task.cancel()
             await asyncio.gather(answers, asking, return_exceptions=True)
         except (OSError, asyncio.CancelledError):
-            pass  # a client that left, a server that is away, or the proxy's end
+            pass  # the client or the server is gone, or the proxy ends
         finally:
             for end in ends:
                 end.close()
@@ -188,7 +188,7 @@ def behind(
     spoil: Spoil,
     read: Callable[[asyncio.StreamReader], Awaitable[bytes]] = any_piece,
 ) -> Iterator[Spoil]:
-    """Put a proxy in front of the server at `socket`, which is reached as `moved` meanwhile."""
+    """Put a proxy in front of the server at `socket`, whose own socket becomes `moved`."""
     socket.rename(moved)
     try:
         with Proxy(socket, moved, spoil, read):

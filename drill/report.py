@@ -1,4 +1,4 @@
-"""The table of verdicts, as text for people, as JSON, and as a page of the documentation."""
+"""The table of verdicts as text, as JSON, and as a page of the documentation."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -6,13 +6,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+from drill.modes_table import Mode
 from drill.run import PAIR, Result
-from drill.table import Mode
 
 Say = Callable[[str], None]
 HEAD = ("mode", "orders", "retries", "detect, s", "recover, s", "lost", "double", "verdict")
-PAGE = Path(__file__).parent.parent / "docs" / "failure-modes.md"
-# what stands between such a pair of lines in the page is written by a command
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "failure-modes.md"
+# the lines between which a command writes its part of the page
 MODES = ("<!-- modes: written by `python -m drill --document` -->", "<!-- end of modes -->")
 RESULTS = ("<!-- results: written by `python -m drill --write` -->", "<!-- end of results -->")
 
@@ -42,7 +42,7 @@ def line(row: Sequence[str]) -> str:
 
 
 def troubles(result: Result, most: int = 5) -> list[str]:
-    """Return what was found, a line each; no more than `most`."""
+    """Return at most `most` lines, one for each trouble found."""
     found = result.verdict.troubles
     shown = [f"    {trouble}"[:400] for trouble in found[:most]]
     return shown + ([f"    … and {len(found) - most} more"] if len(found) > most else [])
@@ -55,10 +55,10 @@ def as_json(results: Iterable[Result], seed: int) -> str:
 
 
 def modes(table: Sequence[Mode]) -> str:
-    """Return the page's part that lists the modes: a table per family."""
+    """Return the list of modes as Markdown, one table for each family."""
     text: list[str] = []
     for family, rows in _families(table).items():
-        text += [f"### {family}", "", "| mode | what fails | how it is made to | shown by |"]
+        text += [f"### {family}", "", "| mode | what fails | how the fault is made | shown by |"]
         text.append("| --- | --- | --- | --- |")
         for mode in rows:
             shown = [f"drill ({mode.selection})"] if mode.recipe else []
@@ -69,9 +69,9 @@ def modes(table: Sequence[Mode]) -> str:
 
 
 def results(table: Sequence[Mode], found: Sequence[Result], page: Path = PAGE) -> str:
-    """Return the page's part with the results: a table per family, with the last row of each mode.
+    """Return the results as Markdown: a table for each family, with the last row of each mode.
 
-    The page keeps the rows of what was not drilled this time; pairs are drawn anew, all or none.
+    The page keeps the rows of modes that were not drilled this time. New pairs replace all old ones.
     """
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     fresh = {one.mode: f"| {' | '.join((*cells(one), today))} |" for one in found}
@@ -87,7 +87,7 @@ def results(table: Sequence[Mode], found: Sequence[Result], page: Path = PAGE) -
 
 
 def _rows(page: Path) -> dict[str, str]:
-    """Return the rows of results that a page has, by mode."""
+    """Return the rows of results in a page, by mode."""
     part = page.read_text().partition(RESULTS[0])[2].partition(RESULTS[1])[0]
     rows = {row.split("|")[1].strip(): row for row in part.splitlines() if row.startswith("| ")}
     return {mode: row for mode, row in rows.items() if mode not in {HEAD[0], "---"}}
@@ -108,10 +108,10 @@ def _section(title: str, rows: Sequence[str]) -> list[str]:
 
 
 def write(between: tuple[str, str], part: str, page: Path = PAGE) -> None:
-    """Put a part into the page, in the place of what stands there between the two lines."""
+    """Replace the text between two lines of the page."""
     begin, end = between
     before, found, rest = page.read_text().partition(begin)
     _, ended, after = rest.partition(end)
     if not (found and ended):
-        raise ValueError(f"{page} has no lines {begin} and {end}")
+        raise ValueError(f"{page} lacks the lines {begin} and {end}")
     page.write_text(f"{before}{begin}\n\n{part.strip()}\n\n{end}{after}")

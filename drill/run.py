@@ -1,4 +1,4 @@
-"""One mode, or a pair of them, on a running stack: orders, fault, healing, quiet, verdict."""
+"""One drill on a running stack: place orders, apply the faults, heal, wait, judge."""
 
 import time
 from collections.abc import Sequence
@@ -8,24 +8,23 @@ from dataclasses import dataclass, field
 import psycopg2  # type: ignore[import-untyped]
 
 from drill import recipes
+from drill.modes_table import Mode
 from drill.stack import SLOWEST, Stack
-from drill.table import Mode
 from drill.verdict import Verdict, verdict
-from drill.waiting import let_pass, wait_for
+from drill.waiting import pause, wait_for
 
 USUAL = 200  # orders in flight when the fault strikes
-SPARE = 0.2  # the share in flight beyond those, as some are done before it strikes
-# seconds after healing within which everything must have come to its end, but for a long backlog
-PATIENCE = 150
+SPARE = 0.2  # the share placed beyond those, as some end before it strikes
+PATIENCE = 150  # seconds after healing within which all orders must have ended, without a backlog
 
-# Short patience, narrow windows: faults strike while orders are in flight, and are seen soon.
+# Short deadlines and narrow windows: faults meet orders in flight and are detected soon.
 POLICY = {
     "time_allowed": 3, "call_timeout": 1, "tries": 2, "failure_threshold": 30, "backoff": 0.3,
     "backoff_cap": 1, "window": 10,
     "undo_threshold": 60, "breaker_pause": 0.5, "breaker_pause_cap": 2,
 }  # fmt: skip
-LATENCY = 0.1  # seconds that a partner takes
-PAIR = " + "  # between the names of two modes that are drilled together
+LATENCY = 0.1  # seconds of a partner's answer
+PAIR = " + "  # between the names of two modes in one drill
 
 OPEN = """
 SELECT (SELECT count(*) FROM orchestration_submission WHERE reference = ANY(%(orders)s)
@@ -39,9 +38,8 @@ RETRIES = """
 SELECT coalesce(sum(greatest(s.attempt - 1, 0)), 0) FROM orchestration_step s
 JOIN orchestration_task t ON t.id = s.task_id WHERE t.reference = ANY(%s)
 """
-# the first that the engine wrote down of anything unusual: an attempt that failed or expired, a
-# reply refused, an alert, a new reign
-NOTICED = """
+# the first unusual record: a failed or expired attempt, a refused reply, an alert, a new leader
+DETECTED = """
 SELECT extract(epoch FROM min(at) - %(since)s)::float8 FROM (
     SELECT min(ended_at) AS at FROM orchestration_attempt
         WHERE outcome <> 'done' AND ended_at > %(since)s
@@ -53,7 +51,7 @@ SELECT extract(epoch FROM min(at) - %(since)s)::float8 FROM (
 
 @dataclass(kw_only=True)
 class Result:
-    """What one drill found; times in seconds, None where there was nothing to notice or mend."""
+    """The result of one drill; times in seconds, None if nothing was detected."""
 
     mode: str
     family: str
@@ -81,7 +79,7 @@ class Run:
         return placed
 
     def open(self) -> int:
-        """Return how many orders, or messages about them, have not come to their end."""
+        """Return the number of orders, and of messages about them, that have not ended."""
         connection = self.stack.connect()
         try:
             with connection, connection.cursor() as cursor:
@@ -91,9 +89,9 @@ class Run:
             connection.close()
 
     def quiet(self, seconds: float = PATIENCE) -> None:
-        """Wait until every order of this run has come to its end, and the shop knows."""
+        """Wait until every order of this run has ended and its messages are sent."""
         seconds += len(self.orders) / SLOWEST
-        pause = max(0.2, len(self.orders) / 20_000)  # to look at a great many takes a while
+        pause = max(0.2, len(self.orders) / 20_000)  # counting many orders is slow
 
         def settled() -> bool:
             try:
@@ -101,28 +99,33 @@ class Run:
             except psycopg2.Error:
                 return False
 
-        wait_for(settled, "every order has come to its end", seconds, pause=pause)
+        wait_for(settled, "every order has ended", seconds, pause=pause)
 
 
 def prepare(stack: Stack) -> None:
-    """Make a stack fit for drills."""
+    """Prepare a stack for drills: policies, latency, stock."""
     stack.policy(**POLICY)
     stack.sandbox("/faults", {"faults": [], "latency": {"*": LATENCY}}, "PUT")
-    stock = dict.fromkeys(stack.sandbox("/inventory/stock"), 10_000_000)  # more than all will buy
+    stock = dict.fromkeys(
+        stack.sandbox("/inventory/stock"), 10_000_000
+    )  # more than all drills need
     stack.sandbox("/inventory/stock", stock, "PUT")
 
 
-def drill(stack: Stack, modes: Sequence[Mode]) -> Result:
-    """Apply one mode, or several at once, and judge; whatever goes wrong is in the verdict."""
+def drill(stack: Stack, modes: Sequence[Mode], *, settle: float = 60) -> Result:
+    """Apply one mode, or several at once; the verdict includes exceptions of the drill.
+
+    After an exception the orders have at least `settle` seconds to end before the verdict.
+    """
     result = Result(mode=PAIR.join(mode.id for mode in modes), family=modes[0].family, orders=0)
     run = Run(stack)
-    started = time.monotonic()
+    began = time.monotonic()
     try:
         _strike(run, modes, result)
-    except Exception as error:  # noqa: BLE001 - a drill that breaks is a bad verdict, not the end
+    except Exception as error:  # noqa: BLE001 - a broken drill is a bad verdict
         result.verdict.troubles.append(f"{type(error).__name__}: {error}")
-        with suppress(AssertionError):  # judge the orders all the same, once they have settled
-            run.quiet(60)
+        with suppress(AssertionError):  # judge the orders nevertheless
+            run.quiet(settle)
     result.orders = len(run.orders)
     try:
         ends = modes[0].ends if len(modes) == 1 else "settled"
@@ -132,7 +135,7 @@ def drill(stack: Stack, modes: Sequence[Mode]) -> Result:
         result.retries = stack.count(RETRIES, run.orders)
     except Exception as error:  # noqa: BLE001 - the same
         result.verdict.troubles.append(f"no verdict: {type(error).__name__}: {error}")
-    result.took = time.monotonic() - started
+    result.took = time.monotonic() - began
     return result
 
 
@@ -146,19 +149,19 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
                 faults.enter_context(recipes.apply(mode.recipe, run, mode.given))
         wanted = int(in_flight * (1 + SPARE))
         run.place(wanted, flying=wanted)
-        flying = run.open()  # all were in flight a moment ago, but some machines are slow to say so
+        flying = run.open()  # all were open a moment ago; this query may be slow
         assert flying >= in_flight / 2, f"only {flying} orders are in flight"
-        # who is to die has to work for that: a crash comes first, and is left once the others healed
+        # a crash comes first and ends last: its process must work until it reaches the crash point
         for mode in sorted(modes, key=lambda mode: mode.recipe != "crash"):
             if not mode.first:
                 ((since,),) = stack.sql("SELECT clock_timestamp()")
                 faults.enter_context(recipes.apply(mode.recipe, run, mode.given))
-        let_pass(max(mode.seconds for mode in modes))
+        pause(max(mode.seconds for mode in modes))
     healed = time.monotonic()
     run.quiet()
     result.recovered = time.monotonic() - healed
     connection = stack.connect()
     with connection, connection.cursor() as cursor:
-        cursor.execute(NOTICED, {"since": since})
+        cursor.execute(DETECTED, {"since": since})
         result.detected = cursor.fetchone()[0]
     connection.close()

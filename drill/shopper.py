@@ -1,4 +1,4 @@
-"""A customer at the shop's real pages, who sends a page again when the connection breaks."""
+"""A customer of the shop, who sends a page again when the connection breaks."""
 
 import re
 import urllib.error
@@ -23,11 +23,11 @@ DETAILS = {
 
 class _Stay(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        """Do not follow: where it leads to is the answer."""
+        """Return the redirect itself instead of following it."""
 
 
 class Shopper:
-    """One customer with a session; `broken` counts the connections that broke."""
+    """One customer with a session; `broken` counts broken connections."""
 
     def __init__(self, port: int) -> None:
         self.base = f"http://127.0.0.1:{port}"
@@ -45,7 +45,7 @@ class Shopper:
         """Put something into the cart and open the checkout; return the token in its page."""
         page = self._get("/")
         sku = re.search(r'name="sku" value="([^"]+)"', page)
-        assert sku, "the shop's page has nothing to buy"
+        assert sku, "the shop's page offers no product"
         self._post("/cart/add/", {"sku": sku[1], "quantity": "2"}, "/")
         page = self._get("/checkout/")
         token = re.search(r'name="token" value="([^"]+)"', page)
@@ -53,7 +53,7 @@ class Shopper:
         return token[1]
 
     def send(self, token: str) -> str:
-        """Send the checkout's page, and insist; return the order's id."""
+        """Send the checkout's page until it is accepted; return the order's id."""
         place = self._post("/checkout/", {**DETAILS, "token": token}, "/checkout/")
         order = re.search(r"/orders/([0-9a-f-]{36})/", place)
         assert order, f"the order led to {place!r}"
@@ -64,7 +64,7 @@ class Shopper:
         return self._get(path)
 
     def _get(self, path: str) -> str:
-        return self._insist(urllib.request.Request(self.base + path))[1]  # noqa: S310 - our own shop
+        return self._send_until_answered(urllib.request.Request(self.base + path))[1]  # noqa: S310 - our own shop
 
     def _post(self, path: str, fields: dict[str, str], referer: str) -> str:
         cookies = {cookie.name: cookie.value for cookie in self._cookies}
@@ -74,10 +74,10 @@ class Shopper:
             data=urllib.parse.urlencode(fields).encode(),
             headers={"Referer": self.base + referer},
         )
-        return self._insist(request)[0]
+        return self._send_until_answered(request)[0]
 
-    def _insist(self, request: urllib.request.Request) -> tuple[str, str]:
-        """Send until there is an answer; return where it leads, and its text."""
+    def _send_until_answered(self, request: urllib.request.Request) -> tuple[str, str]:
+        """Send until an answer arrives; return its address and its text."""
 
         def send() -> tuple[str, str] | None:
             try:
@@ -92,9 +92,9 @@ class Shopper:
                 self.broken += 1
             return None
 
-        found = wait_for(send, f"{request.full_url} answers", 30, pause=0.2)
-        assert found
-        return found
+        answer = wait_for(send, f"{request.full_url} answers", 30, pause=0.2)
+        assert answer
+        return answer
 
     def _read(self, response: HTTPResponse) -> tuple[str, str]:
         return response.geturl(), response.read().decode()

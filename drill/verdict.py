@@ -1,8 +1,7 @@
-"""The verdict on a mode: what became of each of its orders, by the records and by the ledgers.
+"""The verdict on a drill: how each order ended, by the database and by the partners' ledger.
 
-An order came to a good end if it is processed and the partners did each thing once, or undone with
-nothing left of it, or in error with an open alert. It is lost if it is none of these, and doubled
-if a partner did something more often than a step records it.
+A good end is: processed, with each effect once; undone, with no effect left; or in error, with an
+open alert. Any other order is lost. An order is doubled if a partner has more effects than its steps.
 """
 
 import json
@@ -13,7 +12,7 @@ from typing import Any
 
 from drill.stack import Stack
 
-# A step's action → the total of the sandbox's summary that it counts toward, and its opposite.
+# a step's action → its total in the sandbox's summary, and the total of its undo
 COUNTED = {
     "reserve": ("reservations", "releases"),
     "book": ("shipments", "shipments_cancelled"),
@@ -44,17 +43,17 @@ Effects = dict[str, Any]  # one order's totals in the sandbox's summary
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """How an order stands in the records; `total` in minor units."""
+    """An order in the database; `status` is the shop's, `total` is in minor units."""
 
     state: str = "gone"
-    told: str = ""
+    status: str = ""
     total: int = 0
     alerted: bool = False
 
 
 @dataclass(kw_only=True)
 class Verdict:
-    """What was found: numbers of orders, and each trouble in words."""
+    """Numbers of orders, and a sentence on each trouble."""
 
     lost: int = 0
     double: int = 0
@@ -62,7 +61,7 @@ class Verdict:
 
     @property
     def good(self) -> bool:
-        """Say whether nothing at all was found."""
+        """Return whether there is no trouble at all."""
         return not (self.lost or self.double or self.troubles)
 
     def __str__(self) -> str:
@@ -70,13 +69,13 @@ class Verdict:
 
 
 def verdict(stack: Stack, orders: Collection[str], ends: str = "processed") -> Verdict:
-    """Compare every order with the partners' ledger and the auditor's findings; see `Mode.ends`."""
+    """Compare every order with the partners' ledger, and run the auditor; see `Mode.ends`."""
     found = Verdict()
     wanted = list(orders)
     alerted = {reference for (reference,) in stack.sql(ALERTED, wanted)}
     rows = {
-        reference: Order(state=state, told=told, total=total, alerted=reference in alerted)
-        for reference, state, told, total in stack.sql(STATES, wanted)
+        reference: Order(state=state, status=status, total=total, alerted=reference in alerted)
+        for reference, state, status, total in stack.sql(STATES, wanted)
     }
     done: dict[str, dict[str, int]] = {}
     for reference, action, count in stack.sql(DONE_STEPS, wanted):
@@ -96,7 +95,7 @@ def verdict(stack: Stack, orders: Collection[str], ends: str = "processed") -> V
 
 
 def _doubled(effects: Effects, done: dict[str, int], total: int) -> str:
-    """Say what a partner did more often than it should have; empty if nothing."""
+    """Return the effect that a partner has too often, or an empty string."""
     for action, (effect, opposite) in COUNTED.items():
         stands = effects.get(effect, 0) - effects.get(opposite, 0)
         if stands > max(1, done.get(action, 0)):
@@ -108,19 +107,19 @@ def _doubled(effects: Effects, done: dict[str, int], total: int) -> str:
 
 
 def _bad_end(order: Order, effects: Effects, done: dict[str, int]) -> str:
-    """Say what is wrong with an order's end; empty if it is a good one."""
+    """Return the trouble with an order's end, or an empty string."""
     if order.state == "processed":
         return _badly_processed(order, effects, done)
     if order.state == "undone":
         return _badly_undone(effects)
     if order.state == "error":
-        return "" if order.alerted else "in error, and no open alert says so"
+        return "" if order.alerted else "in error without an open alert"
     return f"stuck: {order.state}"
 
 
 def _badly_processed(order: Order, effects: Effects, done: dict[str, int]) -> str:
-    if order.told != "confirmed":
-        return f"processed, but the shop was told {order.told!r}"
+    if order.status != "confirmed":
+        return f"processed, but the shop shows {order.status!r}"
     missing = [
         effect
         for action, (effect, opposite) in COUNTED.items()
@@ -136,21 +135,19 @@ def _badly_undone(effects: Effects) -> str:
     captured = effects.get("captured", 0)
     left = {
         "money": captured - effects.get("refunded", 0),
-        # what was captured is no longer held
+        # a captured amount is no longer authorized
         "hold": max(0, effects.get("authorized", 0) - captured - effects.get("cancelled", 0)),
         "stock": effects.get("reservations", 0) - effects.get("releases", 0),
         "parcels": effects.get("shipments", 0) - effects.get("shipments_cancelled", 0),
     }
-    return f"undone, but there is left: {left}" if any(left.values()) else ""
+    return f"undone, but left over: {left}" if any(left.values()) else ""
 
 
-_known: dict[str, set[str]] = {}  # what was found in a stack before: it counts once
+_known: dict[str, set[str]] = {}  # violations of earlier drills, by the stack's folder
 
 
 def audit(stack: Stack, orders: Collection[str]) -> list[str]:
-    """Run the auditor inside the stack; return what it finds about `orders`, or finds anew."""
-    if not stack.audits:
-        return []
+    """Run the auditor in the stack; return new violations, and all about `orders`."""
     command = [sys.executable, "manage.py", "audit", "--json"]
     done = stack.run(command, check=False)
     if done.returncode not in (0, 1):
@@ -158,7 +155,7 @@ def audit(stack: Stack, orders: Collection[str]) -> list[str]:
     known = _known.setdefault(str(stack.folder), set())
     found = []
     for one in json.loads(done.stdout)["violations"]:
-        text = f"invariant {one['invariant']}, {one['reference']}: {one['trouble']}"
+        text = f"invariant {one['invariant']}, {one['reference']}: {one['problem']}"
         if one["reference"] in orders or text not in known:
             found.append(text)
         known.add(text)

@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time."""
+"""Waiting for conditions and through faults."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ Found = TypeVar("Found")
 def wait_for(
     condition: Callable[[], Found], what: str, seconds: float = 30.0, pause: float = 0.02
 ) -> Found:
-    """Return `condition()` once it is true; fail with `what` after a deadline."""
+    """Return `condition()` once it is true; raise AssertionError with `what` after a deadline."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -21,6 +21,6 @@ def wait_for(
         time.sleep(pause)
 
 
-def let_pass(seconds: float) -> None:
-    """Let a fault last for so long."""
+def pause(seconds: float) -> None:
+    """Wait while a fault lasts or a rate is measured."""
     time.sleep(seconds)

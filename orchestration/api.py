@@ -35,30 +35,31 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from . import registry, status
+from . import registry, task_requests
 from .agents.actions import Call, action
 from .agents.base import Agent
-from .agents.faults import Fault, Rejected, Transient, Unknown
+from .agents.errors import Fault, Rejected, Transient, Unknown
 from .agents.http import HttpAgent
-from .applications import READ_STATUS, Caller, authenticate
-from .applications import ensure as ensure_application
-from .audit.violation import Check, Violation
-from .interface import requests
-from .ledger import LedgerEntry
+from .agents.payload_schemas import Invalid
+from .agents.service_ledger import LedgerEntry
+from .applications import status_messages as response_queue
+from .applications.external_view import ExternalView
+from .applications.status_messages import Status
+from .applications.submissions import Posting, post
+from .applications.task_status import Progress, StepProgress, progress
+from .applications.tokens import READ_STATUS, Caller, authenticate
+from .applications.tokens import ensure as ensure_application
+from .audit.check import Check, Violation
+from .dashboard.roles import give
+from .database.sql import is_busy, is_unavailable
+from .decisions.progress import Refusal
 from .models import TaskRequest
 from .models.application import Delivery
 from .models.inbox import StatusKind
-from .models.request import Act
-from .placeholders import field, key, loaded, result
-from .posting import Posting, post
-from .progression import Refusal
-from .roles import give
-from .schemas import Invalid
-from .sight import Sight
-from .sql import is_busy, is_unavailable
-from .standing import Progress, StepProgress, progress
+from .models.request import RequestedAct
+from .payloads.money import format_money
+from .payloads.placeholders import field, key, loaded, result
 from .states import Direction, Health, StepState, TaskState
-from .status import Status
 from .transitions.amendments import NOTHING, Amendment
 from .workflow import Accepted, Refused, Step, Submitted, Workflow
 
@@ -72,6 +73,7 @@ __all__ = [
     "Check",
     "Delivery",
     "Direction",
+    "ExternalView",
     "Fault",
     "Health",
     "HttpAgent",
@@ -82,7 +84,6 @@ __all__ = [
     "Refusal",
     "Refused",
     "Rejected",
-    "Sight",
     "Status",
     "StatusKind",
     "Step",
@@ -99,6 +100,7 @@ __all__ = [
     "authenticate",
     "ensure_application",
     "field",
+    "format_money",
     "give",
     "is_busy",
     "is_unavailable",
@@ -109,8 +111,8 @@ __all__ = [
     "receive_status",
     "register",
     "register_audit",
+    "register_external_view",
     "register_scope",
-    "register_sight",
     "request_resubmit",
     "request_undo",
     "result",
@@ -138,19 +140,21 @@ def receive_status(application: str, receiver: Callable[[Sequence[Status]], None
 def register_audit(name: str, audit: Callable[[frozenset[str]], Iterable[Violation]]) -> None:
     """Have `audit` run with every audit of the engine, in its snapshot of the database.
 
-    It gets the names of the agents whose ledgers were read, and finds them in the temporary tables
-    `audit_task`, `audit_step` and `audit_effect` (`orchestration/audit/books.py`). `Check` helps.
+    `audit` gets the names of the agents whose ledgers were read. It reads temporary tables and views,
+    never the engine's own tables: `audit_task` and `audit_step` (what this run looks at),
+    `audit_effect` (the ledgers), and `audit_data`, `audit_submission`, `audit_request` and
+    `audit_message` (all rows). `orchestration/audit/snapshot.py` has their columns. `Check` runs a query.
     """
     registry.audits[name] = audit
 
 
-def register_sight(workflow: str, see: Callable[[str, bool], Sight | None]) -> None:
+def register_external_view(workflow: str, see: Callable[[str, bool], ExternalView | None]) -> None:
     """Have operators shown what those outside see of each task of a workflow.
 
     `see` gets the task's reference, and whether the operator may see personal data. It returns None
-    where nobody sees anything, and costs a constant number of queries.
+    where there is nothing to see, and costs a constant number of queries.
     """
-    registry.sights[workflow] = see
+    registry.external_views[workflow] = see
 
 
 def register_scope(name: str, meaning: str) -> None:
@@ -163,12 +167,12 @@ def status_messages(application: str, *, limit: int, after: int = 0) -> list[dic
 
     They stay, and come again, until they are acknowledged.
     """
-    return [status.as_json(row) for row in status.fetch(application, limit, after)]
+    return [response_queue.as_json(row) for row in response_queue.fetch(application, limit, after)]
 
 
 def acknowledge(application: str, ids: Sequence[int]) -> int:
     """Remove status messages that an application has dealt with; return how many there still were."""
-    return status.acknowledge(application, ids)
+    return response_queue.acknowledge(application, ids)
 
 
 def submit(
@@ -214,15 +218,15 @@ def request_undo(
     It is carried out after the task's submission and earlier requests about it; `id` is yours: one
     posted twice is one. When the undo has begun, the workflow's `accepted` is called in the same
     transaction, and the message `undoing` names the request. Where something that was done, or may
-    have been, is irreversible, `reply_to` (by default the workflow's keeper) gets a message `refused`
+    have been, is irreversible, `reply_to` (by default the workflow's owner) gets a message `refused`
     whose detail is {"request": id, "refusal": the name of a `Refusal`}.
     """
-    requests.post(
+    task_requests.post(
         TaskRequest(
             request=id,
             workflow=workflow,
             reference=reference,
-            what=Act.UNDO,
+            what=RequestedAct.UNDO,
             actor=actor,
             because=reason,
             reply_to=reply_to,
@@ -248,12 +252,12 @@ def request_resubmit(  # noqa: PLR0913 - what it is about, who wants it, and wha
     `attempt` is the one that was seen to fail: if it was resubmitted since, the request is refused.
     `amendment` is what changes with it; `note` is what your `accepted` is given to write then.
     """
-    requests.post(
+    task_requests.post(
         TaskRequest(
             request=id,
             workflow=workflow,
             reference=reference,
-            what=Act.RESUBMIT,
+            what=RequestedAct.RESUBMIT,
             step=step,
             attempt=attempt,
             amendment=asdict(amendment),

@@ -1,32 +1,57 @@
 """The engine as a Django application."""
 
 import sys
+from typing import Any
 
 from django.apps import AppConfig
-from django.db.models.signals import post_migrate
+from django.core.management import CommandError
+from django.db import connections
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models.signals import post_migrate, pre_migrate
 from django.utils.module_loading import autodiscover_modules
 
 SUPERVISOR = "supervisor"  # the command
+# One initial set replaced all migrations before the first release. The first two names of both sets are the
+# same; this is the third of the replaced set.
+REPLACED = ("orchestration", "0003_trouble")
 
 
 class OrchestrationConfig(AppConfig):
-    """Finds every application's workflows, and checks them; a supervisor needs none of that."""
+    """Loads and checks the workflows of all applications, except in a supervisor."""
 
     name = "orchestration"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Load what the applications declare, unless this process is a supervisor (P3)."""
+        """Load the applications' declarations, unless this process is a supervisor (P3)."""
         if sys.argv[1:2] != [SUPERVISOR]:
             self.load()
 
     def load(self) -> None:
-        """Load the `workflow` module of each application; make the rows each agent needs."""
-        from . import applications, canary, checks, roles  # noqa: F401 - registers checks
-        from .housekeeping import rows
+        """Load the `workflow` module of each application; connect the signals of migrations."""
+        from . import checks  # noqa: F401 - registers the system checks
+        from .applications import tokens
+        from .dashboard import roles
+        from .housekeeping import agent_rows
+        from .monitoring import canary
 
         autodiscover_modules("workflow")
         canary.declare()
-        post_migrate.connect(rows.ensure, sender=self)
+        pre_migrate.connect(refuse_replaced_migrations, sender=self)
+        post_migrate.connect(agent_rows.ensure, sender=self)
         post_migrate.connect(roles.ensure, sender=self)
-        post_migrate.connect(applications.ensure_consumers, sender=self)
+        post_migrate.connect(tokens.ensure_consumers, sender=self)
+
+
+def refuse_replaced_migrations(using: str, **_: Any) -> None:
+    """Raise CommandError if the database was created by the replaced migrations.
+
+    Otherwise `migrate` would treat such a database as almost up to date.
+    """
+    connection = connections[using]
+    if REPLACED in MigrationRecorder(connection).applied_migrations():
+        raise CommandError(
+            f"The database {connection.settings_dict['NAME']} was made by migrations that were replaced "
+            "before the first release. It cannot be upgraded, and nothing in it was changed. Create the "
+            "database again; for the data of `make run`: `make clean`, which removes it."
+        )

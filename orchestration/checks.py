@@ -1,4 +1,4 @@
-"""System checks: mistakes in declarations are found when Django starts, not at three in the night."""
+"""System checks: find mistakes in declarations when Django starts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,11 +6,12 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-from . import registry, vigil
+from . import registry
+from .monitoring import monitors
 from .states import LOCAL
 from .workflow import UNDECLARED, Step, Workflow
 
-TAG = "orchestration"  # workers and supervisors run these alone: pages are not theirs to load
+TAG = "orchestration"  # workers and supervisors run only these checks, and do not load the pages
 
 HINTS = {
     "orchestration.E005": "undo= names an action of the same agent, and undo_request= what it is "
@@ -30,22 +31,22 @@ def check_workflows(**_: Any) -> list[CheckMessage]:
 
 @register(TAG)
 def check_queues(**_: Any) -> list[CheckMessage]:
-    """Check that each queue of the engine is there, so that a worker can serve it."""
+    """Check that each queue of the engine is configured, so that a worker can serve it."""
     return [
         Error(
-            f"there is no queue {name!r} in RQ_QUEUES",
-            hint="The engine has some queues, every agent one of its own name, every application "
-            "that is told the status of its tasks status.<name>; `manage.py work` serves them.",
+            f"the queue {name!r} is missing in RQ_QUEUES",
+            hint="RQ_QUEUES has the engine's own queues, one named after each agent, and "
+            "status.<name> for each receiver of status messages; `manage.py work` serves them.",
             id="orchestration.E004",
         )
-        for name in sorted(vigil.needed_queues())
+        for name in sorted(monitors.needed_queues())
         if name not in settings.RQ_QUEUES
     ]
 
 
 @register(TAG)
 def check_names(**_: Any) -> list[CheckMessage]:
-    """Check that names fit into their columns: otherwise no worker could report itself."""
+    """Check that names fit into their columns: otherwise a worker could not report itself."""
     longest: list[tuple[str, Iterable[str], int]] = [
         ("agent", registry.agents, 60),
         ("workflow", registry.workflows, 60),
@@ -86,7 +87,7 @@ def _problems(workflow: Workflow) -> Iterable[tuple[str, str]]:
 
 
 def _undo_problems(step: Step) -> Iterable[str]:
-    """Yield what is wrong with how a step says that it is undone."""
+    """Yield the problems of a step's declaration of its undo."""
     if step.undo in {None, UNDECLARED}:
         if step.undo == UNDECLARED and not step.irreversible:
             yield f"step {step.name!r} does not say how it is undone"

@@ -1,67 +1,107 @@
-"""Sizes and times of the engine that no admin needs to tune; seconds where they are times."""
+"""Sizes and times of the engine that an admin does not need to tune.
 
-BATCH = 200  # rows or messages that one transaction serves
-AGED_SHARE = 0.1  # of the places, for what has waited for long, whatever its priority
-AGED_AFTER = 60.0  # what has waited in the inbox for longer has it; of steps, a policy says that
-FLAG_LIFE = 5  # after this a doorbell may be rung again, answered or not
-PACE = 0.01  # at least this long from turn to turn of a worker: under load, messages gather
-LINGER = 1.0  # how long a worker that attends waits for another message; below REDIS_TIMEOUT
-CHORES = 5.0  # between two rounds of what the leader does besides: books, alerts about what lasts
-LOCK_WAIT = 0.25  # for a lock, in a transaction that many wait for
-SWEEP_LOCK_WAIT = 1.0  # for a lock, in any other of a supervisor
-DUTY = 3.0  # after this a duty of the sweep begins nothing more; the next sweep goes on
-SWEEP_HANGS = 15.0  # without progress for so long, a sweep's lease is not renewed
-BLOCKING = 30.0  # another session that holds locks of ours for longer is an alert
-LOCKED_AGAIN = 0.25  # before a gate that another session has locked is looked at again
-CLAIM_PAUSE = 5.0  # of an agent for which claiming fails, by itself
-LOCKED_AT_ONCE = 5  # returns of a reply whose task is locked: we hold one for a moment only
-LOCKED_WAIT = 0.5  # before it returns after that; doubles with each of the next four times
-RETURNS = (1.0, 5.0, 25.0)  # before a dead letter returns the first time, the second, the last
-UNSERVED = 1.0  # what waits longer than this is rung for by the supervisor
-UNREAD = 10.0  # so much longer silence is allowed while replies lie unread, or cannot be sent
-HEARTBEAT = 3.0  # between two signs of life of a worker
-ALIVE = 10.0  # a worker not seen for longer counts as dead
-ALL_SILENT = 7.0  # if no worker at all was seen for so long, pages say that none is there
-LEASE = 6.0  # a leader that does not renew for this long is replaced
-CLOCK_JUMP = 30.0  # a clock that is off by more than this has jumped, or is wrong
-CLOCK_SHOWN = 3600.0  # for so long the alert about a jump stays open
-COMPUTED_WITHIN = 0.1  # a function that computes a step for longer is warned of: locks are held
-COMPUTED_FOR = 0.25  # of a turn: what is not computed by then waits for the next
-COMPUTED_AGAIN = 30.0  # before a step is looked at again whose function no code has
-REPLY_MARGIN = 0.1  # an agent stops this much before complete_by: the reply needs its way
-SEND_PATIENCE = 60.0  # how long replies are kept in the process while Redis is away
-SEND_PAUSE = 0.2  # between two tries of that
-PERFORMERS = 8  # processes of an agent while some request kills or blocks its own; else one
-PERFORMER_IDLE = 10.0  # without requests, after which one ends
-TROUBLED = 60.0  # for so long after the last such request there are several
-STANDSTILL = 0.3  # one that is blocked for longer has the other requests taken from it
-APART = 4  # blocked processes that may go on until their request's time is over
-UNEXPLAINED = 2  # deaths of its process that a request survives if the code of none ran then
-PASS_ON_WAIT = 0.2  # before a request for an unknown action goes back; doubles with each time
-PASS_ON_WAIT_CAP = 5.0
-PASS_ON_TIMES = 20  # then it is the step's failure: no release at work knows the action
-REDIS_TIMEOUT = 2.0  # of one command, so that a frozen Redis hangs nobody for long
-REDIS_LOOK = 1.0  # of a page's look at Redis, which tells nothing that must be known
-REDIS_SILENCE = 3.0  # after a command that took too long: others do not wait again meanwhile
-REDIS_AWAY = 1.0  # before a worker that waits for a job asks a Redis again that is away
-WORKER_TTL = 30  # RQ: a worker waits for a job for 15 s less than this, then looks around
-INBOX_LIMIT = 200_000  # messages in one inbox; beyond it the oldest are of no use any more
-RETRY_WAIT = 1.0  # before what failed is tried again; doubles with each failure
-RETRY_WAIT_CAP = 300.0
-RETRY_STUCK = 8  # failures (some minutes) after which a person should look
-FAILING_PAUSE = 5.0  # of a workflow whose submissions fail one after the other
-NOTICES = 20  # notices sent at once
-NOTICE_LEASE = 120.0  # a notice whose sender died is sent again after this
-NOTICE_WAIT = 10.0  # before the second try; doubles with each
-NOTICE_WAIT_CAP = 3600.0
-NOTICE_PATIENCE = 86_400.0  # a notice older than this is given up with its next failure
-NOTICE_DETAIL = 1000  # characters of an alert's detail that a notice carries
-PUSHES = 20  # status messages sent at once to one application
-PUSHES_IN_ALL = 60  # and to all of them together
-PUSH_TRIES = 5  # at the least, before a message is given up
-LOOKOUT = 5.0  # between two looks of the alerts' worker, for a leader and for notices
-TAKE_BACK = 10.0  # a confirmed operation begins after this, and until then can be taken back whole
-LARGEST_OPERATION = 200_000  # items of one operation
-OPERATING = 1.0  # of each sweep, for acting on items: recovery must not wait for more
-FOLLOWED = 5_000  # items under way that one sweep looks at, of each operation
-DRAFT_LIFE = 86_400.0  # a dry run that nobody confirmed is forgotten after this
+`_S` at the end of a name: seconds. A size is a number of rows, messages or processes.
+"""
+
+BATCH_SIZE = 200  # rows or messages of one transaction: bounds what it locks and what it rolls back
+
+# Queues and turns
+AGED_SHARE = 0.1  # of the places: for work that has waited long, so that low priority never starves
+# from then on a submission has waited long; for steps, the agent's policy says when
+AGED_AFTER_S = 60.0
+# a doorbell may ring again after this, answered or not: a second worker then helps
+DOORBELL_TTL_S = 5
+# minimum between two turns of a worker: under load, messages gather to a batch
+TURN_INTERVAL_S = 0.01
+INBOX_IDLE_S = 1.0  # a worker waits this long for another message; must be below REDIS_TIMEOUT_S
+RERING_AFTER_S = 1.0  # the leader rings again for work that waits longer: its doorbell may be lost
+MAX_INBOX_MESSAGES = 200_000  # of one inbox; the oldest ones beyond it have expired anyway
+
+# Locks
+LOCK_TIMEOUT_S = 0.25  # in a transaction that many others wait for
+SWEEP_LOCK_TIMEOUT_S = 1.0  # in every other transaction of a leader
+LOCKED_GATE_RETRY_S = 0.25  # before the next look at a gate that another session has locked
+# of a reply whose task is locked: the engine holds a lock only briefly
+LOCKED_IMMEDIATE_RETURNS = 5
+LOCKED_WAIT_S = 0.5  # before each later return; doubles four times
+BLOCKING_ALERT_AFTER_S = 30.0  # another session that locks the engine's rows for longer is an alert
+CLAIM_PAUSE_S = 5.0  # of an agent whose claim fails: its error must not cost every turn
+
+# Leaders and their sweeps
+LEASE_S = 6.0  # a leader that does not renew its lease for this long is replaced
+SWEEP_STALLED_AFTER_S = 15.0  # without progress for this long, a sweep's lease is not renewed
+DUTY_BUDGET_S = 3.0  # after this a duty starts no new batch: the next sweep continues
+CHORE_INTERVAL_S = 5.0  # between two rounds of chores, which cost too much for every sweep
+# between two looks of the alerts' worker for leaders and notifications
+LEADER_CHECK_INTERVAL_S = 5.0
+OPERATIONS_BUDGET_S = 1.0  # of each sweep, for bulk operations: other duties must not wait longer
+OPERATION_ITEMS_PER_SWEEP = 5_000  # items under way that one sweep checks, of each operation
+
+# Workers
+HEARTBEAT_INTERVAL_S = 3.0  # between two heartbeats of a process
+WORKER_DEAD_AFTER_S = 10.0  # three heartbeats are missing: the worker counts as dead
+NO_WORKERS_AFTER_S = 7.0  # without any heartbeat for this long, pages say that no worker runs
+# attempts may be silent for longer while replies are unread or cannot be sent
+UNREAD_ALLOWANCE_S = 10.0
+
+# Clocks
+CLOCK_JUMP_S = 30.0  # a clock that differs by more has jumped, or is wrong
+# the alert about a jump stays open for this long, so that people see it
+CLOCK_JUMP_ALERT_S = 3600.0
+
+# Steps that are computed
+# a function that takes longer is logged: the transaction keeps its locks meanwhile
+SLOW_COMPUTE_S = 0.1
+COMPUTE_BUDGET_S = 0.25  # of a turn; other steps wait for the next turn
+COMPUTE_RETRY_S = 30.0  # before the next try of a step whose function is not deployed
+
+# Agents
+REPLY_MARGIN_S = 0.1  # an agent stops this much before complete_by: the reply needs time to travel
+SEND_RETRY_FOR_S = 60.0  # a process keeps its replies for this long while Redis is away
+SEND_RETRY_INTERVAL_S = 0.2  # between two tries to send them
+MAX_PERFORMERS = 8  # processes of an agent while a request kills or blocks its own; normally one
+PERFORMER_IDLE_S = 10.0  # a performer without requests ends after this
+PERFORMERS_KEPT_S = 60.0  # several performers run for this long after the last such request
+PERFORMER_BLOCKED_AFTER_S = 0.3  # a performer blocked for longer loses its other requests
+MAX_BLOCKED_PERFORMERS = 4  # blocked ones that may run until the time of their request is over
+MAX_UNEXPLAINED_DEATHS = 2  # of its process that a request survives while no request's code ran
+PASS_ON_WAIT_S = 0.2  # before a request for an unknown action goes back; doubles with each time
+PASS_ON_WAIT_CAP_S = 5.0
+MAX_PASS_ONS = 20  # then the step fails: no running release knows the action
+
+# Redis
+REDIS_TIMEOUT_S = 2.0  # of one command, so that a frozen Redis blocks no process for long
+REDIS_PAGE_TIMEOUT_S = 1.0  # of a page's look at Redis: a page can do without the answer
+# after a timeout: until then other commands fail at once and do not wait again
+REDIS_BACKOFF_S = 3.0
+REDIS_RECONNECT_S = 1.0  # before a worker asks an unavailable Redis for a job again
+WORKER_TTL_S = 30  # RQ: a worker waits for a job for 15 s less than this, then tidies up
+
+# Work that failed
+RETRY_WAIT_S = 1.0  # before the second try; doubles with each failure
+RETRY_WAIT_CAP_S = 300.0
+ALERT_AFTER_FAILURES = 8  # some minutes: until then a deploy may explain them
+FAILING_WORKFLOW_PAUSE_S = 5.0  # of a workflow whose submissions fail one after the other
+DEAD_LETTER_WAITS_S = (
+    1.0,
+    5.0,
+    25.0,
+)  # before a dead letter returns the first, second and last time
+
+# Notifications about alerts
+NOTIFICATION_BATCH_SIZE = 20  # sent at once
+NOTIFICATION_LEASE_S = 120.0  # a notification whose sender died is sent again after this
+NOTIFICATION_WAIT_S = 10.0  # before the second try; doubles with each
+NOTIFICATION_WAIT_CAP_S = 3600.0
+NOTIFICATION_MAX_AGE_S = 86_400.0  # an older notification is given up at its next failure
+NOTIFICATION_DETAIL_CHARS = 1000  # of an alert's detail that a notification carries
+
+# Pushed status messages
+PUSHES_PER_APPLICATION = 20  # sent at once to one application
+PUSHES_IN_TOTAL = 60  # sent at once to all applications together
+MIN_PUSH_TRIES = 5  # before a message is given up
+
+# Bulk operations
+OPERATION_GRACE_S = 10.0  # a confirmed operation starts after this, and can be cancelled until then
+MAX_OPERATION_ITEMS = 200_000  # of one operation
+DRAFT_TTL_S = 86_400.0  # a dry run that is not confirmed is deleted after this

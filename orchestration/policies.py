@@ -1,15 +1,15 @@
-"""What an admin has set: thresholds of agents, and the interval of sweeps."""
+"""Read the settings of admins: thresholds of agents, and the interval of sweeps."""
 
-from . import sql
+from .database import sql
+from .decisions.recovery import Thresholds
 from .models import Policy
-from .recovery import Thresholds
 
-SWEPT_WITHIN = 30.0  # seconds: for so long at the least a leader may take to finish a sweep
+MIN_SWEEP_TIMEOUT_S = 30.0  # a leader may take at least this long to finish a sweep
 
 
 def patience() -> float:
-    """Return the seconds after which a sweep is missed."""
-    return max(SWEPT_WITHIN, 10 * interval())
+    """Return the seconds after which a sweep counts as missed."""
+    return max(MIN_SWEEP_TIMEOUT_S, 10 * interval())
 
 
 def interval() -> float:
@@ -19,7 +19,7 @@ def interval() -> float:
 
 
 def thresholds(policy: Policy) -> Thresholds:
-    """Return the part of a policy that recovery looks at."""
+    """Return the thresholds of a policy that recovery uses."""
     return Thresholds(
         failure_threshold=policy.failure_threshold,
         backoff=policy.backoff,
@@ -27,7 +27,7 @@ def thresholds(policy: Policy) -> Thresholds:
         undo_threshold=policy.undo_threshold,
         past_threshold=policy.past_threshold,
         extended_wait=policy.extended_wait,
-        rounds=policy.rounds,
+        max_extended_waits=policy.max_extended_waits,
     )
 
 

@@ -12,22 +12,22 @@ from .workflow import Workflow
 
 if TYPE_CHECKING:
     from .agents.base import Agent
-    from .audit.violation import Violation
-    from .sight import Sight
-    from .status import Status
+    from .applications.external_view import ExternalView
+    from .applications.status_messages import Status
+    from .audit.check import Violation
 
 T = TypeVar("T")
 
 
 class NotRegistered(LookupError):
-    """A name that nobody declared; its text gives the nearest one that exists."""
+    """An undeclared name; its text gives the nearest one that exists."""
 
 
 workflows: dict[str, Workflow] = {}
 agents: dict[str, "type[Agent]"] = {}
 receivers: "dict[str, Callable[[Sequence[Status]], None]]" = {}
 audits: "dict[str, Callable[[frozenset[str]], Iterable[Violation]]]" = {}
-sights: "dict[str, Callable[[str, bool], Sight | None]]" = {}
+external_views: "dict[str, Callable[[str, bool], ExternalView | None]]" = {}
 scopes: dict[str, str] = {}  # what a token may be good for, and what that means
 
 

@@ -1,38 +1,41 @@
-"""The scheduler: records what agents replied, claims what may run next, sends it (P1, P8, P21–P23).
+"""The scheduler: records replies, claims the next steps, sends requests (P1, P8, P21–P23).
 
-Steps that need no agent it computes itself. Any number run side by side; one turn is one transaction
-over a whole batch.
+It computes steps that need no agent itself. Any number of schedulers run side by side; one run is one
+transaction over a whole batch.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.db import Error, transaction
 
-from . import batches, conf, crashpoints, dead_letters, queues, registry, sql
+from . import conf, registry
 from .agents.local import perform
-from .gate import Heard
-from .lasting import Pauses
-from .loading import Wanted, fill_in
-from .messages import Malformed, Reply, Request, with_number
+from .cluster import crash_points
+from .cluster.debounce import Pauses
+from .database import batches, sql
+from .dead_letters import capture
+from .messaging import queues
+from .messaging.messages import Malformed, Reply, Request, with_number
 from .states import LOCAL
 from .transitions.claim import Claimed, claim
 from .transitions.holds import park
-from .transitions.local import Computed, compute
-from .transitions.record import Recorded, record
-from .transitions.requested import Begun, begin_requested, requested_tasks
+from .transitions.loading import UnfilledRequest, fill_in
+from .transitions.local_steps import Computed, compute
+from .transitions.replies import Recorded, record
+from .transitions.requested_undos import Begun, begin_requested, requested_tasks
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(kw_only=True)
-class Turn:
-    """What a turn leaves to be done.
+class TurnResult:
+    """What is left to do after a run.
 
-    `more` are the agents to claim for again at once; `again_in` is the seconds until a gate lets more
-    through by itself, if that is soon.
+    `more` are the agents to claim for again at once. `again_in` is the seconds until a gate admits more
+    requests, if that is soon.
     """
 
     more: set[str] = field(default_factory=set)
@@ -41,31 +44,31 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True)
 class _Popped:
-    """A reply, as it was taken from the inbox and as it was understood."""
+    """A reply, as raw bytes from the inbox and parsed."""
 
     raw: bytes
     reply: Reply
 
 
-def turn(by: str, raw_replies: Sequence[bytes], look_at: Collection[str]) -> Turn:
-    """Record `raw_replies`, then claim for the agents they touched and those in `look_at`.
+def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> TurnResult:
+    """Record `raw_replies`, then claim for the agents they touched and those in `agents`.
 
-    Each reply is recorded, kept as a dead letter, or back in the inbox, whatever is raised. The
-    requests go out after the commit: what is never sent expires, and is tried again.
+    Each reply is recorded, kept as a dead letter, or returned to the inbox, even if this raises. Requests
+    are sent after the commit: a request that is never sent expires, and its step is retried.
     """
     popped = [one for raw in raw_replies if (one := _parse(raw))]
-    recorded, claimed = _record_and_claim(by, popped, look_at)
+    recorded, claimed = _record_and_claim(by, popped, agents)
     for reply, refusal in recorded.refused:
         logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
-    crashpoints.reached("scheduler.after_claim", claimed.requests)
+    crash_points.reached("scheduler.after_claim", claimed.requests)
     for agent, requests in claimed.requests.items():
         _send(agent, [request for request in requests if request.step not in claimed.loads])
-    crashpoints.reached("scheduler.after_send", claimed.requests)
+    crash_points.reached("scheduler.after_send", claimed.requests)
     _notify(recorded.applications)
     if claimed.loads:
         _load_and_send(by, claimed)
-    full = {agent for agent, batch in claimed.requests.items() if len(batch) >= conf.BATCH}
-    return Turn(more=full | claimed.more, again_in=claimed.again_in)
+    full = {agent for agent, batch in claimed.requests.items() if len(batch) >= conf.BATCH_SIZE}
+    return TurnResult(more=full | claimed.more, again_in=claimed.again_in)
 
 
 def _send(agent: str, requests: Sequence[Request]) -> None:
@@ -74,9 +77,9 @@ def _send(agent: str, requests: Sequence[Request]) -> None:
 
 
 def _load_and_send(by: str, claimed: Claimed) -> None:
-    """Send what was claimed and needs to be loaded first; if that fails as a whole, it expires."""
+    """Load and send requests with values to load; if all loading fails, the steps expire."""
     wanted = [
-        Wanted(agent=agent, workflow=workflow, request=request, loads=loads)
+        UnfilledRequest(agent=agent, workflow=workflow, request=request, loads=loads)
         for agent, requests in claimed.requests.items()
         for request in requests
         if request.step in claimed.loads
@@ -96,10 +99,9 @@ def _load_and_send(by: str, claimed: Claimed) -> None:
 
 
 def begin_undos() -> set[str]:
-    """Begin the undos that the supervisor asks for; return the agents whose backlog has grown.
+    """Begin the undos that the supervisor requested; return the agents whose backlog has grown.
 
-    Each by itself if need be: one that fails keeps no other waiting, and is tried again with the next
-    look.
+    An undo that fails never blocks the others, and is retried with the next look.
     """
     begun = Begun()
 
@@ -107,9 +109,9 @@ def begin_undos() -> set[str]:
         found = begin_requested(tasks)
         begun.agents |= found.agents
         begun.applications |= found.applications
-        return found.dealt
+        return found.handled
 
-    _, failing = batches.all_found(requested_tasks, deal, conf.DUTY)
+    _, failing = batches.all_found(requested_tasks, deal, conf.DUTY_BUDGET_S)
     for task, error in failing.items():
         logger.error("the undo of task %s cannot begin", task, exc_info=error)
     _notify(begun.applications)
@@ -117,94 +119,96 @@ def begin_undos() -> set[str]:
 
 
 def _notify(applications: Collection[str]) -> None:
-    """Ring for applications that have status messages."""
+    """Ring for applications with new status messages."""
     for queue in sorted({queues.of_application(name) for name in applications}):
         queues.try_to_ring(queue)
 
 
 def _record_and_claim(
-    by: str, popped: Sequence[_Popped], look_at: Collection[str]
+    by: str, popped: Sequence[_Popped], agents: Collection[str]
 ) -> tuple[Recorded, Claimed]:
-    """Record and claim in one transaction; if it fails, each by itself: neither spoils the other.
+    """Record and claim in one transaction; if it fails, do each in its own transaction.
 
-    What locks alerts is committed first: a gate is never waited for under the lock of an alert.
+    Replies that lock alerts are committed before the claim, which may wait for a gate.
     """
     claimed = None
     try:
         with transaction.atomic():
             recorded = record([one.reply for one in popped]) if popped else Recorded()
-            computed = _compute(by, recorded, look_at)
+            computed = _compute(by, recorded, agents)
             if not recorded.alerted:
-                claimed = claim(
-                    _awake(recorded.agents.union(look_at)) - {LOCAL}, by, recorded.heard
-                )
+                claimed = _claim(by, recorded, agents)
     except Exception as error:
         if sql.is_unavailable(error):
             _put_back(popped)
             raise
-        logger.warning("a turn is taken in parts: %s", sql.first_line(error))
+        logger.warning("a run is split: %s", sql.first_line(error))
         recorded = _record_in_parts(popped)
-        computed = _compute_apart(by, recorded, look_at)
+        computed = _compute_apart(by, recorded, agents)
     else:
         if recorded.locked:
             _put_off([one for one in popped if UUID(one.reply.task) in recorded.locked])
     if claimed is None:
-        claimed = _claim_apart(_awake(recorded.agents.union(look_at)) - {LOCAL}, by, recorded.heard)
-    if computed.more or (computed.held and park(LOCAL, alone=False)):
+        claimed = _claim_apart(by, recorded, agents)
+    if computed.more or (computed.held and park(LOCAL, isolated=False)):
         claimed.more.add(LOCAL)
     if computed.blocked:
-        claimed.look_again(conf.LOCKED_AGAIN)
+        claimed.look_again(conf.LOCKED_GATE_RETRY_S)
     return recorded, claimed
 
 
 def all_agents() -> set[str]:
-    """Return whose steps a look is for: all agents', and those that are computed, if any are."""
+    """Return all agents, and LOCAL if any workflow has computed steps."""
     steps = (step for workflow in registry.workflows.values() for step in workflow.steps)
     return {*registry.agents, *([LOCAL] if any(step.compute for step in steps) else ())}
 
 
-def _compute(by: str, recorded: Recorded, look_at: Collection[str]) -> Computed:
-    """Compute the steps that are due, in the transaction that released them; add what was recorded."""
-    if LOCAL not in _awake(recorded.agents.union(look_at)):
+def _compute(by: str, recorded: Recorded, agents: Collection[str]) -> Computed:
+    """Compute the due steps in the transaction that released them; add the results to `recorded`."""
+    if LOCAL not in _awake(recorded, agents):
         return Computed()
     computed = compute(by, perform)
     recorded.add(computed.recorded)
     return computed
 
 
-def _compute_apart(by: str, recorded: Recorded, look_at: Collection[str]) -> Computed:
-    """Compute in a transaction of its own; where that fails, nothing for a while."""
+def _compute_apart(by: str, recorded: Recorded, agents: Collection[str]) -> Computed:
+    """Compute in a separate transaction; if that fails, pause computing."""
     try:
         with transaction.atomic():
-            return _compute(by, recorded, look_at)
+            return _compute(by, recorded, agents)
     except Exception as error:
         if sql.is_unavailable(error):
             raise
         logger.exception("no step is computed now")
-        _paused.begin(LOCAL, conf.CLAIM_PAUSE)
+        _paused.begin(LOCAL, conf.CLAIM_PAUSE_S)
         return Computed()
 
 
-def _claim_apart(agents: Collection[str], by: str, heard: Mapping[str, Sequence[Heard]]) -> Claimed:
-    """Claim in a transaction of its own; where that fails, for each agent by itself.
+def _claim(by: str, recorded: Recorded, agents: Collection[str]) -> Claimed:
+    return claim(_awake(recorded, agents) - {LOCAL}, by, recorded.observed)
 
-    Raises what claiming failed with if nothing was claimed: what was has to be sent.
+
+def _claim_apart(by: str, recorded: Recorded, agents: Collection[str]) -> Claimed:
+    """Claim in a separate transaction; if that fails, claim for each agent by itself.
+
+    Raises the error only if nothing was claimed, as claimed requests must be sent.
     """
     try:
-        return claim(agents, by, heard)
+        return _claim(by, recorded, agents)
     except Exception as error:
         if sql.is_unavailable(error):
             raise
         logger.warning("a claim is made agent by agent: %s", sql.first_line(error))
     claimed = Claimed()
-    for agent in sorted(agents):
+    for agent in sorted(_awake(recorded, agents) - {LOCAL}):
         try:
-            claimed.add(claim([agent], by, heard))
+            claimed.add(claim([agent], by, recorded.observed))
         except Exception as error:
             if sql.is_busy(error):
                 logger.warning("nothing is claimed for %s now: %s", agent, sql.first_line(error))
-                _paused.begin(agent, conf.CLAIM_PAUSE)
-                claimed.look_again(conf.CLAIM_PAUSE)
+                _paused.begin(agent, conf.CLAIM_PAUSE_S)
+                claimed.look_again(conf.CLAIM_PAUSE_S)
             elif claimed.requests:
                 logger.exception("nothing is claimed for %s", agent)
             else:
@@ -212,16 +216,16 @@ def _claim_apart(agents: Collection[str], by: str, heard: Mapping[str, Sequence[
     return claimed
 
 
-_paused: Pauses[str] = Pauses()  # agents whose claim met with a lock
+_paused: Pauses[str] = Pauses()  # agents whose claim met a lock
 
 
-def _awake(agents: Collection[str]) -> set[str]:
-    """Return those of `agents` whose claim did not meet with a lock just now."""
-    return {agent for agent in agents if not _paused.of(agent)}
+def _awake(recorded: Recorded, agents: Collection[str]) -> set[str]:
+    """Return the agents to claim for, without those that are paused because of a lock."""
+    return {agent for agent in recorded.agents.union(agents) if not _paused.of(agent)}
 
 
 def _record_in_parts(popped: Sequence[_Popped]) -> Recorded:
-    """Record what can be recorded; keep what fails alone as dead letters, and put back the rest."""
+    """Record replies one by one where necessary; keep failing ones as dead letters, return the rest."""
     recorded = Recorded()
     waiting: list[_Popped] = []
     done = 0
@@ -239,34 +243,36 @@ def _record_in_parts(popped: Sequence[_Popped]) -> Recorded:
         if sql.is_busy(error):
             waiting.append(one)
         else:
-            dead_letters.keep(queues.SCHEDULER, one.raw, error, returned=one.reply.returned)
+            capture.store(queues.SCHEDULER, one.raw, error, returned=one.reply.returned)
             logger.error("a reply that cannot be recorded is kept: %s", sql.first_line(error))
         done += 1
 
     try:
         batches.bisect(popped, deal, keep)
     finally:
-        _put_back(popped[done:])  # in their order: these are those that nothing was done about
+        _put_back(popped[done:])  # the untouched ones, in their order
         _put_off(waiting)
     return recorded
 
 
 def _put_off(waiting: Sequence[_Popped]) -> None:
-    """Have replies come back later that need a row which another session has locked.
+    """Postpone replies that need a row which another session has locked.
 
-    At first they do at once: one of ours holds a lock for a moment only.
+    The first returns are immediate: the engine's own sessions hold locks only briefly.
     """
     messages = [
-        (with_number(one.raw, "waited", min(one.reply.waited + 1, conf.BATCH)), one.reply)
+        (with_number(one.raw, "waited", min(one.reply.waited + 1, conf.BATCH_SIZE)), one.reply)
         for one in waiting
     ]
-    soon = [raw for raw, reply in messages if reply.waited < conf.LOCKED_AT_ONCE]
-    late = [(raw, reply) for raw, reply in messages if reply.waited >= conf.LOCKED_AT_ONCE]
+    soon = [raw for raw, reply in messages if reply.waited < conf.LOCKED_IMMEDIATE_RETURNS]
+    late = [
+        (raw, reply) for raw, reply in messages if reply.waited >= conf.LOCKED_IMMEDIATE_RETURNS
+    ]
     if soon:
         queues.put_back(queues.SCHEDULER, soon)
     if late:
         try:
-            dead_letters.put_off(queues.SCHEDULER, late, "another session has locked its task")
+            capture.postpone(queues.SCHEDULER, late, "another session has locked its task")
         except Exception:
             queues.put_back(queues.SCHEDULER, [raw for raw, _ in late])
             raise

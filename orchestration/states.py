@@ -1,15 +1,11 @@
 """The states of tasks and steps, and every move between them that is legal.
 
 The tables here are the one source: `transitions` writes only these moves, a trigger made from them
-refuses the rest in the database, the tests walk them, and `docs/states.md` is drawn from them.
+refuses the rest in the database, the tests walk them, and `docs/understand/states.md` is drawn from them.
 """
-
-from collections.abc import Mapping
-from typing import TypeVar
 
 from django.db.models import TextChoices
 
-S = TypeVar("S", bound=TextChoices)
 LOCAL = ""  # the agent of the steps that need none: a scheduler computes these
 
 
@@ -48,9 +44,9 @@ class Outcome(TextChoices):
 
     DONE = "done", "Done"  # the service confirmed the effect
     TRANSIENT = "transient", "Transient"  # the service did nothing, for now: a repeat may succeed
-    REJECTED = "rejected", "Rejected"  # the service refused for good: a repeat would not help
+    REJECTED = "rejected", "Rejected"  # the service refused permanently: a repeat would not help
     UNKNOWN = "unknown", "Unknown"  # the effect may have happened: only the same key may be used
-    EXPIRED = "expired", "Expired"  # no reply by complete_by: as unknown, and nobody said so
+    EXPIRED = "expired", "Expired"  # no reply by complete_by: treated as unknown
     ABSENT = "absent", "Absent"  # asked by key: the service knows of no effect
 
 
@@ -58,15 +54,15 @@ class PastThreshold(TextChoices):
     """What follows when a step has failed too often (P11)."""
 
     ERROR = "error", "Error: an operator decides"
-    WAIT = "wait", "Wait for an extended time, and go round again"
+    WAIT = "wait", "Wait for an extended time, then retry"
     UNDO = "undo", "Undo the task"
 
 
 class OnRejection(TextChoices):
-    """What follows when the service refuses for good (P25)."""
+    """What follows when the service refuses permanently (P25)."""
 
     ERROR = "error", "Error: an operator decides"
-    WAIT = "wait", "Wait for somebody to mend it, then undo the task"
+    WAIT = "wait", "Wait for a fix, then undo the task"
     UNDO = "undo", "Undo the task"
 
 
@@ -82,10 +78,10 @@ class GateState(TextChoices):
 class Health(TextChoices):
     """What the end of an attempt says about the service."""
 
-    GOOD = "good", "Good"  # it answered, whatever it said
+    GOOD = "good", "Good"  # it answered, with any reply
     BAD = "bad", "Bad"  # it failed, or was silent
     BUSY = "busy", "Busy"  # it asks everybody to come later (429)
-    NOTHING = "nothing", "Nothing"  # the trouble is the request's own, or ours
+    NOTHING = "nothing", "Nothing"  # the trouble lies in the request or the engine
 
 
 TASK_MOVES: dict[TaskState, dict[TaskState, str]] = {
@@ -133,7 +129,7 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     StepState.ERROR: {
         StepState.PENDING: "an operator resubmits it",
         StepState.SKIPPED: "an operator did it by hand",
-        StepState.CANCELLED: "its task is undone, as asked for or because nobody mended it in time",
+        StepState.CANCELLED: "its task is undone, as asked for or because it was not fixed in time",
     },
     StepState.PROCESSED: {},
     StepState.SKIPPED: {},
@@ -146,15 +142,5 @@ LIVE_TASK_STATES = (TaskState.PENDING, TaskState.PROCESSING, TaskState.UNDOING)
 FINAL_TASK_STATES = (TaskState.PROCESSED, TaskState.UNDONE)
 DONE_STEP_STATES = (StepState.PROCESSED, StepState.SKIPPED)
 ENDED_STEP_STATES = (*DONE_STEP_STATES, StepState.CANCELLED)
-# the service answered, whatever it said
+# the service answered, with any reply
 ANSWERED = (Outcome.DONE, Outcome.REJECTED, Outcome.ABSENT)
-
-
-def illegal_moves(moves: Mapping[S, Mapping[S, str]]) -> list[tuple[S, S]]:
-    """Every pair of different states that `moves` does not allow."""
-    return [
-        (before, after)
-        for before in moves
-        for after in moves
-        if before != after and after not in moves[before]
-    ]

@@ -1,9 +1,9 @@
-"""The submission process: durable submissions become orders *and* tasks, in one transaction (P19).
+"""Turn durable submissions into application records *and* tasks, in one transaction (P19).
 
-A batch normally goes through as a whole. If anything in it cannot be taken, the batch is rolled back
-and taken in parts, each workflow by itself. One that its application refuses is set aside until a
-person acts; one that fails for any other reason is tried again, with backoff: a deploy may be under
-way. Neither holds up the others: fresh ones and retries are two lines, each with its own batch.
+A batch normally succeeds as a whole. If a submission in it fails, the batch is rolled back and split, first
+by workflow. A submission that its application refuses is set aside until a person acts. One that fails
+for another reason is retried with backoff, as a deploy may be under way. Neither blocks the others: fresh
+submissions and retries are separate lines, each with its own batch.
 """
 
 import logging
@@ -15,9 +15,13 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
-from . import alerts, batches, conf, crashpoints, news, registry, sql
-from .fairness import for_aged
-from .lasting import Pauses
+from . import conf, registry
+from .alerting import alerts
+from .applications import outbox
+from .cluster import crash_points
+from .cluster.debounce import Pauses
+from .database import batches, sql
+from .decisions.fairness import for_aged
 from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
@@ -27,15 +31,15 @@ from .workflow import Refused, Submitted, Workflow
 
 logger = logging.getLogger(__name__)
 
-PUT_OFF = f"""
+POSTPONE = f"""
 UPDATE orchestration_submission SET tries = least(tries + 1, 32767), problem = %(problem)s,
     reason = %(reason)s, retry_at = clock_timestamp() + {batches.WAIT}
 WHERE id = ANY(%(ids)s) AND refused_at IS NULL
 RETURNING tries
 """  # noqa: S608 - put together from constants
 
-# The lines, and the order of each: fresh ones, those of them that have waited for long, and retries.
-LONG_AGO = DatabaseNow() - timedelta(seconds=conf.AGED_AFTER)
+# The lines and the order of each: fresh submissions, those of them that have waited long, and retries.
+LONG_AGO = DatabaseNow() - timedelta(seconds=conf.AGED_AFTER_S)
 IN_TURN = (F("retry_at").asc(nulls_first=True), "-priority", "turn", "id")
 DUE = {
     "fresh": (Q(retry_at=None), IN_TURN),
@@ -47,10 +51,10 @@ _paused: Pauses[tuple[str, str]] = Pauses()  # lines and workflows whose submiss
 
 
 def take(limit: int) -> int:
-    """Turn submissions into tasks, up to `limit` of each line; return how many were dealt with.
+    """Turn submissions into tasks, up to `limit` of each line; return how many were handled.
 
-    Fresh ones come first, by priority, and within one by turns. If more of these wait, a few that have
-    waited for long come with them, whatever their priority. Then retries, in the order of their times.
+    Fresh submissions come first, by priority, then fairly by turn. If more of them wait, a few that have
+    waited long come with them, regardless of priority. Then retries, in the order of their times.
     """
     done = _take_from("fresh", limit)
     if done >= limit:
@@ -59,14 +63,14 @@ def take(limit: int) -> int:
 
 
 def _take_from(line: str, limit: int) -> int:
-    crashpoints.reached("submission.before_transaction")
+    crash_points.reached("submission.before_transaction")
     rows = _due(line)
     try:
         return _take(rows[:limit])
     except Exception as error:
         if sql.is_unavailable(error):
             raise
-        logger.info("a batch of up to %d is taken in parts: %s", limit, error)
+        logger.info("a batch of up to %d is split: %s", limit, error)
     ids: dict[str, list[int]] = defaultdict(list)
     for number, workflow in rows.values_list("id", "workflow")[:limit]:
         ids[workflow].append(number)
@@ -74,10 +78,9 @@ def _take_from(line: str, limit: int) -> int:
 
 
 def _take_parts(line: str, workflow: str, ids: Sequence[int]) -> int:
-    """Take submissions of one workflow in parts; return how many were dealt with, or put aside.
+    """Take submissions of one workflow in parts; return how many were handled or set aside.
 
-    If one after the other fails, the workflow's line is left alone for a while: none of it would go
-    through.
+    If one after the other fails, the workflow's line is paused, as all of it would fail.
     """
     rows = _due(line).filter(workflow=workflow)
     last = list(rows.reverse().values_list("id", flat=True)[:1])
@@ -90,13 +93,13 @@ def _take_parts(line: str, workflow: str, ids: Sequence[int]) -> int:
     except Exception as error:
         if sql.is_unavailable(error):
             raise
-        _paused.begin((line, workflow), conf.FAILING_PAUSE)
+        _paused.begin((line, workflow), conf.FAILING_WORKFLOW_PAUSE_S)
         logger.exception("%s: one submission after the other fails (%s)", workflow, line)
         return len(ids)  # others may wait behind these
 
 
 def _due(line: str) -> QuerySet[Submission]:
-    """Return what a line has that is due and not paused, in its order."""
+    """Return the submissions of a line that are due and not paused, in its order."""
     which, order = DUE[line]
     paused = [name for where, name in _paused if where == line and _paused.of((where, name))]
     rows = Submission.objects.filter(which, refused_at=None).exclude(workflow__in=paused)
@@ -109,7 +112,7 @@ def _take(some: QuerySet[Submission]) -> int:
 
 
 def _accept(submissions: Sequence[Submission]) -> int:
-    """Record new ones and forget them all; one that is there already changes nothing."""
+    """Create tasks of new submissions and delete them all; a repeated one changes nothing."""
     known = _known(submissions)
     fresh: dict[str, list[Submission]] = defaultdict(list)
     for submission in submissions:
@@ -126,8 +129,8 @@ def _accept(submissions: Sequence[Submission]) -> int:
             unknown += _put_off_unknown(name, batch)
     taken = [submission for submission in submissions if submission.id not in unknown]
     Submission.objects.filter(id__in=[submission.id for submission in taken]).delete()
-    crashpoints.reached("submission.before_commit", taken)
-    transaction.on_commit(lambda: crashpoints.reached("submission.after_commit", taken))
+    crash_points.reached("submission.before_commit", taken)
+    transaction.on_commit(lambda: crash_points.reached("submission.after_commit", taken))
     return len(submissions)
 
 
@@ -140,7 +143,7 @@ def _record(workflow: Workflow, batch: Sequence[Submission]) -> None:
 
 
 def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
-    """Return the input of the tasks that exist already, by workflow and reference."""
+    """Return the input of existing tasks, by workflow and reference."""
     rows = Task.objects.filter(reference__in=[one.reference for one in submissions])
     return {
         (workflow, reference): data
@@ -149,7 +152,7 @@ def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
 
 
 def _public(submission: Submission) -> Any:
-    """Return the input that the task of a submission has."""
+    """Return the part of a submission's data that its task keeps."""
     workflow = registry.workflows.get(submission.workflow)
     return workflow.public(submission.data) if workflow else submission.data
 
@@ -166,7 +169,7 @@ def _as_task(submission: Submission) -> NewTask:
 
 
 def _put_off_unknown(name: str, batch: Sequence[Submission]) -> list[int]:
-    """Have submissions of a workflow that this process does not know wait; return their ids."""
+    """Postpone submissions of an unknown workflow; return their ids."""
     ids = [submission.id for submission in batch]
     reason = f"there is no workflow {name!r}{registry.suggest(name, registry.workflows)}"
     _put_off(name, ids, Problem.UNKNOWN, reason)
@@ -175,7 +178,7 @@ def _put_off_unknown(name: str, batch: Sequence[Submission]) -> list[int]:
 
 @transaction.atomic
 def _fail(submission_id: int, error: Exception) -> None:
-    """Set a submission aside that was refused; have it wait after any other failure."""
+    """Set a refused submission aside; postpone it after any other failure."""
     rows = Submission.objects.filter(id=submission_id, refused_at=None)
     submission = rows.select_for_update().first()
     if submission is None:
@@ -186,7 +189,7 @@ def _fail(submission_id: int, error: Exception) -> None:
         return
     reason = sql.storable(str(error)) or "refused"
     rows.update(refused_at=DatabaseNow(), retry_at=None, problem="", reason=reason)
-    news.write_aside([submission], StatusKind.SET_ASIDE)
+    outbox.write_without_task([submission], StatusKind.SET_ASIDE)
     alerts.raise_alert(
         f"submission/{submission.workflow}",
         severity=Severity.CRITICAL,
@@ -198,12 +201,12 @@ def _fail(submission_id: int, error: Exception) -> None:
 
 def _put_off(workflow: str, ids: Sequence[int], problem: Problem, reason: str) -> None:
     """Have locked submissions wait for their next try, longer each time."""
-    tries = sql.run(PUT_OFF, {"ids": list(ids), "problem": problem.value, "reason": reason})
+    tries = sql.run(POSTPONE, {"ids": list(ids), "problem": problem.value, "reason": reason})
     what = {
         Problem.FAILING: f"{workflow}: submissions fail",
         Problem.UNKNOWN: f"{workflow}: submissions of an unknown workflow",
     }
-    alerts.raise_waiting(
+    alerts.raise_retrying(
         "submission", workflow, problem.value, what[problem], reason, max(n for (n,) in tries)
     )
     logger.warning("%d of %s wait for their next try: %s", len(ids), workflow, reason)

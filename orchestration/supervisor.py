@@ -1,8 +1,8 @@
-"""The supervisor: finds what failed or expired, and asks for recovery (P3, P4, P10, P26).
+"""The supervisor: finds failed and expired steps, and starts their recovery (P3, P4, P10, P26).
 
-It knows the state store alone, and loads no workflow and no agent. It makes steps pending again, sets
-them to error, or asks that their tasks be undone, and rings doorbells: schedulers and agents carry it
-out. All that is no recovery is the housekeeper's. Of several supervisors one leads.
+It reads only the state store, and loads no workflow and no agent. It makes steps pending again, sets them
+to error, or requests the undo of their tasks, and rings doorbells; schedulers and agents do the rest. All
+other periodic work is the housekeeper's. One of several supervisors leads.
 """
 
 import random
@@ -11,20 +11,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from uuid import UUID
 
-from . import batches, conf, crashpoints, due
-from .failures import recover
-from .leader import Leadership
-from .leading import duties
-from .leading.duties import Done, Duty, Progress
-from .leading.memory import Memory
+from . import conf
+from .cluster import crash_points
+from .cluster.leader_election import Leadership
+from .database import batches
+from .supervision import due, duties
+from .supervision.duties import Duty, Progress, SweepSummary
+from .supervision.failures import recover
+from .supervision.memory import Memory
 from .transitions.clock_jump import move_times
-from .transitions.recover import failed_tasks, wake
+from .transitions.failures import failed_tasks, wake
 from .transitions.unmended import request_undo_of_unmended, unmended_tasks
 
 
 @dataclass(kw_only=True)
-class Recovery(Done):
-    """What one sweep of the supervisor did."""
+class RecoverySummary(SweepSummary):
+    """The result of one sweep of the supervisor."""
 
     retried: int = 0
     given_up: int = 0
@@ -34,42 +36,42 @@ class Recovery(Done):
 
 
 @dataclass(kw_only=True)
-class Round(duties.Round):
-    """One sweep under way; each of its duties is a method."""
+class SupervisorSweep(duties.SweepRun):
+    """One sweep of the supervisor; each of its duties is a method."""
 
     chance: Callable[[], float]
-    done: Recovery = field(default_factory=Recovery)
+    done: RecoverySummary = field(default_factory=RecoverySummary)
 
     def move_times(self) -> None:
-        """Move what a jump of the clock has yet to move."""
+        """Move the times that are left to move after a jump of the clock."""
         move_times()
 
     def look_for_losses(self) -> None:
-        """Find out whether silence may be due to what our own processes lost or kept unread."""
+        """Find out whether the engine itself lost messages or left replies unread."""
         self.memory.losses.look(self.now)
 
     def recover_what_failed(self) -> None:
-        """Count each failed or expired step, and decide about it."""
+        """Count and decide each failed or expired step."""
         find = partial(failed_tasks, now=self.now, silent_since=self.memory.losses.silent_since)
         self.deal(find, self._recover)
-        crashpoints.reached("supervisor.mid_sweep", self.done.retried)
+        crash_points.reached("supervisor.mid_sweep", self.done.retried)
 
     def _recover(self, tasks: Collection[UUID]) -> int:
-        found = recover(
+        recovered = recover(
             tasks,
             by=self.leadership.actor,
             now=self.now,
             losses=self.memory.losses,
             chance=self.chance,
         )
-        self.done.retried += found.retried
-        self.done.given_up += found.given_up
-        self.done.to_undo += found.to_undo
-        self.done.cancelled += found.cancelled
-        return found.failed
+        self.done.retried += recovered.retried
+        self.done.given_up += recovered.given_up
+        self.done.to_undo += recovered.to_undo
+        self.done.cancelled += recovered.cancelled
+        return recovered.failed
 
     def ask_to_undo_what_was_not_mended(self) -> None:
-        """Ask for the undo of tasks with a rejected step that was not mended in time."""
+        """Request the undo of tasks with a rejected step that was not corrected in time."""
 
         def act(tasks: Collection[UUID]) -> int:
             requested, later = request_undo_of_unmended(
@@ -81,24 +83,24 @@ class Round(duties.Round):
         self.deal(partial(unmended_tasks, now=self.now), act)
 
     def wake_what_waited(self) -> None:
-        """End the wait of retries whose time has come."""
-        self.done.woken += batches.all_of(partial(wake, conf.BATCH), conf.DUTY)
+        """Make retries claimable when their wait is over."""
+        self.done.woken += batches.all_of(partial(wake, conf.BATCH_SIZE), conf.DUTY_BUDGET_S)
 
     def ring_doorbells(self) -> None:
-        """Ring for whatever is due and not served."""
+        """Ring for work that is due and not served."""
         due.ring()
 
 
-# Done if anything is due (`due.ANYTHING`); what one of them does may be what the next looks for.
+# Run if anything is due (`due.ANYTHING`). The order matters: one duty may create work for the next.
 DUTIES: tuple[Duty, ...] = (
-    Round.move_times,
-    Round.look_for_losses,
-    Round.recover_what_failed,
-    Round.ask_to_undo_what_was_not_mended,
-    Round.wake_what_waited,
-    Round.ring_doorbells,
+    SupervisorSweep.move_times,
+    SupervisorSweep.look_for_losses,
+    SupervisorSweep.recover_what_failed,
+    SupervisorSweep.ask_to_undo_what_was_not_mended,
+    SupervisorSweep.wake_what_waited,
+    SupervisorSweep.ring_doorbells,
 )
-CHORES: tuple[Duty, ...] = (Round.ring_doorbells,)  # every few seconds, due or not
+CHORES: tuple[Duty, ...] = (SupervisorSweep.ring_doorbells,)  # every few seconds, due or not
 
 
 def sweep(
@@ -106,10 +108,10 @@ def sweep(
     memory: Memory | None = None,
     progress: Progress = lambda: None,
     chance: Callable[[], float] = random.random,
-) -> Recovery:
-    """Look at every step once, in batches, oldest first; see `duties.run`."""
-    turn = Round(leadership=leadership, memory=memory or Memory(), chance=chance)
+) -> RecoverySummary:
+    """Run one sweep over all steps, in batches, oldest first; see `duties.run`."""
+    run = SupervisorSweep(leadership=leadership, memory=memory or Memory(), chance=chance)
     duties.run(
-        turn, turn.done, anything=due.anything, duties=DUTIES, chores=CHORES, progress=progress
+        run, run.done, anything=due.anything, duties=DUTIES, chores=CHORES, progress=progress
     )
-    return turn.done
+    return run.done

@@ -16,7 +16,16 @@ from typing import Any
 from uuid import UUID
 
 from .payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
-from .placeholders import KEYS, LOADED, Unresolved, has, loads_of, near, placeholders, resolve
+from .payloads.placeholders import (
+    KEYS,
+    LOADED,
+    Unresolved,
+    has,
+    loads_of,
+    near,
+    placeholders,
+    resolve,
+)
 from .states import LOCAL
 
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
@@ -101,7 +110,7 @@ def _accept_silently(_accepted: Sequence[Accepted]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Card:
+class TaskCard:
     """How operators know a task; `amount` in minor units."""
 
     label: str
@@ -119,7 +128,7 @@ class Workflow:
     can never be taken; after any other exception a submission is tried again. `accepted` is
     called likewise with requests of the application about its tasks (`api.request_undo`), inside the
     transaction that carries them out. `time_allowed` is the seconds until a task counts as overdue.
-    `keeper` is an application that is told of every task, whoever submitted it, and of each change
+    `owner_application` is an application that is notified of every task of any submitter, and of each change
     of its steps: that which keeps what `record` wrote. The tasks of a
     `background` one only serve others: operators who ask for nothing in particular are not shown
     them, unless something is wrong with them.
@@ -143,7 +152,7 @@ class Workflow:
     accepted: Callable[[Sequence[Accepted]], None] = _accept_silently
     load: Load | None = None
     private: Sequence[str] = ()
-    keeper: str = ""
+    owner_application: str = ""
     time_allowed: float = 3600.0
     label: Callable[[Mapping[str, Any]], str] = _no_label
     contact: Mapping[str, Any] | None = None
@@ -172,13 +181,13 @@ class Workflow:
             named = (".".join(path) + near(data, path) for path in missing)
             raise Unresolved(f"the input has no {', '.join(named)}")
 
-    def card(self, data: Mapping[str, Any]) -> "Card":
+    def card(self, data: Mapping[str, Any]) -> "TaskCard":
         """Return how operators know a task with this input; raise `Unresolved` if it lacks a field."""
         value = resolve(self.value, data, {}) or {}
         amount = value.get("amount", 0)
         if not isinstance(amount, int):
             raise Unresolved(f"its value {amount!r} is not a whole number of minor units")
-        return Card(
+        return TaskCard(
             label=self.label(data)[:LONGEST_LABEL],
             contact=str(resolve(self.contact, data, {}) or "").lower()[:LONGEST_CONTACT],
             amount=amount,
@@ -194,7 +203,7 @@ class Workflow:
         for step in self.steps:
             found += _kind_problems(step)
             found += [
-                f"step {step.name!r} comes after {other!r}, which is no step of it"
+                f"step {step.name!r} comes after {other!r}, which is not one of its steps"
                 for other in step.after
                 if other not in names
             ]

@@ -1,4 +1,4 @@
-"""The shop in the Django admin: products are edited there, orders are only looked at."""
+"""The shop in the Django admin: products can be edited, orders only viewed."""
 
 from typing import Any
 
@@ -6,12 +6,13 @@ from django.contrib import admin
 from django.forms import Field
 from django.http import HttpRequest
 
+from orchestration.api import format_money
+
 from .models import Order, OrderLine, Product
-from .money import money
 
 
 class ReadOnly:
-    """What the workflow wrote is not for hands: it is what was sent to the partners."""
+    """Denies changes: these rows are what was sent to the partners."""
 
     def has_add_permission(self, _request: HttpRequest, _parent: Any = None) -> bool:
         """Refuse."""
@@ -28,7 +29,7 @@ class ReadOnly:
 
 @admin.register(Product)
 class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at run time
-    """Products. One that was ever sold is made inactive, not deleted: orders name it."""
+    """Products; they are deactivated instead of deleted, because orders name them."""
 
     list_display = ["name", "sku", "kind", "amount", "stock", "active", "position"]
     list_filter = ["kind", "stock", "active"]
@@ -39,18 +40,18 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at 
     @admin.display(description="price", ordering="price")
     def amount(self, product: Product) -> str:
         """Show the price with its currency."""
-        return money(product.price, product.currency)
+        return format_money(product.price, product.currency)
 
     def get_readonly_fields(
         self, _request: HttpRequest, product: Product | None = None
     ) -> tuple[str, ...]:
-        """Keep the SKU of a product as it is: it is what the inventory knows it by."""
+        """Make an existing SKU read-only: the inventory identifies the product by it."""
         return ("sku",) if product else ()
 
     def formfield_for_dbfield(
         self, db_field: Any, request: HttpRequest, **kwargs: Any
     ) -> Field | None:
-        """Name the fields in the list's rows for those who do not see the column's head."""
+        """Label the editable fields of the list for screen readers."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field and db_field.name in self.list_editable:
             field.widget.attrs["aria-label"] = field.label
@@ -62,7 +63,7 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at 
 
 
 class LineInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as above
-    """The lines of an order. Not as a table: Django's has columns whose heads are empty."""
+    """The lines of an order; stacked, because Django's table has empty column headers."""
 
     model = OrderLine
     extra = 0
@@ -70,16 +71,16 @@ class LineInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as 
 
 @admin.register(Order)
 class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as above
-    """Orders as they were taken, with what the engine last told about them."""
+    """Orders with the status last reported by the engine."""
 
     list_display = ["number", "created_at", "name", "email", "amount", "status"]
     list_filter = ["status", "created_at"]
     search_fields = ["number", "email", "id"]
-    exclude = ["snapshot", "asked"]  # what they say is on its task's page
+    exclude = ["snapshot", "asked"]  # the task's page shows both
     inlines = [LineInline]
-    show_full_result_count = False  # counting a million orders takes longer than looking at one
+    show_full_result_count = False  # counting a million orders is slow
 
     @admin.display(description="total", ordering="total")
     def amount(self, order: Order) -> str:
         """Show the total with its currency."""
-        return money(order.total, order.currency)
+        return format_money(order.total, order.currency)

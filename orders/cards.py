@@ -1,4 +1,4 @@
-"""The cards that a customer can choose from: test cards of the provider, and of our sandbox."""
+"""The cards that a customer can choose: test cards of the provider and of the sandbox."""
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _

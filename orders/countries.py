@@ -1,4 +1,4 @@
-"""Where the shop delivers to, by ISO 3166 code."""
+"""The countries with delivery, by ISO 3166 code."""
 
 from django.utils.translation import gettext_lazy as _
 

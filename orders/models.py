@@ -1,4 +1,4 @@
-"""The shop's tables: what is sold, what was ordered. Amounts are in minor units (cents)."""
+"""The shop's tables: products, orders, accounts. Amounts are in minor units (cents)."""
 
 from django.conf import settings
 from django.db import models
@@ -7,13 +7,13 @@ from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from . import asking
-from .asking import Asked
 from .cards import Card
+from .lifecycle import requests
+from .lifecycle.requests import ChangeRequest
 
 
 class Availability(models.TextChoices):
-    """What customers are told of a product's stock. The inventory has the last word."""
+    """A product's stock as shown to customers; the inventory decides."""
 
     PLENTY = "plenty", _("In stock")
     FEW = "few", _("Only a few left")
@@ -21,30 +21,30 @@ class Availability(models.TextChoices):
 
 
 class Sold(models.QuerySet["Product"]):
-    """Products, as far as they can be bought."""
+    """Products that can be bought."""
 
     def sold(self) -> "Sold":
-        """Leave those that are for sale, sold out or not."""
+        """Filter for products on sale, sold out or not."""
         return self.filter(active=True)
 
     def available(self) -> "Sold":
-        """Leave those that can be put into a cart."""
+        """Filter for products that can be added to a cart."""
         return self.sold().exclude(stock=Availability.NONE)
 
 
 class Product(models.Model):
-    """Something the shop sells."""
+    """A product."""
 
     sku = models.CharField("SKU", max_length=40, primary_key=True)
     slug = models.SlugField(max_length=80, unique=True)
     name = models.CharField(max_length=120)
-    kind = models.CharField(max_length=40, help_text="The shelf it stands on: Coffee, Tea, …")
+    kind = models.CharField(max_length=40, help_text="The shelf it is on: Coffee, Tea, …")
     summary = models.CharField(max_length=160, help_text="One line, for the grid.")
     description = models.TextField()
     price = models.PositiveIntegerField(help_text="In cents.")
     currency = models.CharField(max_length=3, default="EUR", editable=False)
     picture = models.CharField(
-        max_length=80, help_text="The name of an SVG in static/products/, without its ending."
+        max_length=80, help_text="The name of an SVG in static/products/, without its extension."
     )
     position = models.PositiveIntegerField(default=0, help_text="Lower comes first.")
     active = models.BooleanField(default=True, help_text="Only active products can be bought.")
@@ -53,7 +53,7 @@ class Product(models.Model):
         choices=Availability,
         default=Availability.PLENTY,
         db_default=Availability.PLENTY,
-        help_text="What customers are told. What is sold out is shown, and cannot be bought.",
+        help_text="Shown to customers. A product that is sold out is listed and cannot be bought.",
     )
 
     objects = Sold.as_manager()
@@ -62,7 +62,7 @@ class Product(models.Model):
         ordering = ["position", "name"]
         constraints = [
             models.CheckConstraint(
-                # free goods would need another way of paying
+                # free goods would need a checkout without payment
                 condition=Q(price__gte=1, price__lte=1_000_000),
                 name="product_price",
                 violation_error_message="A price is between 1 cent and 10,000.00.",
@@ -76,51 +76,55 @@ class Product(models.Model):
         return self.name
 
     def get_absolute_url(self) -> str:
-        """Return the address of its page."""
+        """Return the path of its page."""
         return reverse("shop:product", args=[self.slug])
 
     @property
     def available(self) -> bool:
-        """Whether it can be put into a cart."""
+        """Whether it can be added to a cart."""
         return self.active and self.stock != Availability.NONE
 
     @property
     def picture_path(self) -> str:
-        """Where its picture is, below the static files."""
+        """The path of its picture below the static files."""
         return f"products/{self.picture}.svg"
 
 
 class Aside(models.TextChoices):
-    """Why what was placed is not processed."""
+    """Why a placed order is not processed."""
 
     REFUSED = "refused", "Set aside: staff decide"
     CLOSED = "closed", "Not processed"
 
 
 class Placement(models.Model):
-    """One use of a checkout's token: the same token is the same order, whatever comes in between.
+    """One use of a checkout's token, which makes placing an order idempotent.
 
-    Written in the transaction that posts the order. The order itself comes later, from the
-    submission process; until then this row is how the shop knows that it was placed.
+    Written in the transaction that posts the order. The submission process writes the order later;
+    until then this row is the shop's record of it.
     """
 
     order = models.UUIDField(primary_key=True, help_text="The order's id, made by the checkout.")
     fingerprint = models.CharField(
-        max_length=64, help_text="Of what was placed: the same token with other content is refused."
+        max_length=64,
+        help_text="Of the placed content: the same token with other content is refused.",
     )
     customer = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.SET_NULL,
         null=True,
-        db_constraint=False,  # as that of the order
+        db_constraint=False,  # as in Order
         db_index=False,
         related_name="placements",
     )
     application = models.CharField(
-        max_length=60, blank=True, db_default="", help_text="Who placed it by the API, if so."
+        max_length=60,
+        blank=True,
+        db_default="",
+        help_text="The application that placed it by the API, if any.",
     )
     offer = models.JSONField(
-        null=True, help_text="What an application was told that it placed: lines, total, currency."
+        null=True, help_text="The lines, total and currency promised to an application."
     )
     aside = models.CharField(
         max_length=7,
@@ -151,7 +155,7 @@ class Placement(models.Model):
 
 
 class OrderStatus(models.TextChoices):
-    """What the engine last told the shop about an order."""
+    """The status of an order by the engine's last message."""
 
     RECEIVED = "received", _("Received")
     CONFIRMED = "confirmed", _("Confirmed")
@@ -161,7 +165,7 @@ class OrderStatus(models.TextChoices):
 
 
 class Order(models.Model):
-    """An order that was taken: written by the submission process, together with its task."""
+    """An order, written by the submission process together with its task."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     number = models.CharField(max_length=20, help_text="The id, short enough to read out.")
@@ -179,23 +183,28 @@ class Order(models.Model):
         default=0, help_text="Of the last status message applied; older ones change nothing."
     )
     snapshot = models.JSONField(
-        null=True, editable=False, help_text="Where its task stood, by the last status message."
+        null=True, editable=False, help_text="Progress of its task by the last status message."
     )
     asked = models.JSONField(
-        null=True, editable=False, help_text="The last request about it; see `orders/asking.py`."
+        null=True,
+        editable=False,
+        help_text="The last request to change it; see `orders/lifecycle/requests.py`.",
     )
     fingerprint = models.CharField(max_length=64, help_text="Of its task's input.")
     language = models.CharField(
-        max_length=5, default="en", db_default="en", help_text="In which its customer is written."
+        max_length=5,
+        default="en",
+        db_default="en",
+        help_text="The language of e-mails to its customer.",
     )
     waits_until = models.DateTimeField(
-        null=True, help_text="While its customer waits for goods that are sold out: how long."
+        null=True, help_text="Until when its customer waits for goods that are sold out."
     )
     customer = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.SET_NULL,
         null=True,
-        # a message outlives an account: the row must not be refused over it
+        # a queued message may outlive the account; inserting the order must not fail then
         db_constraint=False,
         db_index=False,  # see order_of_customer
         related_name="orders",
@@ -211,9 +220,9 @@ class Order(models.Model):
         ]
         indexes = [
             models.Index(fields=["-created_at"], name="order_newest"),
-            # not unique: two that share a number by chance differ in their e-mail address
+            # not unique: orders that share a number by chance differ in their e-mail address
             models.Index(fields=["number"], name="order_by_number"),
-            # guests' orders, which are most, stay out of it
+            # most orders are from guests, and are not in this index
             models.Index(
                 fields=["customer", "-created_at", "-id"],
                 condition=Q(customer__isnull=False),
@@ -225,17 +234,17 @@ class Order(models.Model):
         return self.number
 
     def get_absolute_url(self) -> str:
-        """Return the address of its page; without a signed link it shows no personal data."""
+        """Return the path of its page, which shows no personal data without a signed link."""
         return reverse("shop:order", args=[self.id])
 
     @property
-    def request(self) -> Asked | None:
-        """The last request about it, if any."""
-        return asking.read(self.asked)
+    def request(self) -> ChangeRequest | None:
+        """The customer's last request to change it, if any."""
+        return requests.read(self.asked)
 
 
 class OrderLine(models.Model):
-    """So many of one product, at the price and under the name of that day."""
+    """A product and its quantity, with price and name when ordered."""
 
     order = models.ForeignKey(Order, models.CASCADE, related_name="lines")
     sku = models.CharField("SKU", max_length=40)
@@ -256,12 +265,12 @@ class OrderLine(models.Model):
 
     @property
     def price(self) -> int:
-        """What the line costs, in minor units."""
+        """Price of the line in minor units."""
         return self.unit_price * self.quantity
 
 
 class Profile(models.Model):
-    """Where a customer's orders usually go."""
+    """A customer's usual address."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True)
     name = models.CharField(max_length=100)
@@ -275,11 +284,13 @@ class Profile(models.Model):
 
 
 class Throttle(models.Model):
-    """How often something was tried lately, by whom; `orders/throttle.py` counts and forgets."""
+    """A count of recent tries; `orders/rate_limit.py` counts and deletes."""
 
-    key = models.CharField(max_length=100, primary_key=True, help_text="What, and a hash of who.")
+    key = models.CharField(
+        max_length=100, primary_key=True, help_text="The kind of try and a hash of its origin."
+    )
     count = models.PositiveIntegerField()
-    until = models.DateTimeField(db_index=True, help_text="When the count starts anew.")
+    until = models.DateTimeField(db_index=True, help_text="When the count is reset.")
 
     def __str__(self) -> str:
         return self.key

@@ -1,4 +1,4 @@
-"""How an order is processed: the steps, who does them, in which order, with which requests."""
+"""The workflows of the shop: steps, their agents, order and requests."""
 
 from orchestration.api import (
     Step,
@@ -9,22 +9,22 @@ from orchestration.api import (
     receive_status,
     register,
     register_audit,
-    register_sight,
+    register_external_view,
     result,
 )
 
-from . import scopes  # noqa: F401 - registers what tokens are good for
 from .agents.inventory import Inventory
 from .agents.notification import Notification
 from .agents.payment import Payment
 from .agents.shipping import Shipping
-from .audit import audit
-from .loading import load
-from .mending import accepted
-from .message import APPLICATION, LETTER, PRIVATE, WORKFLOW, number
-from .sight import see
-from .status import receive
-from .submission import record
+from .api import scopes  # noqa: F401 - registers the scopes
+from .audit.runner import audit
+from .lifecycle.changes import accepted
+from .lifecycle.loading import load
+from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW, number
+from .lifecycle.operator_view import customer_view
+from .lifecycle.status import receive
+from .lifecycle.submission import record
 
 for agent in (Inventory, Payment, Shipping, Notification):
     register(agent)
@@ -36,7 +36,7 @@ register(
         load=load,
         private=PRIVATE,
         accepted=accepted,
-        keeper=APPLICATION,
+        owner_application=APPLICATION,
         label=number,
         contact=field("email"),
         value={"amount": field("total"), "currency": field("currency")},
@@ -77,7 +77,7 @@ register(
                 undo_request={"key": key("create_shipment")},
             ),
             Step(
-                # money is taken last of what can fail: goods that cannot be sent are not charged
+                # last of the steps that can fail, so that goods that cannot be shipped are not charged
                 name="capture_payment",
                 agent="payment",
                 action="capture",
@@ -108,11 +108,11 @@ register(
 )
 register(
     Workflow(
-        name=LETTER,
+        name=EMAIL_WORKFLOW,
         label=lambda data: str(data["number"]),
         contact=field("email"),
         personal=[field("mail")],
-        background=True,  # there are several of each order, and nobody looks for them first
+        background=True,  # several per order; operators look for the orders first
         steps=[
             Step(
                 name="send",
@@ -127,4 +127,4 @@ register(
 
 receive_status(APPLICATION, receive)
 register_audit(APPLICATION, audit)
-register_sight(WORKFLOW, see)
+register_external_view(WORKFLOW, customer_view)

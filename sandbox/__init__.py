@@ -1,5 +1,5 @@
-"""The remote partners as one small HTTP server, with a ledger and scripted faults.
+"""Stand-ins for the remote partners: one small HTTP server with scripted faults and a ledger.
 
-It stands in for an inventory, a payment provider (in the shape of Stripe's REST API), a shipper, a
-mailer and a bare partner for benchmarks. It is a program of its own and no part of the Django app.
+It has an inventory, a payment provider (in the shape of Stripe's REST API), a shipper, a mailer and a
+bare partner for benchmarks. It is a separate program: it imports nothing of the Django project.
 """

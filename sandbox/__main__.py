@@ -11,10 +11,10 @@ from pathlib import Path
 
 from aiohttp.web import Server
 
-from sandbox.journal import Journal, JournalError
+from sandbox.database import Database, LedgerFileError
 from sandbox.server import Sandbox
 
-GRACE = 0.2  # seconds that a request in progress gets at the end
+GRACE_PERIOD = 0.2  # seconds for requests in progress at shutdown
 
 
 def main() -> int:
@@ -22,12 +22,11 @@ def main() -> int:
     options = parse_options()
     try:
         listener = listen_on(options.host, options.port)
-        journal = Journal(Path(options.data) / "journal.jsonl")
-        sandbox = Sandbox(journal)
-    except (OSError, JournalError) as error:
+        sandbox = Sandbox(Database(Path(options.data) / "ledger.sqlite3"))
+    except (OSError, LedgerFileError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    # The ledger only grows: keep the collector from walking through all of it again and again.
+    # The partners' objects only grow in number: keep the collector from visiting all of them often.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
@@ -65,8 +64,8 @@ def listen_on(host: str, port: int) -> socket.socket:
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
         raise OSError(
-            f"Cannot listen on port {port} of {host}: {reason}. Stop what uses the port, or choose "
-            "another by --port or SANDBOX_PORT."
+            f"Cannot listen on port {port} of {host}: {reason}. Stop the process that uses it, or "
+            "choose another port by --port or SANDBOX_PORT."
         ) from error
     return listener
 
@@ -84,7 +83,7 @@ async def serve(sandbox: Sandbox, listener: socket.socket) -> None:
     sys.stdout.flush()
     await stop.wait()
     server.close()
-    await web.shutdown(GRACE)
+    await web.shutdown(GRACE_PERIOD)
     await sandbox.close()
 
 

@@ -1,37 +1,35 @@
-"""The test cards: payment methods whose name says how an authorization goes.
+"""The test cards: payment methods that determine the outcome of an authorization.
 
-| payment method | what happens |
+| payment method | outcome |
 | --- | --- |
 | pm_card_visa | succeeds |
-| pm_card_visa_chargeDeclined | is declined for good |
-| pm_card_visa_chargeDeclinedInsufficientFunds | is declined for want of funds |
-| pm_card_sandbox_timeoutTwice | two requests time out with nothing done, the third succeeds |
+| pm_card_visa_chargeDeclined | is declined |
+| pm_card_visa_chargeDeclinedInsufficientFunds | is declined: insufficient funds |
+| pm_card_sandbox_timeoutTwice | two requests time out without an effect, the third succeeds |
 | pm_card_sandbox_replyLost | succeeds, but the first reply is lost |
 
 The first three are Stripe's own. The last two are the sandbox's: they need no fault script, and count
-the requests of each idempotency key, so that every order paid with them goes the same way.
+the requests of each idempotency key, so that every order paid with them has the same outcome.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from sandbox.database import Database
 from sandbox.faults import KINDS, Fault
 from sandbox.partner import Call
 
-CARD = "c"  # tag of journal rows: a card has spoiled one more request of a key
-
 
 class Card(NamedTuple):
-    """A payment method, in words, and how it goes: `decline` is Stripe's code and message.
+    """A payment method and its behaviour: `decline` is Stripe's code and message.
 
-    `fault` is the kind that befalls the first `spoils` requests of each key.
+    `fault` is the kind of fault that the first `faulty_requests` of each key meet.
     """
 
     method: str
     meaning: str
     decline: tuple[str, str] | None = None
     fault: str | None = None
-    spoils: int = 0
+    faulty_requests: int = 0
 
 
 CARDS = {
@@ -40,56 +38,51 @@ CARDS = {
         Card("pm_card_visa", "Succeeds."),
         Card(
             "pm_card_visa_chargeDeclined",
-            "Is declined for good.",
+            "Is declined.",
             decline=("generic_decline", "Your card was declined."),
         ),
         Card(
             "pm_card_visa_chargeDeclinedInsufficientFunds",
-            "Is declined for want of funds.",
+            "Is declined: insufficient funds.",
             decline=("insufficient_funds", "Your card has insufficient funds."),
         ),
         Card(
             "pm_card_sandbox_timeoutTwice",
-            "Times out twice with nothing done, then succeeds.",
+            "Times out twice without an effect, then succeeds.",
             fault="timeout",
-            spoils=2,
+            faulty_requests=2,
         ),
         Card(
             "pm_card_sandbox_replyLost",
-            "Succeeds, but the first reply is lost; a repeat finds it done.",
+            "Succeeds, but the first reply is lost; a retry gets the result.",
             fault="reset_after_effect",
-            spoils=1,
+            faulty_requests=1,
         ),
     )
 }
 
 
-class SpoiledCards:
-    """How often a card has spoiled each key's requests; survives restarts through the journal."""
+class CardFaults:
+    """Counts, per idempotency key, the faults that a test card has caused."""
 
-    def __init__(self, append: Callable[[tuple[Any, ...]], None]) -> None:
-        """Start empty; `append` is handed each journal row before it takes effect."""
-        self._append = append
-        self.spoiled: dict[str, int] = {}
+    def __init__(self, database: Database) -> None:
+        """Keep the counts in the database, across restarts."""
+        self._database = database
 
-    def reset(self) -> None:
-        """Forget all keys."""
-        self.spoiled = {}
-
-    def restore(self, row: list[Any]) -> None:
-        """Apply one journal row of a former run."""
-        self.spoiled[row[1]] = self.spoiled.get(row[1], 0) + 1
+    def count(self, key: str) -> int:
+        """Return how many requests of a key have met their card's fault."""
+        row = self._database.execute("SELECT fired FROM card_faults WHERE key = ?", (key,))
+        return sum(row.fetchone() or ())
 
     def pick(self, call: Call) -> Fault | None:
-        """Return the fault that the card in an authorization asks for, counting it."""
+        """Return the fault that the card of an authorization causes, and count it."""
         if call.action != "authorize":
             return None
         card = CARDS.get(call.params.get("payment_method", ""))
-        if card is None or card.fault is None:
+        if card is None or card.fault is None or self.count(call.key) >= card.faulty_requests:
             return None
-        if self.spoiled.get(call.key, 0) >= card.spoils:
-            return None
-        row = [CARD, call.key]
-        self._append(tuple(row))
-        self.restore(row)
+        self._database.execute(
+            "INSERT INTO card_faults VALUES (?, 1) ON CONFLICT DO UPDATE SET fired = fired + 1",
+            (call.key,),
+        )
         return Fault(0, card.fault, params=dict(KINDS[card.fault]))

@@ -1,25 +1,23 @@
-"""The side of the sandbox that partners do not have: ledger, stock, mailbox, faults, pages."""
+"""The paths that belong to no partner: ledger, stock, mailbox, faults, pages."""
 
 from collections.abc import Callable
 from itertools import islice
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from sandbox.demand import Demand
-from sandbox.intake import methods_of, parse_json
-from sandbox.journal import encode
+from sandbox.demo_switch import DemoSwitch
+from sandbox.fault_script import FaultScript
 from sandbox.ledger import Ledger
 from sandbox.listing import list_entries
 from sandbox.refusals import Refusal, bad_field
-from sandbox.script import Script
-from sandbox.site.frame import check_origin
+from sandbox.requests import methods_of, parse_json
+from sandbox.responses import json_response
 from sandbox.site.handlers import Handler, Site
+from sandbox.site.layout import check_origin
 from sandbox.site.mailbox import select
-from sandbox.totals import totals
-from sandbox.wire import JSON_HEADERS, reply
+from sandbox.totals import list_totals
 
-USUAL = 1_000  # messages in the mailbox's answer
-CHUNK = 500  # orders of the summary in one write
+MAX_MESSAGES = 1_000  # in the answer to GET /mail/messages
 
 
 class Control:
@@ -28,25 +26,25 @@ class Control:
     def __init__(
         self,
         ledger: Ledger,
-        script: Script,
-        demand: Demand,
+        script: FaultScript,
+        switch: DemoSwitch,
         site: Site,
         reset: Callable[[], None],
     ) -> None:
         self._ledger = ledger
         self._script = script
-        self._demand = demand
+        self._switch = switch
         self._reset = reset
         self._handlers: dict[tuple[str, str], Handler] = {
             **site.handlers,
             ("GET", "/healthz"): self._health,
             ("GET", "/ledger"): self._entries,
-            ("DELETE", "/ledger"): self._forget,
+            ("DELETE", "/ledger"): self._clear_ledger,
             ("GET", "/ledger/summary"): self._summary,
             ("GET", "/inventory/stock"): self._stock,
             ("PUT", "/inventory/stock"): self._set_stock,
             ("GET", "/mail/messages"): self._messages,
-            ("POST", "/demand"): self._demanded,
+            ("POST", "/demand"): self._poll_switch,
             ("GET", "/faults"): self._faults,
             ("PUT", "/faults"): self._replace_faults,
             ("POST", "/faults"): self._add_fault,
@@ -59,6 +57,7 @@ class Control:
         """Answer a request that is not for a partner; raises Refusal, also for unknown paths."""
         handler = self._handlers.get((request.method, path))
         if handler is not None:
+            self._ledger.commit()  # what a page shows is durable
             if request.method != "GET":
                 check_origin(request)
             return await handler(request, query)
@@ -70,63 +69,52 @@ class Control:
                 "method_not_allowed",
                 f"{path} does not take {request.method}; it takes {', '.join(sorted(known))}.",
             )
-        raise Refusal(
-            404, "unknown_path", f"There is nothing at {path}. GET / lists what there is."
-        )
+        raise Refusal(404, "unknown_path", f"Unknown path {path}. GET / lists all paths.")
 
     async def _health(self, _: BaseRequest, __: dict[str, str]) -> Response:
-        return reply({"status": "ok", "entries": len(self._ledger.entries)})
+        return json_response({"status": "ok", "entries": self._ledger.last_seq})
 
     async def _entries(self, request: BaseRequest, query: dict[str, str]) -> StreamResponse:
         return await list_entries(request, self._ledger, query)
 
     async def _summary(self, request: BaseRequest, query: dict[str, str]) -> StreamResponse:
-        by_order = self._ledger.by_order
-        orders = [query["order"]] if "order" in query else list(by_order)
-        response = StreamResponse(headers=JSON_HEADERS)
-        await response.prepare(request)
-        await response.write(b"{")
-        for start in range(0, len(orders), CHUNK):
-            pairs = (
-                f"{encode(order)}:{encode(totals(by_order.get(order, [])))}"
-                for order in orders[start : start + CHUNK]
-            )
-            await response.write((("," if start else "") + ",\n".join(pairs)).encode())
-        await response.write(b"}\n")
-        return response
+        return await list_totals(request, self._ledger, query)
 
-    async def _forget(self, _: BaseRequest, __: dict[str, str]) -> Response:
+    async def _clear_ledger(self, _: BaseRequest, __: dict[str, str]) -> Response:
         self._reset()
-        return reply({"entries": [], "next": None})
+        return json_response({"entries": [], "next": None})
 
     async def _stock(self, _: BaseRequest, __: dict[str, str]) -> Response:
-        return reply(self._ledger.inventory.levels())
+        return json_response(self._ledger.inventory.levels())
 
     async def _set_stock(self, request: BaseRequest, _: dict[str, str]) -> Response:
         wanted = parse_json(await request.read())
         if not isinstance(wanted, dict):
             raise bad_field("sku", "Send an object of quantities by SKU, as in {'mug': 40}.")
         self._ledger.set_stock(wanted)
-        return reply(self._ledger.inventory.levels())
+        await self._ledger.committed()
+        return json_response(self._ledger.inventory.levels())
 
     async def _messages(self, _: BaseRequest, query: dict[str, str]) -> Response:
         mail = self._ledger.mail
-        newest = [mail.message(entry) for entry in islice(select(self._ledger, query), USUAL)]
-        return reply({"messages": newest[::-1]})
+        newest = [
+            mail.message(entry) for entry in islice(select(self._ledger, query), MAX_MESSAGES)
+        ]
+        return json_response({"messages": newest[::-1]})
 
-    async def _demanded(self, request: BaseRequest, _: dict[str, str]) -> Response:
-        return reply({"rate": self._demand.ask(parse_json(await request.read()))})
+    async def _poll_switch(self, request: BaseRequest, _: dict[str, str]) -> Response:
+        return json_response({"rate": self._switch.poll(parse_json(await request.read()))})
 
     async def _faults(self, _: BaseRequest, __: dict[str, str]) -> Response:
-        return reply(self._script.show())
+        return json_response(self._script.show())
 
     async def _replace_faults(self, request: BaseRequest, _: dict[str, str]) -> Response:
         self._script.replace(parse_json(await request.read()))
-        return reply(self._script.show())
+        return json_response(self._script.show())
 
     async def _add_fault(self, request: BaseRequest, _: dict[str, str]) -> Response:
-        return reply(self._script.add(parse_json(await request.read())).show(), 201)
+        return json_response(self._script.add(parse_json(await request.read())).show(), 201)
 
     async def _clear_faults(self, _: BaseRequest, __: dict[str, str]) -> Response:
         self._script.clear()
-        return reply(self._script.show())
+        return json_response(self._script.show())

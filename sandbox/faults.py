@@ -1,4 +1,4 @@
-"""Scripted faults: their fields, and the strict reading of a script."""
+"""Scripted faults: their fields, and the validation of a script."""
 
 import difflib
 import fnmatch
@@ -43,10 +43,10 @@ def _always(_: str) -> bool:
 
 @dataclass(slots=True)
 class Fault:
-    """One fault of the script, with how often it matched in vain (`passed`) and `fired`.
+    """One fault of the script, with the counts of requests that it skipped (`passed`) and hit (`fired`).
 
-    `times` None is for ever; `key` and `order` are globs; `params` are the kind's own; `since` is
-    the Unix time in seconds since which it is in force.
+    `times` None has no limit; `key` and `order` are globs; `params` belong to the kind; `since` is
+    the Unix time in seconds at which it came into force.
     """
 
     ref: int
@@ -66,7 +66,7 @@ class Fault:
     order_matches: Callable[[str], object] = _always
 
     def matches(self, partner: str, action: str, key: str, order: str | None) -> bool:
-        """Whether the fault applies to a request; "*" as action leaves out reads, unless down."""
+        """Whether the fault applies to a request; the action "*" excludes reads, except for `down`."""
         if self.partner not in ("*", partner) or self.used_up:
             return False
         if self.action != action and (
@@ -79,17 +79,17 @@ class Fault:
 
     @property
     def used_up(self) -> bool:
-        """Whether it has fired as often as it should."""
+        """Whether it has fired `times` times."""
         return self.fired == self.times
 
-    def befalls_all_of(self, partner: str) -> bool:
-        """Whether it is the partner's alone, and befalls each of its requests, once it is due."""
+    def affects_all_of(self, partner: str) -> bool:
+        """Whether it is for this partner only, and for each of its requests."""
         return (self.partner, self.action, self.key, self.order) == (partner, "*", None, None) and (
             self.probability == 1 and self.skip == 0
         )
 
     def script(self) -> dict[str, Any]:
-        """Return the fault as it was written, without counts."""
+        """Return the fault as in a script, without counts."""
         shown = {"fault": self.kind, "partner": self.partner, "action": self.action}
         for name in ("times", "key", "order", "probability", "skip"):
             shown[name] = getattr(self, name)
@@ -163,7 +163,7 @@ def _check_action(fault: Fault, where: str) -> None:
     if fault.action != "*" and fault.action not in known:
         raise bad_script(
             f"{where}.action",
-            f"'{fault.action}' is no action of {fault.partner}; choose * or one of "
+            f"'{fault.action}' is not an action of {fault.partner}; choose * or one of "
             f"{', '.join(sorted(known))}",
         )
 
@@ -183,7 +183,7 @@ def _choice(value: object, name: str, known: Mapping[str, Any] | tuple[str, ...]
     if isinstance(value, str) and value in known:
         return value
     hint = _nearest(str(value), list(known))
-    raise bad_script(name, f"is {value!r}, which the sandbox does not know{hint}")
+    raise bad_script(name, f"is {value!r}, which is unknown{hint}")
 
 
 def _text(value: object, name: str) -> str:

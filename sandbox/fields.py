@@ -1,4 +1,4 @@
-"""Typed reading of a request's fields; a wrong one is a 400 that names it."""
+"""Validation of a request's fields; an invalid one is a 400 that names it."""
 
 from collections.abc import Mapping
 from typing import Any

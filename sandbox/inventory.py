@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.fields import text, whole
-from sandbox.partner import NONE, Call, Effect, Entry, Json, NewId, Partner
+from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal, bad_field
 
 Lines = list[list[Any]]  # [[sku, quantity], ...]
@@ -33,7 +33,7 @@ class Reservation:
 
 
 class Inventory(Partner):
-    """Reserves stock and lets it go; shipping moves what is reserved on to shipped."""
+    """Reserves stock and releases it; shipping moves reserved stock to shipped."""
 
     name = "inventory"
 
@@ -90,7 +90,7 @@ class Inventory(Partner):
         """Return a reservation by id, or raise a 404 Refusal."""
         found = self.reservations.get(ref)
         if found is None:
-            raise Refusal(404, "unknown_reservation", f"There is no reservation '{ref}'.")
+            raise Refusal(404, "unknown_reservation", f"Unknown reservation '{ref}'.")
         return found
 
     def ship(self, ref: str) -> None:
@@ -136,19 +136,19 @@ class Inventory(Partner):
                 "reservation_shipped",
                 f"Reservation '{reservation.ref}' has been shipped. Cancel its shipment first.",
             )
-        kind = NONE if reservation.status == "released" else "release"
+        kind = NO_EFFECT if reservation.status == "released" else "release"
         return Effect(ref=reservation.ref, kind=kind)
 
     def _available(self, lines: dict[str, int]) -> Lines:
         for sku, quantity in lines.items():
             stock = self.stock.get(sku)
             if stock is None:
-                raise Refusal(422, "unknown_sku", f"There is no SKU '{sku}'.", stored=True, sku=sku)
+                raise Refusal(422, "unknown_sku", f"Unknown SKU '{sku}'.", stored=True, sku=sku)
             if stock.on_hand < quantity:
                 raise Refusal(
                     409,
                     "out_of_stock",
-                    f"Only {stock.on_hand} of '{sku}' are on hand, but {quantity} were asked for.",
+                    f"Only {stock.on_hand} of '{sku}' are on hand, but {quantity} were requested.",
                     stored=True,
                     sku=sku,
                 )

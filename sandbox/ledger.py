@@ -1,23 +1,30 @@
-"""The ledger: every key's outcome in order, the idempotency rule, and the partners' state.
+"""The ledger: the outcome of every idempotency key, and the partners' objects that result.
 
-Partners decide, the ledger records and applies. A restart applies the recorded entries again.
+Partners decide, the ledger records and applies. At the start all recorded entries are applied again.
 """
 
+import asyncio
+import json
 import secrets
+import sqlite3
 import time
-from collections import defaultdict
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
+from sandbox.bench import Bench
+from sandbox.database import Database
 from sandbox.fields import text
 from sandbox.inventory import Inventory
-from sandbox.partner import DOES, NONE, NOTHING, Call, Effect, Entry, Json, Partner, entry_row
+from sandbox.mail import Mail
+from sandbox.partner import DOES, NO_EFFECT, NOTHING, Call, Effect, Entry, Json, Partner
 from sandbox.payment import Payment
 from sandbox.refusals import Refusal, already_undone, key_reused
 from sandbox.shipping import Shipping
-from sandbox.simple import Bench, Mail
 
-ENTRY, AGAIN = "e", "k"  # tags of journal rows: an entry, one more request for a key
+FIELDS = tuple(Entry.__dataclass_fields__)
+INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * len(FIELDS))})"  # noqa: S608 constant
+fields_before_detail = attrgetter(*FIELDS[:-2])
 
 
 class Answer(NamedTuple):
@@ -29,15 +36,17 @@ class Answer(NamedTuple):
 
 
 class Ledger:
-    """All entries, indexed by key and by order, and the partners whose state they make up."""
+    """The entries in the database, and in memory the partners with the objects made from them."""
 
-    def __init__(self, append: Callable[[tuple[Any, ...]], None]) -> None:
-        """Start empty; `append` is handed each journal row before it takes effect."""
-        self._append = append
-        self.reset()
+    def __init__(self, database: Database) -> None:
+        """Load the entries of the former run."""
+        self._database = database
+        self._uncommitted: list[tuple[object, ...]] = []  # rows
+        self._waiters: list[asyncio.Future[None]] = []
+        self.load()
 
-    def reset(self) -> None:
-        """Forget everything: entries, keys, stock and objects."""
+    def load(self) -> None:
+        """Replace what is in memory by the effects of the entries in the database."""
         self.inventory = Inventory()
         self.mail = Mail()
         self.partners: dict[str, Partner] = {
@@ -47,29 +56,71 @@ class Ledger:
             "mail": self.mail,
             "bench": Bench(),
         }
-        self.entries: list[Entry] = []
-        self.keys: dict[str, Entry] = {}
-        self.by_order: dict[str, list[Entry]] = defaultdict(list)
+        self.last_seq = 0
         self.undone: set[str] = set()
-        self._waiting: dict[str, int] = {}
+        self.keys: set[str] = set()  # spares most requests a SELECT
+        self._waiting: dict[str, int] = {}  # requests of keys without an entry
         # Makes ids of this run unlike those of a run whose last entries a power cut lost.
         self._token = secrets.token_hex(3)
+        for entry in self.select("ORDER BY seq"):
+            self._apply(entry)
 
-    def restore(self, row: list[Any]) -> None:
-        """Apply one journal row of a former run."""
-        if row[0] == ENTRY:
-            self._apply(Entry(*row[1:]))
-        else:
-            self.keys[row[1]].requests += 1
+    async def committed(self) -> None:
+        """Wait until all entries are committed; raises sqlite3.Error if they cannot be."""
+        if self._uncommitted:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
 
-    def requested(self, key: str) -> None:
+    def commit(self) -> None:
+        """Commit the entries of the requests that arrived together, in one transaction."""
+        if not self._uncommitted:
+            return
+        rows, self._uncommitted = self._uncommitted, []
+        waiters, self._waiters = self._waiters, []
+        failure = None
+        try:
+            with self._database.transaction():
+                self._database.executemany(INSERT, rows)
+        except sqlite3.Error as error:
+            failure = error
+            self.load()
+        for waiter in waiters:
+            if waiter.done():
+                continue  # its request was cancelled
+            if failure is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(failure)
+
+    def execute(self, statement: str, params: Sequence[object] = ()) -> sqlite3.Cursor:
+        """Execute a statement that finds all entries committed."""
+        self.commit()
+        return self._database.execute(statement, params)
+
+    def select(self, clause: str, *params: object) -> Iterator[Entry]:
+        """Yield the entries that a constant SQL clause selects."""
+        for row in self.execute("SELECT * FROM entries " + clause, params):  # noqa: S608 constant
+            entry = Entry(*row)
+            if entry.detail is not None:
+                entry.detail = json.loads(entry.detail)
+            yield entry
+
+    def count(self, clause: str) -> int:
+        """Return how many entries a constant SQL clause selects."""
+        rows = self.execute("SELECT count(*) FROM entries " + clause)  # noqa: S608 constant
+        return int(rows.fetchone()[0])
+
+    def find(self, key: str) -> Entry | None:
+        """Return the entry of an idempotency key."""
+        return next(self.select("WHERE key = ?", key), None) if key in self.keys else None
+
+    def count_request(self, key: str) -> None:
         """Count one more request for a key."""
-        entry = self.keys.get(key)
-        if entry is None:
-            self._waiting[key] = self._waiting.get(key, 0) + 1
+        if key in self.keys:
+            self.execute("UPDATE entries SET requests = requests + 1 WHERE key = ?", (key,))
         else:
-            self._append((AGAIN, key))
-            entry.requests += 1
+            self._waiting[key] = self._waiting.get(key, 0) + 1
 
     def perform(self, call: Call, refuse: Refusal | None = None) -> Answer:
         """Do what a call asks, once per key, and record it before returning.
@@ -79,7 +130,7 @@ class Ledger:
         """
         if call.key in self.undone:
             raise already_undone(call.key)
-        known = self.keys.get(call.key)
+        known = self.find(call.key)
         if known is not None:
             if known.fingerprint != call.fingerprint:
                 raise key_reused(call.partner, call.key)
@@ -90,7 +141,7 @@ class Ledger:
             if not refusal.stored:
                 raise
             error = refusal.error(call.partner)
-            effect = Effect(refusal.status, ref=call.ref, kind=NONE, detail=error)
+            effect = Effect(refusal.status, ref=call.ref, kind=NO_EFFECT, detail=error)
         entry = self._entry(call, effect)
         self.record(entry)
         return Answer(entry.http, self.body(entry))
@@ -105,8 +156,11 @@ class Ledger:
             self.record(entry)
 
     def record(self, entry: Entry) -> None:
-        """Write an entry to the journal, then let it take effect."""
-        self._append((ENTRY, *entry_row(entry)))
+        """Apply an entry, and have it committed soon: await `committed` before an answer."""
+        detail = None if entry.detail is None else json.dumps(entry.detail)
+        if not self._uncommitted:
+            asyncio.get_running_loop().call_soon(self.commit)
+        self._uncommitted.append((*fields_before_detail(entry), detail, entry.requests))
         self._apply(entry)
 
     def body(self, entry: Entry) -> Json:
@@ -128,7 +182,7 @@ class Ledger:
     def order_of(self, partner: str, ref: str | None, target: str | None) -> str | None:
         """Return the order of the object `ref`, or of what the key `target` made."""
         if target is not None:
-            made = self.keys.get(target)
+            made = self.find(target)
             return made.order if made else None
         return self.partners[partner].order_of(ref) if ref else None
 
@@ -141,7 +195,7 @@ class Ledger:
 
     def _undo(self, call: Call) -> Effect:
         target = text(call.params, "key")
-        made = self.keys.get(target)
+        made = self.find(target)
         if made is None:
             return NOTHING
         if made.partner != call.partner:
@@ -164,7 +218,7 @@ class Ledger:
     def _entry(self, call: Call, effect: Effect) -> Entry:
         target = call.params.get("key") if call.action == "undo" else None
         return Entry(
-            seq=len(self.entries) + 1,
+            seq=self.last_seq + 1,
             at=round(time.time(), 3),
             partner=call.partner,
             action=call.action,
@@ -184,12 +238,10 @@ class Ledger:
         )
 
     def _apply(self, entry: Entry) -> None:
-        self.entries.append(entry)
+        self.last_seq = entry.seq
         if entry.key is not None:
-            self.keys[entry.key] = entry
-        if entry.order is not None:
-            self.by_order[entry.order].append(entry)
-        if entry.effect != NONE:
+            self.keys.add(entry.key)
+        if entry.effect != NO_EFFECT:
             undone = self.partners[entry.partner].apply(entry)
             if undone is not None:
                 self.undone.add(undone)
@@ -197,4 +249,4 @@ class Ledger:
             self.undone.add(entry.target)
 
     def _new_id(self, prefix: str) -> str:
-        return f"{prefix}_{self._token}{len(self.entries) + 1:06x}"
+        return f"{prefix}_{self._token}{self.last_seq + 1:06x}"

@@ -1,7 +1,7 @@
 """The ledger as `GET /ledger` shows it: pages of entries in the order of `seq`, streamed.
 
-An auditor reads a ledger of hundreds of thousands of entries while the partners go on working. So
-a long page is sent in pieces, with the calls of others answered in between.
+An auditor reads a ledger of hundreds of thousands of entries while the partners are in use. A page
+is therefore read and sent in pieces, with other requests answered in between.
 """
 
 import asyncio
@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 
 from aiohttp.web import BaseRequest, StreamResponse
 
-from sandbox.journal import encode
 from sandbox.ledger import Ledger
 from sandbox.partner import Entry, Json
 from sandbox.refusals import bad_field
-from sandbox.wire import JSON_HEADERS, reply
+from sandbox.responses import JSON_HEADERS, encode
 
-MOST = 10_000  # entries in one page of the ledger
-USUAL = 1_000
-CHUNK = 500  # entries in one write
+MAX_LIMIT = 10_000  # entries in one page of the ledger
+DEFAULT_LIMIT = 1_000
+PIECE = 500  # entries in one write
+FILTERS = ("partner", "order", "key")
 
 Query = dict[str, str]
 
@@ -27,46 +27,32 @@ async def list_entries(request: BaseRequest, ledger: Ledger, query: Query) -> St
 
     The query takes after, limit, partner, order and key; raises a 400 Refusal.
     """
-    found, following = find(ledger, query)
-    if len(found) <= CHUNK:
-        return reply({"entries": [show_entry(entry) for entry in found], "next": following})
+    after = number(query, "after", 0, 0)
+    end = ledger.last_seq  # later entries are for a later page
+    left = min(number(query, "limit", DEFAULT_LIMIT, 1), MAX_LIMIT)
     response = StreamResponse(headers=JSON_HEADERS)
     await response.prepare(request)
-    for start in range(0, len(found), CHUNK):
-        rows = ",".join([encode(show_entry(entry)) for entry in found[start : start + CHUNK]])
-        await response.write((("," if start else '{"entries":[') + rows).encode())
+    separator, more = '{"entries":[', True
+    while left and more:
+        found, more = find(ledger, query, after, end, min(left, PIECE))
+        rows = ",".join([encode(show_entry(entry)) for entry in found])
+        await response.write((separator + rows).encode())
         await asyncio.sleep(0)
-    await response.write(f'],"next":{encode(following)}}}'.encode())
+        if found:
+            separator, after, left = ",", found[-1].seq, left - len(found)
+    await response.write(f'],"next":{encode(after if more else None)}}}'.encode())
     return response
 
 
-def find(ledger: Ledger, query: Query) -> tuple[list[Entry], int | None]:
-    """Return the entries of one page, and the `seq` after which the next page begins, if any."""
-    after = number(query, "after", 0, 0)
-    limit = min(number(query, "limit", USUAL, 1), MOST)
-    if not query.keys() & {"partner", "order", "key"}:
-        found = ledger.entries[after : after + limit + 1]  # the entry `seq` stands at seq - 1
-    else:
-        found = []
-        for entry in _candidates(ledger, query, after):
-            if entry.seq > after and query.get("partner", entry.partner) == entry.partner:
-                found.append(entry)
-                if len(found) > limit:
-                    break
-    more = len(found) > limit
-    found = found[:limit]
-    return found, found[-1].seq if more else None
-
-
-def _candidates(ledger: Ledger, query: Query, after: int) -> list[Entry]:
-    """Return the smallest list at hand that holds all entries asked for."""
-    if "key" in query:
-        entry = ledger.keys.get(query["key"])
-        wanted = entry is not None and query.get("order", entry.order) == entry.order
-        return [entry] if entry and wanted else []
-    if "order" in query:
-        return ledger.by_order.get(query["order"], [])
-    return ledger.entries[after:]
+def find(
+    ledger: Ledger, query: Query, after: int, end: int, limit: int
+) -> tuple[list[Entry], bool]:
+    """Return up to `limit` entries with after < seq <= end, and whether there are more."""
+    filters = [name for name in FILTERS if name in query]
+    clause = "WHERE seq > ? AND seq <= ?" + "".join(f' AND "{name}" = ?' for name in filters)
+    values = [query[name] for name in filters]
+    found = list(ledger.select(clause + " ORDER BY seq LIMIT ?", after, end, *values, limit + 1))
+    return found[:limit], len(found) > limit
 
 
 def show_entry(entry: Entry) -> Json:

@@ -1,9 +1,8 @@
-"""What all partners share: a call, its effect, the ledger's entry, and the partner's duties."""
+"""What all partners share: the call, its effect, the ledger's entry, and the interface."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
@@ -19,7 +18,7 @@ DOES: dict[str, dict[str, str | None]] = {
 }
 PARTNERS = tuple(DOES)
 
-NONE = "none"  # the effect of a rejection, and of an undo that found nothing to undo
+NO_EFFECT = "none"  # the effect of a rejection, and of an undo without anything to undo
 
 
 def actions_of(partner: str) -> set[str]:
@@ -59,16 +58,16 @@ class Effect(NamedTuple):
     detail: Any = None
 
 
-NOTHING = Effect(kind=NONE)
+NOTHING = Effect(kind=NO_EFFECT)
 
 
 @dataclass(slots=True)
 class Entry:
-    """One line of the ledger: one key and what came of it.
+    """One row of the ledger: the outcome of one idempotency key.
 
     `at` is Unix time in seconds; `effect` is the action that took effect, or "none"; `target` is
     the key that an undo by key names; `detail` is the partner's own, or the error of a rejection;
-    `requests` counts the times that the key was requested.
+    `requests` counts the requests with the key.
     """
 
     seq: int
@@ -90,17 +89,14 @@ class Entry:
 
     @property
     def rejected(self) -> bool:
-        """Whether the partner refused for good."""
+        """Whether the partner refused permanently."""
         return self.http >= 400
 
 
-entry_row: Callable[[Entry], tuple[Any, ...]] = attrgetter(*Entry.__dataclass_fields__)
-
-
 class Partner(ABC):
-    """One remote partner: decides without changing anything, then applies what was recorded.
+    """One remote partner: `decide` and `undo` change nothing, `apply` changes its objects.
 
-    Replaying the journal calls `apply` alone, so all state changes live there.
+    At the start only `apply` is called, for each entry of the ledger.
     """
 
     name: str
@@ -115,14 +111,14 @@ class Partner(ABC):
 
     @abstractmethod
     def apply(self, entry: Entry) -> str | None:
-        """Change state as recorded; return the key of the do that is hereby undone, if any."""
+        """Change state as recorded; return the key of the do that this undoes, if any."""
 
     @abstractmethod
     def body(self, entry: Entry) -> Json:
-        """Return the reply to the call that made the entry, as it was at that time."""
+        """Return the body of the answer to the entry's call, as it was at that time."""
 
     def view(self, ref: str) -> Json | None:
-        """Return an object as it is now, or None if there is none of that id."""
+        """Return an object as it is now, or None if the id is unknown."""
         _ = ref
         return None
 

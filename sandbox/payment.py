@@ -11,8 +11,7 @@ from sandbox.cards import CARDS
 from sandbox.partner import NOTHING, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal, declined, stripe_error
 
-HELD, TAKEN, CANCELED = "requires_capture", "succeeded", "canceled"
-USUAL = "pm_card_visa"
+HELD, CAPTURED, CANCELED = "requires_capture", "succeeded", "canceled"
 
 
 @dataclass(slots=True)
@@ -34,12 +33,12 @@ class Intent:
 
     @property
     def refundable(self) -> int:
-        """What has been captured and not been given back, in minor units."""
+        """The captured amount that is not refunded yet, in minor units."""
         return self.captured - self.refunded
 
 
 class Payment(Partner):
-    """Holds, takes and gives back money."""
+    """Authorizes, captures, cancels and refunds payments."""
 
     name = "payment"
 
@@ -61,7 +60,7 @@ class Payment(Partner):
         return _refund(intent, amount, new_id)
 
     def undo(self, done: Entry, new_id: NewId) -> Effect:
-        """Cancel what is held, or refund what is left of what was taken."""
+        """Cancel the authorization, or refund the rest of the captured amount."""
         intent = self.intents[done.ref or ""]
         if intent.refundable:
             return _refund(intent, intent.refundable, new_id)
@@ -83,7 +82,7 @@ class Payment(Partner):
         if entry.effect == "cancel":
             intent.status = CANCELED
             return intent.key
-        intent.status, intent.captured = TAKEN, entry.amount or 0
+        intent.status, intent.captured = CAPTURED, entry.amount or 0
         intent.capture_key = entry.key
         return None
 
@@ -95,7 +94,7 @@ class Payment(Partner):
         if entry.action == "authorize":
             return _show(intent, HELD, 0)
         if entry.action == "capture":
-            return _show(intent, TAKEN, entry.amount or 0)
+            return _show(intent, CAPTURED, entry.amount or 0)
         return _show(intent, CANCELED, 0)
 
     def view(self, ref: str) -> Json | None:
@@ -167,7 +166,7 @@ def _cancel(intent: Intent) -> Effect:
 
 
 def _refund(intent: Intent, amount: int, new_id: NewId) -> Effect:
-    if intent.status != TAKEN:
+    if intent.status != CAPTURED:
         raise _unexpected(intent, "refunded")
     if not intent.refundable:
         raise stripe_error(
@@ -215,8 +214,7 @@ def _unexpected(intent: Intent, wish: str) -> Refusal:
 
 
 def _intent(entry: Entry) -> Intent:
-    # a ledger of former days holds the metadata alone
-    method, metadata = entry.detail if isinstance(entry.detail, list) else (USUAL, entry.detail)
+    method, metadata = entry.detail
     return Intent(
         ref=entry.ref or "",
         order=entry.order,
@@ -225,7 +223,7 @@ def _intent(entry: Entry) -> Intent:
         currency=entry.currency or "",
         created=int(entry.at),
         method=method,
-        metadata=metadata or {},
+        metadata=metadata,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the partners refuse, in each partner's own error shape."""
+"""The partners' refusals, in the error format of each partner."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ PAYMENT = "payment"
 
 
 class Refusal(Exception):
-    """A request that a partner turns down.
+    """A request that a partner refuses.
 
-    `stored` says whether it is definitive: such a refusal is kept under the idempotency key, shown
-    in the ledger and replayed. `extra` are further fields of the error object.
+    A `stored` refusal is definitive: it gets an entry in the ledger and is replayed for its
+    idempotency key. `extra` are further fields of the error object.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ def stripe_error(status: int, code: str, message: str, **extra: Any) -> Refusal:
 
 
 def key_missing() -> Refusal:
-    """Return the 400 for a do or an undo that carries no idempotency key."""
+    """Return the 400 for a do or an undo without an idempotency key."""
     return Refusal(
         400,
         "idempotency_key_missing",
@@ -51,7 +51,7 @@ def key_missing() -> Refusal:
 
 
 def key_reused(partner: str, key: str) -> Refusal:
-    """Return the refusal of a key that first came with another payload."""
+    """Return the refusal of a key that was first used with another payload."""
     message = (
         "Keys for idempotent requests can only be used with the same parameters they were first "
         f"used with. Try using a key other than '{key}' if you meant to execute a different "
@@ -78,8 +78,8 @@ def already_undone(key: str) -> Refusal:
     return Refusal(
         409,
         "already_undone",
-        f"What the key '{key}' stands for has been undone, so it is not done again. "
-        "Use a new key to do it anew.",
+        f"The effect of the key '{key}' has been undone and is not repeated. "
+        "Use a new key to do it again.",
     )
 
 

@@ -1,10 +1,10 @@
-"""The shipper: books shipments of what the inventory holds reserved, and cancels them."""
+"""The shipper: books shipments of reserved stock, and cancels them."""
 
 from dataclasses import dataclass
 
 from sandbox.fields import text
 from sandbox.inventory import Inventory
-from sandbox.partner import NONE, Call, Effect, Entry, Json, NewId, Partner
+from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal
 
 
@@ -33,7 +33,7 @@ class Shipping(Partner):
         if call.action == "cancel":
             shipment = self.shipments.get(call.ref or "")
             if shipment is None:
-                raise Refusal(404, "unknown_shipment", f"There is no shipment '{call.ref}'.")
+                raise Refusal(404, "unknown_shipment", f"Unknown shipment '{call.ref}'.")
             return _cancel(shipment)
         text(call.params, "order")
         reservation = text(call.params, "reservation")
@@ -77,14 +77,12 @@ class Shipping(Partner):
     def _check(self, ref: str) -> None:
         reservation = self._inventory.reservations.get(ref)
         if reservation is None:
-            raise Refusal(
-                422, "unknown_reservation", f"There is no reservation '{ref}'.", stored=True
-            )
+            raise Refusal(422, "unknown_reservation", f"Unknown reservation '{ref}'.", stored=True)
         if reservation.status == "released":
             raise Refusal(
                 409,
                 "reservation_released",
-                f"Reservation '{ref}' has been released: there is nothing to ship. Reserve anew.",
+                f"Reservation '{ref}' has been released. Make a new reservation.",
                 stored=True,
             )
         if reservation.status == "shipped":
@@ -96,7 +94,7 @@ class Shipping(Partner):
 
 
 def _cancel(shipment: Shipment) -> Effect:
-    kind = NONE if shipment.status == "cancelled" else "cancel"
+    kind = NO_EFFECT if shipment.status == "cancelled" else "cancel"
     return Effect(ref=shipment.ref, parent=shipment.reservation, kind=kind)
 
 

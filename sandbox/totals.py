@@ -1,39 +1,59 @@
-"""Totals per order, as an auditor compares them with the orders' states."""
+"""Totals per order, which an auditor compares with the orders' states."""
 
-from collections.abc import Iterable
+from aiohttp.web import BaseRequest, StreamResponse
 
-from sandbox.partner import Entry, Json
+from sandbox.ledger import Ledger
+from sandbox.partner import Json
+from sandbox.responses import JSON_HEADERS, encode, json_response
 
-# partner and effect → the total it counts toward; money totals add amounts in minor units.
+# Each total with the partner and the effect that it counts; money is in minor units.
 MONEY = {
-    ("payment", "authorize"): "authorized",
-    ("payment", "capture"): "captured",
-    ("payment", "cancel"): "cancelled",
-    ("payment", "refund"): "refunded",
+    "authorized": ("payment", "authorize"),
+    "captured": ("payment", "capture"),
+    "cancelled": ("payment", "cancel"),
+    "refunded": ("payment", "refund"),
 }
 COUNTS = {
-    ("inventory", "reserve"): "reservations",
-    ("inventory", "release"): "releases",
-    ("shipping", "book"): "shipments",
-    ("shipping", "cancel"): "shipments_cancelled",
-    ("mail", "send"): "mails",
-    ("mail", "recall"): "mails_recalled",
-    ("bench", "call"): "calls",
-    ("bench", "void"): "calls_voided",
+    "reservations": ("inventory", "reserve"),
+    "releases": ("inventory", "release"),
+    "shipments": ("shipping", "book"),
+    "shipments_cancelled": ("shipping", "cancel"),
+    "mails": ("mail", "send"),
+    "mails_recalled": ("mail", "recall"),
+    "calls": ("bench", "call"),
+    "calls_voided": ("bench", "void"),
 }
-BLANK: Json = {"currency": None, **dict.fromkeys([*MONEY.values(), *COUNTS.values()], 0)}
+OF = "FILTER (WHERE partner = '%s' AND effect = '%s')"
+COLUMNS = {
+    "currency": "max(currency) FILTER (WHERE http < 400)",
+    **{name: f"coalesce(sum(amount) {OF % effect}, 0)" for name, effect in MONEY.items()},
+    **{name: f"count(*) {OF % effect}" for name, effect in COUNTS.items()},
+    "rejected": "count(*) FILTER (WHERE http >= 400)",
+}
+SELECT = f'SELECT "order", {", ".join(COLUMNS.values())} FROM entries WHERE '  # noqa: S608 constants
+OF_ONE = SELECT + '"order" = ?'
+OF_ALL = SELECT + '"order" IS NOT NULL GROUP BY "order"'
+PIECE = 500  # orders in one write
 
 
-def totals(entries: Iterable[Entry]) -> Json:
-    """Return what one order's entries add up to; `rejected` counts definitive refusals."""
-    total = {**BLANK, "rejected": 0}
-    for entry in entries:
-        effect = (entry.partner, entry.effect)
-        if effect in MONEY:
-            total[MONEY[effect]] += entry.amount or 0
-            total["currency"] = entry.currency
-        elif effect in COUNTS:
-            total[COUNTS[effect]] += 1
-        elif entry.rejected:
-            total["rejected"] += 1
-    return total
+async def list_totals(
+    request: BaseRequest, ledger: Ledger, query: dict[str, str]
+) -> StreamResponse:
+    """Answer {order: totals}, of one `order` or of all; `rejected` counts definitive refusals."""
+    if "order" in query:
+        _, totals = _totals(ledger.execute(OF_ONE, (query["order"],)).fetchone())
+        return json_response({query["order"]: totals})
+    rows = ledger.execute(OF_ALL).fetchall()
+    response = StreamResponse(headers=JSON_HEADERS)
+    await response.prepare(request)
+    await response.write(b"{")
+    for start in range(0, len(rows), PIECE):
+        pairs = map(_totals, rows[start : start + PIECE])
+        text = ",\n".join(f"{encode(order)}:{encode(totals)}" for order, totals in pairs)
+        await response.write((("," if start else "") + text).encode())
+    await response.write(b"}\n")
+    return response
+
+
+def _totals(row: tuple[str, *tuple[object, ...]]) -> tuple[str, Json]:
+    return row[0], dict(zip(COLUMNS, row[1:], strict=True))

@@ -1,44 +1,42 @@
-"""What the partners were asked and did in the last minutes; it begins anew with the process."""
+"""Counts of the last minutes' requests per partner, in memory only."""
 
 import time
 from collections import deque
-from typing import NamedTuple
+from dataclasses import astuple, dataclass
 
 SPAN = 10  # seconds of one bar
 BARS = 30
 
 
-class Bar(NamedTuple):
-    """Counts of one span: requests, effects they had, requests that met a fault."""
+@dataclass(slots=True)
+class Bar:
+    """Counts of one span: requests, effects, and requests that met a fault."""
 
     requests: int = 0
     effects: int = 0
     hit: int = 0
 
 
-EMPTY = Bar()
-
-
 class Traffic:
     """The last bars of one partner."""
 
     def __init__(self) -> None:
-        """Start with nothing seen."""
+        """Start without bars."""
         self._bars: deque[tuple[int, Bar]] = deque(maxlen=BARS)
 
-    def count(self, *, requests: int = 0, effects: int = 0, hit: int = 0) -> None:
-        """Add to the present bar."""
-        now = int(time.monotonic()) // SPAN
-        span, bar = self._bars.pop() if self._bars and self._bars[-1][0] == now else (now, EMPTY)
-        added = Bar(bar.requests + requests, bar.effects + effects, bar.hit + hit)
-        self._bars.append((span, added))
+    def current(self) -> Bar:
+        """Return the bar of the current span, to add to its counts."""
+        span = int(time.monotonic()) // SPAN
+        if not self._bars or self._bars[-1][0] != span:
+            self._bars.append((span, Bar()))
+        return self._bars[-1][1]
 
     def bars(self) -> list[Bar]:
-        """Return the last bars, oldest first; empty ones where nothing came."""
+        """Return the last bars, oldest first, with empty ones for spans without requests."""
         now = int(time.monotonic()) // SPAN
         known = dict(self._bars)
-        return [known.get(span, EMPTY) for span in range(now - BARS + 1, now + 1)]
+        return [known.get(span) or Bar() for span in range(now - BARS + 1, now + 1)]
 
     def total(self) -> Bar:
         """Return the sums of the last bars."""
-        return Bar(*map(sum, zip(*self.bars(), strict=True)))
+        return Bar(*map(sum, zip(*map(astuple, self.bars()), strict=True)))

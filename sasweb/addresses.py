@@ -1,4 +1,4 @@
-"""From which address a request comes: for whatever is counted by address."""
+"""The client's address of a request, behind trusted proxies."""
 
 from ipaddress import ip_address
 
@@ -7,16 +7,16 @@ from django.http import HttpRequest
 
 
 def client(request: HttpRequest) -> str:
-    """Return the address of who asks; behind `PROXIES` proxies, as the outermost one of them saw it.
+    """Return the client's address; behind `PROXIES` proxies, as the outermost of them saw it.
 
-    Each proxy adds the address that it was asked from to the end of `X-Forwarded-For`. What is
-    further to the left was sent by the client itself, and is not to be believed.
+    Each proxy appends the address of its client to `X-Forwarded-For`. Entries further to the left come
+    from the client itself, and are not trusted.
     """
     connected = str(request.META.get("REMOTE_ADDR", ""))
-    told = request.headers.get("X-Forwarded-For", "").split(",")
-    if not 0 < settings.PROXIES <= len(told):
+    addresses = request.headers.get("X-Forwarded-For", "").split(",")
+    if not 0 < settings.PROXIES <= len(addresses):
         return connected
     try:
-        return str(ip_address(told[-settings.PROXIES].strip()))
+        return str(ip_address(addresses[-settings.PROXIES].strip()))
     except ValueError:
         return connected

@@ -1,4 +1,4 @@
-"""Users in the admin: who manages accounts hands out roles, and no more power than that."""
+"""Accounts in the admin: only a superuser may give more than roles."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db.models import ManyToManyField, QuerySet
 from django.http import HttpRequest
 
-from orchestration.roles import ROLES
+from orchestration.dashboard.roles import ROLES
 
 if TYPE_CHECKING:  # generic for the type checker only
     Users = UserAdmin[User]
@@ -22,7 +22,7 @@ POWERS = {"is_superuser", "user_permissions"}  # that only a superuser may give
 
 
 class Powers(Choices):
-    """Permissions to tick, each told in words, by the application that it is about."""
+    """Permissions as checkboxes, each labelled with its application and its name."""
 
     def label_from_instance(self, obj: Permission) -> str:
         """Return the words beside the box."""
@@ -64,7 +64,7 @@ class RoleAdmin(Users):
     list_display = ("username", "email", "roles", "is_staff", "is_superuser", "last_login")
     list_filter = ("groups", "is_staff", "is_superuser", "is_active")
     filter_horizontal = ()
-    readonly_fields = ("last_login", "date_joined")  # facts, and nobody's to change
+    readonly_fields = ("last_login", "date_joined")  # facts, not settings
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Read the roles of a list at once."""
@@ -76,7 +76,7 @@ class RoleAdmin(Users):
         return ", ".join(sorted(group.name for group in user.groups.all()))
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Leave out what the one who asks may not give."""
+        """Leave out the fields that the user may not give."""
         found = super().get_fieldsets(request, obj)
         if _of(request).is_superuser:
             return found

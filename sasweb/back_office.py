@@ -21,8 +21,8 @@ GROUPS = {
     "Applications, webhooks and notices": (
         "orchestration.Application",
         "orchestration.ApplicationToken",
-        "orchestration.NoticeChannel",
-        "orchestration.Notice",
+        "orchestration.NotificationChannel",
+        "orchestration.Notification",
     ),
     "Records: tasks": (
         "orchestration.Task",
@@ -36,7 +36,7 @@ GROUPS = {
         "orchestration.UndoRequest",
         "orchestration.DeadLetter",
     ),
-    "Records: trouble and what was done about it": (
+    "Records: incidents and operations": (
         "orchestration.Alert",
         "orchestration.Incident",
         "orchestration.IncidentHit",
@@ -48,7 +48,7 @@ GROUPS = {
         "orchestration.SavedView",
         "orchestration.AuditRun",
     ),
-    "Records: machinery": (
+    "Records: system": (
         "orchestration.Gate",
         "orchestration.Worker",
         "orchestration.Lease",

@@ -1,4 +1,4 @@
-"""Answers to HEAD go out without the body that the views make as for GET."""
+"""Middleware that removes the body of responses to HEAD."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ Answer = Callable[[HttpRequest], HttpResponseBase]
 
 
 def head_without_body(answer: Answer) -> Answer:
-    """Take the body off each answer to HEAD, and leave its Content-Length as GET would have it.
+    """Remove the body of each response to HEAD, and keep the Content-Length of GET.
 
-    The web server does not send such a body either, but it warns of each: probes would fill the log.
+    The web server drops such a body anyway, but logs a warning for each probe.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-"""For those who watch the web process from outside: is it alive, can it do its work?"""
+"""Health endpoints of the web process: liveness and readiness."""
 
 import redis
 from django.conf import settings
@@ -8,20 +8,20 @@ from django.views.decorators.http import require_safe
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-PATIENCE = 1.0  # seconds that Redis may take
+REDIS_TIMEOUT_S = 1.0
 
 
 @require_safe
 def alive(_request: HttpRequest) -> HttpResponse:
-    """Say that the process answers; touches nothing, so that nobody restarts it in vain."""
+    """Return 200 while the process answers; checks no dependency, as a restart would not fix one."""
     return HttpResponse("alive\n", content_type="text/plain")
 
 
 @require_safe
 def ready(_request: HttpRequest) -> JsonResponse:
-    """Say whether the database takes orders and Redis answers; 503 when one of them does not.
+    """Return whether the database accepts orders and Redis answers; 503 if either does not.
 
-    Orders are accepted without Redis all the same: `takes_orders` tells.
+    Orders are accepted without Redis, too: see `takes_orders`.
     """
     answers = {"database": _database_answers(), "redis": _redis_answers()}
     away = [name for name, there in answers.items() if not there]
@@ -36,7 +36,7 @@ def ready(_request: HttpRequest) -> JsonResponse:
 
 
 def _database_answers() -> bool:
-    """Say whether the database answers, and takes writes: after a failover it may be a standby."""
+    """Return whether the database answers and accepts writes: after a failover it may be a standby."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SHOW transaction_read_only")
@@ -44,7 +44,7 @@ def _database_answers() -> bool:
     except Error:
         writable = False
     if not writable:
-        connection.close()  # the next look is at the server that is behind the address by then
+        connection.close()  # the next check connects to the server that is primary then
     return writable
 
 
@@ -52,8 +52,8 @@ def _redis_answers() -> bool:
     try:
         with redis.Redis.from_url(
             settings.REDIS_URL,
-            socket_timeout=PATIENCE,
-            socket_connect_timeout=PATIENCE,
+            socket_timeout=REDIS_TIMEOUT_S,
+            socket_connect_timeout=REDIS_TIMEOUT_S,
             retry=Retry(NoBackoff(), 0),  # by itself the client would try ten times
         ) as client:
             return bool(client.ping())

@@ -6,7 +6,7 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from orders.throttle import Limit
+from orders.rate_limit import Limit
 
 # Wrong passwords are counted per name by axes; this holds for one address and all names.
 LOG_INS = Limit("log-in", most=120, seconds=600)
@@ -20,7 +20,7 @@ class Login(LoginView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Look at the password only within the limit."""
         if not LOG_INS.allows_address(request):
-            response = render(request, "lockout.html", {"excuse": LOG_INS.excuse}, status=429)
+            response = render(request, "lockout.html", {"excuse": LOG_INS.refusal_text}, status=429)
             response["Retry-After"] = str(LOG_INS.seconds)
             return response
         return super().post(request, *args, **kwargs)

@@ -20,7 +20,7 @@ def configuration(url: str, folder: Path) -> dict[str, object]:
         parts = urlsplit(url or f"file://{folder}")
         port = parts.port
     except ValueError as error:
-        raise ImproperlyConfigured(f"EMAIL_URL is no URL: {error}.") from None
+        raise ImproperlyConfigured(f"EMAIL_URL is not a URL: {error}.") from None
     if parts.scheme == "console":
         return {"EMAIL_BACKEND": f"{BACKENDS}.console.EmailBackend"}
     if parts.scheme == "file" and parts.path:

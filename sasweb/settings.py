@@ -1,6 +1,5 @@
-"""The one settings file, read from the environment. `docs/operations.md` lists the variables."""
+"""The one settings file, read from the environment. `docs/run/configure.md` lists the variables."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import dj_database_url
@@ -23,12 +22,12 @@ ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 HTTPS = env.flag("HTTPS", default=False)
 # What this web process serves: everything, or the shop alone, whose database role needs no right on
-# the engine's tables (docs/operations.md)
+# the engine's tables (docs/run/install.md)
 SERVES = env.text("SERVES", "everything")
 if SERVES not in {"everything", "shop"}:
     raise ImproperlyConfigured(f"SERVES is {SERVES!r}; it may be 'everything' or 'shop'.")
 FOR_STAFF = SERVES == "everything"
-PROXIES = env.number("PROXIES", 1 if HTTPS else 0)  # in front of us, that say who asks
+PROXIES = env.number("PROXIES", 1 if HTTPS else 0)  # trusted ones in front of this process
 # which installation this is, as the admin and the dashboard show it: "production", "staging", …
 ENVIRONMENT = env.text("ENVIRONMENT", "demo")
 
@@ -36,13 +35,14 @@ INSTALLED_APPS = [
     "sasweb",
     "orders",
     "orchestration",
+    "orchestration.dashboard",
     "sasweb.back_office.BackOfficeConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "whitenoise.runserver_nostatic",
-    "sasweb.staticfiles.StaticFiles",
+    "django.contrib.staticfiles",
     "django.contrib.postgres",
     "django.contrib.humanize",
     "axes",
@@ -58,7 +58,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "orders.locale.ShopLocale",
+    "orders.shop.language.ShopLocale",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -142,6 +142,7 @@ MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 SITE_URL = env.text("SITE_URL", f"http://localhost:{env.number('PORT', 8000)}")  # links in letters
 
 # --- Telling people of alerts --------------------------------------------------------------------
+RUNBOOK_URL = env.text("RUNBOOK_URL")  # the dashboard's own page, unless it is set
 globals().update(mail.configuration(env.text("EMAIL_URL"), folders.data_dir() / "mail"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("DEFAULT_FROM_EMAIL", "alerts@localhost")
 WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
@@ -205,9 +206,7 @@ USE_TZ = True
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 STATIC_URL = "static/"
 STATIC_ROOT = folders.data_dir() / "static"
-# the API's console, without making every process load django-ninja
-_ninja = Path(find_spec("ninja").submodule_search_locations[0])  # type: ignore[union-attr,index]
-STATICFILES_DIRS = [BASE_DIR / "static", ("ninja", _ninja / "static" / "ninja")]
+STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},

@@ -6,19 +6,19 @@ from django.contrib.auth import views as auth
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from orchestration.views import metrics
-from orders.api import site as orders_api
+from orchestration.dashboard.views.metrics import metrics
+from orders.api import app as orders_api
 
 from . import health
 from .login import Login
 
 admin.autodiscover()
 
-handler400 = "orders.views.failure.bad_request"
-handler500 = "orders.views.failure.server_error"
+handler400 = "orders.shop.views.errors.bad_request"
+handler500 = "orders.shop.views.errors.server_error"
 # these read no table of the engine: they are all that a web process for the shop alone serves
 urlpatterns = [
-    path("", include("orders.urls")),
+    path("", include("orders.shop.urls")),
     path("logout/", auth.LogoutView.as_view(), name="logout"),
     path("language/", set_language, name="set_language"),
     path("livez", health.alive, name="livez"),
@@ -27,7 +27,7 @@ urlpatterns = [
 if settings.FOR_STAFF:
     urlpatterns += [
         path("api/", orders_api.urls),
-        path("ops/", include("orchestration.urls")),
+        path("ops/", include("orchestration.dashboard.urls")),
         path("admin/", admin.site.urls),
         path("login/", Login.as_view(), name="login"),
         path("metrics", metrics, name="metrics"),

@@ -1,5 +1,5 @@
 /* What pages that poll need and htmx does not bring: no polling in hidden tabs, and a sign when the
-   connection is lost. And the browser's time zone, for whoever writes times. Anything else works by
+   connection is lost. And the browser's time zone, for scripts that write times. Anything else works by
    attributes alone. */
 "use strict";
 

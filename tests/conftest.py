@@ -1,9 +1,10 @@
 import socket
+from contextlib import suppress
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from tests.servers import servers
+from drill.servers import FAST, servers
 
 TURN = {"browser": -1, "stack": 1}  # of a folder; the others come in between
 LONGEST = "tests/stack/test_survival.py"
@@ -42,19 +43,31 @@ def _folder(nodeid):
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings():
     """Before pytest-django makes the test database, there has to be a server."""
-    with servers():
+    with servers(*FAST):
         yield
 
 
 @pytest.fixture
 def hanging_redis(settings, tmp_path):
-    """Have a Redis that accepts connections and says nothing."""
+    """Have a Redis that accepts connections and says nothing; call it for how many there were."""
     address = str(tmp_path / "redis.sock")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
-        server.listen(8)
+        server.listen(64)
+        server.setblocking(False)
         settings.REDIS_URL = f"unix://{address}"
-        yield
+        accepted = []
+
+        def connections():
+            with suppress(BlockingIOError):
+                while True:
+                    accepted.append(server.accept()[0])
+            return len(accepted)
+
+        yield connections
+        connections()
+        for connection in accepted:
+            connection.close()
         del settings.REDIS_URL
 
 
@@ -63,6 +76,6 @@ def _clean_redis(request):
     """Each test that uses the database starts with an empty Redis."""
     if request.node.get_closest_marker("django_db"):
         request.getfixturevalue("django_db_setup")
-        from orchestration import queues
+        from orchestration.messaging import queues
 
         queues.connection().flushdb()

@@ -6,7 +6,7 @@ from sasweb.stack import folders
 
 # Real servers, apart from the demo's, and for each of several test processes its own. TEST_DATA_DIR
 # lets two runs go on side by side.
-worker = os.environ.pop("PYTEST_XDIST_WORKER", "")  # what a test starts is no worker itself
+worker = os.environ.pop("PYTEST_XDIST_WORKER", "")  # processes that a test starts are not workers
 if worker or not os.environ.get("DATA_DIR"):
     inherited = os.environ.get("DATA_DIR")  # by a worker, from the process that started it
     folder = inherited or os.environ.get("TEST_DATA_DIR") or str(folders.data_dir() / "tests")

@@ -1,4 +1,4 @@
-"""Drives this engine: `python -m bench.engine.client`."""
+"""Loads this engine: `python -m bench.engine.client`."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,8 @@ django.setup()
 from django.db import connection  # noqa: E402 - the models need django.setup()
 
 from bench.client import Client, serve  # noqa: E402
-from orchestration import api, queues  # noqa: E402
+from orchestration import api  # noqa: E402
+from orchestration.messaging import queues  # noqa: E402
 from orchestration.models import Submission, Task  # noqa: E402
 from orchestration.states import LIVE_TASK_STATES, TaskState  # noqa: E402
 
@@ -17,10 +18,10 @@ WORKFLOW = "three_calls"
 
 
 class Engine:
-    """Posts rows and rings, as `submit` does; a task has ended when its row says so."""
+    """Inserts submissions as `api.submit` does, and reads the states of tasks."""
 
     def submit(self, references: Sequence[str]) -> None:
-        """Post one by the public face; many in one insert of the same rows."""
+        """Submit one task by the API; insert the same rows for many."""
         if len(references) == 1:
             (reference,) = references
             api.submit(WORKFLOW, reference=reference, data={"order": reference})
@@ -32,7 +33,7 @@ class Engine:
         queues.try_to_ring(queues.SUBMISSION)
 
     def finished(self, references: Iterable[str]) -> set[str]:
-        """Ask the task rows."""
+        """Select the states of tasks."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT reference FROM orchestration_task"
@@ -42,7 +43,7 @@ class Engine:
             return {reference for (reference,) in cursor}
 
     def settled(self, run: str, count: int) -> bool:
-        """Look for work that is left (by index, cheaply); count once when there is none."""
+        """Check for unfinished work, which an index makes cheap; count once when there is none."""
         if Submission.objects.exists() or Task.objects.filter(state__in=LIVE_TASK_STATES).exists():
             return False
         tasks = Task.objects.filter(reference__startswith=f"{run}-", state=TaskState.PROCESSED)

@@ -1,1 +1,1 @@
-"""How much gets done while a partner fails: with a circuit breaker, and without one."""
+"""Throughput while a partner fails, with a circuit breaker and without."""

@@ -1,6 +1,7 @@
 """The results of goodput as Markdown. Pure."""
 
-from bench.goodput.verdict import Found, Outage, Pair, Results
+from bench.console import table
+from bench.goodput.verdict import Outage, Pair, RateResult, Results
 
 HEAD = (
     "failing",
@@ -17,13 +18,11 @@ HEAD = (
 
 
 def markdown(results: Results) -> str:
-    """Return a table, and lines on what is beside it."""
-    rows = [_row(found) for found in results.found.values()]
-    lines = [list(HEAD), ["--:"] * len(HEAD), *rows]
+    """Return a table, and lines on the loads beside it."""
     healthy = [f"{found.healthy:.1f}" for found in results.found.values()]
     return "\n".join(
         [
-            *("| " + " | ".join(line) + " |" for line in lines),
+            table(HEAD, map(_row, results.found.values()), names=0),
             "",
             f"healthy, beside each of these: {', '.join(healthy)}/s",
             f"5 % of answers 503 with Retry-After: {_ratio(results.busy)} of healthy",
@@ -33,7 +32,7 @@ def markdown(results: Results) -> str:
     )
 
 
-def _row(found: Found) -> list[str]:
+def _row(found: RateResult) -> list[str]:
     steady, recovered = found.steady, found.recovered
     return [
         f"{found.failing:.0%}",

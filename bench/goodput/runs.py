@@ -1,99 +1,95 @@
-"""The loads of the goodput measurement, and what comes out of them.
-
-To be imported when Django is set up.
-"""
+"""The loads of the goodput measurement. Requires django.setup()."""
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event, Lock
-from typing import Any
 
-from django.db import connection
-
-from bench.goodput.plan import BESIDE, BESIDE_RATE, LONG, WITHOUT, Plan, lane
-from bench.goodput.verdict import DONE, PROMPT, WITHIN, Found, Outage, Pair, Results
+from bench.console import progress
+from bench.goodput.plan import BESIDE, BESIDE_RATE, LONG, WITHOUT, GoodputPlan, lane
+from bench.goodput.verdict import DONE, PROMPT, WITHIN, Outage, Pair, RateResult, Results
 from bench.lanes import figures
-from bench.lanes.client import Run, place, turn_breakers_off
+from bench.lanes.client import Run, in_thread, place, turn_breakers_off
 from bench.lanes.fates import Rules
 from bench.measure import percentile
-from bench.runs import tell
 
-WARM_UP = 50  # tasks of a lane before it is measured: they open connections, and the gate
-DRAIN = 120.0  # seconds for what is left over once its service is sound
-QUICK_CALL = 0.1  # seconds of a call while what counts is the time after a long outage
-REACHED = 0.9  # of the steady rate without a breaker: the full rate
+WARM_UP = 50  # tasks of a lane before it is measured: they open connections, and close the breaker
+DRAIN = 120.0  # seconds for the remaining tasks once their service is healthy
+QUICK_CALL = 0.1  # seconds of a call after a long outage
+REACHED = 0.9  # share of the steady rate without a breaker that is the full rate
 
 
-class Measurement:
-    """Runs a plan; what it found is in `results`."""
+class GoodputMeasurement:
+    """Runs a plan and collects the results."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: GoodputPlan) -> None:
         self.plan = plan
-        self.results = Results(found={failing: Found(failing=failing) for failing in plan.rates})
+        self.results = Results(
+            found={failing: RateResult(failing=failing) for failing in plan.rates}
+        )
         self.pool = ThreadPoolExecutor(64)
-        self.alone = Lock()  # a load that is measured has the machine to itself
+        self.alone = Lock()  # held while a load is measured alone
 
     def run(self) -> Results:
-        """Measure everything; the long outages last while loads are measured one after the other."""
+        """Measure all loads one after the other, during the long outages."""
         turn_breakers_off([lane(failing, WITHOUT) for failing in self.plan.rates])
         with self._beside():
             long = [
-                self._start(self._long_outage, number * self.plan.apart, failing)
+                in_thread(self.pool, self._long_outage, number * self.plan.apart, failing)
                 for number, failing in enumerate(self.plan.often)
             ]
             self._steady()
             self._busy()
             _wait(long)
-            tell("long outages are over")
+            progress("long outages are over")
             for failing in self.plan.rates:
                 self._short_outage(failing)
             self._open_loops()
         return self.results
 
     def _steady(self) -> None:
-        """Work off a backlog at each rate of failures, with a breaker and without.
+        """Process a backlog at each failure rate, with a breaker and without.
 
-        Beside them goes one at a sound service: the machine may be another in a minute.
+        Another one runs beside them at a healthy service, as the machine's speed varies.
         """
         for failing in self.plan.rates:
             with self.alone:
                 runs = self._pair("steady", failing, Rules(failing=failing))
                 if failing:
-                    runs.append(self._sound(f"steady{failing}"))
-                on, off, *healthy = self._work_off(runs, failing)
+                    runs.append(self._healthy(f"steady{failing}"))
+                on, off, *healthy = self._process_backlog(runs, failing)
                 found = self.results.found[failing]
                 found.steady, found.healthy = self._compared(runs, on, off), (healthy or [off])[0]
                 share = found.share(1)
-                tell(f"{failing:4.0%} steady: {on:.1f}/s with, {off:.1f}/s without a breaker"
+                progress(f"{failing:4.0%} steady: {on:.1f}/s with, {off:.1f}/s without a breaker"
                      f" ({on * share:.2f}, {off * share:.2f} of 1 - p of healthy)")  # fmt: skip
                 self._drain(runs)
 
     def _busy(self) -> None:
-        """Work off a backlog where 5 % of the answers ask for a pause of a second."""
+        """Process a backlog while 5 % of the answers ask for a pause of a second."""
         with self.alone:
-            runs = [self._begin(lane(0.0), "busy", Rules(busy=0.05)), self._sound("busy")]
-            on, off = self._work_off(runs, 0.0)
+            runs = [self._begin(lane(0.0), "busy", Rules(busy=0.05)), self._healthy("busy")]
+            on, off = self._process_backlog(runs, 0.0)
             self.results.busy = self._compared(runs, on, off)
-            tell(f"  5% 503 with Retry-After: {on:.1f}/s, {off:.1f}/s without")
+            progress(f"  5% 503 with Retry-After: {on:.1f}/s, {off:.1f}/s without")
             self._drain(runs)
 
-    def _work_off(self, runs: Sequence[Run], failing: float) -> list[float]:
-        """Place a backlog of each run; return the rates at which they are worked off."""
+    def _process_backlog(self, runs: Sequence[Run], failing: float) -> list[float]:
+        """Submit a backlog for each run; return the rates at which they are processed."""
         began = time.time()
         place(runs, range(self.plan.tasks))
         return self._rates(runs, failing, began)
 
     def _long_outage(self, wait: float, failing: float) -> None:
-        """Place a backlog at the beginning of a long outage, and see it through."""
+        """Submit a backlog at the beginning of a long outage; measure the time after its end."""
         time.sleep(wait)
         away = Rules(failing=1.0, latency=QUICK_CALL)
         run = self._begin(lane(failing, LONG), "long", away)
         place([run], range(self.plan.tasks))
         time.sleep(self.plan.until_counted)
-        run.rule(away)  # counts anew, now that the breaker is open
+        run.rule(away)  # resets the counts, now that the breaker is open
         time.sleep(self.plan.long_outage - self.plan.until_counted)
         with self.alone:
             counts = run.counts()
@@ -104,12 +100,12 @@ class Measurement:
             seconds = figures.after(ends.values(), DONE, self.plan.tasks, healed)
             self.results.found[failing].outage = Outage(seconds=seconds, probes=counts.peak)
             took = "never" if seconds is None else f"{seconds:.0f} s after its end"
-            tell(f"{failing:4.0%} long outage: {DONE:.0%} done {took}; {counts.calls} calls while"
+            progress(f"{failing:4.0%} long outage: {DONE:.0%} done {took}; {counts.calls} calls while"
                  f" it lasted, at most {counts.peak} at once")  # fmt: skip
             self._drain([run])
 
     def _short_outage(self, failing: float) -> None:
-        """Do the same with a short outage, with a breaker and without."""
+        """Measure the rates after a short outage, with a breaker and without."""
         runs = self._pair("short", failing, Rules(failing=1.0))
         place(runs, range(self.plan.tasks))
         time.sleep(self.plan.short_outage)
@@ -122,7 +118,7 @@ class Measurement:
         assert found.steady
         full = figures.reached(runs[0].ends().values(), REACHED * found.steady.off, healed)
         found.full_after = full
-        tell(f"{failing:4.0%} after an outage: {on:.1f}/s with, {off:.1f}/s without a breaker;"
+        progress(f"{failing:4.0%} after an outage: {on:.1f}/s with, {off:.1f}/s without a breaker;"
              f" full rate {'never' if full is None else f'{full:.0f} s'} after its end")  # fmt: skip
         self._drain(runs)
 
@@ -130,9 +126,9 @@ class Measurement:
         return Pair(on=on, off=off, errors=sum(len(run.errors()) for run in runs))
 
     def _open_loops(self) -> None:
-        """Place tasks at a rate that the service can do, at half of the rates of failures at a time."""
+        """Submit tasks below the service's capacity, at half of the failure rates at once."""
         for some in (self.plan.rates[::2], self.plan.rates[1::2]):
-            _wait(self._start(self._open_loop, failing) for failing in some)
+            _wait(in_thread(self.pool, self._open_loop, failing) for failing in some)
 
     def _open_loop(self, failing: float) -> None:
         run = self._begin(lane(failing), "open", Rules(failing=failing))
@@ -142,12 +138,12 @@ class Measurement:
         ends = run.wait(len(run.placed), time.time() + WITHIN)
         share = figures.timely(run.placed, ends, WITHIN)
         self.results.found[failing].timely = share
-        tell(f"{failing:4.0%} open loop: {share:.1%} of {len(run.placed)} within {WITHIN:g} s")
+        progress(f"{failing:4.0%} open loop: {share:.1%} of {len(run.placed)} within {WITHIN:g} s")
         self._drain([run])
 
     @contextmanager
     def _beside(self) -> Iterator[None]:
-        """Have another agent do its own tasks all the while."""
+        """Run another agent's tasks at the same time."""
         run = self._begin(BESIDE, "beside", Rules(latency=0.05))
         stop = Event()
 
@@ -155,7 +151,7 @@ class Measurement:
             while not stop.is_set():
                 run.pace(BESIDE_RATE, 1.0)
 
-        placing = self._start(place_steadily)
+        placing = in_thread(self.pool, place_steadily)
         try:
             yield
         finally:
@@ -165,29 +161,29 @@ class Measurement:
         self.results.beside = figures.timely(run.placed, ends, PROMPT)
         took = [ends.get(number, math.inf) - at for number, at in run.placed.items()]
         self.results.beside_p95 = percentile(took, 0.95)
-        tell(f"beside: {self.results.beside:.1%} of {len(run.placed)} within {PROMPT:g} s")
+        progress(f"beside: {self.results.beside:.1%} of {len(run.placed)} within {PROMPT:g} s")
 
     def _pair(self, kind: str, failing: float, rules: Rules) -> list[Run]:
-        """Begin a run on the lane with a breaker, and its twin on the one without."""
+        """Begin one run on the lane with a breaker, and an equal one on the lane without."""
         return [self._begin(name, kind, rules) for name in (lane(failing), lane(failing, WITHOUT))]
 
-    def _sound(self, beside: str) -> Run:
-        """Begin a run at a sound service, on a lane without a breaker."""
+    def _healthy(self, beside: str) -> Run:
+        """Begin a run at a healthy service, on a lane without a breaker."""
         return self._begin(lane(0.0, WITHOUT), f"beside-{beside}", Rules())
 
     def _begin(self, name: str, kind: str, rules: Rules) -> Run:
-        """Return a run on a lane that has done something well just now."""
+        """Return a run on a lane that has just processed some tasks."""
         warm = Run(lane=name, name=f"{name}-{kind}-warm")
         warm.rule(Rules(latency=QUICK_CALL))
         place([warm], range(WARM_UP))
         if len(warm.wait(WARM_UP, time.time() + DRAIN)) < WARM_UP:
-            tell(f"{name} is not ready: its service is sound, and yet its tasks are not done")
+            progress(f"{name} is not ready: its service is healthy, but its tasks have not ended")
         run = Run(lane=name, name=f"{name}-{kind}")
         run.rule(rules)
         return run
 
     def _rates(self, runs: Sequence[Run], failing: float, since: float) -> list[float]:
-        """Wait until what counts of each run is done; return tasks a second."""
+        """Wait until enough tasks of each run have ended; return tasks per second."""
         count = self.plan.tasks
         until = time.time() + self.plan.patience(1 - failing, count)
         wanted = figures.rank(figures.LAST, count)
@@ -197,26 +193,17 @@ class Measurement:
         ]
 
     def _drain(self, runs: Sequence[Run]) -> None:
-        """Let what is left end at a sound service, so that the next run has its lane to itself."""
+        """Wait until the remaining tasks end at a healthy service, to free the lanes for the next runs."""
         until = time.time() + DRAIN
         for run in runs:
             run.rule(Rules(latency=QUICK_CALL))
         for run in runs:
             left = len(run.placed) - len(run.wait(len(run.placed) - len(run.errors()), until))
             if left:
-                tell(f"{run.name}: {left} tasks are left")
-
-    def _start(self, work: Callable[..., None], *arguments: Any) -> Future[None]:
-        def act() -> None:
-            try:
-                work(*arguments)
-            finally:
-                connection.close()  # this thread's
-
-        return self.pool.submit(act)
+                progress(f"{run.name}: {left} tasks are left")
 
 
-def _wait(started: Any) -> None:
-    """Wait for all; raise what one of them raised."""
+def _wait(started: Iterable[Future[None]]) -> None:
+    """Wait for all; raise the first exception."""
     for one in list(started):
         one.result()

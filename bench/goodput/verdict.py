@@ -1,21 +1,21 @@
-"""The targets of goodput, and which of them are missed. Pure."""
+"""The results of goodput, and the missed targets. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-RATIO = 0.95  # of what the same load does without a breaker
+RATIO = 0.95  # of the same load's rate without a breaker
 SHARE, UP_TO = 0.9, 0.2  # of (1 - p) of the healthy rate, for p up to
-TIMELY, WITHIN = 0.95, 20.0  # share that is done within these seconds of being placed
+TIMELY, WITHIN = 0.95, 20.0  # share of tasks that end within these seconds
 DONE, SECONDS = 0.8, 45.0  # of a backlog, after the end of a long outage
 PROBES = 1  # calls at once while an outage lasts
 BUSY = 0.9  # of the healthy rate, while 5 % of the answers are 503 with Retry-After: 1
-BESIDE, PROMPT = 0.99, 5.0  # share of the other agent's tasks that are done within these seconds
-OFTEN = 0.35  # the rate of failures up to which tasks are timely, and backlogs done in time
+BESIDE, PROMPT = 0.99, 5.0  # share of the other agent's tasks that end within these seconds
+OFTEN = 0.35  # the failure rate up to which the targets for times apply
 
 
 @dataclass(kw_only=True)
 class Pair:
-    """Tasks a second of a load with a breaker and of its twin without; `errors` are tasks in error."""
+    """Tasks per second of a load with a breaker (`on`) and without (`off`); `errors` of both."""
 
     on: float
     off: float
@@ -23,27 +23,28 @@ class Pair:
 
     @property
     def ratio(self) -> float:
-        """Return with over without."""
+        """Return the rate with a breaker over the rate without."""
         return self.on / self.off if self.off else 0.0
 
 
 @dataclass(kw_only=True)
 class Outage:
-    """What a long outage came to: seconds until DONE of the backlog was, and probes at once."""
+    """A long outage: seconds until DONE of the backlog had ended, and concurrent probes."""
 
     seconds: float | None
     probes: int
 
 
 @dataclass(kw_only=True)
-class Found:
-    """What was measured at one rate of failures."""
+class RateResult:
+    """The measurements at one failure rate."""
 
     failing: float
-    healthy: float = 0.0  # tasks a second of a sound service, beside the steady load
+    healthy: float = 0.0  # tasks per second of a healthy service, beside the steady load
     steady: Pair | None = None
     recovered: Pair | None = None  # after a short outage
-    full_after: float | None = None  # seconds from healing to the full rate, with the breaker
+    # seconds from the end of the outage to the full rate, with the breaker
+    full_after: float | None = None
     timely: float | None = None
     outage: Outage | None = None
 
@@ -53,18 +54,19 @@ class Found:
         return [pair.ratio for pair in (self.steady, self.recovered) if pair]
 
     def share(self, rate: float) -> float:
-        """Return a rate as a share of what a service that fails so often can do."""
+        """Return a rate as a share of the failing service's capacity."""
         return rate / ((1 - self.failing) * self.healthy)
 
 
 @dataclass(kw_only=True)
 class Results:
-    """All that was measured: by rate of failures, and beside it. Rates are tasks a second."""
+    """All measurements: by failure rate, and beside them. Rates are tasks per second."""
 
-    found: Mapping[float, Found] = field(default_factory=dict)
-    busy: Pair | None = None  # with answers that are put off, and a sound service beside
+    found: Mapping[float, RateResult] = field(default_factory=dict)
+    # with answers that ask for a pause (on), and at a healthy service (off)
+    busy: Pair | None = None
     beside: float = 0.0
-    beside_p95: float = 0.0  # seconds from a task's being due to its end
+    beside_p95: float = 0.0  # seconds from the time a task was due to its end
     loads: Sequence[float] = ()  # averages of the machine, before and after
 
     @property
@@ -74,7 +76,7 @@ class Results:
 
     @property
     def timely(self) -> float:
-        """Return the worst share of timely tasks where a target holds."""
+        """Return the worst share of timely tasks where a target applies."""
         shares = [one.timely for one in self._often() if one.timely is not None]
         return min(shares, default=0.0)
 
@@ -83,17 +85,17 @@ class Results:
         return f"goodput min={self.worst:.2f} timely={self.timely:.2f}"
 
     def missed(self) -> Sequence[str]:
-        """Return a sentence for each target that is missed."""
+        """Return a sentence for each missed target."""
         return [
             *(sentence for one in self.found.values() for sentence in self._missed_ratios(one)),
             *(sentence for one in self._often() for sentence in _missed_times(one)),
             *self._missed_beside(),
         ]
 
-    def _often(self) -> list[Found]:
+    def _often(self) -> list[RateResult]:
         return [one for one in self.found.values() if one.failing <= OFTEN]
 
-    def _missed_ratios(self, one: Found) -> list[str]:
+    def _missed_ratios(self, one: RateResult) -> list[str]:
         at, sentences = f"At {one.failing:.0%} failures", []
         loads = {"steadily": one.steady, "after an outage": one.recovered}
         for when, pair in loads.items():
@@ -130,7 +132,7 @@ class Results:
         return sentences
 
 
-def _missed_times(one: Found) -> list[str]:
+def _missed_times(one: RateResult) -> list[str]:
     at, sentences = f"At {one.failing:.0%} failures", []
     if one.timely is not None and one.timely < TIMELY:
         sentences.append(

@@ -1,5 +1,5 @@
-"""What measurements under failure share: agents by lane, a remote service that fails, and a client.
+"""The parts that measurements under failure share: lanes, a failing remote service, and a client.
 
-A lane is one agent with a queue, a worker and a workflow of one step, all of the lane's name. A run
-is one load on one lane; the service knows it by the path, and its tasks have numbers.
+A lane is an agent with a queue, a worker and a workflow of one step, all of the same name. A run is one
+load on one lane; its name is part of the service's path, and its tasks are numbered.
 """

@@ -1,26 +1,27 @@
-"""Places the tasks of runs, sets the service's rules for them, and reads how they ended.
+"""Submits the tasks of runs, sets the service's rules for them, and reads how they ended.
 
-To be imported when Django is set up. Times are Unix times; the tasks of a run are known by their
-references, `<run>/<number>`.
+Requires django.setup(). Times are Unix times; the reference of a task is `<run>/<number>`.
 """
 
 import json
 import os
 import time
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import connection
 
 from bench.lanes.fates import Rules
-from orchestration import queues
+from orchestration.messaging import queues
 from orchestration.models import Submission
 
-LOOK = 0.25  # seconds between two looks at a run's tasks
-TICK = 0.05  # seconds between two postings of a steady rate
-BLOCKS = 10.0  # seconds for which a task that blocks its worker does so
+Result = TypeVar("Result")
+LOOK = 0.25  # seconds between two queries for a run's tasks
+TICK = 0.05  # seconds between two submissions of a steady rate
+BLOCKS = 10.0  # seconds for which a task blocks its worker
 
 ENDED = """
 SELECT split_part(t.reference, '/', 2)::int, extract(epoch FROM t.ended_at)::float8
@@ -33,7 +34,7 @@ FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id
 WHERE t.workflow = %s AND starts_with(t.reference, %s) AND s.process_state = 'error'
 """
 
-# Beyond what an admin may set: the check would not allow it.
+# values beyond the limits of the constraint
 NEVER_TRIP = """
 ALTER TABLE orchestration_policy DROP CONSTRAINT policy_breaker;
 UPDATE orchestration_policy SET breaker_failures = 32767, breaker_share = 2
@@ -42,14 +43,28 @@ WHERE agent = ANY(%s)
 
 
 def turn_breakers_off(lanes: Sequence[str]) -> None:
-    """Give lanes a breaker that never trips."""
+    """Set the breakers of lanes so that they never open."""
     with connection.cursor() as cursor:
         cursor.execute(NEVER_TRIP, [list(lanes)])
 
 
+def in_thread(
+    pool: ThreadPoolExecutor, work: Callable[..., Result], *arguments: Any
+) -> "Future[Result]":
+    """Run `work` in a thread of the pool, and close the thread's database connection afterwards."""
+
+    def run() -> Result:
+        try:
+            return work(*arguments)
+        finally:
+            connection.close()
+
+    return pool.submit(run)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """What the service counted since a run's rules were set: calls, and the most at once."""
+    """The service's counts since a run's rules were set: all calls, and the peak of concurrent ones."""
 
     calls: int
     peak: int
@@ -57,47 +72,47 @@ class Counts:
 
 @dataclass(kw_only=True)
 class Run:
-    """One load on one lane; `placed` has the time at which each task was due to be posted."""
+    """One load on one lane; `placed` maps a task's number to the time when it was due."""
 
     lane: str
     name: str
     placed: dict[int, float] = field(default_factory=dict)
 
     def rule(self, rules: Rules) -> None:
-        """Have the service treat this run by `rules` from now on, and count anew."""
+        """Set the service's rules for this run, and reset its counts."""
         self._ask("PUT", asdict(rules))
 
     def counts(self) -> Counts:
-        """Return what the service counted since."""
+        """Return the service's counts."""
         return Counts(**self._ask("GET"))
 
     def pace(self, rate: float, seconds: float) -> None:
-        """Post tasks at a steady rate for so long."""
+        """Submit tasks at a steady rate for some seconds."""
         first, begin = len(self.placed), time.time()
         due = {first + number: begin + number / rate for number in range(round(rate * seconds))}
         while due:
             now = time.time()
             ready = {number: at for number, at in due.items() if at <= now}
             if ready:
-                _post([self], ready)
+                _submit([self], ready)
             for number in ready:
                 del due[number]
             time.sleep(TICK)
 
     def ends(self) -> dict[int, float]:
-        """Return when tasks were processed, by number."""
+        """Return the times when tasks were processed, by number."""
         with connection.cursor() as cursor:
             cursor.execute(ENDED, [self.lane, f"{self.name}/"])
             return dict(cursor)
 
     def errors(self) -> dict[int, tuple[int | None, float]]:
-        """Return the tasks in error: the incident of each, and when."""
+        """Return the tasks in error, by number: the incident and the time of each."""
         with connection.cursor() as cursor:
             cursor.execute(IN_ERROR, [self.lane, f"{self.name}/"])
             return {number: (incident, at) for number, incident, at in cursor}
 
     def wait(self, count: int, until: float) -> dict[int, float]:
-        """Wait for `count` tasks to be processed, or until a Unix time; return when each was."""
+        """Wait until `count` tasks are processed, or until a time; return the times, by number."""
         while len(ends := self.ends()) < count and time.time() < until:
             time.sleep(LOOK)
         return ends
@@ -114,14 +129,14 @@ class Run:
 
 
 def place(runs: Sequence[Run], numbers: Iterable[int], poison: Mapping[int, str] = {}) -> None:
-    """Post tasks of runs, all at once; `poison` says what is wrong with some of them.
+    """Submit tasks of runs at once; `poison` names the fault of some, by number.
 
-    A number is posted for each run before the next one is: none of them has a start.
+    The runs' tasks alternate, so that no run has a head start.
     """
-    _post(runs, dict.fromkeys(numbers, time.time()), poison)
+    _submit(runs, dict.fromkeys(numbers, time.time()), poison)
 
 
-def _post(runs: Sequence[Run], due: Mapping[int, float], poison: Mapping[int, str] = {}) -> None:
+def _submit(runs: Sequence[Run], due: Mapping[int, float], poison: Mapping[int, str] = {}) -> None:
     Submission.objects.bulk_create(
         Submission(
             workflow=run.lane,

@@ -1,4 +1,4 @@
-"""Which calls of a run fail, and how: by chance, and yet alike in two runs that are compared."""
+"""Which calls of a run fail, and how: pseudo-random, and equal in two compared runs."""
 
 from dataclasses import dataclass
 from enum import StrEnum, auto
@@ -6,12 +6,12 @@ from hashlib import blake2b
 
 
 class Fate(StrEnum):
-    """What comes of one call. The three faults take as long, on average, as a good call of 1 s."""
+    """The result of one call. The three FAULTS take as long on average as a good call of 1 s."""
 
     DONE = auto()
     ERROR = auto()  # the effect, then a 500
     CUT = auto()  # the connection is reset at once
-    SILENCE = auto()  # no answer: the caller runs into its time-out
+    SILENCE = auto()  # no answer: the caller times out
     BUSY = auto()  # 503 with Retry-After: 1
     FORBIDDEN = auto()  # 403
 
@@ -21,7 +21,7 @@ FAULTS = (Fate.ERROR, Fate.CUT, Fate.SILENCE)
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """How a service treats a run: mean seconds of a good call; shares (0 to 1) that fail."""
+    """The service's rules for a run: mean seconds of a good call; shares (0 to 1) of failures."""
 
     latency: float = 1.0
     failing: float = 0.0  # a third each of FAULTS; 1 is a total outage
@@ -29,10 +29,10 @@ class Rules:
 
 
 def fate(rules: Rules, number: int, nth: int) -> tuple[Fate, float]:
-    """Return what comes of the `nth` call for the task `number`, and the seconds it takes to do it.
+    """Return the result of the `nth` call for the task `number`, and its seconds.
 
-    Both are the same in every run: one with a breaker and one without meet the same failures, and
-    chance hardly tells them apart. The seconds vary by half, so that calls do not go in step.
+    Both are the same in every run: a run with a breaker and one without meet the same failures, so that
+    their ratio hardly depends on chance. The seconds vary by half, so that calls are not synchronous.
     """
     digest = blake2b(f"{number}:{nth}".encode()).digest()
     chance, other = (int.from_bytes(digest[at : at + 8]) / 2**64 for at in (0, 8))

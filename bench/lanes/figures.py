@@ -1,4 +1,4 @@
-"""The arithmetic on tasks' ends. Pure; times are seconds."""
+"""Arithmetic on the times when tasks ended, in seconds. Pure."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -8,14 +8,14 @@ SPAN = 3.0  # over which a rate counts as reached
 
 
 def rank(share: float, count: int) -> int:
-    """Return how many of `count` are `share` of them, at least one."""
+    """Return `share` of `count`, rounded up, and at least one."""
     return max(1, math.ceil(share * count - 1e-9))
 
 
 def rate(ends: Collection[float], count: int, until: float) -> float:
-    """Return ends a second between the 10th and the 80th percentile of `count`.
+    """Return tasks per second between the 10th and the 80th percentile of `count`.
 
-    Where fewer had ended by `until`, those that had count over the whole time up to it.
+    If fewer had ended by `until`, the rate is over the whole time up to it.
     """
     ordered = sorted(ends)
     first, last = rank(FIRST, count), rank(LAST, count)
@@ -27,13 +27,13 @@ def rate(ends: Collection[float], count: int, until: float) -> float:
 
 
 def timely(placed: Mapping[int, float], ends: Mapping[int, float], within: float) -> float:
-    """Return the share of what was placed that ended within the time `within`."""
+    """Return the share of tasks that ended within the time `within`."""
     done = sum(ends.get(number, math.inf) - at <= within for number, at in placed.items())
     return done / len(placed)
 
 
 def reached(ends: Collection[float], wanted: float, since: float) -> float | None:
-    """Return the seconds after `since` from which `SPAN` seconds had `wanted` ends a second."""
+    """Return the seconds after `since` until the rate was `wanted` over `SPAN` seconds."""
     ordered = sorted(at for at in ends if at >= since)
     needed = math.ceil(wanted * SPAN)
     for index in range(len(ordered) - needed):
@@ -43,13 +43,13 @@ def reached(ends: Collection[float], wanted: float, since: float) -> float | Non
 
 
 def after(ends: Collection[float], share: float, count: int, since: float) -> float | None:
-    """Return the seconds after `since` by which `share` of `count` had ended; None if never."""
+    """Return the seconds after `since` until `share` of `count` had ended; None if never."""
     ordered, last = sorted(ends), rank(share, count)
     return ordered[last - 1] - since if len(ordered) >= last else None
 
 
 def spread(few: int, many: int) -> Sequence[int]:
-    """Return the places of `few` among all `few + many`: half come first, the others evenly."""
+    """Return the positions of `few` among `few + many`: half come first, the others evenly."""
     first = few // 2
     rest = few - first
     return [

@@ -1,7 +1,7 @@
 """The remote service: `python -m bench.lanes.service PORT`.
 
-`POST /runs/<run>/calls` is a call. `PUT /runs/<run>` sets the run's rules, and `GET` tells how many
-calls there were, and how many at once, since the rules were last set.
+`POST /runs/<run>/calls` is a call. `PUT /runs/<run>` sets the run's rules, and `GET` returns the number
+of calls, and the peak of concurrent ones, since the rules were set.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from aiohttp import web
 
 from bench.lanes.fates import Fate, Rules, fate
 
-LONGEST = 60.0  # seconds of silence; the caller hangs up before
+LONGEST = 60.0  # seconds of silence; the caller times out before
 
 
 @dataclass
-class Run:
-    """One run: its rules, its calls by task, and what was counted since the rules were set."""
+class RunState:
+    """The rules of a run, its calls by task, and the counts since the rules were set."""
 
     rules: Rules = field(default_factory=Rules)
     nth: Counter[int] = field(default_factory=Counter)
@@ -28,24 +28,24 @@ class Run:
 
 
 class Service:
-    """Answers calls by their fates, and counts those that are open at once."""
+    """Answers calls by their fates, and counts concurrent ones."""
 
     def __init__(self) -> None:
-        self.runs: defaultdict[str, Run] = defaultdict(Run)
+        self.runs: defaultdict[str, RunState] = defaultdict(RunState)
 
     async def rule(self, request: web.Request) -> web.Response:
-        """Set a run's rules; counting begins anew."""
+        """Set a run's rules and reset its counts."""
         run = self.runs[request.match_info["run"]]
         run.rules, run.calls, run.peak = Rules(**await request.json()), 0, run.open
         return web.json_response({})
 
     async def counts(self, request: web.Request) -> web.Response:
-        """Tell what was counted."""
+        """Return a run's counts."""
         run = self.runs[request.match_info["run"]]
         return web.json_response({"calls": run.calls, "peak": run.peak})
 
     async def call(self, request: web.Request) -> web.Response:
-        """Answer a call; one whose caller has hung up is not open any more."""
+        """Answer a call; it is no longer open once its caller has timed out."""
         run = self.runs[request.match_info["run"]]
         body = await request.json()
         run.calls += 1
@@ -56,7 +56,7 @@ class Service:
         finally:
             run.open -= 1
 
-    async def _answer(self, request: web.Request, run: Run, body: dict) -> web.Response:
+    async def _answer(self, request: web.Request, run: RunState, body: dict) -> web.Response:
         number = body["number"]
         run.nth[number] += 1
         what, seconds = fate(run.rules, number, run.nth[number])

@@ -1,6 +1,6 @@
 """The project's settings with the lanes' queues in place of the shop's.
 
-`LANES` is a JSON object: each lane's name, and what its agent's policy starts with.
+`LANES` is a JSON object: the initial policy of each lane's agent, by name.
 """
 
 import json

@@ -1,7 +1,6 @@
 """Keeps a worker of each queue running: `python -m bench.lanes.workers QUEUE…`.
 
-As in a stack, a worker is a fork that has everything loaded, and one that ends is started again at
-once.
+As in a stack, a worker is a fork with all modules loaded, and is started again at once when it ends.
 """
 
 import ctypes
@@ -18,7 +17,7 @@ PDEATHSIG = 1  # of prctl(2)
 
 
 def main(queues: Sequence[str]) -> None:
-    """Keep them all running until SIGTERM, which each of them gets, too."""
+    """Keep all workers running until SIGTERM, which each of them receives too."""
     django.setup()
     load_command_class(get_commands()["work"], "work")
     gc.collect()
@@ -32,7 +31,7 @@ def main(queues: Sequence[str]) -> None:
 
 
 def begin(queue: str) -> int:
-    """Return the id of a new process that serves a queue; it gets SIGTERM when this one ends."""
+    """Start a process that serves a queue and gets SIGTERM when this one ends; return its id."""
     manager = os.getpid()
     pid = os.fork()
     if pid:

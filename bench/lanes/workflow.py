@@ -1,4 +1,4 @@
-"""One agent and one workflow of one step for each lane; what is wrong with a task is in its data."""
+"""An agent and a workflow of one step for each lane; a task's fault is in its data."""
 
 import os
 import time
@@ -17,7 +17,7 @@ class Lane(HttpAgent):
     async def call(self, call: Call) -> dict[str, Any]:
         match call.payload["poison"]:
             case "raises":
-                raise ValueError("this payload is more than the agent can bear")
+                raise ValueError("the agent cannot handle this payload")
             case "kills":
                 os._exit(1)
             case "blocks":
@@ -37,7 +37,7 @@ for name, policy in settings.LANES.items():
                     agent=name,
                     action="call",
                     request={key: field(key) for key in ("run", "number", "poison", "seconds")},
-                    undo=None,  # nothing is undone in a benchmark
+                    undo=None,  # a benchmark undoes nothing
                 )
             ],
         )

@@ -1,4 +1,4 @@
-"""How long each page takes to its first byte, asked one after the other by one browser."""
+"""Measures the time to first byte of each page, for one browser."""
 
 import http.client
 import time
@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from django.db import connection
 
+from bench import console
 from orchestration.models import Incident, Operation, Policy, Task
 
 STATES = ("pending", "processing", "processed", "error", "undoing", "undone")
@@ -17,7 +18,7 @@ LIMIT = 0.3  # seconds to the first byte that a page may take, for 95 of 100 req
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """The web server to ask, as whom, and how much CPU it and its database have used."""
+    """The web server, a session's cookie, and the CPU that it and its database have used."""
 
     port: int
     cookie: str
@@ -26,7 +27,7 @@ class Server:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page to ask for, and what it is."""
+    """A page and its expected status."""
 
     name: str
     path: str
@@ -35,10 +36,10 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """How one page did: seconds to the first byte, CPU seconds of one request, size of its body.
+    """The result for one page: seconds to the first byte, CPU seconds of one request, size.
 
-    What else is at work on the machine lengthens the first, and hardly the CPU's part: that is what
-    the web server and the database's processes used.
+    `cpu` is of the web server and the database. Unlike the times, other load of the machine hardly
+    changes it.
     """
 
     page: Page
@@ -51,12 +52,12 @@ class Timing:
 
     @property
     def good(self) -> bool:
-        """Return whether it was what it should be, and quick enough."""
+        """Return whether the status is right and the time within the limit."""
         return self.status == self.page.status and self.p95 <= LIMIT
 
 
 def pages() -> Iterator[Page]:
-    """Return every page of the dashboard, with every filter; and the lists of the admin."""
+    """Yield every page of the dashboard, with every filter, and the lists of the admin."""
     for key in ("1h", "24h", "7d"):
         yield Page(name=f"overview, {key}", path=f"/ops/?range={key}")
     yield Page(name="tasks", path="/ops/tasks/")
@@ -80,7 +81,7 @@ def pages() -> Iterator[Page]:
             yield Page(name=f"a task: {state}", path=f"/ops/tasks/{task}/")
     if task := Task.objects.filter(state="processed").values_list("id", flat=True).first():
         yield Page(name="undo of a task", path=f"/ops/tasks/{task}/undo/")
-    incident = Incident.objects.order_by("-suffering").values_list("id", flat=True).first()
+    incident = Incident.objects.order_by("-open_tasks").values_list("id", flat=True).first()
     for name, path in (
         ("incidents", "incidents/"),
         *((f"incidents, {state}", f"incidents/?state={state}") for state in ("new", "resolved")),
@@ -109,7 +110,7 @@ ADMIN = (
 
 
 def _searches() -> Sequence[str]:
-    """Return queries for each filter alone, and for some together; some that find nothing."""
+    """Return queries for each filter alone and for combinations; some have no results."""
     label, reference, contact = Task.objects.order_by("-id").values_list(
         "label", "reference", "contact"
     )[1000]
@@ -120,13 +121,13 @@ def _searches() -> Sequence[str]:
         "agent:notification",
         "error:code_3", "error:timeout", "error:nothing_like_it", "attempts:>2", "attempts:>100",
         "value:>400", "value:<2", "value:>1000000", "after:2h", "before:20d", "after:10d before:9d",
-        label, label[:3], reference, reference[:6], contact, "nobody-knows-it",
+        label, label[:3], reference, reference[:6], contact, "unknown-text",
         "state:error step:capture_payment error:code_1", "state:error agent:shipping after:5d",
         "state:processed value:>450", "state:processed value:>499 before:20d",
         "state:pending agent:payment", "state:error attempts:>2 before:25d", f"{contact} state:error",
         "state:undone after:1d", "state:processed error:timeout", "agent:payment value:>499",
         "step:create_shipment value:>400", "error:code_1 is:overdue", "workflow:process_order agent:shipping",
-        f"incident:{Incident.objects.order_by('-suffering').values_list('id', flat=True)[0]}",
+        f"incident:{Incident.objects.order_by('-open_tasks').values_list('id', flat=True)[0]}",
     ]  # fmt: skip
 
 
@@ -141,7 +142,7 @@ def _middle() -> object:
 
 
 def measure(server: Server, page: Page, rounds: int) -> Timing:
-    """Ask for a page `rounds` times after two that warm up what is cached."""
+    """Request a page `rounds` times, after two requests that fill caches."""
     times, size, status, before = [], 0, 0, 0.0
     for number in range(rounds + 2):
         if number == 2:
@@ -150,7 +151,7 @@ def measure(server: Server, page: Page, rounds: int) -> Timing:
         try:
             began = time.perf_counter()
             asked.request("GET", page.path, headers={"Cookie": server.cookie})
-            response = asked.getresponse()  # returns with the head of the answer
+            response = asked.getresponse()  # returns after the head of the answer
             took = time.perf_counter() - began
             size, status = len(response.read()), response.status
         finally:
@@ -158,7 +159,7 @@ def measure(server: Server, page: Page, rounds: int) -> Timing:
         if number >= 2:
             times.append(took)
         if took > 10:
-            break  # hopeless: no need for more of it
+            break  # too slow to continue
     cpu = (server.cpu() - before) / len(times) if times else took
     times = times or [took]
     return Timing(
@@ -173,22 +174,16 @@ def measure(server: Server, page: Page, rounds: int) -> Timing:
 
 
 def table(timings: Sequence[Timing]) -> str:
-    """Return the figures as a table in Markdown, milliseconds."""
-    lines = [
-        "| page | p50 ms | p95 ms | worst ms | CPU ms | KB |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
+    """Return the figures as a Markdown table, in milliseconds."""
+    rows = []
     for one in timings:
-        mark = (
-            ""
-            if one.good
-            else f" **(status {one.status})**"
-            if one.status != one.page.status
-            else " **slow**"
-        )
-        name = one.page.name.replace("|", "\\|")
-        lines.append(
-            f"| {name}{mark} | {one.p50 * 1000:.0f} | {one.p95 * 1000:.0f} | {one.worst * 1000:.0f} |"
-            f" {one.cpu * 1000:.0f} | {one.kilobytes:.0f} |"
-        )
-    return "\n".join(lines)
+        figures = [1000 * seconds for seconds in (one.p50, one.p95, one.worst, one.cpu)]
+        cells = [f"{figure:.0f}" for figure in (*figures, one.kilobytes)]
+        rows.append([one.page.name.replace("|", "\\|") + _mark(one), *cells])
+    return console.table(["page", "p50 ms", "p95 ms", "worst ms", "CPU ms", "KB"], rows)
+
+
+def _mark(timing: Timing) -> str:
+    if timing.status != timing.page.status:
+        return f" **(status {timing.status})**"
+    return "" if timing.good else " **slow**"

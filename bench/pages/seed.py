@@ -1,8 +1,8 @@
-"""A database as after a month of much work: tasks by the million, a fifth of them in error.
+"""Fills a database as after a month of heavy load: a million tasks, a fifth of them in error.
 
 Set-based SQL, with triggers and foreign keys switched off (the session's role is `replica`) and the
-plain indexes built afterwards: some minutes for a million tasks. The rows are as the engine would
-have left them, as far as its pages look: states, times, attempts, events, causes, roll-ups.
+plain indexes built afterwards: some minutes for a million tasks. The rows are those that the engine
+would have written, as far as its pages read them: states, times, attempts, events, causes, roll-ups.
 """
 
 import time
@@ -13,9 +13,9 @@ from typing import Any
 
 from django.db import connection
 
-from orchestration import rollups
 from orchestration.models import RollUpMark
 from orchestration.models.fields import DatabaseNow
+from orchestration.statistics import rollups
 
 DAYS = 30
 CAUSES = 40
@@ -35,8 +35,8 @@ SETTINGS = {
     "synchronous_commit": "off",
 }
 
-# One row for each task to be: when, and what became of it. Most errors are of few causes, as in
-# life; of the youngest fiftieth some are under way, retrying, overdue or being undone.
+# One row for each task: its time and its fate. Most errors have few causes; some of the newest 2 % are
+# in flight, retrying, overdue or being undone.
 PLAN = """
 CREATE TEMP TABLE plan AS
 WITH numbered AS (
@@ -64,7 +64,7 @@ SELECT n, at, floor(%(causes)s * ((n::bigint * 7919 %% 1000) / 1000.0) ^ 2)::int
     ELSE 'processed' END AS kind
 FROM numbered
 """
-# All of them wait: some for the time of a retry, the others for their turn.
+# All wait: some until a retry is due, the others for their turn.
 BACKLOG = """
 SELECT n, at, 0 AS cause, CASE WHEN n <= %(retrying)s THEN 'retrying' ELSE 'pending' END AS kind
 FROM numbered
@@ -72,18 +72,18 @@ FROM numbered
 
 CAUSES_AND_ALERTS = """
 INSERT INTO orchestration_incident (fingerprint, version, workflow, step, direction, agent, outcome,
-    code, message, sample, title, severity, state, failures, tasks, suffering, first_seen, last_seen,
-    at_risk, suffered)
+    code, message, sample, title, severity, state, failures, tasks, open_tasks, first_seen, last_seen,
+    at_risk, had_open_tasks)
 SELECT 'load-' || cause, 1, 'process_order', p.step, 'do', p.agent,
     CASE WHEN bool_or(rejected) THEN 'rejected' ELSE 'unknown' END, 'code_' || cause / 4,
-    'the service said: it is number ' || cause, 'the service said: it is number ' || cause,
+    'the service answered with number ' || cause, 'the service answered with number ' || cause,
     'process_order: ' || p.step || ' failed (code_' || cause / 4 || ')', 'critical', 'new',
     count(*) * CASE WHEN bool_or(rejected) THEN 1 ELSE 3 END, count(*), count(*), min(at), max(at),
     jsonb_build_object('EUR', 2500 * count(*)), true
 FROM plan JOIN place p ON p.place = plan.fails WHERE kind = 'error' GROUP BY cause, p.step, p.agent;
 INSERT INTO orchestration_alert (fingerprint, incident_id, severity, title, detail, count,
     first_seen, last_seen)
-SELECT 'step/' || id, id, 'critical', title, message, suffering, first_seen, last_seen
+SELECT 'step/' || id, id, 'critical', title, message, open_tasks, first_seen, last_seen
 FROM orchestration_incident;
 INSERT INTO orchestration_incidenthour (incident_id, hour, failures)
 SELECT id, date_trunc('hour', clock_timestamp()) - h * interval '1 hour', 1 + (id + h) %% 17
@@ -101,7 +101,7 @@ CREATE TEMP TABLE place AS SELECT * FROM (VALUES
 """
 
 TASKS = """
-INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, keeper,
+INSERT INTO orchestration_task (id, workflow, reference, state, priority, data, reply_to, owner_application,
     statuses, overdue, complete_by, created_at, ended_at, undo_at, label, contact, value, currency)
 SELECT id, 'process_order', reference,
     CASE kind WHEN 'error' THEN 'error' WHEN 'undone' THEN 'undone' WHEN 'undoing' THEN 'undoing'
@@ -124,7 +124,7 @@ SELECT reference, label, 'person' || n %% 50000 || '@example.org', 'Person ' || 
 FROM plan
 """
 
-# What is to be undone is taken back from the fourth step on; the fifth was never begun.
+# Undo begins at the fourth step; the fifth was never begun.
 STEPS = """
 INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,
     process_state, locked_by, complete_by, failure_count, attempt, generation, priority, run_after,
@@ -146,7 +146,7 @@ SELECT s.id, step, 'do', agent, action, after, jsonb_build_object('order', refer
         WHEN state = 'error' OR run THEN 'unknown' ELSE '' END,
     CASE WHEN state = 'processed' THEN '{"id": "x"}'::jsonb END,
     CASE WHEN state = 'error' THEN 'code_' || cause / 4 WHEN run THEN 'timeout' ELSE '' END,
-    CASE WHEN state = 'error' THEN 'the service said: it is number ' || cause ELSE '' END,
+    CASE WHEN state = 'error' THEN 'the service answered with number ' || cause ELSE '' END,
     CASE WHEN state = 'error' THEN alert END, CASE WHEN state = 'error' THEN incident END,
     state = 'error' AND NOT rejected, undo,
     CASE WHEN state IN ('processed', 'error', 'processing') THEN s.at END
@@ -215,7 +215,7 @@ WHERE t.relname = ANY(%(tables)s)
 
 
 def seed(tasks: int, failures: int, say: Callable[[str], None]) -> None:
-    """Fill an empty database; needs a superuser of Postgres, as the embedded one's is."""
+    """Fill an empty database; requires a superuser of Postgres."""
     sizes = {"tasks": tasks, "every": max(1, tasks // failures), "days": DAYS, "causes": CAUSES}
     with _filling(say) as (cursor, did):
         _fill(cursor, did, MONTH, sizes, causes=CAUSES_AND_ALERTS)
@@ -228,7 +228,7 @@ def seed(tasks: int, failures: int, say: Callable[[str], None]) -> None:
 
 
 def seed_backlog(tasks: int, retrying: int, say: Callable[[str], None]) -> None:
-    """Fill an empty database with tasks that wait, the oldest of them for the time of a retry."""
+    """Fill an empty database with waiting tasks, the oldest of them until a retry is due."""
     sizes = {"tasks": tasks, "retrying": retrying, "days": DAYS}
     with _filling(say) as (cursor, did):
         _fill(cursor, did, BACKLOG, sizes)
@@ -236,7 +236,7 @@ def seed_backlog(tasks: int, retrying: int, say: Callable[[str], None]) -> None:
 
 @contextmanager
 def _filling(say: Callable[[str], None]) -> Iterator[tuple[Any, Callable[[str], None]]]:
-    """Give a cursor that writes large tables quickly, and a function that says what was done."""
+    """Yield a cursor that writes large tables fast, and a function that reports progress."""
     began = time.monotonic()
 
     def did(what: str) -> None:
@@ -256,7 +256,7 @@ def _filling(say: Callable[[str], None]) -> Iterator[tuple[Any, Callable[[str], 
 def _fill(
     cursor: Any, did: Callable[[str], None], drawn: str, sizes: dict[str, Any], causes: str = ""
 ) -> None:
-    """Write the tasks of a plan, and their steps."""
+    """Write the tasks of a plan and their steps."""
     tasks = sizes["tasks"]
     for words, statement in (("places", PLACES), ("plan", PLAN.format(drawn=drawn)),
                              ("causes", causes), ("tasks", TASKS)):  # fmt: skip
@@ -270,7 +270,7 @@ def _fill(
 
 @contextmanager
 def without_indexes(cursor: Any, did: Callable[[str], None]) -> Iterator[None]:
-    """Drop the plain indexes of the large tables, and build them again."""
+    """Drop the plain indexes of the large tables, and create them again afterwards."""
     cursor.execute(PLAIN_INDEXES, {"tables": list(TABLES)})
     indexes = cursor.fetchall()
     for name, _ in indexes:
@@ -284,7 +284,7 @@ def without_indexes(cursor: Any, did: Callable[[str], None]) -> Iterator[None]:
 
 
 def _roll_up() -> None:
-    """Count the last week, as the supervisor would have; and the gates, as they are now."""
+    """Write the roll-ups of the last week, of tasks and of gates."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         now = cursor.fetchone()[0]
@@ -299,9 +299,10 @@ def _roll_up() -> None:
     RollUpMark.objects.update(until=DatabaseNow())
 
 
-# the gates' past was never looked at: something that rises and falls
+# the gates' past is not in other tables: invented values that rise and fall
 GATES = """
-INSERT INTO orchestration_gaterollup (span, start, agent, looks, shut, in_flight, room, waiting, oldest)
+INSERT INTO orchestration_gaterollup (span, start, agent, samples, blocked_samples,
+    in_flight, room, waiting, oldest)
 SELECT span, date_bin(span * interval '1 second', clock_timestamp(), 'epoch') - k * span * interval '1 s',
     p.agent, span / 5, 0, (p.window * (0.3 + 0.2 * sin(k / 7.0 + length(p.agent))))::int, p.window,
     k %% 9, 2 + 2 * sin(k / 5.0 + length(p.agent))

@@ -1,1 +1,1 @@
-"""The peers' side of the benchmark, which runs in an environment of its own."""
+"""The peers' side of the benchmark, in a Python environment of its own."""

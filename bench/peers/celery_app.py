@@ -1,4 +1,4 @@
-"""The three calls as a chain of Celery tasks over Redis. Nothing about a chain is durable.
+"""The three calls as a chain of Celery tasks over Redis. A chain is not durable.
 
 `python -m celery --app bench.peers.celery_app worker` serves it.
 """
@@ -28,13 +28,13 @@ http = urllib3.connection_from_url(os.environ["SANDBOX_URL"], maxsize=200, retri
 
 @cache
 def done() -> "redis.Redis":
-    """Return the client by which ends are told, one per process."""
+    """Return this process's Redis client for the list of ended chains."""
     return redis.Redis(unix_socket_path=SOCKET, db=2)
 
 
 @app.task(name="call")  # type: ignore[untyped-decorator]
 def call(order: str, number: int) -> None:
-    """Make one remote call, over connections that are kept open."""
+    """Make one remote call on a persistent connection."""
     answer = http.request(
         "POST",
         "/bench/calls",
@@ -47,6 +47,6 @@ def call(order: str, number: int) -> None:
 
 @app.task(name="last_call")  # type: ignore[untyped-decorator]
 def last_call(order: str) -> None:
-    """Make the third call and say that the chain has ended: one command, no result backend."""
+    """Make the third call and record the chain's end by one command, without a result backend."""
     call.run(order, 3)
     done().rpush(DONE, order)

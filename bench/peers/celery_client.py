@@ -1,4 +1,4 @@
-"""Drives Celery: `python -m bench.peers.celery_client`."""
+"""Loads Celery: `python -m bench.peers.celery_client`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,21 +10,21 @@ from bench.peers.celery_app import DONE, call, done, last_call
 
 
 class Chains:
-    """Posts chains; one has ended when its last task has put its reference on the list."""
+    """Submits chains; the last task of a chain pushes its reference to a list."""
 
     def submit(self, references: Sequence[str]) -> None:
-        """Post chains of immutable tasks: no result is passed on, as none is needed."""
+        """Submit chains of immutable tasks, which need no results."""
         for reference in references:
             calls = call.si(reference, 1), call.si(reference, 2), last_call.si(reference)
             chain(*calls).apply_async()
 
     def finished(self, references: Iterable[str]) -> set[str]:
-        """Take what is on the list."""
+        """Pop references from the list."""
         found: Any = done().lpop(DONE, 1000) or []
         return {reference.decode() for reference in found}.intersection(references)
 
     def settled(self, run: str, count: int) -> bool:
-        """Look at the list's length; empty it when it is complete."""
+        """Check the list's length; delete the list when it is complete."""
         _ = run
         if done().llen(DONE) < count:
             return False

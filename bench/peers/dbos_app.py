@@ -1,6 +1,6 @@
 """The three calls as a durable workflow of DBOS Transact: async workflow, async steps.
 
-`python -m bench.peers.dbos_app` makes the tables and the queue; add `worker` to serve the queue.
+`python -m bench.peers.dbos_app` creates the tables and the queue; with `worker` it serves the queue.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from dbos import DBOS, DBOSConfig  # type: ignore[import-not-found]
 QUEUE = "bench"
 WORKFLOW = "three_calls"
 VERSION = "bench"
-POLLING = 0.01  # seconds between looks at the queue; with the default of 1 s it is slow at idle
+POLLING = 0.01  # seconds between polls of the queue; the default of 1 s is slow at idle
 CONCURRENCY = 100  # workflows that one process runs at once
 URL = os.environ["SANDBOX_URL"] + "/bench/calls"
 
@@ -24,7 +24,7 @@ _sessions: list[aiohttp.ClientSession] = []
 
 @DBOS.step()  # type: ignore[untyped-decorator]
 async def call(order: str, number: int) -> str:
-    """Make one remote call, over connections that are kept open."""
+    """Make one remote call on a persistent connection."""
     async with _sessions[0].post(
         URL, json={"order": order}, headers={"Idempotency-Key": f"{order}:{number}"}
     ) as response:
@@ -43,7 +43,7 @@ async def three_calls(order: str) -> None:
 
 
 def config() -> DBOSConfig:
-    """Return the configuration: see bench/README.md for why each value."""
+    """Return the configuration; bench/README.md gives the reasons."""
     return {
         "name": "bench",
         "system_database_url": os.environ["PEER_DATABASE_URL"],
@@ -68,7 +68,7 @@ async def launch() -> None:
 
 
 async def prepare() -> None:
-    """Make the tables and the queue, and leave."""
+    """Create the tables and the queue."""
     await launch()
     await DBOS.register_queue_async(
         QUEUE, worker_concurrency=CONCURRENCY, polling_interval_sec=POLLING
@@ -84,7 +84,7 @@ async def work() -> None:
 
 
 def run(main: "asyncio._CoroutineLike[None]") -> None:
-    """Run to the end, then leave without waiting for DBOS's threads: nothing is under way."""
+    """Run a coroutine to its end, then exit without waiting for DBOS's idle threads."""
     uvloop.run(main)
     sys.stdout.flush()
     os._exit(0)

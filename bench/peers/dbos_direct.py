@@ -1,6 +1,6 @@
-"""Drives DBOS from inside, its fastest way: workflows started in the process that runs them.
+"""Loads DBOS in its fastest way: workflows started in the process that runs them.
 
-`python -m bench.peers.dbos_direct`: no queue, no client, no polling; ends are seen at once.
+`python -m bench.peers.dbos_direct`: without queue, client or polling.
 """
 
 import asyncio
@@ -11,19 +11,19 @@ from collections.abc import Awaitable, Callable
 
 from dbos import DBOS, SetWorkflowID  # type: ignore[import-not-found]
 
-from bench.client import Answer, pause, say
+from bench.client import Answer, answer, pause
 from bench.peers.dbos_app import CONCURRENCY, launch, run, three_calls
 
 
 async def one(reference: str) -> None:
-    """Run one workflow, durably: under an id of our own it runs once, however often it is asked."""
+    """Run one workflow durably: by its explicit id it runs once, even if started again."""
     with SetWorkflowID(reference):
         handle = await DBOS.start_workflow_async(three_calls, reference)
     await handle.get_result()
 
 
 async def backlog(run: str, count: int) -> Answer:
-    """Run many, so many at once."""
+    """Run `count` workflows, at most CONCURRENCY at once."""
     gate = asyncio.Semaphore(CONCURRENCY)
 
     async def in_turn(reference: str) -> None:
@@ -35,7 +35,7 @@ async def backlog(run: str, count: int) -> Answer:
 
 
 async def idle(run: str, count: int) -> Answer:
-    """Run one at a time; return latencies in ms."""
+    """Run one workflow at a time; return latencies in ms."""
     latencies = []
     for number in range(count):
         start = time.monotonic()
@@ -46,7 +46,7 @@ async def idle(run: str, count: int) -> Answer:
 
 
 async def paced(run: str, count: int, rate: float) -> Answer:
-    """Run `rate` per second; return latencies in ms, from when each was due."""
+    """Run `rate` workflows per second; return latencies in ms, from the time each was due."""
     begin = time.monotonic() + 0.05
 
     async def at(number: int) -> float:
@@ -59,17 +59,17 @@ async def paced(run: str, count: int, rate: float) -> Answer:
 
 
 async def main() -> None:
-    """Carry out commands from standard input until it ends."""
+    """Execute commands from standard input until it ends."""
     await launch()
     commands: dict[str, Callable[..., Awaitable[Answer]]] = {
         "backlog": backlog,
         "idle": idle,
         "paced": paced,
     }
-    say({"ready": True})
+    answer({"ready": True})
     while line := await asyncio.to_thread(sys.stdin.readline):
         command = json.loads(line)
-        say(await commands[command.pop("do")](**command))
+        answer(await commands[command.pop("do")](**command))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Drives DBOS by its queue, from outside: `python -m bench.peers.dbos_queue`."""
+"""Loads DBOS by its queue: `python -m bench.peers.dbos_queue`."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ URL = os.environ["PEER_DATABASE_URL"]
 
 
 class Queue:
-    """Enqueues many in one transaction; a workflow has ended when its row says so."""
+    """Enqueues workflows in batches, and reads their states from the database."""
 
     def __init__(self) -> None:
         self.engine = sqlalchemy.create_engine(
@@ -23,7 +23,7 @@ class Queue:
         self.rows = psycopg.connect(URL, autocommit=True)
 
     def submit(self, references: Sequence[str]) -> None:
-        """Enqueue under an id of our own, as an application would to be safe from twins."""
+        """Enqueue with explicit ids, as an application would to avoid duplicates."""
         with self.engine.begin() as connection:
             for reference in references:
                 self.client.enqueue_in_transaction(
@@ -38,7 +38,7 @@ class Queue:
                 )
 
     def finished(self, references: Iterable[str]) -> set[str]:
-        """Ask the workflow rows."""
+        """Select the states of workflows."""
         found = self.rows.execute(
             "SELECT workflow_uuid FROM dbos.workflow_status"
             " WHERE workflow_uuid = ANY(%s) AND status = 'SUCCESS'",
@@ -47,7 +47,7 @@ class Queue:
         return {reference for (reference,) in found}
 
     def settled(self, run: str, count: int) -> bool:
-        """Look for work that is left (by index, cheaply); count once when there is none."""
+        """Check for unfinished work, which an index makes cheap; count once when there is none."""
         left = self.rows.execute(
             "SELECT 1 FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING') LIMIT 1"
         )

@@ -1,4 +1,4 @@
-"""The peers' environment, made on first use. Run by the project's Python, unlike its neighbours."""
+"""Creates the peers' environment on first use. The project's Python runs this module."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ STAMP = PEERS / "installed.txt"
 
 
 def install() -> None:
-    """Make the environment unless it is there and as the requirements say."""
+    """Create the environment unless it matches the requirements."""
     wanted = REQUIREMENTS.read_text()
     if STAMP.exists() and STAMP.read_text() == wanted:
         return

@@ -1,1 +1,1 @@
-"""What a few requests that can never be done cost the others at the same agent."""
+"""How a few requests that always fail slow the others at the same agent."""

@@ -1,30 +1,30 @@
-"""`python -m bench.poison`: what a few requests that can never be done cost the others."""
+"""`python -m bench.poison`: how a few requests that always fail slow the others."""
 
 import argparse
 import json
 import sys
 from dataclasses import asdict
 
-from bench.lanes.system import command, conclude, lanes
-from bench.poison.plan import COUNTS, KINDS, Plan
+from bench.console import conclude, interruptible, progress
+from bench.lanes.system import lanes
+from bench.poison.plan import COUNTS, KINDS, PoisonPlan
 from bench.poison.verdict import WITHIN, last_line, markdown
-from bench.runs import tell
 
 
 def main() -> int:
     """Run it; return 1 if a target was missed."""
-    return command(measure, parse_options())
+    return interruptible(measure, parse_options())
 
 
 def measure(options: argparse.Namespace) -> int:
-    """Measure on a stack of its own, and report."""
+    """Measure on a stack of its own, and print the results."""
     counts = options.counts or (COUNTS[:2] if options.quick else COUNTS)
-    plan = Plan(kinds=options.kinds, counts=counts, within=90.0 if options.quick else WITHIN)
+    plan = PoisonPlan(kinds=options.kinds, counts=counts, within=90.0 if options.quick else WITHIN)
     with lanes("poison", plan.policies(), isolated=True) as logs:
-        tell(f"servers are up; logs in {logs}")
-        from bench.poison.runs import Measurement
+        progress(f"servers are up; logs in {logs}")
+        from bench.poison.runs import PoisonMeasurement
 
-        found = Measurement(plan).run()
+        found = PoisonMeasurement(plan).run()
     missed = [sentence for one in found for sentence in one.missed()]
     if options.json:
         data = {"found": [asdict(one) for one in found], "missed": missed}
@@ -37,9 +37,9 @@ def measure(options: argparse.Namespace) -> int:
 def parse_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.poison", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer and for 90 s: for trying")
+    parser.add_argument("--quick", action="store_true", help="fewer, and for 90 s, for a trial")
     parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS)
-    parser.add_argument("--counts", type=int, nargs="+", help="poison among the good ones")
+    parser.add_argument("--counts", type=int, nargs="+", help="poison among the good tasks")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     return parser.parse_args()
 

@@ -1,47 +1,43 @@
-"""The loads with poison among them. To be imported when Django is set up."""
+"""The loads with poison among them. Requires django.setup()."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
 
-from django.db import connection
-
+from bench.console import progress
 from bench.lanes import figures
-from bench.lanes.client import LOOK, Run, place
+from bench.lanes.client import LOOK, Run, in_thread, place
 from bench.lanes.fates import Rules
-from bench.poison.plan import HEALTHY, Plan, lane
-from bench.poison.verdict import Found
-from bench.runs import tell
-
-Result = TypeVar("Result")
+from bench.poison.plan import HEALTHY, PoisonPlan, lane
+from bench.poison.verdict import PoisonResult
 
 
-class Measurement:
-    """Runs a plan: all kinds side by side, each at an agent of its own, and one without poison."""
+class PoisonMeasurement:
+    """Runs a plan: all kinds side by side, each at an agent of its own, beside one without poison."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: PoisonPlan) -> None:
         self.plan = plan
         self.pool = ThreadPoolExecutor(1 + len(plan.kinds))
 
-    def run(self) -> list[Found]:
+    def run(self) -> list[PoisonResult]:
         """Measure everything."""
-        found: list[Found] = []
+        found: list[PoisonResult] = []
         for poison in self.plan.counts:
-            healthy = self._start(self._healthy, poison)
-            loads = [self._start(self._load, kind, poison, healthy) for kind in self.plan.kinds]
+            healthy = in_thread(self.pool, self._healthy, poison)
+            loads = [
+                in_thread(self.pool, self._load, kind, poison, healthy) for kind in self.plan.kinds
+            ]
             found += [load.result() for load in loads]
         return found
 
     def _healthy(self, poison: int) -> float:
-        """Run the load without poison; return tasks a second."""
+        """Run the load without poison; return tasks per second."""
         run = self._begin(HEALTHY, f"{HEALTHY}-beside-{poison}")
         place([run], range(self.plan.good))
         until = time.time() + self.plan.within
         return figures.rate(run.wait(self.plan.good, until).values(), self.plan.good, until)
 
-    def _load(self, kind: str, poison: int, healthy: Future[float]) -> Found:
-        """Run a load with poison, and wait for what becomes of it."""
+    def _load(self, kind: str, poison: int, healthy: Future[float]) -> PoisonResult:
+        """Run a load with poison until all its tasks have ended, or time is up."""
         good, name = self.plan.good, lane(kind, poison)
         run = self._begin(name, name)
         bad = dict.fromkeys(figures.spread(poison, good), kind)
@@ -51,7 +47,7 @@ class Measurement:
         until = time.time()
         ended = {number: at for number, (incident, at) in errors.items() if incident}
         times = [ended[number] for number in bad if number in ended]
-        found = Found(
+        found = PoisonResult(
             kind=kind,
             poison=poison,
             good=good,
@@ -64,7 +60,7 @@ class Measurement:
             blamed=sum(number not in bad for number in errors),
         )
         took = "" if found.error_after is None else f" after {found.error_after:.0f} s"
-        tell(f"{poison:2} {kind}: good ones at {found.share:.2f} of {found.healthy:.0f}/s,"
+        progress(f"{poison:2} {kind}: good tasks at {found.share:.2f} of {found.healthy:.0f}/s,"
              f" {found.done}/{good} done, {found.blamed} in error;"
              f" {found.in_error}/{poison} of the poison in error{took}")  # fmt: skip
         return found
@@ -77,18 +73,9 @@ class Measurement:
     def _settled(
         self, run: Run, count: int, until: float
     ) -> tuple[dict[int, float], dict[int, tuple[int | None, float]]]:
-        """Wait until every task is done or in error, or until a Unix time; return both."""
+        """Wait until every task is processed or in error, or until a time; return both."""
         while True:
             ends, errors = run.ends(), run.errors()
             if len(ends) + len(errors) == count or time.time() > until:
                 return ends, errors
             time.sleep(LOOK)
-
-    def _start(self, work: Callable[..., Result], *arguments: Any) -> "Future[Result]":
-        def act() -> Result:
-            try:
-                return work(*arguments)
-            finally:
-                connection.close()  # this thread's
-
-        return self.pool.submit(act)

@@ -1,18 +1,20 @@
-"""The targets of poison, and which of them are missed. Pure."""
+"""The results of poison, and the missed targets. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bench.console import table
+
 SHARE = 0.8  # of the rate without poison
-WITHIN = 300.0  # seconds until every poison step is an error, with an incident
+WITHIN = 300.0  # seconds until every poison step is in error, with an incident
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """What came of one load: its poison by kind and number, and what became of all its tasks.
+class PoisonResult:
+    """The result of one load with poison of one kind.
 
-    `rate` and `healthy` are good tasks a second, with poison among them and without; `error_after`
-    is the seconds until all poison was in error, each with an incident; `incidents` are the causes.
+    `rate` and `healthy` are good tasks per second, with poison and without; `error_after` is the seconds
+    until all poison was in error, each with an incident; `incidents` is the number of these.
     """
 
     kind: str
@@ -24,23 +26,23 @@ class Found:
     error_after: float | None
     in_error: int
     incidents: int
-    blamed: int  # good ones in error
+    blamed: int  # good tasks in error
 
     @property
     def share(self) -> float:
-        """Return the good ones' rate as a share of that without poison."""
+        """Return the good tasks' rate as a share of that without poison."""
         return self.rate / self.healthy if self.healthy else 0.0
 
     def missed(self) -> Sequence[str]:
-        """Return a sentence for each target that is missed."""
+        """Return a sentence for each missed target."""
         what, sentences = f"{self.kind} ({self.poison})", []
         if self.share < SHARE:
             sentences.append(
-                f"{what}: the good ones go at {self.share:.2f} of their healthy rate;"
+                f"{what}: the good tasks run at {self.share:.2f} of their healthy rate;"
                 f" the target is {SHARE:g}."
             )
         if self.done < self.good:
-            sentences.append(f"{what}: {self.done} of {self.good} good ones are done.")
+            sentences.append(f"{what}: {self.done} of {self.good} good tasks are processed.")
         if self.error_after is None:
             sentences.append(
                 f"{what}: {self.in_error} of {self.poison} poison steps are in error in time."
@@ -48,7 +50,7 @@ class Found:
         return sentences
 
 
-def last_line(found: Sequence[Found]) -> str:
+def last_line(found: Sequence[PoisonResult]) -> str:
     """Return the line that scripts read."""
     worst = min(one.share for one in found)
     times = [one.error_after for one in found]
@@ -56,9 +58,9 @@ def last_line(found: Sequence[Found]) -> str:
     return f"poison min={worst:.2f} error_within={within}"
 
 
-def markdown(found: Sequence[Found]) -> str:
+def markdown(found: Sequence[PoisonResult]) -> str:
     """Return a table."""
-    head = ["kind", "poison", "good ones of healthy", "done", "in error", "incidents", "after"]
+    head = ["kind", "poison", "good tasks of healthy", "done", "in error", "incidents", "after"]
     rows = [
         [
             one.kind,
@@ -71,5 +73,4 @@ def markdown(found: Sequence[Found]) -> str:
         ]
         for one in found
     ]
-    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return table(head, rows)

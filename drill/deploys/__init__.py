@@ -1,1 +1,1 @@
-"""The next version of the shop's workflow, as a deploy would bring it. See `workflow`."""
+"""The next release of the shop's workflow, for drills of deploys; see `workflow`."""

@@ -1,4 +1,4 @@
-"""The project's settings, with another version of the shop's workflow (DRILL_DEPLOY says which)."""
+"""The project's settings with the release of the shop's workflow that DRILL_DEPLOY names."""
 
 from sasweb.settings import *  # noqa: F403
 from sasweb.settings import INSTALLED_APPS

@@ -1,6 +1,6 @@
 """The shop's next release: other steps, a new message field, workflow or column, or a mistake.
 
-DRILL_DEPLOY says what changes. What a developer would write into the modules is put there from here.
+DRILL_DEPLOY names the change, which is patched into the shop's modules.
 """
 
 import json
@@ -12,11 +12,11 @@ from typing import Any
 from django.db import models
 
 from orchestration.api import Call, Posting, Step, Submitted, action, field, register, result
-from orchestration.messages import Message as Travelling
+from orchestration.messaging.messages import Message as Travelling
 from orchestration.registry import agents, workflows
-from orders import letters, submission
 from orders.agents.notification import Notification
-from orders.message import LETTER, WORKFLOW, Message
+from orders.lifecycle import emails, submission
+from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW, Message
 from orders.models import Order
 
 NEW_FIELD, NEW_WORKFLOW, NEW_COLUMN = "wrapping", "write_to_customer", "wrapping"
@@ -51,7 +51,7 @@ register(replace(old, steps=list(steps.values())))
 
 
 def new_field() -> None:
-    """Have orders name a wrapping, which the release before takes for none of their parts."""
+    """Add a wrapping to orders; the previous release refuses this field."""
     as_json, read = Message.as_json, submission.read
 
     def with_field(message: Message) -> dict[str, Any]:
@@ -65,23 +65,23 @@ def new_field() -> None:
 
 
 def new_workflow() -> None:
-    """Have the first letter sent by a workflow that the release before does not know."""
-    received = letters.received
-    register(replace(workflows[LETTER], name=NEW_WORKFLOW))
+    """Send the first e-mail by a workflow that the previous release does not know."""
+    received = emails.received
+    register(replace(workflows[EMAIL_WORKFLOW], name=NEW_WORKFLOW))
 
     def by_new_workflow(message: Message) -> Posting:
         return replace(received(message), workflow=NEW_WORKFLOW)
 
-    letters.received = by_new_workflow
+    emails.received = by_new_workflow
 
 
 def new_column() -> None:
-    """Write a column of orders that the release before leaves out."""
+    """Write a column of orders that the previous release omits."""
     models.TextField(default="plain").contribute_to_class(Order, NEW_COLUMN)
 
 
 def broken() -> None:
-    """Have no order be recorded."""
+    """Fail to record any order."""
 
     def record(_submitted: Sequence[Submitted]) -> None:
         raise TypeError("record() got an unexpected keyword argument 'wrapping'")
@@ -90,7 +90,7 @@ def broken() -> None:
 
 
 def new_action() -> None:
-    """Have the confirmation sent by an action, and messages carry a field, that are new."""
+    """Send the confirmation by a new action, with a new field in messages."""
     dump = Travelling.dump
 
     class Mailer(Notification):

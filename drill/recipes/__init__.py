@@ -1,7 +1,6 @@
-"""How faults are made: each recipe is a context that a fault lasts for.
+"""Recipes: context managers that apply a fault on entry and heal it on exit.
 
-Entering applies the fault; leaving sees to it that it did strike, and heals. A recipe raises
-AssertionError where a fault did not strike: a drill of nothing proves nothing.
+A recipe raises AssertionError if the fault had no effect: such a drill would prove nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,16 +11,16 @@ from drill.stack import Stack
 
 
 class Running(Protocol):
-    """What a recipe may know of the run: the stack, and the orders of the mode."""
+    """The run as a recipe sees it: the stack, and the orders of the mode."""
 
     stack: Stack
     orders: list[str]
 
     def place(self, count: int, *, card: str = ..., **environment: str) -> list[str]:
-        """Place orders that belong to the mode, in another environment perhaps."""
+        """Place orders that belong to the mode; `environment` adds variables."""
 
     def quiet(self) -> None:
-        """Wait until every order of the mode has come to its end."""
+        """Wait until every order of the mode has ended."""
 
 
 Recipe = Callable[..., Iterator[None]]
@@ -29,19 +28,20 @@ recipes: dict[str, Callable[..., AbstractContextManager[None]]] = {}
 
 
 def recipe(function: Recipe) -> Callable[..., AbstractContextManager[None]]:
-    """Make a recipe known by its function's name."""
-    made = contextmanager(function)
-    recipes[function.__name__] = made
-    return made
+    """Register a recipe under its function's name."""
+    manager = contextmanager(function)
+    recipes[function.__name__] = manager
+    return manager
 
 
-def apply(name: str, run: Running, given: dict[str, Any]) -> AbstractContextManager[None]:
-    """Return the context of a recipe."""
-    return recipes[name](run, **given)
+def apply(name: str, run: Running, arguments: dict[str, Any]) -> AbstractContextManager[None]:
+    """Return the context manager of a recipe."""
+    return recipes[name](run, **arguments)
 
 
-from . import (  # noqa: E402
+from . import (  # noqa: E402, F401 - importing them registers their recipes
     clocks,
+    crashes,
     deploys,
     messages,
     outages,
@@ -52,8 +52,3 @@ from . import (  # noqa: E402
     redis,
     undoing,
 )
-
-__all__ = [
-    "apply", "clocks", "deploys", "messages", "outages", "partners", "people", "postgres", "processes",
-    "recipe", "recipes", "redis", "undoing",
-]  # fmt: skip

@@ -1,34 +1,32 @@
-"""Clocks that are off."""
+"""Clocks that are wrong."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from drill.recipes import Running, recipe
-from drill.recipes.processes import sole_leader
+from drill.recipes.partners import FLAKY, scripted
 from drill.stack import Stack
 from drill.waiting import wait_for
 
-ODD = "SELECT count(*) FROM orchestration_worker WHERE queue = %s AND abs(clock_offset) > 290"
-
-
-def faked(shift: str) -> dict[str, str]:
-    """Return the environment of a process whose clock is off by `shift`, such as "+5m"."""
-    (library,) = Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
-    return {"LD_PRELOAD": str(library), "FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-
-
+CLOCK_OFF = "SELECT count(*) FROM orchestration_worker WHERE queue = %s AND abs(clock_offset) > 290"
 JUMPS = "SELECT count(*) FROM orchestration_clockjump"
 UNDONE = """
 SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND undo_at IS NOT NULL
 """
 
 
-@contextmanager
-def databases_clock(stack: Stack) -> Iterator[Callable[[int], None]]:
-    """Have a Postgres whose clock can be set; give what sets it, in seconds from the right time.
+def faked(shift: str) -> dict[str, str]:
+    """Return the environment of a process whose clock is shifted, by "+5m" for example."""
+    (library,) = Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
+    return {"LD_PRELOAD": str(library), "FAKETIME": shift, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
-    What sets it waits until the leader has dealt with the jump.
+
+@contextmanager
+def adjustable_clock(stack: Stack) -> Iterator[Callable[[int], None]]:
+    """Run Postgres with a clock that can be set; yield the setter, in seconds from the real time.
+
+    The setter returns once the leader has handled the jump.
     """
     offset = stack.sockets / "faketime"
     offset.write_text("+0\n")
@@ -43,14 +41,14 @@ def databases_clock(stack: Stack) -> Iterator[Callable[[int], None]]:
     del shift["FAKETIME"]
     shift |= {"FAKETIME_TIMESTAMP_FILE": str(offset), "FAKETIME_NO_CACHE": "1"}
     with stack.replaced("postgres", **shift):
-        wait_for(stack.answers, "Postgres with a clock that can be set answers", 30)
+        wait_for(stack.answers, "Postgres answers with an adjustable clock", 30)
         yield set_to
 
 
 @recipe
 def database_clock_jumps(run: Running, *, seconds: int) -> Iterator[None]:
-    """The database's clock jumps while orders are under way, and later back: none is undone."""
-    with databases_clock(run.stack) as set_to:
+    """The database's clock jumps while orders are in flight, and back later: no order is undone."""
+    with adjustable_clock(run.stack) as set_to:
         run.place(40)
         set_to(seconds)
         yield
@@ -64,23 +62,18 @@ def database_clock_jumps(run: Running, *, seconds: int) -> Iterator[None]:
 
 @recipe
 def clock_off(run: Running, *, process: str, shift: str) -> Iterator[None]:
-    """A worker's clock is off, until its orders are done; what it works on does not expire for it."""
+    """A worker's clock is wrong until its orders have ended; its steps do not expire for that."""
     queue = process.removeprefix("work-")
     with run.stack.replaced(process, **faked(shift)):
-        wait_for(lambda: run.stack.count(ODD, queue), "the odd worker is at work", 25)
+        wait_for(lambda: run.stack.count(CLOCK_OFF, queue), "the worker is at work", 25)
         yield
         run.quiet()
 
 
 @recipe
 def leaders_clock_off(run: Running, *, shift: str) -> Iterator[None]:
-    """The leading supervisor's clock is off while steps fail."""
-    fault = {"partner": "*", "action": "*", "fault": "reset", "probability": 0.3}
-    run.stack.sandbox("/faults", {"faults": [fault]}, "PUT")
-    try:
-        with sole_leader(run.stack, **faked(shift)):
-            wait_for(lambda: run.stack.count(ODD, "supervisor"), "the odd leader is there", 25)
-            yield
-            run.quiet()
-    finally:
-        run.stack.sandbox("/faults", method="DELETE")
+    """The leading supervisor's clock is wrong while steps fail."""
+    with scripted(run.stack, FLAKY), run.stack.replaced("supervisor", **faked(shift)):
+        wait_for(lambda: run.stack.count(CLOCK_OFF, "supervisor"), "the supervisor is at work", 25)
+        yield
+        run.quiet()

@@ -1,4 +1,4 @@
-"""Messages that come late, twice, or in another order; and very many of them."""
+"""Messages that arrive late, repeatedly or in another order, and large backlogs."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,51 +8,51 @@ from drill.recipes.partners import held
 from drill.waiting import wait_for
 
 REPLIES = "sas:inbox:scheduler"
-LOOK = b"look"
-WIDE = 100  # requests to an agent at the same time
+DOORBELL = b"look"
+WIDE = 100  # the window while a backlog is processed
 WINDOW = 'SELECT "window" FROM orchestration_policy WHERE agent = %s'
 EXPIRED = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
 REFUSED = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
 
 
-def held_back(run: Running, *, at_least: int) -> list[bytes]:
-    """Stop the schedulers until so many replies lie unread, and take them all away.
+def withhold_replies(run: Running, *, at_least: int) -> list[bytes]:
+    """Freeze the schedulers until enough replies are unread; remove and return them.
 
-    How many are under way when it stops is chance: it goes on, and is stopped again, until it fits.
+    The number of requests in flight is random, so this repeats until there are enough.
     """
 
     def unread() -> list[bytes]:
         found = client.lrange(REPLIES, 0, -1)
-        return [message for message in found if isinstance(message, bytes) and message != LOOK]
+        return [message for message in found if isinstance(message, bytes) and message != DOORBELL]
 
-    def stop_and_look() -> list[bytes]:
+    def freeze_and_take() -> list[bytes]:
         with run.stack.frozen("work-scheduler"):
             with suppress(AssertionError):
-                wait_for(lambda: len(unread()) >= at_least, "replies lie unread", 1.5)
+                wait_for(lambda: len(unread()) >= at_least, "replies are unread", 1.5)
                 taken = unread()
                 client.delete(REPLIES)
                 return taken
             return []
 
     with run.stack.redis() as client:
-        return wait_for(stop_and_look, f"{at_least} replies lie unread", 30)
+        return wait_for(freeze_and_take, f"{at_least} replies are unread", 30)
 
 
 @recipe
 def replies_out_of_order(run: Running, *, at_least: int = 8) -> Iterator[None]:
-    """The schedulers read the replies last first."""
-    taken = held_back(run, at_least=at_least)
-    assert len(taken) > 1, "there is no order to change"
+    """Reverse the order of the unread replies."""
+    taken = withhold_replies(run, at_least=at_least)
+    assert len(taken) > 1, "a single reply has no order"
     with run.stack.redis() as client:
-        client.lpush(REPLIES, *taken)  # the first goes behind the others
+        client.lpush(REPLIES, *taken)  # this reverses them
     yield
 
 
 @recipe
 def replies_late(run: Running, *, at_least: int = 8) -> Iterator[None]:
-    """Replies are held back until their steps have been given up and done again; then they come."""
+    """Withhold replies until their steps have expired and were repeated; then deliver them."""
     expired, refused = run.stack.count(EXPIRED), run.stack.count(REFUSED)
-    taken = held_back(run, at_least=at_least)
+    taken = withhold_replies(run, at_least=at_least)
     wait_for(
         lambda: run.stack.count(EXPIRED) >= expired + len(taken),
         "their steps expire",
@@ -69,9 +69,9 @@ def replies_late(run: Running, *, at_least: int = 8) -> Iterator[None]:
 
 @recipe
 def backlog(run: Running, *, agent: str = "payment") -> Iterator[None]:
-    """An agent is held while very many orders arrive; nothing expires for waiting.
+    """Hold an agent while many orders arrive; no waiting step expires.
 
-    Then windows are wider than a drill's, as a backlog needs, so that it is done in minutes.
+    Afterwards windows are wider than usual, so that the backlog is processed within minutes.
     """
     (before,) = run.stack.sql(WINDOW, agent)[0]
     waiting = (
@@ -81,7 +81,7 @@ def backlog(run: Running, *, agent: str = "payment") -> Iterator[None]:
     with held(run, agent):
         yield
         failed = run.stack.count(waiting, run.orders, agent)
-        assert not failed, f"{failed} steps failed while they only waited"
+        assert not failed, f"{failed} waiting steps failed"
         run.stack.policy(window=WIDE)
     run.quiet()
     run.stack.policy(window=before)

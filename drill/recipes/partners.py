@@ -1,15 +1,19 @@
-"""Partners that answer late, wrongly, twice, never, or no."""
+"""Partners that answer late, wrongly, twice or never, or that refuse."""
 
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from drill.recipes import Running, recipe
-from drill.waiting import let_pass, wait_for
+from drill.stack import Stack
+from drill.waiting import pause, wait_for
 
-CROWDED = """
+# a third of all requests to every partner fail before they have an effect
+FLAKY = {"partner": "*", "action": "*", "fault": "reset", "probability": 0.3}
+OVER_WINDOW = """
 SELECT p.agent, p."window", count(s.id) FROM orchestration_policy p
 JOIN orchestration_step s ON s.agent = p.agent AND s.process_state = 'processing'
     AND s.locked_by IS NOT NULL
@@ -20,88 +24,91 @@ SELECT t.reference, t.id FROM orchestration_step s JOIN orchestration_task t ON 
 WHERE t.reference = ANY(%s) AND s.name = 'reserve_stock' AND s.process_state = 'pending'
 AND s.attempt = 0
 """
-REFUSED_IN_DOUBT = """
+REJECTED_IN_DOUBT = """
 SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
 WHERE t.reference = ANY(%s) AND s.process_state = 'error' AND s.outcome = 'rejected' AND s.in_doubt
 """
-STOPPED = "SELECT reference FROM orchestration_task WHERE reference = ANY(%s) AND state = 'error'"
-UNDER_WAY = "SELECT count(*) FROM orchestration_operation WHERE ended_at IS NULL"
+IN_ERROR = "SELECT reference FROM orchestration_task WHERE reference = ANY(%s) AND state = 'error'"
+OPERATIONS = "SELECT count(*) FROM orchestration_operation WHERE ended_at IS NULL"
+
+
+@contextmanager
+def scripted(stack: Stack, *faults: dict[str, Any]) -> Iterator[None]:
+    """Have the sandbox apply faults (see its own list)."""
+    stack.sandbox("/faults", {"faults": faults}, "PUT")
+    try:
+        yield
+    finally:
+        stack.sandbox("/faults", method="DELETE")
 
 
 @contextmanager
 def held(run: Running, agent: str) -> Iterator[None]:
     """Hold an agent."""
-    run.stack.python("drill.act", "hold", agent)
+    run.stack.python("drill.operator", "hold", agent)
     try:
         yield
     finally:
-        run.stack.python("drill.act", "release", agent)
+        run.stack.python("drill.operator", "release", agent)
 
 
-def ask_for_undo(run: Running, orders: Sequence[str]) -> None:
-    """Ask for the undo of orders, as an operator does; none may be refused."""
-    refused = run.stack.python("drill.act", "undo", *orders)
+def request_undo(run: Running, orders: Sequence[str]) -> None:
+    """Request the undo of orders, as an operator does; fail if one is refused."""
+    refused = run.stack.python("drill.operator", "undo", *orders)
     assert not refused, f"an undo was refused: {refused[:300]}"
 
 
 def fired(run: Running) -> int:
-    """Return how often the script's faults befell somebody."""
+    """Return how often the scripted faults were applied."""
     return sum(fault["fired"] for fault in run.stack.sandbox("/faults")["faults"])
+
+
+def wait_for_faults(run: Running) -> None:
+    """Wait until the scripted faults were applied to some requests."""
+    wait_for(lambda: fired(run) >= 5, "the fault is applied to 5 requests", 20)
 
 
 @recipe
 def partner(run: Running, *, often: float = 0.3, **fault: object) -> Iterator[None]:
-    """A scripted fault (see the sandbox's own list) befalls that part of all requests."""
-    script = {"partner": "*", "action": "*", "probability": often, **fault}
-    run.stack.sandbox("/faults", {"faults": [script]}, "PUT")
-    try:
+    """Apply a fault to a share of all requests."""
+    with scripted(run.stack, {"partner": "*", "action": "*", "probability": often, **fault}):
         yield
-        wait_for(lambda: fired(run) >= 5, "the fault befalls some requests", 20)
-    finally:
-        run.stack.sandbox("/faults", method="DELETE")
+        wait_for_faults(run)
 
 
 def watch_windows(run: Running, seconds: float) -> None:
-    """See to it that no agent has more requests in flight than its window allows."""
+    """Fail if an agent has more requests in flight than its window allows."""
     for _ in range(int(seconds / 0.05)):
-        crowded = run.stack.sql(CROWDED)
-        assert not crowded, f"a herd: agent, window, in flight: {crowded}"
-        let_pass(0.05)
+        over = run.stack.sql(OVER_WINDOW)
+        assert not over, f"agent, window, in flight: {over}"
+        pause(0.05)
 
 
 @recipe
 def outage(run: Running) -> Iterator[None]:
-    """Every partner is down; when they are back, nobody sends more than the windows allow."""
-    run.stack.sandbox("/faults", {"faults": [{"partner": "*", "fault": "down"}]}, "PUT")
-    try:
+    """Take every partner down; once they are back, no agent exceeds its window."""
+    with scripted(run.stack, {"partner": "*", "fault": "down"}):
         yield
-    finally:
-        run.stack.sandbox("/faults", method="DELETE")
     watch_windows(run, 2)
 
 
 @recipe
 def refused_in_doubt(run: Running, *, often: float = 0.3) -> Iterator[None]:
-    """Calls have their effect in silence, and repeats are refused before the key is looked at.
+    """Calls take effect without an answer; repeats are refused before the key is checked.
 
-    Once the partners work, operators resubmit whatever stopped: under the same key, or all is twice.
+    Once the partners work, operators resubmit all failed steps: under the same key, since a new key
+    would repeat the effect.
     """
-    faults = [
-        {"fault": "timeout_after_effect", "seconds": 20},
-        {"fault": "status", "status": 422},
-    ]
-    everywhere = {"partner": "*", "action": "*", "probability": often}
-    script = [{**everywhere, **fault} for fault in faults]
-    run.stack.sandbox("/faults", {"faults": script}, "PUT")
-    try:
+    some = {"partner": "*", "action": "*", "probability": often}
+    silent = {**some, "fault": "timeout_after_effect", "seconds": 20}
+    with scripted(run.stack, silent, {**some, "fault": "status", "status": 422}):
         yield
-        wait_for(lambda: run.stack.count(REFUSED_IN_DOUBT, run.orders) >= 3, "some are refused", 30)
-    finally:
-        run.stack.sandbox("/faults", method="DELETE")
+        rejected = REJECTED_IN_DOUBT
+        wait_for(lambda: run.stack.count(rejected, run.orders) >= 3, "3 steps are rejected", 30)
     run.quiet()
-    while stopped := [reference for (reference,) in run.stack.sql(STOPPED, run.orders)]:
-        run.stack.python("drill.act", "resubmit", *stopped)
-        wait_for(lambda: not run.stack.count(UNDER_WAY), "the operation is done", 60, pause=0.2)
+    while failed := [reference for (reference,) in run.stack.sql(IN_ERROR, run.orders)]:
+        run.stack.python("drill.operator", "resubmit", *failed)
+        wait_for(lambda: not run.stack.count(OPERATIONS), "the operation has ended", 60, pause=0.2)
         run.quiet()
 
 
@@ -120,19 +127,17 @@ def out_of_stock(run: Running, *, left: int = 300) -> Iterator[None]:
     try:
         yield
         run.quiet()
-        refused = [
-            one for one in run.stack.sandbox("/inventory/stock").values() if one["on_hand"] < 2
-        ]
-        assert refused, "there was enough for all"
+        levels = run.stack.sandbox("/inventory/stock").values()
+        assert any(level["on_hand"] < 2 for level in levels), "the stock sufficed for all orders"
     finally:
         run.stack.sandbox("/inventory/stock", dict.fromkeys(stock, 1_000_000), "PUT")
 
 
 @recipe
 def key_reused(run: Running, *, keys: int = 20) -> Iterator[None]:
-    """A stranger used the keys of steps before, for something else: the partner refuses theirs.
+    """Another client used the keys of waiting steps for other payloads: the partner refuses them.
 
-    What stands under the keys is taken back when the orders are undone.
+    The undo of the orders takes back what was done under these keys.
     """
     with held(run, "inventory"):
         yield
@@ -140,13 +145,12 @@ def key_reused(run: Running, *, keys: int = 20) -> Iterator[None]:
         product = next(iter(run.stack.sandbox("/inventory/stock")))
         taken = run.stack.sql(PENDING, run.orders)[:keys]
         for order, task in taken:
-            lines = [{"sku": product, "quantity": 2}]  # as ordered: the books stay right
+            lines = [{"sku": product, "quantity": 2}]  # as ordered, so that the stock stays right
             _reserve(run, f"{task}:reserve_stock:do:1", {"order": order, "lines": lines, "by": "x"})
     orders = [order for order, _ in taken]
-    wait_for(
-        lambda: run.stack.count(REFUSED_IN_DOUBT, orders) == len(orders), "they are refused", 60
-    )
-    ask_for_undo(run, orders)
+    rejected = REJECTED_IN_DOUBT
+    wait_for(lambda: run.stack.count(rejected, orders) == len(orders), "all are rejected", 60)
+    request_undo(run, orders)
 
 
 def _reserve(run: Running, key: str, body: object) -> None:

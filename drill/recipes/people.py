@@ -1,4 +1,4 @@
-"""People who click twice, and operators who act at the same time."""
+"""Customers who send the same page repeatedly."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,11 +9,11 @@ from drill.shopper import Shopper
 
 @recipe
 def same_page_sent_often(run: Running, *, posts: int = 50) -> Iterator[None]:
-    """One checkout page is sent many times at once: one order comes of it."""
+    """Send one checkout page many times at once: this makes one order."""
     shopper = Shopper(run.stack.port)
     token = shopper.open_checkout()
     with ThreadPoolExecutor(posts) as pool:
         orders = set(pool.map(lambda _: shopper.send(token), range(posts)))
-    assert len(orders) == 1, f"{len(orders)} orders came of one page"
+    assert len(orders) == 1, f"one page made {len(orders)} orders"
     run.orders += orders
     yield

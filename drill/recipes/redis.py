@@ -1,4 +1,4 @@
-"""Redis: away, wiped, frozen, slow, lossy, or full of foreign things."""
+"""Redis: stopped, wiped, frozen, slow, lossy, or full of foreign messages."""
 
 import os
 import pickle
@@ -11,15 +11,15 @@ from pathlib import Path
 from drill import proxy
 from drill.proxy import Spoil
 from drill.recipes import Running, recipe
-from drill.stack import REDIS_SOCKET, WORKERS, Stack
-from drill.waiting import let_pass, wait_for
+from drill.servers import REDIS_SOCKET
+from drill.stack import WORKERS
+from drill.waiting import pause, wait_for
 
 QUEUES = tuple(dict.fromkeys(re.sub(r"^work-|-\d$", "", name) for name in WORKERS))
-DONE = "SELECT count(*) FROM orchestration_task WHERE state = 'processed' AND reference = ANY(%s)"
 
 
 class _Trap:
-    """Runs a command where it is unpickled."""
+    """Runs a command when it is unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -28,18 +28,9 @@ class _Trap:
         return os.system, (f"touch {self.mark}",)
 
 
-def answers(stack: Stack) -> bool:
-    """Say whether Redis takes commands."""
-    try:
-        with stack.redis() as client:
-            return bool(client.ping())
-    except Exception:  # noqa: BLE001 - whatever it says while it starts
-        return False
-
-
 @recipe
 def redis_restarted(run: Running, *, forgets: bool = False) -> Iterator[None]:
-    """Redis is stopped and started again, with what it kept on disk or without."""
+    """Restart Redis; with `forgets`, delete its files before."""
     stack = run.stack
     stack.manage("stopProcess", "redis")
     if forgets:
@@ -48,23 +39,23 @@ def redis_restarted(run: Running, *, forgets: bool = False) -> Iterator[None]:
         for kept in folder.rglob("*.*"):
             kept.unlink()
     stack.manage("startProcess", "redis")
-    wait_for(lambda: answers(stack), "Redis answers", 20)
+    wait_for(stack.redis_answers, "Redis answers", 20)
     yield
 
 
 @recipe
 def redis_wiped(run: Running, *, times: int = 3) -> Iterator[None]:
-    """FLUSHALL, again and again."""
+    """Delete everything in Redis several times."""
     for _ in range(times):
         with run.stack.redis() as client:
             client.flushall()
-        let_pass(0.5)
+        pause(0.5)
     yield
 
 
 @recipe
 def redis_away(run: Running, *, more: int = 20) -> Iterator[None]:
-    """Redis is stopped for as long as the fault lasts; orders are accepted all the same."""
+    """Stop Redis while the fault lasts; orders are accepted nevertheless."""
     run.stack.manage("stopProcess", "redis")
     try:
         before = len(run.orders)
@@ -77,7 +68,7 @@ def redis_away(run: Running, *, more: int = 20) -> Iterator[None]:
 
 @recipe
 def redis_frozen(run: Running) -> Iterator[None]:
-    """Redis hangs: it takes connections and answers nobody."""
+    """Suspend Redis: it accepts connections and answers none."""
     pid = run.stack.signal("redis", signal.SIGSTOP)
     try:
         yield
@@ -87,18 +78,18 @@ def redis_frozen(run: Running) -> Iterator[None]:
 
 @recipe
 def redis_spoiled(run: Running, **spoil: object) -> Iterator[None]:
-    """A proxy spoils the commands: see `Spoil`."""
+    """Delay, lose or repeat commands by a proxy: see `Spoil`."""
     socket = run.stack.sockets / REDIS_SOCKET
-    wanted = Spoil(**spoil)  # type: ignore[arg-type]
-    if wanted.act == "repeat":
-        wanted.chosen = proxy.is_push
+    spoil = Spoil(**spoil)  # type: ignore[arg-type]
+    if spoil.act == "repeat":
+        spoil.chosen = proxy.is_push
     moved = socket.with_name(f"{REDIS_SOCKET}.real")
-    with proxy.behind(socket, moved, wanted, proxy.redis_command) as spoiled:
+    with proxy.behind(socket, moved, spoil, proxy.redis_command):
         with run.stack.redis() as client:
             client.client_kill_filter(_type="normal", skipme=True)
         yield
         wait_for(
-            lambda: not spoiled.act or spoiled.struck,
+            lambda: not spoil.act or spoil.struck,
             "a command is spoiled",
             20,
         )
@@ -106,7 +97,7 @@ def redis_spoiled(run: Running, **spoil: object) -> Iterator[None]:
 
 @recipe
 def redis_garbage(run: Running, *, kind: str) -> Iterator[None]:
-    """Foreign, corrupt or pickled things lie in every inbox and on every queue."""
+    """Push foreign, corrupt or pickled messages to every inbox and every queue."""
     mark = run.stack.folder / "unpickled"
     bad: dict[str, list[bytes]] = {
         "foreign": [b"hello", b"[1, 2]", b'{"step": "x"}', b"{}", b"null", b'"look"'],
@@ -120,4 +111,4 @@ def redis_garbage(run: Running, *, kind: str) -> Iterator[None]:
             client.hset(f"rq:job:{job}", mapping={"data": bad[kind][0], "created_at": "x"})
             client.rpush(f"rq:queue:{queue}", *bad[kind], job)
     yield
-    assert not mark.exists(), "something was unpickled"
+    assert not mark.exists(), "a message was unpickled"

@@ -1,9 +1,15 @@
-"""The admin: thresholds to adjust, with their history; all the rest to look at.
+"""The admin: settings to change, with their history; all other records are read-only.
 
 State is written by the engine's transitions only, so everything but the policies, the channels of
-notices, the applications and their tokens is read-only here.
+notifications, the applications and their tokens is read-only here.
 """
 
-from . import applications, incidents, notices, records, rollups, settings, statestore
+from . import applications, notifications, records, settings, statestore
 
-__all__ = ["applications", "incidents", "notices", "records", "rollups", "settings", "statestore"]
+__all__ = [
+    "applications",
+    "notifications",
+    "records",
+    "settings",
+    "statestore",
+]

@@ -11,23 +11,25 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
-from .. import applications, registry, requeue
+from .. import registry
+from ..applications import tokens as application_tokens
+from ..dead_letters import actions as dead_letters_actions
+from ..dead_letters.actions import DeadLetterFilter, Kind
 from ..models import Application, ApplicationToken
 from ..models.application import Delivery
 from ..models.fields import DatabaseNow
-from ..requeue import Kind, Wanted
-from .notices import SigningForm
-from .records import RowsAdmin
+from .notifications import SigningForm
+from .readonly import RowsAdmin
 
 
 class ApplicationForm(SigningForm):
-    """An application: what it may, and how it is told."""
+    """The form of an application: its limits, and the delivery of its messages."""
 
     class Meta:
         model = Application
         fields = (
-            *("name", "description", "active", "rate", "most_priority"),
-            *("delivery", "wants_steps", "url"),
+            *("name", "description", "active", "rate", "max_priority"),
+            *("delivery", "notify_steps", "url"),
         )
 
     def clean(self) -> dict[str, Any]:
@@ -37,7 +39,9 @@ class ApplicationForm(SigningForm):
         delivery = cleaned.get("delivery")
         if delivery and (delivery == Delivery.CONSUMER) != (name in registry.receivers):
             known = ", ".join(sorted(registry.receivers)) or "none"
-            self.add_error("delivery", f"These have a consumer in our own processes: {known}.")
+            self.add_error(
+                "delivery", f"These applications have a consumer inside this project: {known}."
+            )
         if delivery == Delivery.PUSH:
             self.check_receiver("url", cleaned.get("url", ""))
         return cleaned
@@ -45,18 +49,18 @@ class ApplicationForm(SigningForm):
 
 @admin.register(Application)
 class ApplicationAdmin(RowsAdmin):
-    """Somebody who submits tasks and is told what becomes of them."""
+    """Applications, which submit tasks and receive status messages."""
 
     form = ApplicationForm
-    list_display = ("name", "how", "active", "wants_steps", "rate", "good_tokens", "receiver")
+    list_display = ("name", "how", "active", "notify_steps", "rate", "good_tokens", "receiver")
     list_filter = ("delivery", "active")
     search_fields = ("name", "description")
     ordering = ("name",)
     actions = ("redeliver",)
     fieldsets = (
-        (None, {"fields": ("name", "description", "active", "rate", "most_priority")}),
-        ("Status messages", {"fields": ("delivery", "wants_steps")}),
-        ("Where they are sent", {"fields": ("url", "new_secret", "forget_old_secret")}),
+        (None, {"fields": ("name", "description", "active", "rate", "max_priority")}),
+        ("Status messages", {"fields": ("delivery", "notify_steps")}),
+        ("Webhook", {"fields": ("url", "new_secret", "forget_old_secret")}),
     )
 
     def get_readonly_fields(
@@ -73,7 +77,7 @@ class ApplicationAdmin(RowsAdmin):
 
     @admin.display(description="delivery", ordering="delivery")
     def how(self, application: Application) -> str:
-        """Return how it is told, in a word."""
+        """The kind of its delivery."""
         return application.delivery
 
     @admin.display(description="tokens")
@@ -87,15 +91,18 @@ class ApplicationAdmin(RowsAdmin):
         if application.delivery != Delivery.PUSH:
             return "-"
         if application.push_failures:
-            return f"fails ({application.push_failures}): {application.push_error}"
-        return "takes them"
+            return f"failing ({application.push_failures}): {application.push_error}"
+        return "delivering"
 
-    @admin.action(description="Deliver again what was set aside", permissions=["change"])
+    @admin.action(description="Redeliver rejected messages", permissions=["change"])
     def redeliver(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
         """Give messages that could not be delivered another chance."""
         by = request.user.get_username()
-        count = sum(requeue.retry(Wanted(kind=Kind.STATUS, name=one.name), by=by) for one in chosen)
-        self.message_user(request, f"{count} messages will be delivered again.")
+        count = sum(
+            dead_letters_actions.retry(DeadLetterFilter(kind=Kind.STATUS, name=one.name), by=by)
+            for one in chosen
+        )
+        self.message_user(request, f"{count} messages will be redelivered.")
 
 
 class TokenForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the type checker only
@@ -103,7 +110,7 @@ class TokenForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the ty
 
     scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
     last_day = forms.DateField(
-        required=False, widget=AdminDateWidget, help_text="Empty: it does not expire."
+        required=False, widget=AdminDateWidget, help_text="Leave empty for no expiry."
     )
 
     class Meta:
@@ -168,7 +175,7 @@ class ApplicationTokenAdmin(RowsAdmin):
         self, request: HttpRequest, obj: ApplicationToken, form: TokenForm, _change: bool
     ) -> None:
         """Make it; the token itself goes no further than to the page that shows it."""
-        made, secret = applications.issue(
+        made, secret = application_tokens.issue(
             obj.application,
             label=obj.label,
             scopes=form.cleaned_data["scopes"],
@@ -191,11 +198,11 @@ class ApplicationTokenAdmin(RowsAdmin):
         }
         return TemplateResponse(request, "admin/orchestration/token.html", context)
 
-    @admin.action(description="Revoke: refuse it from now on", permissions=["revoke"])
+    @admin.action(description="Revoke selected tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApplicationToken]) -> None:
         """Revoke the chosen tokens."""
         ids = list(chosen.values_list("id", flat=True))
-        done = applications.revoke(ids, by=request.user.get_username())
+        done = application_tokens.revoke(ids, by=request.user.get_username())
         self.message_user(request, f"Revoked: {done} of {len(ids)}.")
 
 

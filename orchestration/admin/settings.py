@@ -16,17 +16,19 @@ from simple_history.admin import SimpleHistoryAdmin
 from simple_history.template_utils import HistoricalRecordContextHelper
 
 from ..models import FairnessWeight, Policy, SupervisorPolicy
-from .whatif import asked, what_if
+from .policy_replay import asked, what_if
 
 
-class Changes(HistoricalRecordContextHelper):  # type: ignore[misc] # untyped library
+class VersionChanges(HistoricalRecordContextHelper):  # type: ignore[misc] # untyped library
     """What changed between two versions, without the time stamp, which always does."""
 
     def context_for_delta_changes(self, delta: Any) -> list[dict[str, Any]]:
         """Return the changes as the history's page shows them: field, old, new."""
         kept = [change for change in delta.changes if change.field != "updated_at"]
-        told: list[dict[str, Any]] = super().context_for_delta_changes(replace(delta, changes=kept))
-        return told
+        changes: list[dict[str, Any]] = super().context_for_delta_changes(
+            replace(delta, changes=kept)
+        )
+        return changes
 
 
 class SettingAdmin(SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
@@ -36,7 +38,7 @@ class SettingAdmin(SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
     object_history_list_template = "admin/orchestration/history_list.html"
 
     def get_urls(self) -> list[URLPattern]:
-        """Leave out the pages that bring an old version back: whoever wants it sets it again.
+        """Leave out the pages that restore an old version.
 
         simple_history's page lets anybody who may *view* a row post an old version of it.
         """
@@ -49,9 +51,9 @@ class SettingAdmin(SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
 
     def get_historical_record_context_helper(
         self, _request: HttpRequest, historical_record: Any
-    ) -> Changes:
+    ) -> VersionChanges:
         """Return what describes one version's changes."""
-        return Changes(self.model, historical_record)
+        return VersionChanges(self.model, historical_record)
 
 
 class FixedSettingAdmin(SettingAdmin):
@@ -105,8 +107,8 @@ class PolicyAdmin(FixedSettingAdmin):
             {
                 "fields": ("time_allowed", "call_timeout", "tries"),
                 "description": "An attempt is one request to the agent. Within the time allowed "
-                "the agent calls the remote service, more than once if a call fails. Past it, the "
-                "attempt counts as failed and its reply is not accepted any more.",
+                "the agent calls the remote service, and repeats failed calls. After that time, the "
+                "attempt counts as failed, and a late reply is refused.",
             },
         ),
         (
@@ -118,27 +120,27 @@ class PolicyAdmin(FixedSettingAdmin):
                     "backoff_cap",
                     "past_threshold",
                     "extended_wait",
-                    "rounds",
+                    "max_extended_waits",
                     "on_rejection",
-                    "mend_within",
+                    "resolve_within",
                 ),
-                "description": "The supervisor has the step tried again after a wait that doubles "
-                "each time, until the threshold. A failure while the circuit breaker is open "
-                "is not counted: it is the service's, not the step's.",
+                "description": "The supervisor retries the step after a wait that doubles with each "
+                "failure, up to the threshold. Failures while the circuit breaker is open "
+                "are not counted: they are failures of the service, not of the step.",
             },
         ),
         (
             "Undo and keys",
             {
                 "fields": ("undo_threshold", "key_memory"),
-                "description": "Undoing has more patience: what it leaves half done is worse.",
+                "description": "Undo steps have a higher threshold, because a half-done undo is worse.",
             },
         ),
         (
             "Capacity",
             {
                 "fields": ("window", "rate", "aged_after"),
-                "description": "Steps beyond the window wait without any deadline running.",
+                "description": "Steps beyond the window wait; their deadlines do not run.",
             },
         ),
         (
@@ -151,9 +153,9 @@ class PolicyAdmin(FixedSettingAdmin):
                     "breaker_pause",
                     "breaker_pause_cap",
                 ),
-                "description": "When too many of the last attempts failed, it opens: steps wait, and "
-                "nothing is counted as failed. After a pause probes go, one at a time; when one "
-                "succeeds, more and more go, until it is closed.",
+                "description": "When too many recent attempts fail, the breaker opens: steps wait and "
+                "are not counted as failed. After a pause it is half-open: probes are sent one at "
+                "a time. When a probe succeeds, the load increases until the breaker is closed.",
             },
         ),
     )

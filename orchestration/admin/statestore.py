@@ -14,7 +14,7 @@ from .. import registry
 from ..models import StateStore
 from ..models.statestore import ProcessState
 from ..states import FINAL_TASK_STATES, StepState, TaskState
-from .records import DeclaredFilter, ReadOnlyAdmin, RowsAdmin, WorkflowFilter
+from .readonly import DeclaredFilter, ReadOnlyAdmin, RowsAdmin, WorkflowFilter
 
 # By the engine's states, as these are what indexes are about; waiting steps are found by their tasks.
 UNFINISHED = [state for state in TaskState if state not in FINAL_TASK_STATES]
@@ -75,7 +75,6 @@ class StateStoreAdmin(ReadOnlyAdmin):
     )
     list_filter = (ProcessStateFilter, AgentFilter, WorkflowFilter)
     search_fields = ("order_id__startswith",)
-    search_help_text = "An OrderID, or how it begins"
     ordering = ("-id",)
     fields = (*list_display, "state", "task_state", "id")
     readonly_fields = ("task",)

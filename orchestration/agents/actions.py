@@ -1,4 +1,4 @@
-"""What an agent can do: its actions, each with the shape of what it takes and of what it returns."""
+"""Actions of an agent, each with the JSON Schemas of its payload and its result."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ Method = TypeVar("Method", bound=Callable[..., Awaitable[Result]])
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One try of an action, or one question about it: what it is asked, and the limits it has.
+    """One call to the service: a try of an action, or a question about its effect.
 
-    `key` goes to the service with every try (P2); `timeout` is the seconds this try may take.
+    `key` is the idempotency key, the same in every try (P2). `timeout` is the limit of this call, in
+    seconds.
     """
 
     action: str
@@ -24,7 +25,7 @@ class Call:
 
 
 class Action(Protocol):
-    """A method that steps may name."""
+    """A method that a step can name."""
 
     accepts: Schema | None
     returns: Schema | None
@@ -46,10 +47,10 @@ def action(
     accepts: Schema | None = None,
     returns: Schema | None = None,
 ) -> Method | Callable[[Method], Method]:
-    """Mark a method of an agent as an action that steps may name.
+    """Mark a method of an agent as an action that a step can name.
 
-    `accepts` and `returns` are JSON Schemas of its payload and of its result. People's input is held
-    against them: a request that an operator changes, a result that is typed in by hand.
+    `accepts` and `returns` are JSON Schemas of its payload and its result. They validate what people
+    enter: a changed request, and a result that was entered by hand.
     """
 
     def mark(method: Method) -> Method:

@@ -1,48 +1,53 @@
-"""What every agent does with a request, whatever service it wraps (P2, P7–P9)."""
+"""The base class of agents: tries, deadlines, questions about an effect, replies (P2, P7–P9)."""
 
 import asyncio
 import inspect
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar, cast
 
-from .. import clock, conf
-from ..ledger import LedgerEntry
-from ..messages import Malformed, Mode, Reply, Request
-from ..recovery import KEY_FORGOTTEN
+from .. import conf
+from ..database import clock
+from ..decisions.backoff import backoff
+from ..decisions.recovery import KEY_FORGOTTEN
+from ..messaging.messages import Malformed, Mode, Reply, Request
 from ..states import Health, Outcome
 from .actions import Action, Call, Result, action
-from .faults import Fault, Rejected, Transient, Unknown
+from .errors import Fault, Rejected, Transient, Unknown
+from .service_ledger import LedgerEntry
 
 logger = logging.getLogger(__name__)
 
 QUICK_BACKOFF = 0.1  # seconds before the second try inside an attempt; doubles
 FORGOTTEN = (
-    "It may have been done, the service has forgotten the key by now, and it cannot be asked. Find "
-    "out by hand; then say what was done, or that nothing was."
+    "The effect may have happened, and the service no longer remembers the key. Check with the "
+    "service, then record what was done, or that nothing was done."
 )
 
 
 class Agent:
     """Wraps one remote service. Subclass it, set `name`, and write an `@action` per operation.
 
-    An action is `async def reserve(self, call: Call) -> dict`: what it returns is the step's
-    result (JSON). It raises `Transient`, `Rejected` or `Unknown`. It never repeats a call by
-    itself and needs no deadline of its own: `perform` has both. How a step is undone is an action
-    too. Where the service can be asked what came of a key, write `ask`.
+    An action is `async def reserve(self, call: Call) -> dict`. It returns the step's result (JSON), or
+    raises `Transient`, `Rejected` or `Unknown`. It does not repeat a call and needs no deadline:
+    `perform` does both. The undo of a step is an action, too. Implement `ask` if the service can report
+    the result of a call by its key.
 
-    Set `isolated` where an action does more than to wait for its service, such as to run a library
-    on what it is given: then what kills or blocks the process fails alone. It costs each request
-    some 0.3 ms of CPU.
+    Set `isolated` if an action does more than wait for its service, such as run a library on its input.
+    Then a request that kills or blocks its process fails alone. This costs about 0.3 ms of CPU per
+    request.
     """
 
     name: ClassVar[str]
-    policy: ClassVar[dict[str, Any]] = {}  # what its policy starts with, where not the defaults
+    policy: ClassVar[
+        dict[str, Any]
+    ] = {}  # initial values of its policy that differ from the defaults
     isolated: ClassVar[bool] = False  # perform requests in a process that the worker can replace
-    slots: ClassVar[int] = 100  # requests that one worker has at once; see also AGENT_SLOTS
+    slots: ClassVar[int] = 100  # requests that one worker performs at once; see also AGENT_SLOTS
 
     def __init__(self, instance: str = "agent") -> None:
         self.instance = instance
@@ -60,42 +65,42 @@ class Agent:
 
     @classmethod
     def can_ask(cls) -> bool:
-        """Return whether its service can be asked what came of a key."""
+        """Return whether the service can report the result of a call by its key."""
         return cls.ask is not Agent.ask
 
     async def ask(self, call: Call) -> Result | None:
-        """Ask the service what came of the call's key; never have anything done.
+        """Ask the service for the result of an earlier call by its key, without any effect.
 
-        Returns the action's result if it was done, None if the service knows of no effect: then
-        it may be done under a new key, so None must never be a guess. Raises `Rejected` if it was
-        refused, `Transient` or `Unknown` if there was no clear answer. Write it only where the
-        answer is still right when the service has stopped to recognise repeats by the key.
+        Returns the action's result if it was done, or None if the service knows of no effect. After
+        None the action may run under a new key, so None must never be a guess. Raises `Rejected` if
+        the service refused the call, `Transient` or `Unknown` if the answer is not clear. Implement it
+        only if the answer stays right after the service has forgotten the key.
         """
         raise NotImplementedError
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
-        """Return what the service says it did, oldest first, or None if it has no such list.
+        """Return the service's own list of what it did, oldest first, or None if it has none.
 
-        For the audit, in a process of its own: it may block, and reads in pieces.
+        The audit reads it in a separate process, so it may block and read page by page.
         """
         return None
 
     @action
     async def canary(self, _call: Call) -> Result:
-        """Answer a canary task: this agent has a worker. The service is not called."""
+        """Answer a canary task, which shows that the agent has a worker. Does not call the service."""
         return {}
 
     async def close(self) -> None:
-        """Release what the agent holds, such as connections."""
+        """Release the agent's resources, such as connections."""
 
     async def perform(self, request: Request) -> Reply | None:
-        """Carry out a request; stop when its complete-by time comes, and return None (P9).
+        """Perform a request; return None if its complete-by time comes first (P9).
 
-        Quick retries, with backoff and jitter, stay inside that time. A repeat carries the same
-        key, so a service that did the work already answers with what it did.
+        Quick retries, with backoff and jitter, stay within that time. A repeat carries the same key, so
+        a service that has already done the work returns the earlier result.
         """
         started = clock.now()
-        left = request.complete_by - conf.REPLY_MARGIN - started
+        left = request.complete_by - conf.REPLY_MARGIN_S - started
         if left <= 0:
             return None
         try:
@@ -110,24 +115,24 @@ class Agent:
             missing = f"agent {self.name!r} has no action {request.action!r}"
             fault = Transient("no_such_action", missing, health=Health.NOTHING)
             return self._reply(request, started, 0, fault=fault)
-        way = self._way(act, request.mode)
-        if way is None:
+        call_or_ask = self._call_or_ask(act, request.mode)
+        if call_or_ask is None:
             forgotten = Unknown(KEY_FORGOTTEN, FORGOTTEN, health=Health.NOTHING)
             return self._reply(request, started, 0, fault=forgotten)
         doubt: Unknown | None = None
         for count in range(1, request.tries + 1):
             try:
-                result = await _within(way(call := self._call(request)), call.timeout)
+                result = await _within(call_or_ask(call := self._call(request)), call.timeout)
             except Rejected as fault:
                 doubtful = request.in_doubt or doubt is not None
                 return await self._refused(request, started, count, fault, doubtful=doubtful)
             except (Transient, Unknown) as fault:
                 doubt = fault if isinstance(fault, Unknown) else doubt
-                wait = QUICK_BACKOFF * 2 ** (count - 1) * (0.5 + random.random() / 2)  # noqa: S311
-                room = request.complete_by - conf.REPLY_MARGIN - clock.now()
+                wait = backoff(QUICK_BACKOFF, math.inf, count, random.random())  # noqa: S311
+                room = request.complete_by - conf.REPLY_MARGIN_S - clock.now()
                 asked = fault.retry_after
                 if count == request.tries or room < wait + QUICK_BACKOFF or asked is not None:
-                    # once in doubt, always in doubt: a later "did nothing" says nothing of before
+                    # a later "did nothing" does not resolve the doubt about an earlier try
                     last = doubt or fault
                     return self._reply(request, started, count, fault=last, retry_after=asked)
                 await asyncio.sleep(wait)
@@ -138,12 +143,12 @@ class Agent:
     async def _refused(
         self, request: Request, started: float, count: int, refusal: Rejected, *, doubtful: bool
     ) -> Reply:
-        """Return the reply to a refusal; while earlier calls are in doubt, ask about these first.
+        """Return the reply to a refusal; ask first about earlier calls that are in doubt.
 
-        That the service knows of no effect is then no answer: such a call may still be on its way.
+        An answer of "no effect" does not resolve the doubt: an earlier call may still be on its way.
         """
-        # what is known already must still be replied in time
-        left = request.complete_by - 3 * conf.REPLY_MARGIN - clock.now()
+        # leaves time to reply with the refusal if the question takes too long
+        left = request.complete_by - 3 * conf.REPLY_MARGIN_S - clock.now()
         if doubtful and not refusal.stored and self.can_ask() and left > 0:
             call = replace(self._call(request), timeout=min(request.call_timeout, left))
             try:
@@ -159,21 +164,23 @@ class Agent:
         return self._reply(request, started, count, fault=refusal, in_doubt=in_doubt)
 
     async def _ask(self, call: Call) -> Result | None:
-        """Ask what came of a key: a refusal is then what the service keeps under it."""
+        """Ask for the result by key; mark a refusal as the one that the service stored under the key."""
         try:
             return await self.ask(call)
         except Rejected as refusal:
             refusal.stored = True
             raise
 
-    def _way(self, act: Action, mode: str) -> Callable[[Call], Awaitable[Result | None]] | None:
-        """Return how to go about a request: act or ask; None if neither may be."""
+    def _call_or_ask(
+        self, act: Action, mode: str
+    ) -> Callable[[Call], Awaitable[Result | None]] | None:
+        """Return the action, or the question about its effect; None if the mode allows neither."""
         if mode != Mode.DO and self.can_ask():
             return self._ask
         return None if mode == Mode.ASK else partial(_perform, act, self)
 
     def _call(self, request: Request) -> Call:
-        left = request.complete_by - conf.REPLY_MARGIN - clock.now()
+        left = request.complete_by - conf.REPLY_MARGIN_S - clock.now()
         return Call(
             action=request.action,
             key=request.key,
@@ -183,16 +190,16 @@ class Agent:
         )
 
     async def answer(self, request: Request) -> Reply | None:
-        """Return the reply to a request; None once its complete-by time has passed, whatever it is (P9).
+        """Return the reply to a request; None if its complete-by time has passed (P9).
 
-        Code that blocks, or a process that was stopped for a while, may find its result or its error too
-        late: then another instance may be at work on the step.
+        Code that blocks, or a process that was suspended, may have its result too late: another instance
+        may be working on the step by then.
         """
         reply = await self._answer(request)
         return reply if clock.now() < request.complete_by else None
 
     async def _answer(self, request: Request) -> Reply | None:
-        """Perform a request; a mistake in the agent's own code is an unknown outcome, not a crash."""
+        """Perform a request; an error in the agent's code becomes an unknown outcome, not a crash."""
         started = clock.now()
         try:
             return _checked(await self.perform(request))
@@ -207,7 +214,7 @@ class Agent:
         return self._reply(request, started, 1, fault=fault)
 
     def failed(self, request: Request, why: str) -> Reply:
-        """Return the reply to a request that this agent's code failed on beyond all catching."""
+        """Return the reply to a request whose process died or hung in this agent's code."""
         logger.error("%s.%s of %s: %s", self.name, request.action, request.reference, why)
         fault = Unknown("agent_error", why, health=Health.NOTHING)
         return self._reply(request, clock.now(), 1, fault=fault)
@@ -223,7 +230,7 @@ class Agent:
         retry_after: float | None = None,
         in_doubt: bool | None = None,
     ) -> Reply:
-        """Return the reply: a fault, a result, or neither, which is that nothing was done."""
+        """Return the reply: a fault, a result, or neither if the service knows of no effect."""
         good = Outcome.ABSENT if result is None else Outcome.DONE
         return Reply(
             step=request.step,
@@ -246,22 +253,22 @@ class Agent:
 
 
 def _checked(reply: Reply | None) -> Reply | None:
-    """Return the reply; raise if its result cannot travel, which must not spoil the others'."""
+    """Return the reply; raise `Malformed` if it cannot be sent, so that it fails alone."""
     if reply is not None:
         Reply.parse(reply.dump())
     return reply
 
 
 async def _perform(act: Action, agent: Agent, call: Call) -> Result:
-    """Return the result of an action, which may be nothing in particular."""
+    """Return the result of an action; an action without a result gives an empty one."""
     return await act(agent, call) or {}
 
 
 async def _within(result: Awaitable[Result | None], seconds: float) -> Result | None:
-    """Return the result of one try; past its time, whether it had an effect is unknown."""
+    """Return the result of one try; raise `Unknown` after `seconds`, as it may have had an effect."""
     try:
-        # a little more than the try's own time, so that an action can tell what it waited for
-        async with asyncio.timeout(seconds + conf.REPLY_MARGIN):
+        # the action's own timeout comes first, as its error says what it waited for
+        async with asyncio.timeout(seconds + conf.REPLY_MARGIN_S):
             return await result
     except TimeoutError as error:
         raise Unknown("timeout", f"no answer within {seconds:.1f} s") from error

@@ -7,31 +7,28 @@ from typing import Any, ClassVar, NamedTuple
 
 import aiohttp
 
-from .. import clock
+from ..database import clock
 from ..states import Health
 from .actions import Call
 from .base import Agent
-from .faults import Fault, Rejected, Transient, Unknown
+from .errors import Fault, Rejected, Transient, Unknown
 
-LONGEST_PAUSE = 86_400.0  # seconds; a service that asks for more is not understood to mean it
+LONGEST_PAUSE = 86_400.0  # seconds; a longer Retry-After is taken as a mistake
 LARGEST_ANSWER = 1_000_000  # bytes
-TOO_MANY = 429  # with Retry-After it is said to everybody
-NOTHING_DONE = {425, TOO_MANY}  # statuses by which a service says that it did not even start
-# with Retry-After it says the same; without, a proxy may have forwarded the request
+TOO_MANY = 429  # with Retry-After it applies to all calls
+NOTHING_DONE = {425, TOO_MANY}  # statuses of a request that the service did not start
+# with Retry-After it means the same; without, a proxy may have forwarded the request
 UNAVAILABLE = 503
-# refused before anybody looked at the key, for a wrong credential or address of ours: what an earlier
-# call under this key did is as open as before, and a repeat succeeds once that is mended
-NOT_HEARD = {401, 403, 404, 405, 407}
-ONE_RESOURCE = {
-    404,
-    405,
-}  # of these: the service is well, it only does not know what is asked of it
-IN_DOUBT = {408}  # a proxy may say so after the request went through
-AT_WORK = {409, 423}  # a conflict or a lock: it may be with an earlier call under the same key
+# refused before the key was read, for a wrong credential or address: an earlier call under this key
+# stays in doubt, and a repeat succeeds after the fix
+NOT_EXAMINED = {401, 403, 404, 405, 407}
+ONE_RESOURCE = {404, 405}  # the service is healthy: only this address or method is wrong
+IN_DOUBT = {408}  # a proxy may answer so after it forwarded the request
+AT_WORK = {409, 423}  # the conflict may be with an earlier call under the same key that still runs
 
 
 class Answer(NamedTuple):
-    """What came back: status, body, and the seconds for which to leave the service alone."""
+    """A response: status, body, and the pause that the service asked for, in seconds."""
 
     status: int
     raw: bytes
@@ -39,15 +36,14 @@ class Answer(NamedTuple):
 
 
 class HttpAgent(Agent):
-    """Calls one service over kept-open connections, and tells its failures apart.
+    """Calls one service over persistent connections, and classifies its failures.
 
-    Set `base_url`. A refusal (4xx) is `Rejected`; "too busy", "cannot be reached", "you may not
-    come in" are `Transient`; what leaves it open whether the effect happened (a time-out, a cut
-    connection, a conflict, a 5xx, an answer that cannot be read) is `Unknown`. A Retry-After that
-    comes with "too busy" is kept (RFC 9110, 10.2.3).
+    Set `base_url`. A refusal (4xx) is `Rejected`. A service that is too busy, unreachable or denies
+    access is `Transient`. Where the effect may have happened (a timeout, a broken connection, a conflict,
+    a 5xx, an unreadable body) the fault is `Unknown`. Retry-After is respected (RFC 9110, 10.2.3).
 
-    Set `stores_refusals` only if the service keeps every refusal under its key and gives it to each
-    repeat: otherwise a refusal says nothing of earlier calls under the key.
+    Set `stores_refusals` only if the service keeps every refusal under its key and returns it to each
+    repeat. Otherwise a refusal proves nothing about earlier calls under the key.
     """
 
     base_url: ClassVar[str]
@@ -59,11 +55,11 @@ class HttpAgent(Agent):
         self._session: aiohttp.ClientSession | None = None
 
     def headers(self) -> dict[str, str]:
-        """Return headers for a call, such as credentials; asked for with each."""
+        """Return headers, such as credentials; called before each request."""
         return {}
 
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
-        """Return what a 4xx answer means; services with conventions of their own override this."""
+        """Return the fault of a 4xx response; override it for a service with its own conventions."""
         error = answer.get("error")
         detail = error if isinstance(error, Mapping) else {}
         code, message = str(detail.get("code") or f"http_{status}"), _message(answer)
@@ -95,7 +91,7 @@ class HttpAgent(Agent):
         found = _as_object(answer.raw)
         if answer.status >= 400 and found is not None:
             raise self.refusal(answer.status, found)
-        return _sound(answer, found, expect or {})
+        return _checked_object(answer, found, expect or {})
 
     async def get(
         self,
@@ -104,9 +100,9 @@ class HttpAgent(Agent):
         *,
         expect: Mapping[str, type] | None = None,
     ) -> dict[str, Any] | None:
-        """GET the answer to a question, a JSON object; None if the service knows of nothing.
+        """GET the answer to a question, a JSON object; None if the service knows of no effect.
 
-        No refusal of a question is one of the deed itself: it is `Unknown`.
+        A refused question does not mean that the action was refused: it is `Unknown`.
         """
         answer = await self._send("GET", call, path)
         found = _as_object(answer.raw)
@@ -120,13 +116,13 @@ class HttpAgent(Agent):
             if isinstance(refusal, Rejected):
                 raise Unknown(refusal.code, refusal.message, health=Health.GOOD)
             raise refusal
-        return _sound(answer, found, expect or {})
+        return _checked_object(answer, found, expect or {})
 
     def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:  # noqa: ARG002
-        """Return whether a 4xx answer to a question says for sure that there is no such thing.
+        """Return whether a 4xx answer to a question proves that there was no effect.
 
-        A bare 404 does not: it may come from a wrong address, or from a proxy. Services that say
-        it in words of their own override this.
+        A bare 404 does not: a wrong address or a proxy gives it, too. Override this for a service whose
+        body states it.
         """
         return False
 
@@ -161,7 +157,7 @@ class HttpAgent(Agent):
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                # the gate's window bounds the calls in flight, not the connector
+                # the gate's window limits the calls in flight, not the connector
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
@@ -175,7 +171,7 @@ class HttpAgent(Agent):
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """Return the whole body, however many pieces it comes in."""
+    """Return the whole body; raise `Unknown` if it is too large."""
     body = bytearray()
     async for piece in response.content.iter_any():
         body += piece
@@ -185,27 +181,27 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _failure(answer: Answer) -> Fault | None:
-    """Return the fault where nobody looked at the request, or nobody knows what came of it."""
+    """Return the fault if the request was not examined, or its effect is unknown; else None."""
     code = f"http_{answer.status}"
     if answer.status == UNAVAILABLE and answer.retry_after is not None:
-        return Transient(code, _said(answer.raw), retry_after=answer.retry_after)
-    if answer.status in NOTHING_DONE or answer.status in NOT_HEARD:
+        return Transient(code, _error_text(answer.raw), retry_after=answer.retry_after)
+    if answer.status in NOTHING_DONE or answer.status in NOT_EXAMINED:
         health = Health.GOOD if answer.status in ONE_RESOURCE else None
         if answer.status == TOO_MANY and answer.retry_after is not None:
             health = Health.BUSY
-        said = _said(answer.raw)
-        return Transient(code, said, retry_after=answer.retry_after, health=health)
+        text = _error_text(answer.raw)
+        return Transient(code, text, retry_after=answer.retry_after, health=health)
     if answer.status >= 500 or answer.status in IN_DOUBT:
-        return Unknown(code, _said(answer.raw))
+        return Unknown(code, _error_text(answer.raw))
     return None
 
 
-def _sound(
+def _checked_object(
     answer: Answer, found: dict[str, Any] | None, expect: Mapping[str, type]
 ) -> dict[str, Any]:
-    """Return the object of an answer that says yes, if it is as it should be.
+    """Return the JSON object of a success; raise `Unknown` unless it has the `expect`ed fields.
 
-    A refusal whose words cannot be read is in doubt, too: a repeat hears it again.
+    An unreadable refusal is in doubt, too: a repeat gets it again.
     """
     if answer.status >= 300 or found is None:
         health = Health.NOTHING if 400 <= answer.status < 500 else None
@@ -218,20 +214,20 @@ def _sound(
 
 
 def _pause(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that Retry-After asks for: a number of them, or a date."""
+    """Return Retry-After in seconds; the header is a number or a date."""
     text = headers.get("Retry-After", "").strip()
     if text.isascii() and text.isdigit():
         return min(float(text), LONGEST_PAUSE)
     until = _time(text)
     if until is None:
         return None
-    # by the service's own clock, where it tells the time
+    # measured by the service's own clock, if it sends the time
     now = _time(headers.get("Date", "")) or clock.now()
     return min(max(0.0, until - now), LONGEST_PAUSE)
 
 
 def _time(text: str) -> float | None:
-    """Return an HTTP date as Unix time, or None if it is none."""
+    """Return an HTTP date as Unix time; None if it is not a date."""
     try:
         parsed = parsedate_tz(text)
         return None if parsed is None else float(mktime_tz((*parsed[:9], parsed[9] or 0)))
@@ -248,15 +244,15 @@ def _as_object(raw: bytes) -> dict[str, Any] | None:
 
 
 def _message(answer: Mapping[str, Any]) -> str:
-    """Return the words for people in an answer that says no, where it has some."""
+    """Return the error message of a refusal; empty if it has none."""
     error = answer.get("error")
     found = error.get("message") if isinstance(error, Mapping) else None
     found = found or answer.get("message")
     return str(found) if found else ""
 
 
-def _said(raw: bytes) -> str:
-    """Return what a service says of its trouble: its message, or the beginning of whatever came."""
+def _error_text(raw: bytes) -> str:
+    """Return the error message of a body, or the body's beginning."""
     return _message(_as_object(raw) or {}) or _excerpt(raw)
 
 

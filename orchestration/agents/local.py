@@ -1,7 +1,7 @@
-"""Steps that need no agent: their result is computed from their request, by a plain function.
+"""Compute steps that need no agent, by a plain function of their request.
 
-The function is found by the names of its workflow and step when the step runs, so a deploy mends a
-mistake in it for tasks under way, too.
+The function is looked up by workflow and step when the step runs, so a deploy also fixes it for tasks
+under way.
 """
 
 import logging
@@ -10,11 +10,12 @@ from typing import Any, Never
 
 from django.db import connection
 
-from .. import clock, conf, registry
-from ..messages import Reply, Request
+from .. import conf, registry
+from ..database import clock
+from ..messaging.messages import Reply, Request
 from ..states import Outcome
 from ..workflow import Compute
-from .faults import Rejected
+from .errors import Rejected
 
 logger = logging.getLogger(__name__)
 
@@ -22,10 +23,10 @@ FAILED = "compute_failed"
 
 
 def perform(workflow: str, request: Request, by: str) -> Reply | None:
-    """Compute a step's result; return the reply, or None if no code says how.
+    """Compute a step's result; return the reply, or None if no function is declared.
 
-    What the function raises is a refusal, as the same code would raise it again. It cannot use the
-    database: the transaction is not its own.
+    An exception becomes a refusal, as the same code would raise it again. The function cannot use the
+    database: the transaction belongs to the scheduler.
     """
     compute = _function(workflow, request.name)
     if compute is None:
@@ -34,7 +35,7 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
     try:
         with connection.execute_wrapper(_refuse):
             result = compute(request.payload)
-        # as it is stored: what cannot be fails here, alone
+        # a result that cannot be stored fails here, alone
         return Reply.parse(_reply(request, by, started, result=result).dump())
     except Rejected as refusal:
         fault = refusal
@@ -42,7 +43,7 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
         logger.exception("%s.%s failed on %s", workflow, request.name, request.reference)
         fault = Rejected(FAILED, f"{type(error).__name__}: {error}")
     finally:
-        if (took := time.perf_counter() - begun) > conf.COMPUTED_WITHIN:
+        if (took := time.perf_counter() - begun) > conf.SLOW_COMPUTE_S:
             logger.warning(
                 "%s.%s took %.3f s on %s: meanwhile the transaction kept its locks",
                 workflow, request.name, took, request.reference,
@@ -57,7 +58,7 @@ def _function(workflow: str, step: str) -> Compute | None:
 
 
 def _refuse(*_: Any) -> Never:
-    raise RuntimeError("a step that is computed has no use of the database")
+    raise RuntimeError("a computed step cannot use the database")
 
 
 def _reply(

@@ -1,9 +1,9 @@
-"""Whether an instance of an agent takes part: not while its calls fail and its siblings' succeed (P16).
+"""Outlier detection: an instance steps back while its calls fail and its siblings' succeed (P16).
 
-Pure decisions over plain data; times are seconds on the database's clock. Each instance counts how its own
-calls went, by the time at which they began, and compares that with what its siblings report of the same
-time. If all fail alike it is the service, and the gate's matter. This is what Envoy calls outlier
-ejection, but that each instance decides about itself.
+Pure decisions over plain data; times are seconds on the database's clock. Each instance counts the
+results of its own calls by the time at which they began. It compares these counts with its siblings'
+reports of the same time. If all fail alike, the service is the cause, and the gate acts. Envoy calls this
+outlier ejection; here each instance decides about itself.
 """
 
 import json
@@ -11,21 +11,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .. import conf
+from ..decisions.backoff import doubled
 
-SLICE = 0.5  # seconds that are counted together; reports are exchanged no more often
-MEMORY = 20.0  # seconds that are looked back on
-FEW = 5  # calls below which nothing is known: failures here, successes there
-SICK = 0.5  # share of failures from which on an instance may be sick
-WELL = 0.1  # share of failures up to which its sibling is well
+SLICE = 0.5  # seconds that one count covers; also the minimum interval of reports
+MEMORY = 20.0  # seconds that counts are kept
+FEW = 5  # minimum number of calls for a decision: own failures, a sibling's successes
+SICK = 0.5  # minimum share of failures of a sick instance
+WELL = 0.1  # maximum share of failures of a healthy sibling
 PAUSE = 2.0  # seconds before the first probe; doubles with each that fails
 PAUSE_CAP = 60.0
 
-Counts = Mapping[int, tuple[int, int]]  # of the calls that began in a slice: good and bad
+Counts = Mapping[int, tuple[int, int]]  # slice → (good, bad) calls that began in it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What an instance lets its siblings know; `back` is whether it has stepped back."""
+    """What an instance reports to its siblings; `back`: it has stepped back."""
 
     at: float
     back: bool
@@ -38,7 +39,7 @@ class Report:
 
     @classmethod
     def parse(cls, raw: bytes) -> "Report | None":
-        """Return the report in `raw`; None if it is none that this release can read."""
+        """Return the report in `raw`; None if this release cannot read it."""
         try:
             at, back, counts = json.loads(raw)
             found = {int(start): (int(good), int(bad)) for start, good, bad in counts}
@@ -50,9 +51,8 @@ class Report:
 def is_outlier(mine: Counts, siblings: Iterable[Counts]) -> bool:
     """Return whether an instance's calls fail while those of a sibling succeed.
 
-    Looks back slice by slice, for as long as most of its calls failed, until it can tell. What
-    siblings did counts only after the slice of its first failure: where the service itself has just
-    failed, they have no success after that.
+    Goes back slice by slice as long as most of its calls failed. Siblings' successes count only after
+    the slice of its first failure: if the service itself has just failed, no sibling succeeds after it.
     """
     good = bad = 0
     first = None
@@ -73,10 +73,10 @@ def _is_well(counts: Counts, after: int) -> bool:
 
 
 class Participation:
-    """Whether this instance takes requests, and what it counts for that.
+    """Whether this instance takes requests, and the counts behind that decision.
 
-    `back_since` is when it stepped back, if it has; then it takes one request at a time to probe, after
-    a pause that grows, and takes part again once one succeeds.
+    `back_since` is when it stepped back, if it has. Then it probes with one request at a time, after a
+    growing pause, and takes part again when a probe succeeds.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Participation:
         self._trips = 0
 
     def room(self, free: int, under_way: int, now: float) -> int:
-        """Return how many requests it may take with so many `free` slots."""
+        """Return how many requests it may take with `free` free slots."""
         if self.back_since is None:
             return max(0, free)
         return 0 if under_way or now < self._probe_at else 1
@@ -98,14 +98,14 @@ class Participation:
             before = self._counts.get(start, (0, 0))
             self._counts[start] = (before[0] + good, before[1] + (not good))
         elif began < self.back_since:
-            pass  # no probe
+            pass  # it began before the step back, so it is not a probe
         elif good:
             self.take_part(now)
         else:
             self._pause(now)
 
     def compare(self, siblings: Iterable[Report], now: float) -> bool:
-        """Step back if it is an outlier among its siblings; return whether it did."""
+        """Step back if it is an outlier; return whether it did."""
         if self.back_since is not None or not self._counts:
             return False
         working = [one.counts for one in siblings if not one.back and now - one.at < MEMORY]
@@ -123,11 +123,11 @@ class Participation:
         self.back_since, self._returned_at = None, now
 
     def report(self, now: float) -> Report:
-        """Return what its siblings should know."""
+        """Return the report for its siblings."""
         return Report(at=now, back=self.back_since is not None, counts=self._recent(now))
 
     def _pause(self, now: float) -> None:
-        self._probe_at = now + min(PAUSE_CAP, PAUSE * 2.0 ** min(self._trips, 30))
+        self._probe_at = now + doubled(PAUSE, PAUSE_CAP, self._trips + 1)
         self._trips += 1
 
     def _recent(self, now: float) -> Counts:
@@ -137,6 +137,8 @@ class Participation:
         return self._counts
 
 
-def anyone_takes_part(siblings: Iterable[Report], now: float, within: float = conf.ALIVE) -> bool:
-    """Return whether a sibling was heard of within so many seconds that has not stepped back."""
+def anyone_takes_part(
+    siblings: Iterable[Report], now: float, within: float = conf.WORKER_DEAD_AFTER_S
+) -> bool:
+    """Return whether a sibling that has not stepped back reported in the last `within` seconds."""
     return any(not one.back and now - one.at < within for one in siblings)

@@ -1,6 +1,6 @@
-"""A process in which an agent's requests are performed: the agent's own code runs only here.
+"""The process that performs an isolated agent's requests; the agent's code runs only here.
 
-It may die or hang: the worker that forked it goes on, and knows which request did it.
+It may die or hang. The worker that forked it continues, and knows which request was the cause.
 """
 
 import asyncio
@@ -12,8 +12,9 @@ from contextvars import ContextVar
 from socket import socket
 from typing import Any, NoReturn
 
-from .. import clock, conf
-from ..messages import Request
+from .. import conf
+from ..database import clock
+from ..messaging.messages import Request
 from ..payloads.limits import MAX_BYTES
 from .base import Agent
 
@@ -22,10 +23,10 @@ _number: ContextVar[int] = ContextVar("number", default=0)
 
 
 class Mark:
-    """Which request's code runs now: memory that two processes share, and that outlives either.
+    """The request whose code runs now, in memory shared by two processes; it survives either.
 
-    A request has a number here; 0 while the code of none runs. The count of runs tells a long one from
-    two.
+    Each request has a number here; 0 means that no request's code runs. The count of runs distinguishes
+    one long run from two.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,7 @@ class Mark:
         self._runs = 0
 
     def set(self, number: int) -> None:
-        """Note that a request's code begins to run; that of none, with 0."""
+        """Record that a request's code starts to run, or with 0 that it has stopped."""
         self._runs += 1
         struct.pack_into("=QQ", self._memory, 0, number, self._runs)
 
@@ -44,23 +45,23 @@ class Mark:
 
 
 class Marked(Coroutine[Any, Any, Any]):
-    """A coroutine of a request: the mark says so whenever it runs."""
+    """A coroutine of a request that sets the mark while it runs."""
 
     def __init__(self, inner: Coroutine[Any, Any, Any], mark: Mark, number: int) -> None:
         self._inner, self._mark, self._number = inner, mark, number
 
     def send(self, value: Any) -> Any:
-        """Run on from where it waits."""
+        """Resume it with a value."""
         self._mark.set(self._number)
         try:
             return self._inner.send(value)
         except (SystemExit, KeyboardInterrupt):
-            os._exit(1)  # while the mark says whose code it was
+            os._exit(1)  # while the mark still names the request
         finally:
             self._mark.set(0)
 
     def throw(self, *error: Any) -> Any:
-        """Run on with an exception."""
+        """Resume it with an exception."""
         self._mark.set(self._number)
         try:
             return self._inner.throw(*error)
@@ -68,16 +69,16 @@ class Marked(Coroutine[Any, Any, Any]):
             self._mark.set(0)
 
     def close(self) -> None:
-        """Let it end where it waits."""
+        """End it where it waits."""
         self._inner.close()
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        """Run it within another one."""
+        """Await it within another coroutine."""
         return self._inner.__await__()
 
 
 def run(agent: Agent, line: socket, mark: Mark) -> NoReturn:
-    """Perform the requests that come by `line` until it is closed or idle; end the process."""
+    """Perform the requests that arrive on `line` until it is closed or idle; end the process."""
     loop = asyncio.new_event_loop()
 
     def marked(
@@ -98,7 +99,7 @@ async def _perform(agent: Agent, line: socket) -> None:
     calls: set[asyncio.Task[None]] = set()
     while True:
         try:
-            async with asyncio.timeout(conf.PERFORMER_IDLE):
+            async with asyncio.timeout(conf.PERFORMER_IDLE_S):
                 text = await reader.readline()
         except TimeoutError:
             if calls:
@@ -108,7 +109,7 @@ async def _perform(agent: Agent, line: socket) -> None:
             return
         number, ahead, raw = text.split(b" ", 2)
         clock.follow(float(ahead))
-        _number.set(int(number))  # of the new task, and of those that it creates
+        _number.set(int(number))  # inherited by the new task and the tasks that it creates
         call = loop.create_task(_answer(agent, int(number), raw, writer))
         _number.set(0)
         calls.add(call)

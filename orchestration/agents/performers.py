@@ -1,8 +1,7 @@
-"""The processes in which one agent's requests are performed, as their worker sees them.
+"""Manage the processes that perform one isolated agent's requests, from their worker's side.
 
-The agent's own code may kill its process, or keep it from doing anything else. A request that does fails
-for it, alone: the others are performed anew in another process, within their attempt and under their
-key.
+The agent's code may kill or block its process. The request that does so fails alone. The other requests
+are repeated in another process, within their attempt and under their key.
 """
 
 import asyncio
@@ -17,8 +16,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from .. import clock, conf
-from ..messages import Request
+from .. import conf
+from ..database import clock
+from ..messaging.messages import Request
 from . import performer
 from .base import Agent
 
@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 
 
 class Lost(Exception):
-    """A request was not answered, as its process died or stands still.
+    """A request was not answered because its process died or is blocked.
 
-    `guilty` is whether its own code ran then; None if the code of none did.
+    `guilty` is whether the request's own code ran then; None if no request's code did.
     """
 
     def __init__(self, why: str, *, guilty: bool | None) -> None:
@@ -37,12 +37,12 @@ class Lost(Exception):
 
 
 class Performer:
-    """One such process."""
+    """One process that performs requests."""
 
     def __init__(self, agent: Agent, others: Iterable["Performer"]) -> None:
         self.mark = performer.Mark()
         self.open = True  # takes requests
-        self.used_up = False  # its time, by a request that kept it from all others
+        self.used_up = False  # a request blocked it until the end of its time
         self.line, theirs = socket.socketpair()
         self.process = _fork(agent, self.mark, theirs, [self.line, *(one.line for one in others)])
         self._last = 0
@@ -53,13 +53,13 @@ class Performer:
 
     @property
     def load(self) -> int:
-        """How many requests it has."""
+        """The number of its requests."""
         return len(self._calls)
 
     async def answer(self, request: bytes, seconds: float) -> bytes | None:
-        """Have a request performed; return its reply, if it comes in time. Raises `Lost`.
+        """Perform a request; return its reply, or None if it is late. Raises `Lost`.
 
-        One that is late because it waits is no trouble to the others; one whose code runs is.
+        A late request that waits does not disturb the others; one whose code still runs does.
         """
         self._last += 1
         number = self._last
@@ -73,8 +73,8 @@ class Performer:
             if self.mark.read()[0] != number:
                 return None
             self.used_up = True
-            self.kill("it stood still")
-            raise Lost("it kept its process from all else", guilty=True) from None
+            self.kill("it was blocked")
+            raise Lost("it blocked its process", guilty=True) from None
         finally:
             self._calls.pop(number, None)
         return reply
@@ -94,26 +94,26 @@ class Performer:
         self.kill("its process died")
         (await self._writer).close()
 
-    def stands_still(self) -> float:
-        """Return the seconds for which the code of one request has run, as far as was looked."""
+    def blocked_for(self) -> float:
+        """Return the seconds for which one run of a request's code has been observed."""
         seen, now = self.mark.read(), time.monotonic()
         if seen != self._seen or not seen[0]:
             self._seen, self._since = seen, now
         return now - self._since
 
     def set_apart(self) -> None:
-        """Leave the process to the request that keeps it; all others are lost to it."""
+        """Leave the process to the request that blocks it; its other requests are lost."""
         self.open = False
         guilty, _ = self._seen
-        if guilty not in self._calls:  # it was answered, and left something behind that runs
-            self.kill("its process stands still")
+        if guilty not in self._calls:  # its request was answered, but left code that still runs
+            self.kill("its process is blocked")
             return
-        with suppress(OSError):  # it may have ended just now
+        with suppress(OSError):  # the process may have just ended
             os.setpriority(os.PRIO_PROCESS, self.process, 19)
-        self._lose("its process stands still", but=guilty, guilty=guilty)
+        self._lose("its process is blocked", but=guilty, guilty=guilty)
 
     def lives(self) -> bool:
-        """Return whether it takes requests; what a process had that has ended is lost."""
+        """Return whether it takes requests; the requests of an ended process are lost."""
         if self.process:
             ended, status = os.waitpid(self.process, os.WNOHANG)
             if ended:
@@ -121,7 +121,7 @@ class Performer:
         return self.open
 
     def kill(self, why: str) -> None:
-        """End the process, if it has not ended; what it had is lost."""
+        """End the process, if it has not ended; its requests are lost."""
         if self.process:
             os.kill(self.process, signal.SIGKILL)
             _, status = os.waitpid(self.process, 0)
@@ -134,7 +134,7 @@ class Performer:
         self._lose(f"{why} ({signal.Signals(-code).name if code < 0 else code})", guilty=guilty)
 
     async def closed(self) -> None:
-        """Wait until the line to a process that has ended is closed."""
+        """Wait until the line to an ended process is closed."""
         writer = await self._writer
         writer.close()
         with suppress(OSError):
@@ -149,20 +149,20 @@ class Performer:
 
 
 def _fork(
-    agent: Agent, mark: performer.Mark, line: socket.socket, ours: Iterable[socket.socket]
+    agent: Agent, mark: performer.Mark, line: socket.socket, inherited: Iterable[socket.socket]
 ) -> int:
-    """Return the id of a new process that performs what comes by `line`."""
+    """Return the id of a new process that performs the requests on `line`."""
     with warnings.catch_warnings():
-        # the threads beside us hold nothing that the agent's code needs; if it hangs, it is replaced
+        # other threads hold no lock that the agent's code needs; a child that hangs is replaced
         warnings.simplefilter("ignore", DeprecationWarning)
         process = os.fork()
     if process:
         line.close()
         return process
     try:
-        for number in (signal.SIGTERM, signal.SIGINT):  # the worker says when it is over
+        for number in (signal.SIGTERM, signal.SIGINT):  # the worker decides when it ends
             signal.signal(number, signal.SIG_IGN)
-        for one in ours:  # it learns of the worker's end by the end of its line
+        for one in inherited:  # the end of its line shows that the worker ended
             one.close()
         performer.run(agent, line, mark)
     except BaseException:  # noqa: BLE001 - never back into the worker's code
@@ -172,19 +172,19 @@ def _fork(
 
 
 class Performers:
-    """All such processes of a worker: one, or several while some request kills or blocks them."""
+    """The performing processes of a worker: one, or several while requests kill or block them."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._performers: dict[bool, list[Performer]] = {False: [], True: []}
         self._apart: list[Performer] = []
         self._troubled_until = 0.0
-        self._come_back = True  # those set apart, as far as was seen last
+        self._come_back = True  # whether blocked processes recover, as last observed
         self._watch: asyncio.Task[None] | None = None
         self._calls = 0
 
     async def answer(self, request: Request) -> bytes | None:
-        """Have a request performed; return its reply, if there is one."""
+        """Perform a request; return its reply, if there is one."""
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._look())
         self._calls += 1
@@ -195,59 +195,60 @@ class Performers:
 
     async def _answer(self, request: Request) -> bytes | None:
         unexplained = 0
-        while (left := request.complete_by - conf.REPLY_MARGIN / 2 - clock.now()) > 0:
-            found = self._choose(request)
+        while (left := request.complete_by - conf.REPLY_MARGIN_S / 2 - clock.now()) > 0:
+            performer_of = self._choose(request)
             try:
-                reply = await found.answer(request.dump(), left)
+                reply = await performer_of.answer(request.dump(), left)
             except Lost as lost:
                 if time.monotonic() > self._troubled_until:
-                    self._come_back = True  # what was seen of others is long past
-                self._come_back = self._come_back and not found.used_up
-                self._troubled_until = time.monotonic() + conf.TROUBLED
+                    self._come_back = True  # the last observation is too old
+                self._come_back = self._come_back and not performer_of.used_up
+                self._troubled_until = time.monotonic() + conf.PERFORMERS_KEPT_S
                 unexplained += lost.guilty is None
-                if lost.guilty or unexplained > conf.UNEXPLAINED:
+                if lost.guilty or unexplained > conf.MAX_UNEXPLAINED_DEATHS:
                     return self._agent.failed(request, str(lost)).dump()
                 request = replace(request, in_doubt=True)  # its call may have been made
             else:
-                self._come_back = self._come_back or not found.open
+                self._come_back = self._come_back or not performer_of.open
                 return reply
         return None
 
     def _choose(self, request: Request) -> Performer:
         """Return the process for a request: the least busy, or a new one while there are too few.
 
-        While there is trouble, repeated attempts are kept apart: who killed its process does it again.
+        After a death or a block, repeated attempts use separate processes: a request that killed its
+        process is likely to do so again.
         """
         troubled = time.monotonic() < self._troubled_until
         self.tidy()
         some = self._performers[troubled and request.attempt > 1]
-        if len(some) < (conf.PERFORMERS if troubled else 1):
+        if len(some) < (conf.MAX_PERFORMERS if troubled else 1):
             others = [*self._performers[False], *self._performers[True], *self._apart]
             some.append(Performer(self._agent, others))
             return some[-1]
         return min(some, key=lambda one: one.load)
 
     def tidy(self) -> None:
-        """Forget the processes that have ended, as they do when they are idle."""
+        """Remove ended processes; idle ones end by themselves."""
         for some in self._performers.values():
             some[:] = [one for one in some if one.lives()]
 
     async def _look(self) -> None:
-        """Look at the processes while they have requests."""
+        """Monitor the processes while they have requests."""
         while self._calls:
-            await asyncio.sleep(conf.STANDSTILL / 4)
+            await asyncio.sleep(conf.PERFORMER_BLOCKED_AFTER_S / 4)
             for some in self._performers.values():
                 for one in some:
-                    if one.open and one.stands_still() > conf.STANDSTILL:
+                    if one.open and one.blocked_for() > conf.PERFORMER_BLOCKED_AFTER_S:
                         one.set_apart()
                         self._apart.append(one)
-            # each takes a place of the agent's window: where they do not come back, only the first may
-            # use up its time
-            for one in self._apart[conf.APART if self._come_back else 1 :]:
-                one.kill("it stood still")
+            # each uses a place of the agent's window: if they do not recover, only the first may use
+            # up its time
+            for one in self._apart[conf.MAX_BLOCKED_PERFORMERS if self._come_back else 1 :]:
+                one.kill("it was blocked")
             for one in self._apart:
                 if not one.load:
-                    one.kill("it has ended what it was left to")
+                    one.kill("its last request has ended")
             self._apart = [one for one in self._apart if one.process]
 
     async def close(self) -> None:

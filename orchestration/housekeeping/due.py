@@ -1,33 +1,40 @@
-"""What is due beside the tasks: whether a housekeeper's sweep has anything to do, and doorbells.
+"""Find out whether a housekeeper's sweep has work, and ring doorbells for unserved work.
 
-The first is one statement, so that an idle system costs next to nothing.
+The first is one statement, so that an idle system costs almost nothing.
 """
 
-from .. import audit, conf, notices, push, queues, registry, sql, status
+from .. import conf, registry
+from ..alerting import notifications
+from ..applications import push, status_messages
+from ..audit import runner
+from ..database import sql
+from ..messaging import queues
 from ..transitions.gates import UNASKED
 from ..transitions.holds import SERVICE_CHANGED
-from .lost import LOOKED
+from .lost_attempts import LOOKED
 
-NOW = "(SELECT clock_timestamp())"  # once a statement: an index cannot be searched for what changes
+NOW = (
+    "(SELECT clock_timestamp())"  # evaluated once: a volatile value cannot be searched in an index
+)
 
-# Was written to one application and not delivered for a while, or failed and is to be tried again, by
-# status_due. Only the first of each line is looked at: many may wait for their next try.
+# A message to one application that was not delivered for a while, or whose retry is due. Reads only the
+# first row of each line, by the index status_due: many may wait for their next try.
 UNDELIVERED = f"""
 ((SELECT created_at FROM orchestration_statusmessage
     WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NULL
-    ORDER BY send_after NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.UNSERVED} seconds')
+    ORDER BY send_after NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.RERING_AFTER_S} seconds')
 OR ((SELECT send_after FROM orchestration_statusmessage
     WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NOT NULL
     ORDER BY send_after NULLS FIRST, id LIMIT 1) <= {NOW})
 """  # noqa: S608 - put together from constants
 
-# Each part is what a duty of the sweep looks for; the first that finds a row ends the statement.
-# Not asked for here are lost doorbells of what nothing waits for: chores ring for those.
+# Each part is the condition of one duty; the first that finds a row ends the statement. Lost doorbells for
+# which no row waits are not covered: chores ring for those.
 ANYTHING = f"""
 SELECT
     -- workers that may be dead, with attempts
     EXISTS (SELECT FROM orchestration_worker
-        WHERE seen_at < {NOW} - interval '{conf.ALIVE - LOOKED} seconds')
+        WHERE seen_at < {NOW} - interval '{conf.WORKER_DEAD_AFTER_S - LOOKED} seconds')
     -- ended holds: hold_uncleared
     OR EXISTS (SELECT FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared)
     OR EXISTS ({UNASKED})
@@ -42,19 +49,21 @@ SELECT
 
 
 def anything() -> bool:
-    """Return whether anything is due beside the tasks."""
+    """Return whether the housekeeper has work."""
     found = sql.run(ANYTHING, {"receivers": list(registry.receivers)})
     return bool(found[0][0])
 
 
 def ring() -> None:
-    """Ring for what is due and not served: a lost doorbell costs seconds, not a message."""
-    waiting = {queues.of_application(name) for name, _ in status.waiting(conf.UNSERVED)}
+    """Ring for work that is due and not served: a lost doorbell costs seconds, not a message."""
+    waiting = {
+        queues.of_application(name) for name, _ in status_messages.waiting(conf.RERING_AFTER_S)
+    }
     wanted = {
         **dict.fromkeys(sorted(waiting), True),
         queues.PUSH: push.due(),
-        queues.ALERTS: notices.due(),
-        queues.AUDIT: audit.due(),
+        queues.ALERTS: notifications.due(),
+        queues.AUDIT: runner.due(),
     }
     for name, is_wanted in wanted.items():
         if is_wanted:

@@ -1,32 +1,7 @@
-"""Incidents: failures grouped by cause, counted as they happen, and where each cause stands.
+"""Incidents: failures grouped by cause, their counts, and the state of each cause.
 
-Whoever writes that a step failed, is in error, or no longer is, or what its task is worth, adds a
-tally in the same transaction (`count`, `suffer`, `relieve`, `revalued`): rows of its own, so that
-however many fail at once, nobody waits for another. The leading supervisor adds the tallies up with
-each sweep (`fold`), and is the only one to say where an incident stands, but for what people do
-about it (`acts`).
+A transaction that changes a step's failures, its error state or its task's value adds tallies in the
+same transaction (`tallies`). Tallies are rows of their own, so concurrent failures never wait for each
+other. The housekeeper adds them up (`aggregation`). It alone decides the state of an incident, except
+for what people do (`actions`).
 """
-
-from .acts import Conflict, acknowledge, assign, mute, note, resolve, unmute
-from .counting import Failure, count, lock, relieve, revalued, suffer
-from .folding import fold
-from .standing import Facts, standing
-
-__all__ = [
-    "Conflict",
-    "Facts",
-    "Failure",
-    "acknowledge",
-    "assign",
-    "count",
-    "fold",
-    "lock",
-    "mute",
-    "note",
-    "relieve",
-    "resolve",
-    "revalued",
-    "standing",
-    "suffer",
-    "unmute",
-]

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management import load_command_class
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import vigil
+from orchestration.monitoring import monitors
 
 
 def guarded(command: str) -> type[BaseCommand]:
@@ -21,11 +21,11 @@ def guarded(command: str) -> type[BaseCommand]:
 
         def handle(self, *given: str, **options: Any) -> None:
             """Run RQ's command, unless a queue is the engine's."""
-            known = vigil.needed_queues()
-            if ours := [name for name in known if name in {*given, options.get("queue")}]:
+            known = monitors.needed_queues()
+            if reserved := [name for name in known if name in {*given, options.get("queue")}]:
                 raise CommandError(
-                    f"{command} cannot serve {', '.join(ours)}, the engine's own: "
-                    f"manage.py work {' '.join(ours)}"
+                    f"{command} cannot serve {', '.join(reserved)}, the engine's own: "
+                    f"manage.py work {' '.join(reserved)}"
                 )
             super().handle(*given, **options)
 

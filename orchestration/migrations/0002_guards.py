@@ -1,32 +1,51 @@
-"""What the database refuses by itself: illegal moves of state, and changes of history.
+"""What the database enforces by itself, and how it stores the tables that change often.
 
-Also the storage of the tables whose rows change in place: room on each page, so that an update
-stays on it, and an early vacuum.
+- Triggers refuse every move of state that is not legal, and every change of history. They also stop what does
+  not go through `orchestration/transitions`: a shell, a report, a mistake.
+- Storage parameters of the tables whose rows are updated in place.
 """
 
 from django.db import migrations
 
-# The legal moves as of this migration; a test compares them with `states.py`.
+# The legal moves at the time of this migration. Tests compare them with `orchestration/states.py` and
+# `orchestration/models/operation.py`: who changes the moves there has to write a migration.
 TASK_MOVES = {
     "pending": ["processing", "error", "undoing"],
     "processing": ["processed", "error", "undoing"],
     "processed": ["undoing"],
-    "error": ["processing", "undoing"],
+    "error": ["processing", "processed", "undoing", "undone"],
     "undoing": ["undone", "error"],
-    "undone": [],
+    "undone": ["undoing"],
 }
 STEP_MOVES = {
     "waiting": ["pending", "error", "cancelled"],
-    "pending": ["processing", "cancelled"],
-    "processing": ["processed", "pending", "error"],
+    "pending": ["processing", "error", "cancelled"],
+    "processing": ["processed", "pending", "error", "cancelled"],
     "processed": [],
     "error": ["pending", "skipped", "cancelled"],
     "skipped": [],
-    "cancelled": [],
+    "cancelled": ["pending"],
+}
+OPERATION_MOVES = {
+    "draft": ["waiting", "approval"],
+    "approval": ["waiting", "aborted"],
+    "waiting": ["running", "aborted"],
+    "running": ["paused", "aborted", "ended"],
+    "paused": ["running", "aborted", "ended"],
+    "aborted": [],
+    "ended": [],
+}
+ITEM_MOVES = {
+    "waiting": ["sent", "skipped"],
+    "sent": ["fixed", "again", "other", "skipped"],
+    "fixed": [],
+    "again": [],
+    "other": [],
+    "skipped": [],
 }
 
 
-def trigger(table: str, column: str, moves: dict[str, list[str]]) -> migrations.RunSQL:
+def only_moves(table: str, column: str, moves: dict[str, list[str]]) -> migrations.RunSQL:
     """Return the operation that makes `table` refuse every move that is not in `moves`."""
     name = f"{table}_moves"
     allowed = ", ".join(f"('{a}', '{b}')" for a, after in moves.items() for b in after)
@@ -43,12 +62,12 @@ def trigger(table: str, column: str, moves: dict[str, list[str]]) -> migrations.
         CREATE TRIGGER {name} BEFORE UPDATE OF {column} ON {table} FOR EACH ROW
         WHEN (OLD.{column} IS DISTINCT FROM NEW.{column}) EXECUTE FUNCTION {name}();
         """,
-        f"DROP TRIGGER {name} ON {table}; DROP FUNCTION {name}();",
+        f"DROP FUNCTION {name}() CASCADE",
     )
 
 
 def append_only(table: str) -> migrations.RunSQL:
-    """Return the operation that makes `table` refuse updates."""
+    """Return the operation that makes `table` refuse updates; rows may go with their task."""
     name = f"{table}_append_only"
     return migrations.RunSQL(
         f"""
@@ -59,16 +78,25 @@ def append_only(table: str) -> migrations.RunSQL:
         END $$;
         CREATE TRIGGER {name} BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION {name}();
         """,
-        f"DROP TRIGGER {name} ON {table}; DROP FUNCTION {name}();",
+        f"DROP FUNCTION {name}() CASCADE",
     )
 
 
-def hot(table: str) -> migrations.RunSQL:
-    """Return the operation that suits the storage of `table` to rows that change in place."""
+def stored(table: str, **parameters: float) -> migrations.RunSQL:
+    """Return the operation that sets storage parameters of `table`."""
+    values = ", ".join(f"{name} = {value}" for name, value in parameters.items())
     return migrations.RunSQL(
-        f"ALTER TABLE {table} SET (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.01)",
-        f"ALTER TABLE {table} RESET (fillfactor, autovacuum_vacuum_scale_factor)",
+        f"ALTER TABLE {table} SET ({values})", f"ALTER TABLE {table} RESET ({', '.join(parameters)})"
     )
+
+
+def updated_in_place(table: str) -> migrations.RunSQL:
+    """Return the operation for large tables whose rows change a few times each.
+
+    With room on each page, an update stays on its page and touches no index. An early vacuum keeps
+    the indexes of what waits small.
+    """
+    return stored(table, fillfactor=75, autovacuum_vacuum_scale_factor=0.01)
 
 
 class Migration(migrations.Migration):
@@ -76,13 +104,19 @@ class Migration(migrations.Migration):
     dependencies = [("orchestration", "0001_initial")]
 
     operations = [
-        trigger("orchestration_task", "state", TASK_MOVES),
-        trigger("orchestration_step", "process_state", STEP_MOVES),
+        only_moves("orchestration_task", "state", TASK_MOVES),
+        only_moves("orchestration_step", "process_state", STEP_MOVES),
+        only_moves("orchestration_operation", "state", OPERATION_MOVES),
+        only_moves("orchestration_operationitem", "state", ITEM_MOVES),
         append_only("orchestration_attempt"),
         append_only("orchestration_event"),
-        hot("orchestration_task"),
-        hot("orchestration_step"),
-        hot("orchestration_submission"),
-        hot("orchestration_statusmessage"),
-        hot("orchestration_worker"),
+        updated_in_place("orchestration_task"),
+        updated_in_place("orchestration_step"),
+        updated_in_place("orchestration_submission"),
+        updated_in_place("orchestration_statusmessage"),
+        updated_in_place("orchestration_worker"),
+        updated_in_place("orchestration_operationitem"),
+        # A few rows, each updated many times a second or with every item
+        stored("orchestration_gate", fillfactor=50),
+        stored("orchestration_operation", fillfactor=50),
     ]

@@ -8,7 +8,7 @@ from .history import Attempt, Event
 from .hold import Hold
 from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
-from .notice import Notice, NoticeChannel
+from .notification import Notification, NotificationChannel
 from .operation import Operation, OperationItem
 from .policy import FairnessWeight, Policy, SupervisorPolicy
 from .process import ClockJump, JumpedTime, Lease, Worker
@@ -19,42 +19,3 @@ from .statestore import StateStore
 from .step import Step
 from .task import Task
 from .undo import UndoRequest
-
-__all__ = [
-    "Alert",
-    "Application",
-    "ApplicationToken",
-    "Attempt",
-    "AuditRun",
-    "ClockJump",
-    "DeadLetter",
-    "Event",
-    "FairnessWeight",
-    "Gate",
-    "GateRollUp",
-    "Hold",
-    "Incident",
-    "IncidentHit",
-    "IncidentHour",
-    "IncidentTally",
-    "JumpedTime",
-    "Lease",
-    "Notice",
-    "NoticeChannel",
-    "Operation",
-    "OperationItem",
-    "Policy",
-    "RollUpMark",
-    "SavedView",
-    "StateStore",
-    "StatusMessage",
-    "Step",
-    "StepRollUp",
-    "Submission",
-    "SupervisorPolicy",
-    "Task",
-    "TaskRequest",
-    "TaskRollUp",
-    "UndoRequest",
-    "Worker",
-]

@@ -7,10 +7,10 @@ from .fields import DatabaseNow, state_field
 
 
 class Severity(models.TextChoices):
-    """How soon somebody should look."""
+    """How urgent an alert is."""
 
     WARNING = "warning", "Warning"  # it may heal, or it may wait until tomorrow
-    CRITICAL = "critical", "Critical"  # nothing more happens until somebody acts
+    CRITICAL = "critical", "Critical"  # nothing more happens until a person acts
 
 
 class Alert(models.Model):
@@ -20,18 +20,18 @@ class Alert(models.Model):
     are one line to read.
     """
 
-    fingerprint = models.CharField(max_length=300, help_text="What makes two failures one cause.")
+    fingerprint = models.CharField(max_length=300, help_text="Identifies the cause.")
     incident = models.ForeignKey(
         "Incident",
         models.PROTECT,
         null=True,
         related_name="alerts",
-        help_text="The cause, where steps failed by it.",
+        help_text="The incident of the failed steps.",
     )
     severity = state_field(Severity)
     title = models.CharField(max_length=300)
     detail = models.TextField(blank=True)
-    count = models.PositiveIntegerField(default=1, help_text="How often the cause was seen.")
+    count = models.PositiveIntegerField(default=1, help_text="How often the cause occurred.")
     first_seen = models.DateTimeField(db_default=DatabaseNow())
     last_seen = models.DateTimeField(db_default=DatabaseNow())
     closed_at = models.DateTimeField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Applications: who submits tasks, how each is told what becomes of them, and its tokens (P27)."""
+"""Applications: the submitters of tasks, how each gets its status messages, and its tokens (P27)."""
 
 from uuid import uuid4
 
@@ -13,13 +13,13 @@ from .fields import DatabaseNow, one_of, state_field
 class Delivery(models.TextChoices):
     """How an application gets its status messages."""
 
-    CONSUMER = "consumer", "Taken by a consumer in our own processes"
-    PULL = "pull", "Fetched, and acknowledged, through the API"
-    PUSH = "push", "Sent to a URL as signed webhooks"
+    CONSUMER = "consumer", "Consumer inside this project"
+    PULL = "pull", "Pull through the API"
+    PUSH = "push", "Push as signed webhooks"
 
 
 class Application(models.Model):
-    """Somebody who submits tasks. Its name is that of its private response queue: `reply_to`.
+    """A submitter of tasks. Its name is that of its private response queue: `reply_to`.
 
     What is below `push_after` the engine keeps about a receiver that fails.
     """
@@ -34,43 +34,48 @@ class Application(models.Model):
                 "Small letters, digits, and “.”, “_”, “-” between them.",
             )
         ],
-        help_text="Its private response queue is named so; it cannot be changed.",
+        help_text="Also the name of its response queue; it cannot be changed.",
     )
     description = models.CharField(
-        max_length=200, blank=True, help_text="What it is, and whom to ask about it."
+        max_length=200, blank=True, help_text="What the application is, and its contact."
     )
     active = models.BooleanField(
-        default=True, help_text="Otherwise its tokens are refused, and its messages are kept."
+        default=True, help_text="If not active, its tokens are refused and its messages are kept."
     )
     delivery = state_field(Delivery, default=Delivery.PULL)
-    wants_steps = models.BooleanField(
+    notify_steps = models.BooleanField(
         "wants step changes",
         default=False,
-        help_text="Also told of each step that ends. Holds for tasks submitted from then on.",
+        help_text="Also notify of each step that ends. Applies to tasks submitted after the change.",
     )
     rate = models.PositiveIntegerField(
-        default=600, help_text="Requests a minute that all its tokens may make together."
+        default=600, help_text="Requests per minute, for all its tokens together."
     )
-    most_priority = models.SmallIntegerField(
+    max_priority = models.SmallIntegerField(
         "highest priority",
         default=0,
         db_default=0,
-        help_text="The highest that it may state for what it submits through the API.",
+        help_text="The highest priority of tasks that it submits through the API.",
     )
     url = models.CharField(
-        "URL", max_length=500, blank=True, help_text="Where messages are sent: an https URL."
+        "URL", max_length=500, blank=True, help_text="The https URL of the webhook."
     )
     secret = models.CharField(
-        max_length=200, blank=True, help_text="What webhooks are signed with (HMAC-SHA256)."
+        max_length=200, blank=True, help_text="The secret that signs webhooks (HMAC-SHA256)."
     )
     old_secret = models.CharField(
-        max_length=200, blank=True, help_text="The former secret, while the receiver changes over."
+        max_length=200,
+        blank=True,
+        help_text="The previous secret, until the receiver uses the new one.",
     )
     created_at = models.DateTimeField(db_default=DatabaseNow())
 
     push_after = models.DateTimeField(null=True, editable=False)
     push_failures = models.PositiveIntegerField(
-        default=0, db_default=0, editable=False, help_text="Since it last took a message."
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="Failures since the last delivered message.",
     )
     push_error = models.TextField(blank=True, db_default="", editable=False)
 
@@ -93,16 +98,18 @@ class ApplicationToken(models.Model):
     """What an application shows to be let in: only a hash is kept, so it is seen once."""
 
     application = models.ForeignKey(Application, models.CASCADE, related_name="tokens")
-    label = models.CharField(max_length=60, help_text="Which of its tokens this is: “nightly job”.")
+    label = models.CharField(
+        max_length=60, help_text="A name for the token, such as “nightly job”."
+    )
     start = models.CharField(
-        max_length=12, editable=False, help_text="How it begins, to know it by."
+        max_length=12, editable=False, help_text="The first characters of the token."
     )
     digest = models.CharField(max_length=64, unique=True, editable=False, help_text="SHA-256.")
-    scopes = ArrayField(models.CharField(max_length=60), help_text="What it may do.")
+    scopes = ArrayField(models.CharField(max_length=60), help_text="The permissions of the token.")
     created_at = models.DateTimeField(db_default=DatabaseNow())
     created_by = models.CharField(max_length=150, editable=False)
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it does not expire.")
-    used_at = models.DateTimeField(null=True, editable=False, help_text="Within a minute.")
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Leave empty for no expiry.")
+    used_at = models.DateTimeField(null=True, editable=False, help_text="Last use, to the minute.")
     revoked_at = models.DateTimeField(null=True, editable=False)
     revoked_by = models.CharField(max_length=150, blank=True, editable=False)
 

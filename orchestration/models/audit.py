@@ -11,8 +11,10 @@ class AuditRun(models.Model):
     started_at = models.DateTimeField(db_default=DatabaseNow())
     ended_at = models.DateTimeField(null=True)
     by = models.CharField(max_length=150)
-    tasks = models.PositiveIntegerField(default=0, help_text="Tasks looked at.")
-    violations = models.JSONField(default=list, help_text="[{invariant, reference, trouble, mend}]")
+    tasks = models.PositiveIntegerField(default=0, help_text="Tasks checked.")
+    violations = models.JSONField(
+        default=list, help_text="[{invariant, reference, problem, remedy}]"
+    )
 
     class Meta:
         indexes = [models.Index(fields=["-started_at"], name="audit_recent")]

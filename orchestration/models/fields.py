@@ -6,7 +6,8 @@ from uuid import UUID
 
 from django.db import models
 
-from .. import clock
+from ..database import clock
+from ..decisions.fairness import LONGEST_KEY
 
 
 class DatabaseNow(models.Func):
@@ -29,6 +30,22 @@ class DatabaseNow(models.Func):
 def state_field(states: type[models.TextChoices], **options: Any) -> "models.CharField[str, str]":
     """Return a field that holds one of a set of states: short, and never null."""
     return models.CharField(**{"max_length": 10, "choices": states.choices, **options})
+
+
+class Prioritized(models.Model):
+    """What orders the work: a priority, and within it turns of fairness keys."""
+
+    priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
+    fairness_key = models.CharField(
+        max_length=LONGEST_KEY,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Within a priority, keys take turns.",
+    )
+
+    class Meta:
+        abstract = True
 
 
 def one_of(name: str, states: type[models.TextChoices], constraint: str) -> models.CheckConstraint:

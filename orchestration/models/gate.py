@@ -8,7 +8,7 @@ from .fields import one_of, state_field
 
 
 class Gate(models.Model):
-    """The live state of one agent's gate. Its row is locked by whoever dispatches to the agent.
+    """The live state of one agent's gate. Its row is locked by the session that dispatches to the agent.
 
     The engine alone writes it; what people do is a `Hold`.
     """
@@ -18,21 +18,21 @@ class Gate(models.Model):
         GateState,
         default=GateState.CLOSED,
         db_default=GateState.CLOSED,
-        help_text="Of its circuit breaker.",
+        help_text="State of the circuit breaker.",
     )
     since = models.DateTimeField(
-        null=True, help_text="Only what was sent from then on says something about the service."
+        null=True, help_text="Only requests sent after this time count for the breaker."
     )
     slots = models.JSONField(
         default=list,
         db_default=[],
-        help_text="What came of it, by the time it was sent: [Unix time, good, bad, put off].",
+        help_text="Outcomes by the time of sending: [Unix time, good, bad, put off].",
     )
     answered_at = models.DateTimeField(
-        null=True, help_text="When the last request was sent that was answered."
+        null=True, help_text="When the last answered request was sent."
     )
-    opened_at = models.DateTimeField(null=True, help_text="When the breaker opened last.")
-    probe_at = models.DateTimeField(null=True, help_text="While open: when a probe is due.")
+    opened_at = models.DateTimeField(null=True, help_text="When the breaker last opened.")
+    probe_at = models.DateTimeField(null=True, help_text="While open: when the next probe is due.")
     trips = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="Times it opened since a probe last succeeded."
     )
@@ -40,7 +40,7 @@ class Gate(models.Model):
         default=0, db_default=0, help_text="While recovering: requests that may be in flight."
     )
     paused_until = models.DateTimeField(
-        null=True, help_text="The service asked to be left alone until then (Retry-After)."
+        null=True, help_text="The service asked for a pause until this time (Retry-After)."
     )
     tokens = models.FloatField(
         default=0.0, db_default=0.0, help_text="Requests that the rate allows at `tokens_at`."

@@ -15,7 +15,7 @@ class Scope(models.TextChoices):
     TASK = "task", "A task"
 
 
-class Cause(models.TextChoices):
+class HoldCause(models.TextChoices):
     """Why a hold is there."""
 
     HAND = "hand", "By hand"
@@ -23,8 +23,23 @@ class Cause(models.TextChoices):
     NO_WORKER = "no_worker", "No worker"
 
 
+_IN_FORCE = "EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.scope = "
+# SQL conditions: a hold in force keeps everything, step `s` of workflow `t.workflow`, or its task
+HOLDS_ALL = f"{_IN_FORCE} 'all')"
+HOLDS_STEP = f"""{_IN_FORCE} 'step'
+    AND h.agent = '' AND h.workflow = t.workflow AND h.step = s.name)"""
+HOLDS_TASK = (
+    "EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.task_id = s.task_id)"
+)
+
+
+def holds_agent(agent: str) -> str:
+    """Return the SQL condition that a hold keeps an agent; a breaker does not, as probes pass it."""
+    return f"{_IN_FORCE} 'agent' AND h.agent = {agent} AND h.cause <> 'breaker')"
+
+
 class Hold(models.Model):
-    """A time in which steps waited, whatever kept them: tasks' own deadlines stand still in it.
+    """A time in which steps were held, for any cause: the deadlines of their tasks stand still in it.
 
     In force until `until`. While it is, steps of its scope are not claimed, except that a breaker's
     gate lets probes through.
@@ -37,7 +52,7 @@ class Hold(models.Model):
     task = models.ForeignKey(
         "Task", models.CASCADE, null=True, blank=True, related_name="holds", db_index=False
     )
-    cause = state_field(Cause)
+    cause = state_field(HoldCause)
     reason = models.CharField(max_length=500)
     actor = models.CharField(max_length=150)
     since = models.DateTimeField(db_default=DatabaseNow())
@@ -47,13 +62,13 @@ class Hold(models.Model):
     cleared = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="It has ended, and the steps that were parked for it are claimable again.",
+        help_text="The hold has ended, and its steps can be claimed again.",
     )
 
     class Meta:
         constraints = [
             one_of("scope", Scope, "hold_scope_known"),
-            one_of("cause", Cause, "hold_cause_known"),
+            one_of("cause", HoldCause, "hold_cause_known"),
             models.CheckConstraint(
                 # what is held is named, and nothing else
                 condition=Q(scope="all", agent="", step="", workflow="", task__isnull=True)
@@ -63,7 +78,7 @@ class Hold(models.Model):
                 name="hold_target",
             ),
             models.CheckConstraint(condition=~Q(reason=""), name="hold_with_reason"),
-            # the same thing is held once by one cause, whoever asks
+            # one hold for each target and cause
             models.UniqueConstraint(
                 fields=["scope", "agent", "workflow", "step", "task", "cause"],
                 condition=Q(until__isnull=True),

@@ -3,57 +3,54 @@
 from django.db import models
 from django.db.models import Q
 
-from ..fairness import LONGEST_KEY
-from .fields import DatabaseNow, state_field
+from .fields import DatabaseNow, Prioritized, state_field
 from .task import Task
 
 
 class Problem(models.TextChoices):
     """Why a submission that waits for its next try is not a task yet."""
 
-    FAILING = "failing", "An error: of the database, or in the code of its application"
-    UNKNOWN = "unknown", "Its workflow is unknown: a worker of another release may know it"
+    FAILING = "failing", "Error of the database or in the code of the application"
+    UNKNOWN = "unknown", "Unknown workflow: a worker of another release may have it"
 
 
 # what fails, or was set aside, and is not closed: the dead letters
-SUBMISSION_ASIDE = Q(Q(refused_at__isnull=False) | ~Q(problem=""), closed_at__isnull=True)
+INBOX_ASIDE = Q(Q(refused_at__isnull=False) | ~Q(problem=""), closed_at__isnull=True)
 STATUS_ASIDE = Q(~Q(reason=""), closed_at__isnull=True)
 
 
-class Submission(models.Model):
-    """A message that describes one task, from an application; gone once it is a task.
+class InboxMessage(models.Model):
+    """A message from an application, which a submission process carries out.
 
     One that fails waits until `retry_at`. One that its application refuses, or that an operator
-    closes, is set aside, which `refused_at` says; a closed one is the record of that decision.
+    closes, is set aside: it has a `refused_at`. A closed one is the record of that decision.
     """
 
     workflow = models.CharField(max_length=60)
     reference = models.CharField(max_length=100)
-    data = models.JSONField()
     reply_to = models.CharField(max_length=60, blank=True)
-    keeper = models.CharField(max_length=60, blank=True, default="", db_default="")
-    priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
-    fairness_key = models.CharField(
-        max_length=LONGEST_KEY,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Within a priority, keys take turns.",
-    )
-    turn = models.BigIntegerField(
-        default=0, db_default=0, help_text="Its place among those of its priority."
-    )
     created_at = models.DateTimeField(db_default=DatabaseNow())
     tries = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="How often it has failed."
+        default=0, db_default=0, help_text="Number of failures."
     )
-    retry_at = models.DateTimeField(null=True, help_text="When it is tried again.")
-    refused_at = models.DateTimeField(null=True, help_text="When it was set aside.")
-    closed_at = models.DateTimeField(
-        null=True, help_text="When an operator decided that it is not processed."
-    )
+    retry_at = models.DateTimeField(null=True, help_text="When it is retried.")
+    refused_at = models.DateTimeField(null=True, help_text="When it was rejected.")
+    closed_at = models.DateTimeField(null=True, help_text="When an operator closed it.")
     problem = state_field(Problem, blank=True, default="", db_default="")
-    reason = models.TextField(blank=True)
+    reason = models.TextField(blank=True, default="", db_default="")
+
+    class Meta:
+        abstract = True
+
+
+class Submission(Prioritized, InboxMessage):
+    """A message that describes one task; gone once it is a task."""
+
+    data = models.JSONField()
+    owner_application = models.CharField(max_length=60, blank=True, default="", db_default="")
+    turn = models.BigIntegerField(
+        default=0, db_default=0, help_text="Its position within its priority."
+    )
 
     class Meta:
         permissions = [("requeue", "Can retry and close dead letters")]
@@ -89,14 +86,14 @@ class Submission(models.Model):
                 condition=Q(refused_at__isnull=True, retry_at__isnull=True),
             ),
             # dead letters: for lists
-            models.Index(fields=["id"], name="submission_aside", condition=SUBMISSION_ASIDE),
+            models.Index(fields=["id"], name="submission_aside", condition=INBOX_ASIDE),
             # and for the alerts that they keep open
             models.Index(
                 fields=["workflow", "problem", "tries"],
-                name="submission_suffering",
-                condition=SUBMISSION_ASIDE,
+                name="submission_unresolved",
+                condition=INBOX_ASIDE,
             ),
-            # what became of one that is no task
+            # the result of one that is not a task
             models.Index(
                 fields=["workflow", "reference", "refused_at"],
                 name="submission_set_aside",
@@ -109,18 +106,18 @@ class Submission(models.Model):
 
 
 class StatusKind(models.TextChoices):
-    """What the application is told."""
+    """What a status message reports."""
 
     RECEIVED = "received", "Request received"
     COMPLETED = "completed", "Completed"
-    STEP = "step", "A step has changed (only for its keeper, and for those who want to know)"
-    ACTION_NEEDED = "action_needed", "Rejected: it needs another input"
+    STEP = "step", "Step changed (only for applications that ask for it)"
+    ACTION_NEEDED = "action_needed", "Rejected: the input must be changed"
     FAILED = "failed", "Failed: an operator was alerted"
     RESUMED = "resumed", "Resumed after a failure"
     UNDOING = "undoing", "Being undone"
     UNDONE = "undone", "Undone: no effect is left"
     REFUSED = "refused", "A request about it was refused"
-    SET_ASIDE = "set_aside", "Not taken yet: an operator decides"
+    SET_ASIDE = "set_aside", "Not accepted: waiting for an operator"
     CLOSED = "closed", "Not taken: an operator decided so"
 
 
@@ -128,7 +125,7 @@ class StatusMessage(models.Model):
     """A message to an application's private response queue, numbered from 1 per task.
 
     Written in the transaction that changes the task; deleted when the application has taken it.
-    One about a submission that is no task has the number 0. `progress` is for the keeper.
+    One about a submission that is not a task has the number 0. `progress` is for the owner.
     """
 
     reply_to = models.CharField(max_length=60)
@@ -138,21 +135,21 @@ class StatusMessage(models.Model):
     number = models.PositiveIntegerField()
     kind = state_field(StatusKind, max_length=20)
     detail = models.JSONField(default=dict)
-    progress = models.JSONField(null=True, help_text="Where the task stands.")
+    progress = models.JSONField(null=True, help_text="The progress of the task.")
     created_at = models.DateTimeField(db_default=DatabaseNow())
-    tries = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="To deliver it.")
+    tries = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="Attempts to deliver it."
+    )
     send_after = models.DateTimeField(null=True, help_text="When it may be delivered again.")
     refused_at = models.DateTimeField(
-        null=True, help_text="When its receiver refused it, or pushing it was given up."
+        null=True, help_text="When its receiver rejected it, or delivery was given up."
     )
-    closed_at = models.DateTimeField(
-        null=True, help_text="When an operator decided that it is not delivered."
-    )
+    closed_at = models.DateTimeField(null=True, help_text="When an operator closed it.")
     reason = models.TextField(blank=True)
 
     class Meta:
         constraints = [
-            # each number once, to each that is told of it
+            # each number once to each receiver
             models.UniqueConstraint(
                 fields=["task", "number", "reply_to"], name="status_number_once"
             ),
@@ -175,7 +172,7 @@ class StatusMessage(models.Model):
             # and for the alerts that they keep open
             models.Index(
                 fields=["reply_to", "refused_at", "tries"],
-                name="status_suffering",
+                name="status_unresolved",
                 condition=STATUS_ASIDE,
             ),
         ]
@@ -191,10 +188,10 @@ class DeadLetter(models.Model):
     """
 
     queue = models.CharField(max_length=100)
-    body = models.TextField(help_text="As it came; bytes that are not UTF-8 text are escaped.")
+    body = models.TextField(help_text="As received; bytes that are not UTF-8 are escaped.")
     reason = models.TextField()
-    tries = models.PositiveSmallIntegerField(help_text="How often it has failed.")
-    retry_at = models.DateTimeField(null=True, help_text="Empty: it waits for a person.")
+    tries = models.PositiveSmallIntegerField(help_text="Number of failures.")
+    retry_at = models.DateTimeField(null=True, help_text="Empty: waits for an operator.")
     step = models.BigIntegerField(
         null=True, help_text="Of a reply that waits for a locked row: the step it answers."
     )

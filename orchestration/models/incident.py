@@ -13,15 +13,15 @@ from .fields import DatabaseNow, one_of, state_field
 class IncidentState(models.TextChoices):
     """Where a cause stands."""
 
-    NEW = "new", "New"  # nobody has said that it is theirs
-    ACKNOWLEDGED = "known", "Acknowledged"  # somebody takes care of it
+    NEW = "new", "New"  # not acknowledged yet
+    ACKNOWLEDGED = "known", "Acknowledged"  # a person works on it
     RETRYING = "retrying", "Retrying"  # what was resubmitted is under way
     RETURNED = "returned", "Returned"  # it failed again after it was resolved or resubmitted
     RESOLVED = "resolved", "Resolved"  # nothing suffers from it any more
-    MUTED = "muted", "Muted"  # it is counted, and nobody is told
+    MUTED = "muted", "Muted"  # it is counted, and no notification is sent
 
 
-class Deed(models.TextChoices):
+class IncidentEventKind(models.TextChoices):
     """What happened to an incident: kept in the `detail` of its events."""
 
     OPENED = "opened", "First seen"
@@ -60,14 +60,14 @@ class Incident(models.Model):
 
     failures = models.PositiveBigIntegerField(default=0, db_default=0)
     tasks = models.PositiveIntegerField(default=0, db_default=0, help_text="Tasks ever hit.")
-    suffering = models.IntegerField(default=0, db_default=0, help_text="Tasks in error by it now.")
+    open_tasks = models.IntegerField(default=0, db_default=0, help_text="Tasks in error by it now.")
     at_risk = models.JSONField(
         default=dict, db_default={}, help_text="The value of those, by currency, in minor units."
     )
     first_seen = models.DateTimeField(db_default=DatabaseNow())
     last_seen = models.DateTimeField(db_default=DatabaseNow())
 
-    suffered = models.BooleanField(
+    had_open_tasks = models.BooleanField(
         default=False,
         db_default=False,
         help_text="A task was in error by it since it was resolved.",
@@ -75,13 +75,13 @@ class Incident(models.Model):
     tried_at = models.DateTimeField(
         null=True, help_text="When something of it was last resubmitted."
     )
-    returned_at = models.DateTimeField(null=True, help_text="Set until somebody acknowledges it.")
+    returned_at = models.DateTimeField(null=True, help_text="Set until a person acknowledges it.")
     resolved_at = models.DateTimeField(null=True)
     acknowledged_at = models.DateTimeField(null=True)
     acknowledged_by = models.CharField(max_length=150, blank=True, db_default="")
     muted_at = models.DateTimeField(null=True)
     muted_by = models.CharField(max_length=150, blank=True, db_default="")
-    muted_until = models.DateTimeField(null=True, help_text="Empty: until somebody unmutes it.")
+    muted_until = models.DateTimeField(null=True, help_text="Empty: until it is unmuted.")
     assignee = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="incidents"
     )
@@ -93,7 +93,7 @@ class Incident(models.Model):
             one_of("severity", Severity, "incident_severity_known"),
         ]
         indexes = [
-            models.Index(fields=["-suffering", "-id"], name="incident_by_impact"),
+            models.Index(fields=["-open_tasks", "-id"], name="incident_by_impact"),
             models.Index(fields=["-last_seen", "-id"], name="incident_by_last"),
             # what the supervisor has to look at although nothing new was counted
             models.Index(
@@ -138,7 +138,7 @@ class IncidentTally(models.Model):
     incident = models.ForeignKey(Incident, models.CASCADE, related_name="tallies", db_index=False)
     failures = models.PositiveIntegerField(default=0, db_default=0)
     tasks = models.PositiveIntegerField(default=0, db_default=0)
-    suffering = models.IntegerField(default=0, db_default=0)
+    open_tasks = models.IntegerField(default=0, db_default=0)
     again = models.PositiveIntegerField(
         default=0, db_default=0, help_text="Steps in error again after they were resubmitted."
     )
@@ -147,7 +147,7 @@ class IncidentTally(models.Model):
         max_length=150, blank=True, db_default="", help_text="Who resubmitted them."
     )
     currency = models.CharField(max_length=LONGEST_CURRENCY, blank=True, db_default="")
-    value = models.BigIntegerField(default=0, db_default=0, help_text="Of the suffering tasks.")
+    value = models.BigIntegerField(default=0, db_default=0, help_text="Of the tasks in error.")
     at = models.DateTimeField(db_default=DatabaseNow())
 
     class Meta:

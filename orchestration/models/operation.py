@@ -17,7 +17,7 @@ class Act(models.TextChoices):
     UNDO = "undo", "Undo"  # the tasks are taken back
     HOLD = "hold", "Hold"  # the tasks wait
     RELEASE = "release", "Release"  # the tasks go on
-    BY_HAND = "by_hand", "Done by hand"  # the failed steps are taken as done
+    BY_HAND = "by_hand", "Mark as done"  # the failed steps are taken as done
 
 
 class OperationState(models.TextChoices):
@@ -25,7 +25,7 @@ class OperationState(models.TextChoices):
 
     DRAFT = "draft", "Dry run"  # nothing is frozen, nothing happens
     APPROVAL = "approval", "Awaiting approval"  # a second person must agree
-    WAITING = "waiting", "Starts in a moment"  # it can still be taken back
+    WAITING = "waiting", "Starting"  # it can still be taken back
     RUNNING = "running", "Running"  # items are sent at its rate, and followed to their end
     PAUSED = "paused", "Paused"  # none is sent; those sent are followed
     ABORTED = "aborted", "Aborted"  # none is sent any more; those sent are followed
@@ -36,10 +36,10 @@ class ItemState(models.TextChoices):
     """Where one item of an operation stands."""
 
     WAITING = "waiting", "Waiting"  # its turn has not come
-    SENT = "sent", "Under way"  # the act was done; what it comes to is not known yet
+    SENT = "sent", "In progress"  # the act was done; what it comes to is not known yet
     FIXED = "fixed", "Fixed"  # the step is processed; the task is undone, held or released
-    AGAIN = "again", "Failed again, same cause"
-    OTHER = "other", "Failed, another cause"
+    AGAIN = "again", "Failed again (same cause)"
+    OTHER = "other", "Failed (other cause)"
     SKIPPED = "skipped", "Skipped"  # nothing was done, or nothing came of it; the reason says why
 
 
@@ -58,13 +58,13 @@ OPERATION_MOVES: dict[OperationState, dict[OperationState, str]] = {
         OperationState.ABORTED: "it is taken back",
     },
     OperationState.RUNNING: {
-        OperationState.PAUSED: "somebody pauses it",
-        OperationState.ABORTED: "somebody aborts it",
+        OperationState.PAUSED: "a person pauses it",
+        OperationState.ABORTED: "a person aborts it",
         OperationState.ENDED: "every item has its end",
     },
     OperationState.PAUSED: {
-        OperationState.RUNNING: "somebody resumes it",
-        OperationState.ABORTED: "somebody aborts it",
+        OperationState.RUNNING: "a person resumes it",
+        OperationState.ABORTED: "a person aborts it",
         OperationState.ENDED: "every item has its end",
     },
     OperationState.ABORTED: {},
@@ -109,11 +109,11 @@ class Operation(models.Model):
         help_text="The cause that was selected, if one was.",
     )  # fmt: skip
     sample = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Only so many of what was selected; empty: all."
+        null=True, blank=True, help_text="At most this number of the selected items; empty: all."
     )
     forced = models.BooleanField(
         default=False, db_default=False,
-        help_text="Also tasks of which something cannot be undone: that stands, the rest is undone.",
+        help_text="Also tasks with irreversible effects: these remain, and the rest is undone.",
     )  # fmt: skip
     result = models.JSONField(null=True, blank=True, help_text="What steps done by hand gave.")
     reason = models.CharField(max_length=500, blank=True)
@@ -135,7 +135,9 @@ class Operation(models.Model):
     approved_by = models.CharField(max_length=150, blank=True)
     approved_at = models.DateTimeField(null=True)
 
-    items = models.PositiveIntegerField(default=0, help_text="Frozen, whatever became of them.")
+    items = models.PositiveIntegerField(
+        default=0, help_text="Their number when the selection was frozen."
+    )
     waiting = models.PositiveIntegerField(default=0)
     sent = models.PositiveIntegerField(default=0)
     fixed = models.PositiveIntegerField(default=0)
@@ -147,9 +149,9 @@ class Operation(models.Model):
     )
     money = models.JSONField(default=dict, help_text="What it moves, by currency, minor units.")
 
-    tokens = models.FloatField(default=0.0, help_text="Items that the rate allows at `paced_at`.")
-    paced_at = models.DateTimeField(null=True)
-    followed = models.BigIntegerField(
+    tokens = models.FloatField(default=0.0, help_text="Items that the rate allows at `tokens_at`.")
+    tokens_at = models.DateTimeField(null=True)
+    checked_until = models.BigIntegerField(
         default=0, help_text="The last item looked at: the next look goes on from there."
     )
 
@@ -196,7 +198,7 @@ class Operation(models.Model):
                 name="operation_open",
                 condition=Q(ended_at__isnull=True) & ~Q(state="draft"),
             ),
-            # dry runs that nobody confirmed, to forget them
+            # dry runs that were not confirmed, to delete them
             models.Index(
                 fields=["created_at"], name="operation_drafts", condition=Q(state="draft")
             ),

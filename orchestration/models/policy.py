@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import F, Q
 from simple_history.models import HistoricalRecords
 
-from ..fairness import LONGEST_KEY
+from ..decisions.fairness import LONGEST_KEY
 from ..states import OnRejection, PastThreshold
 from .fields import one_of, state_field
 
@@ -17,79 +17,84 @@ class Policy(models.Model):
 
     agent = models.CharField(max_length=60, primary_key=True, editable=False)
     time_allowed = models.FloatField(
-        default=10.0, help_text="Seconds an attempt may take, from its dispatch to its reply."
+        default=10.0, help_text="Seconds from the dispatch of an attempt to its reply."
     )
     call_timeout = models.FloatField(
-        default=3.0, help_text="Seconds one call to the remote service may take."
+        default=3.0, help_text="Timeout of one call to the remote service, in seconds."
     )
     tries = models.PositiveSmallIntegerField(
-        default=2, help_text="Calls an agent makes in one attempt, before it reports a failure."
+        default=2, help_text="Calls per attempt before the agent reports a failure."
     )
     failure_threshold = models.PositiveSmallIntegerField(
-        default=5, help_text="Failed attempts after which the step is an error, and an alert."
+        default=5,
+        help_text="Failed attempts after which the step is in error and an alert is raised.",
     )
     backoff = models.FloatField(
         default=1.0, help_text="Seconds before the second attempt; doubles with each failure."
     )
     backoff_cap = models.FloatField(
-        default=60.0, help_text="Seconds that a wait between two attempts never exceeds."
+        default=60.0, help_text="Longest wait between two attempts, in seconds."
     )
     past_threshold = state_field(
-        PastThreshold, default=PastThreshold.ERROR, help_text="What follows past the threshold."
+        PastThreshold,
+        default=PastThreshold.ERROR,
+        help_text="What happens when the threshold is reached.",
     )
     extended_wait = models.FloatField(
-        default=600.0, help_text="Seconds of the extended wait, if that is what follows."
+        default=600.0, help_text="Length of the extended wait, in seconds."
     )
-    rounds = models.PositiveSmallIntegerField(
-        default=3, help_text="Extended waits after which the step is an error all the same."
+    max_extended_waits = models.PositiveSmallIntegerField(
+        default=3, help_text="Number of extended waits before the step is in error."
     )
     on_rejection = state_field(
-        OnRejection, default=OnRejection.ERROR, help_text="What follows a definite rejection."
+        OnRejection,
+        default=OnRejection.ERROR,
+        help_text="What happens when the service rejects the request.",
     )
-    mend_within = models.FloatField(
+    resolve_within = models.FloatField(
         default=1800.0,
         db_default=1800.0,
-        help_text="Seconds for which a rejected step waits to be mended, if that is what follows.",
+        help_text="Seconds that a rejected step waits for a fix before its task is undone.",
     )
     undo_threshold = models.PositiveSmallIntegerField(
-        default=20, help_text="Failed attempts after which an undo step is an error."
+        default=20, help_text="Failed attempts after which an undo step is in error."
     )
     key_memory = models.FloatField(
         default=86400.0,
         null=True,
         blank=True,
-        help_text="Seconds for which the service recognises a repeat by its key; empty: for ever. "
-        "Past that, a call that may have been done is never repeated blindly.",
+        help_text="Seconds for which the service remembers an idempotency key; empty for no limit. "
+        "After that, a call in doubt is not repeated automatically.",
     )
     window = models.PositiveIntegerField(
-        default=100, help_text="Requests that may be in flight to this agent at once."
+        default=100, help_text="Most requests in flight at the agent at a time."
     )
     rate = models.FloatField(
-        null=True, blank=True, help_text="Requests per second at most; empty: no limit."
+        null=True, blank=True, help_text="Most requests per second; empty for no limit."
     )
     aged_after = models.FloatField(
         default=60.0,
         db_default=60.0,
-        help_text="Seconds after which a tenth of the places is for the steps that have waited the "
-        "longest, whatever their priority.",
+        help_text="Seconds after which a tenth of the window is reserved for the steps that have "
+        "waited the longest, at any priority.",
     )
     breaker_calls = models.PositiveSmallIntegerField(
         default=20,
-        help_text="The circuit breaker looks at the attempts of the last seconds, and further back as "
-        "long as they are fewer than these.",
+        help_text="Attempts that the circuit breaker counts: those of the last seconds, and older "
+        "ones up to this number.",
     )
     breaker_failures = models.PositiveSmallIntegerField(
-        default=5, help_text="Failures among them below which it stays closed: all requests go."
+        default=5, help_text="Fewest failures that open the breaker."
     )
     breaker_share = models.FloatField(
-        default=0.5, help_text="Share of failures among them (0 to 1) at which it opens: none go."
+        default=0.5, help_text="Share of failures (0 to 1) that opens the breaker."
     )
     breaker_pause = models.FloatField(
         default=5.0,
-        help_text="Seconds an open breaker waits for its first probe; doubles with each that fails.",
+        help_text="Seconds from opening to the first probe; doubles with each failed probe.",
     )
     breaker_pause_cap = models.FloatField(
-        default=15.0, help_text="Seconds that the wait for a probe never exceeds."
+        default=15.0, help_text="Longest wait for a probe, in seconds."
     )
     updated_at = models.DateTimeField(auto_now=True)
     history = HistoricalRecords()
@@ -143,15 +148,17 @@ class Policy(models.Model):
             one_of("past_threshold", PastThreshold, "policy_past_threshold"),
             one_of("on_rejection", OnRejection, "policy_on_rejection"),
             models.CheckConstraint(
-                condition=Q(mend_within__gt=0, mend_within__lte=2_592_000),
-                name="policy_mend_within",
+                condition=Q(resolve_within__gt=0, resolve_within__lte=2_592_000),
+                name="policy_resolve_within",
                 violation_error_message=(
                     "A rejected step must wait more than 0 seconds, and at most 30 days, to be "
                     "mended."
                 ),
             ),
             models.CheckConstraint(
-                condition=Q(extended_wait__gt=0, extended_wait__lte=604_800, rounds__lte=1000),
+                condition=Q(
+                    extended_wait__gt=0, extended_wait__lte=604_800, max_extended_waits__lte=1000
+                ),
                 name="policy_extended_wait",
                 violation_error_message=(
                     "The extended wait must be more than 0 seconds and at most a week, and be "
@@ -194,7 +201,7 @@ class Policy(models.Model):
                 & Q(breaker_share__gt=0, breaker_share__lte=1),
                 name="policy_breaker",
                 violation_error_message=(
-                    "The breaker wants to see 1 to 200 attempts, and opens when at least so many "
+                    "The breaker wants to see 1 to 200 attempts, and opens when at least that many "
                     "failed (breaker failures, at most all) and at least that share (0 to 1)."
                 ),
             ),
@@ -217,9 +224,7 @@ class FairnessWeight(models.Model):
     """How large a share one fairness key gets of what keys take turns at; without a row, 1."""
 
     key = models.CharField(max_length=LONGEST_KEY, unique=True)
-    weight = models.FloatField(
-        default=1.0, help_text="Turns that it gets for one of a key whose weight is 1."
-    )
+    weight = models.FloatField(default=1.0, help_text="Turns per turn of a key whose weight is 1.")
     updated_at = models.DateTimeField(auto_now=True)
     history = HistoricalRecords()
 
@@ -245,13 +250,13 @@ class SupervisorPolicy(models.Model):
         default=1.0, help_text="Seconds between two sweeps of the leading supervisor (P14)."
     )
     oldest_waiting = models.FloatField(
-        default=300.0, help_text="Seconds a step may wait for its claim before that is an alert."
+        default=300.0, help_text="Seconds a step may wait for its claim before an alert is raised."
     )
     undo_stuck = models.FloatField(
-        default=900.0, help_text="Seconds an undo may take before that is an alert."
+        default=900.0, help_text="Seconds an undo may take before an alert is raised."
     )
     status_undelivered = models.FloatField(
-        default=300.0, help_text="Seconds a status message may lie before that is an alert."
+        default=300.0, help_text="Seconds a status message may wait before an alert is raised."
     )
     audit_every = models.FloatField(
         default=3600.0, help_text="Seconds between two audits; 0 for none."
@@ -261,13 +266,13 @@ class SupervisorPolicy(models.Model):
         db_default=1000,
         null=True,
         blank=True,
-        help_text="Items above which a bulk operation needs a second person; empty: never.",
+        help_text="Items above which a bulk operation needs a second person; empty for no limit.",
     )
     approve_sum = models.PositiveBigIntegerField(
         null=True,
         blank=True,
-        help_text="Money above which it does, of any one currency, in minor units (cents); "
-        "empty: never.",
+        help_text="Sum in one currency, in minor units (cents), above which it does; "
+        "empty for no limit.",
     )
     updated_at = models.DateTimeField(auto_now=True)
     history = HistoricalRecords()

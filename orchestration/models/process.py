@@ -8,8 +8,7 @@ from .fields import DatabaseNow
 class Lease(models.Model):
     """The right to lead, until `expires_at` on the database's clock.
 
-    `epoch` rises with every change of the holder, so that whatever a former leader still says can
-    be told from what the present one does.
+    `epoch` rises with every change of the holder, so that a write of a former leader is recognised.
     """
 
     name = models.CharField(max_length=60, primary_key=True)
@@ -18,11 +17,11 @@ class Lease(models.Model):
     expires_at = models.DateTimeField(db_default=DatabaseNow())
     renewed_at = models.DateTimeField(db_default=DatabaseNow())
     swept_at = models.DateTimeField(null=True, help_text="When the leader last swept to the end.")
-    did = models.CharField(
+    last_sweep_summary = models.CharField(
         max_length=200, blank=True, db_default="", help_text="What a sweep last had to do."
     )
-    did_at = models.DateTimeField(null=True)
-    awaited_until = models.DateTimeField(
+    last_sweep_summary_at = models.DateTimeField(null=True)
+    next_sweep_due = models.DateTimeField(
         null=True, help_text="Until when the next sweep is not missed, if a schedule starts them."
     )
     memory = models.JSONField(
@@ -32,11 +31,11 @@ class Lease(models.Model):
     )
 
     def __str__(self) -> str:
-        return f"{self.name} held by {self.holder or 'nobody'}"
+        return f"{self.name} held by {self.holder or 'none'}"
 
 
 class ClockJump(models.Model):
-    """A jump of the database's clock that a leader has dealt with: by so many seconds.
+    """A jump of the database's clock, by a number of seconds, that a leader has handled.
 
     Their sum is what the clock is off by the supervisors' own, steady clocks.
     """

@@ -88,11 +88,13 @@ class StepRollUp(RollUp):
 
 
 class GateRollUp(RollUp):
-    """How full one agent's gate was, from looks that the leader took every few seconds."""
+    """How full one agent's gate was, from samples that the leader takes every few seconds."""
 
     agent = models.CharField(max_length=60)
-    looks = models.PositiveIntegerField(default=0)
-    shut = models.PositiveIntegerField(default=0, help_text="Looks at which nothing might go.")
+    samples = models.PositiveIntegerField(default=0)
+    blocked_samples = models.PositiveIntegerField(
+        default=0, help_text="Samples at which no request might be sent."
+    )
     in_flight = models.PositiveIntegerField(default=0, help_text="The most that was seen.")
     room = models.PositiveIntegerField(default=0, help_text="The least that might be in flight.")
     waiting = models.PositiveIntegerField(default=0, help_text="The most that was seen.")
@@ -124,8 +126,8 @@ class RollUpMark(models.Model):
     epoch = models.PositiveBigIntegerField(default=0, help_text="Of the leader that moved it last.")
 
     class Meta:
-        verbose_name = "mark of the roll-ups"
-        verbose_name_plural = "mark of the roll-ups"
+        verbose_name = "roll-up watermark"
+        verbose_name_plural = "roll-up watermark"
         constraints = [models.CheckConstraint(condition=Q(id=1), name="rollup_mark_single")]
 
     def __str__(self) -> str:

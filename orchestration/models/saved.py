@@ -9,7 +9,7 @@ LONGEST_VIEW = 500  # characters of a search
 
 
 class SavedView(models.Model):
-    """A search of the list of tasks that somebody keeps, by name; `shared` with all others."""
+    """A person's saved search of the list of tasks, by name; `shared` with all others."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="views")
     name = models.CharField(max_length=60)

@@ -4,7 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from ..fairness import LONGEST_KEY
+from ..decisions.fairness import LONGEST_KEY
 from ..payloads.keys import step_key
 from ..states import Direction, Outcome, StepState
 from .alert import Alert
@@ -12,6 +12,11 @@ from .fields import one_of, state_field
 from .hold import Hold
 from .incident import Incident
 from .task import Task
+
+
+def claimable(step: str) -> str:
+    """Return the SQL condition that a row may be claimed: that of the indexes `step_turn` and `step_line`."""
+    return f"{step}.process_state = 'pending' AND {step}.run_after IS NULL AND {step}.held_by_id IS NULL"
 
 
 class Step(models.Model):
@@ -59,10 +64,10 @@ class Step(models.Model):
         default=0, db_default=0, help_text="Its place among those of its agent and priority."
     )
     run_after = models.DateTimeField(null=True, help_text="Set while a retry waits its time.")
-    rounds = models.PositiveSmallIntegerField(
+    extended_waits = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="Extended waits taken since the last resubmit."
     )
-    alone = models.BooleanField(
+    isolated = models.BooleanField(
         default=False,
         db_default=False,
         help_text="Half of its chances ended in silence: the rest it has while no other such step "
@@ -72,7 +77,7 @@ class Step(models.Model):
         Hold, models.PROTECT, null=True, related_name="steps", help_text="Set while it is held."
     )
     pending_since = models.DateTimeField(null=True, help_text="When it last became pending.")
-    stood_still = models.FloatField(
+    held_seconds = models.FloatField(
         default=0.0,
         db_default=0.0,
         help_text="Seconds that its task's deadline has yet to be put off, for waits at an "
@@ -82,9 +87,9 @@ class Step(models.Model):
     in_doubt = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="An attempt under the present key may have had its effect, and none has said.",
+        help_text="An attempt under the present key may have had its effect, and no reply has shown it.",
     )
-    settling = models.BooleanField(
+    probing_outcome = models.BooleanField(
         default=False, db_default=False, help_text="It runs only to learn whether it was done."
     )
     keyed_at = models.DateTimeField(null=True, help_text="First dispatch under the present key.")
@@ -112,16 +117,16 @@ class Step(models.Model):
         db_default=False,
         help_text="It failed before and after its service answered others: its failures are its own.",
     )
-    mend_by = models.DateTimeField(
-        null=True, help_text="In error: when its task is undone unless somebody mended it."
+    resolve_by = models.DateTimeField(
+        null=True, help_text="In error: when its task is undone unless it was resolved."
     )
-    mend_since = models.DateTimeField(
-        null=True, help_text="Until when the holds that put `mend_by` off have been counted."
+    holds_counted_until = models.DateTimeField(
+        null=True, help_text="Until when the holds that put `resolve_by` off have been counted."
     )
     patience = models.JSONField(
         null=True,
-        help_text="Set if a refusal is waited for: {code, wait, until}. As long as it is refused with "
-        "that code, it is tried again every so many seconds, under a new key, until that time.",
+        help_text="How long to wait for a service that rejects it: {code, wait, until}. While it is "
+        "rejected with that code, it is retried every `wait` seconds, under a new key, until then.",
     )
     alert = models.ForeignKey(Alert, models.PROTECT, null=True, related_name="steps")
     incident = models.ForeignKey(
@@ -145,7 +150,7 @@ class Step(models.Model):
                 name="step_deadline_while_processing",
             ),
             models.CheckConstraint(
-                # only a step that is being processed is locked by somebody
+                # only a step that is processing has a `locked_by`
                 condition=Q(process_state="processing") | Q(locked_by__isnull=True),
                 name="step_locked_while_processing",
             ),
@@ -159,13 +164,13 @@ class Step(models.Model):
                 name="step_held_while_pending",
             ),
             models.CheckConstraint(
-                # every error is somebody's to see, and nothing else is
+                # every error has an alert, and no other state has one
                 condition=Q(process_state="error", alert__isnull=False)
                 | (~Q(process_state="error") & Q(alert__isnull=True)),
                 name="step_error_has_alert",
             ),
             models.CheckConstraint(
-                condition=Q(process_state="error") | Q(mend_by__isnull=True),
+                condition=Q(process_state="error") | Q(resolve_by__isnull=True),
                 name="step_mended_while_error",
             ),
             models.CheckConstraint(
@@ -178,7 +183,7 @@ class Step(models.Model):
             # sort, and past those that wait to go alone
             models.Index(
                 F("agent"),
-                F("alone"),
+                F("isolated"),
                 F("priority").desc(),
                 F("turn"),
                 F("id"),
@@ -222,7 +227,7 @@ class Step(models.Model):
             ),
             # the supervisor's "not mended in time"
             models.Index(
-                fields=["mend_by"], name="step_unmended", condition=Q(mend_by__isnull=False)
+                fields=["resolve_by"], name="step_unmended", condition=Q(resolve_by__isnull=False)
             ),
             # the dashboard's search in what failed, in the order of its list, from the index alone
             models.Index(
@@ -238,12 +243,12 @@ class Step(models.Model):
             # who suffers from an incident, and who has yet to get over it
             models.Index(
                 fields=["incident", "id"],
-                name="step_suffering",
+                name="step_of_incident",
                 condition=Q(process_state="error", incident__isnull=False),
             ),
             models.Index(
                 fields=["incident", "id"],
-                name="step_struggling",
+                name="step_retrying_by_incident",
                 condition=Q(process_state__in=["pending", "processing"], incident__isnull=False),
             ),
         ]

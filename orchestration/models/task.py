@@ -3,13 +3,12 @@
 from django.db import models
 from django.db.models import Q
 
-from ..fairness import LONGEST_KEY
 from ..payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
 from ..states import LIVE_TASK_STATES, TaskState
-from .fields import DatabaseNow, one_of, state_field, time_ordered_id
+from .fields import DatabaseNow, Prioritized, one_of, state_field, time_ordered_id
 
 
-class Task(models.Model):
+class Task(Prioritized):
     """One unit of work from an application: here, the processing of one order."""
 
     id = models.UUIDField(primary_key=True, default=time_ordered_id, editable=False)
@@ -18,14 +17,6 @@ class Task(models.Model):
         max_length=100, help_text="The application's own id for it: the pattern's OrderID."
     )
     state = state_field(TaskState, default=TaskState.PENDING)
-    priority = models.SmallIntegerField(default=0, help_text="Higher goes first.")
-    fairness_key = models.CharField(
-        max_length=LONGEST_KEY,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Within a priority, keys take turns.",
-    )
     data = models.JSONField(help_text="The input that the application submitted.")
     reply_to = models.CharField(
         max_length=60, blank=True, help_text="The application's private response queue (P27)."
@@ -33,28 +24,28 @@ class Task(models.Model):
     statuses = models.PositiveIntegerField(
         default=0, help_text="How many status messages were written: numbers rise by one."
     )
-    tell_steps = models.BooleanField(
+    notify_steps = models.BooleanField(
         default=False,
         db_default=False,
         help_text="Whether its application wants to know of each step that ends.",
     )
-    keeper = models.CharField(
+    owner_application = models.CharField(
         max_length=60,
         blank=True,
         default="",
         help_text="The application that keeps what was recorded with it, and follows all of it.",
     )
-    keeper_lead = models.IntegerField(
+    owner_lead = models.IntegerField(
         default=0,
         db_default=0,
-        help_text="How many more messages its keeper has than the application that submitted it.",
+        help_text="How many more messages its owner has than the application that submitted it.",
     )
-    told = models.CharField(
+    owner_version = models.CharField(
         max_length=32,
         blank=True,
         default="",
         db_default="",
-        help_text="The version of its progress that its keeper has.",
+        help_text="The version of its progress that its owner has.",
     )
     overdue = models.BooleanField(default=False)
     complete_by = models.DateTimeField(help_text="When the task counts as overdue.")
@@ -95,7 +86,7 @@ class Task(models.Model):
             ),
         ]
         indexes = [
-            # the supervisor's "overdue and not yet said so": live rows only, so it stays small
+            # tasks that become overdue, for the supervisor: live rows only, so it stays small
             models.Index(
                 fields=["complete_by"],
                 name="task_due",

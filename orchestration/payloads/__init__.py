@@ -1,1 +1,5 @@
-"""What steps are sent: templates, keys and limits, as data. No workflow is needed to read them."""
+"""Payloads as data: templates, keys, limits, and how amounts and texts are written.
+
+Here: what reads and writes a payload without a workflow, an agent or a database.
+Not here: what an action accepts; see `agents.payload_schemas`.
+"""

@@ -10,18 +10,14 @@ MAX_PAYLOAD = MAX_BYTES - 8_192  # of a request's own part: leaves room for the 
 DEEPEST = 100  # nested objects and lists; the database refuses some thousand
 
 
-def is_deep(data: object) -> bool:
-    """Return whether objects and lists are nested deeper than can be stored."""
-    level = [data]
-    for _ in range(DEEPEST):
-        inner = (
-            one
-            for outer in level
-            for one in (outer.values() if isinstance(outer, dict) else outer)  # type: ignore[attr-defined]
-        )
-        level = [one for one in inner if isinstance(one, (dict, list))]
+def is_deep(data: Any, levels: int = DEEPEST) -> bool:
+    """Return whether objects and lists are nested deeper than `levels`: by default, than is stored."""
+    level: list[Any] = [data]
+    for _ in range(levels + 1):
+        level = [one for one in level if isinstance(one, dict | list)]
         if not level:
             return False
+        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
     return True
 
 

@@ -1,100 +1,202 @@
-"""Every agent's gate and thresholds, and the time: small things that all pages need."""
+"""The agents' page: every gate, who is inside, who waits, how long calls take, what is held."""
 
-from collections.abc import Iterable
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
-from .. import sql
-from ..models import Gate, Hold, Policy, Step
-from ..models.hold import Cause, Scope
-from ..states import StepState
-from ..waiting import MOST_AHEAD, AgentFacts, why_agent
-from .outlook import AgentView, Queued, held_because
+from .. import registry
+from ..database import clock, sql
+from ..decisions.gate import Limits, Slot, share_failed
+from ..models import Gate, Hold, Policy, StepRollUp
+from ..models.rollup import Span
+from ..models.step import claimable
+from ..states import GateState
+from ..statistics.histogram import Buckets, merged, percentile
+from .agent_facts import CAP, agent_holds, agent_view
+from .holds import ended_holds, holds_in_force
+from .next_step import AgentView
 
-CAP = 1_000  # counts go no further: "1,000+" says enough, and costs the same at any size
+LATELY = timedelta(hours=1)  # the times are those of the attempts done since then
 
-# Of each step: what is in flight at its agent (step_in_flight), how many of a higher priority wait, and
-# how many of its key are before it (both by step_line), counted to the limit.
-QUEUED = """
-SELECT s.id, flying.steps, (SELECT count(*) FROM (SELECT FROM orchestration_step o
-        WHERE o.agent = s.agent AND o.priority > s.priority AND NOT o.alone
-        AND o.process_state = 'pending' AND o.run_after IS NULL AND o.held_by_id IS NULL
-        LIMIT %(limit)s) AS urgent), (SELECT count(*) FROM (SELECT FROM orchestration_step o
-        WHERE o.agent = s.agent AND o.priority = s.priority AND o.fairness_key = s.fairness_key
-        AND o.process_state = 'pending' AND o.run_after IS NULL AND o.held_by_id IS NULL
-        AND o.turn < s.turn LIMIT %(limit)s) AS before)
-FROM (SELECT DISTINCT agent FROM orchestration_step WHERE id = ANY(%(ids)s)) AS a
-CROSS JOIN LATERAL (SELECT count(*) AS steps FROM orchestration_step o WHERE o.agent = a.agent
-    AND o.process_state = 'processing' AND o.locked_by IS NOT NULL) AS flying
-JOIN orchestration_step s ON s.agent = a.agent AND s.id = ANY(%(ids)s)
+# One partial index serves each column; what waits is counted up to the cap. A retry whose time has
+# not come waits for that, and not for the agent.
+LOAD = f"""
+SELECT g.agent,
+    (SELECT count(*) FROM orchestration_step s WHERE s.agent = g.agent
+        AND s.process_state = 'processing' AND s.locked_by IS NOT NULL),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_step s WHERE s.agent = g.agent AND {claimable("s")}
+        ORDER BY s.agent, s.isolated, s.priority DESC, s.turn, s.id LIMIT %(limit)s) AS counted),
+    (SELECT min(s.pending_since) FROM orchestration_step s WHERE s.agent = g.agent
+        AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0),
+    (SELECT count(*) FROM orchestration_worker w WHERE w.queue = g.agent
+        AND w.seen_at > (SELECT clock_timestamp()) - %(alive)s * interval '1 second')
+FROM unnest(%(agents)s::text[]) AS g (agent)
+"""  # noqa: S608 - put together from constants
+
+
+# The agents of pending steps: from one to the next by the index, however many wait for each.
+WANTED = """
+WITH RECURSIVE wanted AS (
+    (SELECT agent FROM orchestration_step WHERE process_state = 'pending' ORDER BY agent LIMIT 1)
+    UNION ALL
+    SELECT next.agent FROM wanted, LATERAL (
+        SELECT s.agent FROM orchestration_step s
+        WHERE s.process_state = 'pending' AND s.agent > wanted.agent ORDER BY s.agent LIMIT 1) AS next
+)
+SELECT agent FROM wanted
 """
 
 
-def database_now() -> datetime:
-    """Return the database's time: what ages and countdowns are measured against."""
-    now: datetime = sql.run("SELECT clock_timestamp()", {})[0][0]
-    return now
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What an agent has and what waits for it; `workers` serve its queue."""
+
+    in_flight: int = 0
+    waiting: int = 0
+    waiting_since: datetime | None = None
+    workers: int = 0
 
 
-def agents() -> dict[str, AgentView]:
-    """Return what is known of each agent, by name: in four queries."""
-    policies = {policy.agent: policy for policy in Policy.objects.all()}
-    held = agent_holds()
-    now = database_now()
-    return {
-        gate.agent: agent_view(
-            gate, policies[gate.agent], held.get("") or held.get(gate.agent), now
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How long attempts of an agent took lately, in seconds; None where none was done."""
+
+    median: float | None = None
+    p95: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentRow:
+    """One agent; `hold` keeps all its steps; `failed` of the `seen` attempts did, for its breaker."""
+
+    gate: Gate
+    policy: Policy
+    view: AgentView
+    load: Load
+    times: Times
+    hold: Hold | None
+    failed: int
+    seen: int
+
+    @property
+    def name(self) -> str:
+        """Return the agent's name."""
+        return self.gate.agent
+
+    @property
+    def may_probe(self) -> bool:
+        """Return whether a probe would come sooner if one asked for it."""
+        return self.gate.state == GateState.OPEN and bool(
+            self.view.blocked and self.view.blocked.at
         )
-        for gate in Gate.objects.order_by("agent")
-        if gate.agent in policies
-    }
+
+    @property
+    def opens_at(self) -> int:
+        """Return with how many failures the breaker opens, given as many attempts as it looks at."""
+        share = math.ceil(self.policy.breaker_share * self.seen)
+        return max(self.policy.breaker_failures, share)
 
 
-def agent_holds() -> dict[str, Hold]:
-    """Return the holds in force on agents, by name; one on everything has none."""
-    holds = Hold.objects.filter(until=None, scope__in=(Scope.ALL, Scope.AGENT))
-    # by hand goes before "no worker": that is who must be asked first
-    return {hold.agent: hold for hold in holds.exclude(cause=Cause.BREAKER).order_by("-cause")}
+@dataclass(frozen=True, kw_only=True)
+class AgentsPage:
+    """All that the agents' page shows; `everything` is the hold on all of it."""
+
+    now: datetime
+    rows: Sequence[AgentRow]
+    everything: Hold | None
+    holds: Sequence[Hold]
+    lately: Sequence[Hold]
+    steps: Sequence[tuple[str, str]] = field(default_factory=list)
 
 
-def agent_view(gate: Gate, policy: Policy, hold: Hold | None, now: datetime) -> AgentView:
-    """Return an agent's gate as other pages need it; `hold` is the one in force, if any."""
-    facts = AgentFacts(
-        window=policy.window,
-        state=gate.state,
-        hold=held_because(hold) if hold else "",
-        unserved=hold is not None and hold.cause == Cause.NO_WORKER,
-        paused_until=gate.paused_until,
-        probe_at=gate.probe_at,
-        allowance=gate.allowance,
-        rate_at=_rate_at(gate, policy.rate),
+def agents_page(alive: float) -> AgentsPage:
+    """Return the page in eight queries; `alive` is how long ago a living worker was seen, at most."""
+    now = clock.database_now()
+    policies = {policy.agent: policy for policy in Policy.objects.all()}
+    gates = [gate for gate in Gate.objects.order_by("agent") if gate.agent in policies]
+    held = agent_holds()
+    names = [gate.agent for gate in gates]
+    loads = _loads(names, alive)
+    times = _times(now)
+    rows = []
+    for gate in gates:
+        hold = held.get("") or held.get(gate.agent)
+        policy = policies[gate.agent]
+        slots = [Slot(*slot) for slot in gate.slots]
+        failed, seen = share_failed(slots, _limits(policy), now.timestamp())
+        rows.append(
+            AgentRow(
+                gate=gate,
+                policy=policy,
+                view=agent_view(gate, policy, hold, now),
+                load=loads.get(gate.agent, Load()),
+                times=times.get(gate.agent, Times()),
+                hold=hold,
+                failed=failed,
+                seen=seen,
+            )
+        )
+    return AgentsPage(
+        now=now,
+        rows=rows,
+        everything=held.get(""),
+        holds=holds_in_force(),
+        lately=ended_holds(),
+        steps=[
+            (workflow.name, step.name)
+            for workflow in registry.workflows.values()
+            for step in workflow.steps
+        ],
     )
-    return AgentView(
-        facts=facts,
-        blocked=why_agent(facts, now),
-        failure_threshold=policy.failure_threshold,
-        undo_threshold=policy.undo_threshold,
-        rounds=policy.rounds,
-    )
 
 
-def _rate_at(gate: Gate, rate: float | None) -> datetime | None:
-    """Return when a whole token is there, by the last count of them (`gate.py`)."""
-    if rate is None or gate.tokens_at is None:
+def agent_row(name: str) -> tuple[Gate, int] | None:
+    """Return an agent's gate and how many steps wait at it (capped), or None if there is none."""
+    gate = Gate.objects.filter(agent=name).first()
+    if gate is None:
         return None
-    return gate.tokens_at + timedelta(seconds=max(0.0, 1 - gate.tokens) / rate)
+    return gate, _loads([name], 0)[name].waiting
 
 
-def queued(steps: Iterable[Step]) -> dict[int, Queued]:
-    """Return where those of `steps` stand that may be claimed: one query, none if there are none."""
-    ids = [
-        step.id
-        for step in steps
-        if step.process_state == StepState.PENDING and not (step.run_after or step.held_by_id)
-    ]
-    if not ids:
-        return {}
-    rows = sql.run(QUEUED, {"ids": ids, "limit": MOST_AHEAD + 1})
+def _limits(policy: Policy) -> Limits:
+    return Limits(
+        window=policy.window,
+        rate=policy.rate,
+        time_allowed=policy.time_allowed,
+        calls=policy.breaker_calls,
+        failures=policy.breaker_failures,
+        share=policy.breaker_share,
+        pause=policy.breaker_pause,
+        pause_cap=policy.breaker_pause_cap,
+    )
+
+
+def _loads(names: Sequence[str], alive: float) -> Mapping[str, Load]:
+    rows = sql.run(LOAD, {"agents": list(names), "limit": CAP + 1, "alive": alive})
+    columns = ("in_flight", "waiting", "waiting_since", "workers")
+    return {name: Load(**_named(columns, row)) for name, *row in rows}
+
+
+def _times(now: datetime) -> Mapping[str, Times]:
+    """Add up the roll-ups of the last hour: at most one a minute and step, along their own index."""
+    rows = StepRollUp.objects.filter(span=Span.MINUTE, start__gte=now - LATELY)
+    took: dict[str, list[Buckets]] = defaultdict(list)
+    for agent, buckets in rows.values_list("agent", "took"):
+        took[agent].append(buckets)
+    merged_by_agent = {agent: merged(parts) for agent, parts in took.items()}
     return {
-        step: Queued(in_flight=flying, urgent=urgent, ahead=ahead)
-        for step, flying, urgent, ahead in rows
+        agent: Times(median=percentile(buckets, 0.5), p95=percentile(buckets, 0.95))
+        for agent, buckets in merged_by_agent.items()
     }
+
+
+def _named(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip(columns, row, strict=True))
+
+
+def wanted_agents() -> list[str]:
+    """Return the agents for which steps are pending."""
+    return [agent for (agent,) in sql.run(WANTED, {})]

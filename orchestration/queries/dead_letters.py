@@ -1,23 +1,25 @@
 """Dead letters as operators see them: what failed or was set aside, of each kind, newest first."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from .. import requeue
+from ..database import clock
+from ..dead_letters import actions
+from ..dead_letters.actions import DeadLetterFilter, Kind, State
 from ..models import DeadLetter, Event, StatusMessage, Submission, TaskRequest
 from ..models.history import EventKind
 from ..models.inbox import Problem
-from ..redaction import HIDDEN, Veil, veils
-from ..requeue import Kind, State, Wanted
-from .acts import Act
-from .agents import CAP, database_now
+from .agent_facts import CAP
+from .conflicts import UserAction
+from .redaction import HIDDEN, Redactor, redactors
 
 PAGE = 50
-DID = {EventKind.RETRIED: "had it tried again", EventKind.CLOSED: "closed it"}
+Hidden = Mapping[UUID, Redactor] | None  # what hides personal data, by task; None shows them
+DID = {EventKind.RETRIED: "retried it", EventKind.CLOSED: "closed it"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,35 +54,37 @@ class LettersPage:
     total: int
 
 
-def letters(wanted: Wanted, *, personal: bool, limit: int = PAGE) -> LettersPage:
+def letters(wanted: DeadLetterFilter, *, personal: bool, limit: int = PAGE) -> LettersPage:
     """Return the newest dead letters that are wanted; `personal`: with personal data."""
-    rows = [
-        letter(row, personal)
+    found = [
+        (letter, row)
         for kind, letter in LETTERS.items()
         if kind in wanted.kinds
         for row in _newest(kind, wanted, limit)
     ]
+    messages = (row for _, row in found if isinstance(row, StatusMessage))
+    hidden = None if personal else redactors(row.task for row in messages if row.task)
+    rows = [letter(row, hidden) for letter, row in found]
     rows.sort(key=lambda row: row.since, reverse=True)
-    return LettersPage(now=database_now(), rows=rows[:limit], total=requeue.count(wanted, CAP + 1))
+    return LettersPage(
+        now=clock.database_now(), rows=rows[:limit], total=actions.count(wanted, CAP + 1)
+    )
 
 
-def who_requeued(wanted: Wanted) -> Act | None:
-    """Return who last acted on a dead letter."""
+def last_requeue(wanted: DeadLetterFilter) -> UserAction | None:
+    """Return the last action on a dead letter."""
     acts = Event.objects.filter(kind__in=DID, detail__letter=f"{wanted.kind} {wanted.id}")
     event = acts.order_by("-at").first()
-    if event is None:
-        return None
-    did = DID[EventKind(event.kind)]
-    return Act(actor=event.actor, did=did, at=event.at, reason=event.reason)
+    return UserAction.of_event(event, DID[EventKind(event.kind)]) if event else None
 
 
-def _newest(kind: Kind, wanted: Wanted, limit: int) -> Sequence[Any]:
-    rows = requeue.ROWS[kind](wanted).order_by("-id")
+def _newest(kind: Kind, wanted: DeadLetterFilter, limit: int) -> Sequence[Any]:
+    rows = actions.ROWS[kind](wanted).order_by("-id")
     return list((rows.select_related("task") if kind is Kind.STATUS else rows)[:limit])
 
 
-def _submission(row: Submission, personal: bool) -> Letter:
-    veil = None if personal else Veil(row.workflow, row.data)
+def _submission(row: Submission, hidden: Hidden) -> Letter:
+    redactor = None if hidden is None else Redactor(row.workflow, row.data)
     waits = State.UNKNOWN if row.problem == Problem.UNKNOWN else State.WAITING
     return Letter(
         kind=Kind.SUBMISSION,
@@ -92,12 +96,12 @@ def _submission(row: Submission, personal: bool) -> Letter:
         since=row.closed_at or row.refused_at or row.created_at,
         tries=row.tries,
         next_at=row.retry_at,
-        reason=veil(row.reason) if veil else row.reason,
-        content=veil.input if veil else row.data,
+        reason=redactor(row.reason) if redactor else row.reason,
+        content=redactor.input if redactor else row.data,
     )
 
 
-def _request(row: TaskRequest, personal: bool) -> Letter:
+def _request(row: TaskRequest, hidden: Hidden) -> Letter:
     waits = State.UNKNOWN if row.problem == Problem.UNKNOWN else State.WAITING
     content = {"step": row.step, "amendment": row.amendment, "note": row.note, "actor": row.actor}
     return Letter(
@@ -110,17 +114,15 @@ def _request(row: TaskRequest, personal: bool) -> Letter:
         since=row.closed_at or row.refused_at or row.created_at,
         tries=row.tries,
         next_at=row.retry_at,
-        reason=row.reason if personal else HIDDEN,
-        content=content if personal else HIDDEN,
+        reason=row.reason if hidden is None else HIDDEN,
+        content=content if hidden is None else HIDDEN,
     )
 
 
-def _veil(row: StatusMessage) -> Veil:
-    return veils([row.task])[row.task.id] if row.task else Veil(row.workflow, {})
-
-
-def _status(row: StatusMessage, personal: bool) -> Letter:
-    veil = None if personal else _veil(row)
+def _status(row: StatusMessage, hidden: Hidden) -> Letter:
+    redactor = None
+    if hidden is not None:
+        redactor = hidden[row.task.id] if row.task else Redactor(row.workflow, {})
     about = row.task.name if row.task else row.reference
     return Letter(
         kind=Kind.STATUS,
@@ -132,12 +134,12 @@ def _status(row: StatusMessage, personal: bool) -> Letter:
         since=row.closed_at or row.refused_at or row.created_at,
         tries=row.tries,
         next_at=row.send_after,
-        reason=veil(row.reason) if veil else row.reason,
-        content=veil(row.detail) if veil else row.detail,
+        reason=redactor(row.reason) if redactor else row.reason,
+        content=redactor(row.detail) if redactor else row.detail,
     )
 
 
-def _inbox(row: DeadLetter, personal: bool) -> Letter:
+def _inbox(row: DeadLetter, hidden: Hidden) -> Letter:
     try:
         content = json.loads(row.body)
     except ValueError:
@@ -153,8 +155,8 @@ def _inbox(row: DeadLetter, personal: bool) -> Letter:
         tries=row.tries,
         next_at=row.retry_at,
         # whose task it was is not known for sure
-        reason=row.reason if personal else HIDDEN,
-        content=content if personal else HIDDEN,
+        reason=row.reason if hidden is None else HIDDEN,
+        content=content if hidden is None else HIDDEN,
     )
 
 
@@ -164,7 +166,7 @@ def _state(refused_at: datetime | None, closed_at: datetime | None, waits: State
     return State.REFUSED if refused_at else waits
 
 
-LETTERS: dict[Kind, Callable[[Any, bool], Letter]] = {
+LETTERS: dict[Kind, Callable[[Any, Hidden], Letter]] = {
     Kind.SUBMISSION: _submission,
     Kind.REQUEST: _request,
     Kind.STATUS: _status,

@@ -1,4 +1,4 @@
-"""What is wrong with the machinery itself, and what every page says of the whole."""
+"""The problems of the system itself, and the counts that every page shows."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -6,18 +6,22 @@ from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
-from .. import conf, leader, queues, registry, requeue, sounding, sql
+from .. import conf, registry
+from ..cluster import leader_election
+from ..database import sql
+from ..dead_letters import actions
+from ..messaging import queue_depths, queues
 from ..models import Incident, Operation, Task
 from ..models.incident import IncidentState
 from ..models.operation import OperationState
 from ..states import TaskState
-from .agents import CAP
+from .agent_facts import CAP
 
 NO_LEADER = {
-    leader.SUPERVISOR: "No supervisor leads: what works goes on; what fails is neither retried nor "
-    "reported. Start one.",
-    leader.HOUSEKEEPER: "No housekeeper leads: tasks go on; bulk operations, incidents, figures and "
-    "alerts stand still. Start one.",
+    leader_election.SUPERVISOR: "No supervisor leads: tasks are processed, but failed steps are neither "
+    "retried nor reported. Start a supervisor.",
+    leader_election.HOUSEKEEPER: "No housekeeper leads: tasks are processed, but bulk operations, incidents, "
+    "statistics and alerts are not updated. Start a housekeeper.",
 }
 SLOW = 1.0  # seconds for a few small queries: more is felt on every page
 
@@ -25,7 +29,7 @@ MACHINERY = """
 SELECT
     ARRAY(SELECT name FROM unnest(%(leases)s::text[]) AS needed (name)
         WHERE NOT EXISTS (SELECT 1 FROM orchestration_lease l WHERE l.name = needed.name
-            AND greatest(expires_at, awaited_until) > (SELECT clock_timestamp()))),
+            AND greatest(expires_at, next_sweep_due) > (SELECT clock_timestamp()))),
     ARRAY(SELECT DISTINCT queue FROM orchestration_worker
         WHERE seen_at > (SELECT clock_timestamp()) - %(alive)s * interval '1 second'),
     EXISTS (SELECT 1 FROM orchestration_worker WHERE queue = ANY(%(needed)s)
@@ -35,19 +39,19 @@ SELECT
 
 @dataclass(frozen=True, kw_only=True)
 class Shell:
-    """What stands on every page: how much waits for a person, by section, and what is wrong."""
+    """What every page shows: counts by section, and the problems of the system."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
-    problems: Sequence[str] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)  # a sentence by its code
 
     @property
     def attention(self) -> int:
-        """Return how many tasks wait for somebody's decision."""
+        """Return how many tasks are in error."""
         return self.counts.get("tasks", 0)
 
 
 def shell() -> Shell:
-    """Read what every page shows: five small queries, whatever the number of tasks."""
+    """Read what every page shows: five small queries for any number of tasks."""
     begun = time.monotonic()
     counts = {
         "tasks": _counted(Task.objects.filter(state=TaskState.ERROR)),
@@ -64,24 +68,22 @@ def shell() -> Shell:
                 )
             )
         ),
-        "dead_letters": requeue.waiting(CAP + 1),
+        "dead_letters": actions.waiting(CAP + 1),
     }
     needed = _needed_queues()
-    told = {
-        "leases": list(leader.NAMES),
-        "alive": conf.ALIVE,
-        "all_silent": conf.ALL_SILENT,
+    parameters = {
+        "leases": list(leader_election.NAMES),
+        "alive": conf.WORKER_DEAD_AFTER_S,
+        "all_silent": conf.NO_WORKERS_AFTER_S,
         "needed": sorted(needed),
     }
-    leaderless, served, manned = sql.run(MACHINERY, told)[0]
+    leaderless, served, manned = sql.run(MACHINERY, parameters)[0]
     slow = time.monotonic() - begun > SLOW
     found = _problems(
         leaderless=leaderless, unserved=needed - set(served), deserted=bool(needed) and not manned
     )
     if slow:
-        found.append(
-            "The database answers slowly: work goes on, but it and these pages take longer."
-        )
+        found["database"] = "The database answers slowly: processing and these pages take longer."
     return Shell(counts=counts, problems=found)
 
 
@@ -89,29 +91,29 @@ def _counted(rows: "QuerySet[Task] | QuerySet[Incident] | QuerySet[Operation]") 
     return rows.order_by()[: CAP + 1].count()
 
 
-def _problems(*, leaderless: Sequence[str], unserved: set[str], deserted: bool) -> list[str]:
+def _problems(*, leaderless: Sequence[str], unserved: set[str], deserted: bool) -> dict[str, str]:
     """Return what is wrong with the machinery, a sentence each: what it means, what goes on."""
-    found = []
-    if not sounding.answers():
-        found.append(
-            "Redis is down: whatever was accepted is safe, and is accepted further; nothing is "
-            "processed until Redis is back."
+    found = {}
+    if not queue_depths.answers():
+        found["redis"] = (
+            "Redis is down: submissions are still accepted, accepted tasks are safe, and "
+            "nothing is processed until Redis is back."
         )
-    found += [NO_LEADER[name] for name in leaderless]
+    found |= {name: NO_LEADER[name] for name in leaderless}
     if deserted:
-        found.append(
-            "No worker is there: whatever was accepted is safe, and is accepted further; nothing "
-            "is processed until workers are started."
+        found["workers"] = (
+            "No worker is running: submissions are still accepted, accepted tasks are safe, "
+            "and nothing is processed until workers are started."
         )
     elif unserved:
         names = ", ".join(f"“{name}”" for name in sorted(unserved))
-        found.append(
-            f"No worker serves {names}: start one. Until then its work waits, and what was sent to "
-            "an agent fails and is tried again."
+        found["queues"] = (
+            f"No worker serves {names}. Start one: until then the work of the queue waits, and "
+            "requests already sent fail and are retried."
         )
     return found
 
 
 def _needed_queues() -> set[str]:
     statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
-    return {*queues.ANSWERS, *registry.agents, *statuses}
+    return {*queues.HANDLERS, *registry.agents, *statuses}

@@ -1,4 +1,4 @@
-"""Holds in force: who keeps what from being claimed, and why."""
+"""Holds: what keeps steps from being claimed, and why."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from ..models import Hold
-from ..models.hold import Cause, Scope
+from ..models.hold import HoldCause, Scope
 
 MOST = 200
 
@@ -45,7 +45,7 @@ def hold_by_id(hold_id: int) -> Hold | None:
 def hold_in_force(*, agent: str, workflow: str, step: str, task: UUID | None) -> Hold | None:
     """Return the hold by hand on exactly this target."""
     return Hold.objects.filter(
-        agent=agent, workflow=workflow, step=step, task=task, cause=Cause.HAND, until=None
+        agent=agent, workflow=workflow, step=step, task=task, cause=HoldCause.HAND, until=None
     ).first()
 
 
@@ -55,7 +55,7 @@ def holds_in_force() -> Sequence[Hold]:
     return list(found[:MOST])
 
 
-def holds_lately() -> Sequence[Hold]:
+def ended_holds() -> Sequence[Hold]:
     """Return the last holds that ended."""
     ended = Hold.objects.filter(until__isnull=False).select_related("task")
     return list(ended.order_by("-until")[:20])

@@ -9,13 +9,13 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
-from .. import sql
+from ..database import clock, sql
 from ..models import Event, Incident, IncidentHit, IncidentHour, Operation, Step
-from ..models.incident import Deed, IncidentState
+from ..models.incident import IncidentEventKind, IncidentState
 from ..models.operation import OperationState
 from ..states import StepState
-from .acts import Act
-from .agents import CAP, database_now
+from .agent_facts import CAP
+from .conflicts import UserAction
 
 PAGE = 50
 HIT = 25  # tasks of an incident's page
@@ -40,13 +40,13 @@ JOIN orchestration_step s ON s.id = h.step_id
 """
 
 DID = {
-    Deed.OPENED: "was the first to see it",
-    Deed.RETURNED: "found that it has returned",
-    Deed.RESOLVED: "resolved it",
-    Deed.ACKNOWLEDGED: "acknowledged it",
-    Deed.ASSIGNED: "assigned it",
-    Deed.MUTED: "muted it",
-    Deed.UNMUTED: "unmuted it",
+    IncidentEventKind.OPENED: "was the first to see it",
+    IncidentEventKind.RETURNED: "found that it has returned",
+    IncidentEventKind.RESOLVED: "resolved it",
+    IncidentEventKind.ACKNOWLEDGED: "acknowledged it",
+    IncidentEventKind.ASSIGNED: "assigned it",
+    IncidentEventKind.MUTED: "muted it",
+    IncidentEventKind.UNMUTED: "unmuted it",
 }
 
 
@@ -126,19 +126,19 @@ class IncidentDetail:
 def top(limit: int = 5) -> list[IncidentRow]:
     """Return the incidents that need attention most: by how many tasks are in error, then the newest."""
     found = Incident.objects.filter(state__in=OPEN).defer("sample").select_related("assignee")
-    rows = list(found.order_by("-suffering", "-id")[:limit])
-    return _with_trends(rows, database_now())
+    rows = list(found.order_by("-open_tasks", "-id")[:limit])
+    return _with_trends(rows, clock.database_now())
 
 
 def incidents(filters: IncidentFilters) -> IncidentPage:
     """Return the page of incidents that `filters` ask for: three queries."""
-    place = "last_seen" if filters.by_last else "suffering"
+    place = "last_seen" if filters.by_last else "open_tasks"
     found = _filtered(filters).defer("sample").select_related("assignee")
     if filters.after:
         value, last = filters.after
         found = found.filter(Q(**{f"{place}__lt": value}) | Q(**{place: value}, id__lt=last))
     rows = list(found.order_by(f"-{place}", "-id")[: PAGE + 1])
-    page, now = rows[:PAGE], database_now()
+    page, now = rows[:PAGE], clock.database_now()
     return IncidentPage(
         now=now, rows=_with_trends(page, now), last=page[-1] if len(rows) > PAGE else None
     )
@@ -154,31 +154,31 @@ def incident_detail(
     incident = Incident.objects.select_related("assignee").filter(id=incident_id).first()
     if incident is None:
         return None
-    now = database_now()
+    now = clock.database_now()
     events = list(Event.objects.filter(incident=incident).order_by("-id")[: MOST_EVENTS + 1])
-    beside = (Deed.NOTE, Deed.RETRIED)
+    beside = (IncidentEventKind.NOTE, IncidentEventKind.RETRIED)
     operations = Operation.objects.filter(incident=incident)
     return IncidentDetail(
         now=now,
         incident=incident,
         trend=_trends([incident.id], now)[incident.id],
-        hit=_ever_hit(incident, before) if ever else _suffering(incident, before),
+        hit=_ever_hit(incident, before) if ever else _hit_now(incident, before),
         samples=_samples(incident),
         operations=list(
             operations.exclude(state=OperationState.DRAFT).order_by("-id")[:MOST_OPERATIONS]
         ),
         retried=_retried(incident),
-        events=[(Deed(what_of(event)).label, event) for event in events[:MOST_EVENTS]],
+        events=[(IncidentEventKind(what_of(event)).label, event) for event in events[:MOST_EVENTS]],
         seen=next((event.id for event in events if what_of(event) not in beside), 0),
         cut=len(events) > MOST_EVENTS,
     )
 
 
-def who_was_first(event: Event | None) -> Act | None:
-    """Return what came before somebody's act on an incident, as an act."""
-    if event is None or (did := DID.get(Deed(what_of(event)))) is None:
+def action_on_incident(event: Event | None) -> UserAction | None:
+    """Return the earlier action on an incident that an event records, if any."""
+    if event is None or (did := DID.get(IncidentEventKind(what_of(event)))) is None:
         return None
-    return Act(actor=event.actor, did=did, at=event.at, reason=event.reason)
+    return UserAction.of_event(event, did)
 
 
 def what_of(event: Event) -> str:
@@ -223,7 +223,7 @@ def _steps() -> QuerySet[Step]:
     return Step.objects.select_related("task").defer("request", "result", "task__data")
 
 
-def _suffering(incident: Incident, before: int | None) -> HitPage:
+def _hit_now(incident: Incident, before: int | None) -> HitPage:
     found = _steps().filter(incident=incident, process_state=StepState.ERROR)
     if before:
         found = found.filter(id__lt=before)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from .. import conf, leader
+from .. import conf
+from ..cluster import leader_election
 from ..models import Lease
 
 
@@ -19,13 +20,13 @@ class Leader:
     held: bool
     awaited: bool
     sweeps: bool
-    patience: float = conf.LEASE
+    patience: float = conf.LEASE_S
 
 
 def leaders(now: datetime) -> list[Leader]:
     """Return who leads processes of each kind."""
-    found = Lease.objects.in_bulk(leader.NAMES)
-    return [_leader(name, found.get(name), now) for name in leader.NAMES]
+    found = Lease.objects.in_bulk(leader_election.NAMES)
+    return [_leader(name, found.get(name), now) for name in leader_election.NAMES]
 
 
 def _leader(name: str, lease: Lease | None, now: datetime) -> Leader:
@@ -35,6 +36,6 @@ def _leader(name: str, lease: Lease | None, now: datetime) -> Leader:
         name=name,
         lease=lease,
         held=held,
-        awaited=bool(not held and lease and lease.awaited_until and lease.awaited_until > now),
-        sweeps=bool(swept and now - swept < timedelta(seconds=conf.ALIVE)),
+        awaited=bool(not held and lease and lease.next_sweep_due and lease.next_sweep_due > now),
+        sweeps=bool(swept and now - swept < timedelta(seconds=conf.WORKER_DEAD_AFTER_S)),
     )

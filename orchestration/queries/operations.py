@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..database import clock
 from ..models import Event, Incident, Operation, OperationItem
 from ..models.operation import OperationState
-from .acts import Act
-from .agents import database_now
+from .conflicts import UserAction
 
 PAGE = 50
 MOST_ACTS = 50
@@ -48,7 +48,7 @@ class OperationDetail:
 
 
 def operations(filters: OperationFilters) -> OperationPage:
-    """Return the page of operations that `filters` ask for; dry runs are nobody else's business."""
+    """Return the page of operations that `filters` ask for, without dry runs."""
     found = Operation.objects.exclude(state=OperationState.DRAFT).select_related("incident")
     if filters.state == "open":
         found = found.filter(state__in=OPEN)
@@ -64,7 +64,7 @@ def operations(filters: OperationFilters) -> OperationPage:
         found = found.filter(id__lt=filters.before)
     rows = list(found.order_by("-id")[: PAGE + 1])
     return OperationPage(
-        now=database_now(),
+        now=clock.database_now(),
         rows=rows[:PAGE],
         older=rows[PAGE - 1].id if len(rows) > PAGE else None,
     )
@@ -87,7 +87,7 @@ def operation_detail(
     rows = list(items.order_by("id")[: PAGE + 1])
     acts = Event.objects.filter(operation=operation, task=None).order_by("-id")
     return OperationDetail(
-        now=database_now(),
+        now=clock.database_now(),
         operation=operation,
         items=rows[:PAGE],
         more=rows[PAGE - 1].id if len(rows) > PAGE else None,
@@ -95,14 +95,14 @@ def operation_detail(
     )
 
 
-def who_operated(operation_id: int) -> Act | None:
-    """Return what was last done to an operation, by whom: for whoever comes second."""
+def last_action_on_operation(operation_id: int) -> UserAction | None:
+    """Return the last action on an operation, for the user who acts second."""
     acts = Event.objects.filter(operation=operation_id, task=None)
     event = acts.order_by("-id").first()
     if event is None:
         return None
-    did = f"{event.detail['what']} it" if " " not in event.detail["what"] else "took it back"
-    return Act(actor=event.actor, did=did, at=event.at, reason=event.reason)
+    did = f"{event.detail['what']} it" if " " not in event.detail["what"] else "cancelled it"
+    return UserAction.of_event(event, did)
 
 
 def ever_tried(incident: Incident) -> bool:

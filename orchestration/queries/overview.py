@@ -8,18 +8,20 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from .. import conf, requeue, sql
-from ..alerts import late_effect_of
+from .. import conf
+from ..alerting.alerts import late_effect_of
+from ..database import clock, sql
+from ..dead_letters import actions
+from ..dead_letters.actions import Kind
 from ..models import Step
-from ..requeue import Kind
 from ..states import StepState
-from . import attention
-from .agents import CAP, agents, database_now
-from .attention import Counts, Running
+from . import counters
+from .agent_facts import CAP, agents
+from .audit_log import AuditEntry, latest
+from .counters import Counts, Running
 from .incidents import IncidentRow, top
 from .leaders import Leader, leaders
-from .outlook import AgentView
-from .trail import Line, latest
+from .next_step import AgentView
 from .trends import Trends, trends
 
 DEAD_LETTERS = {  # kinds by the beginnings of their alerts
@@ -27,7 +29,7 @@ DEAD_LETTERS = {  # kinds by the beginnings of their alerts
 }  # fmt: skip
 SHOWN = 5  # rows of each list; the rest is a link away
 
-# What is wrong with the machinery; steps that failed are told by their incidents.
+# What is wrong with the machinery; incidents report the steps that failed.
 ALERTS = """
 SELECT a.id, a.fingerprint, a.severity, a.title, a.detail, a.count, a.first_seen, a.last_seen,
     (SELECT count(*) FROM (
@@ -55,11 +57,11 @@ class AlertView:
     count: int
     first_seen: datetime
     last_seen: datetime
-    suffering: int
+    open_steps: int
 
     @property
     def late_effect_of(self) -> UUID | None:
-        """Return the task of which an effect showed late, if that is what the alert is about."""
+        """Return the task whose late effect the alert is about, if it is."""
         return late_effect_of(self.fingerprint)
 
     @property
@@ -95,13 +97,13 @@ class Overview:
     alerts: Sequence[AlertView]
     errors: Sequence[Step]
     operations: Sequence[Running]
-    acts: Sequence[Line]
+    acts: Sequence[AuditEntry]
     retrying: Sequence[tuple[Step, AgentView | None]]
     kept: dict[str, AgentView]
     trends: Trends
     leaders: Sequence[Leader]
     inbox: Inbox
-    patience: float = conf.ALIVE
+    patience: float = conf.WORKER_DEAD_AFTER_S
 
     @property
     def calm(self) -> bool:
@@ -110,19 +112,19 @@ class Overview:
 
 
 def overview(range_key: str = "", *, personal: bool = False) -> Overview:
-    """Read the overview: some twenty small queries, whatever the number of tasks.
+    """Read the overview: some twenty small queries for any number of tasks.
 
     `personal`: whether who asks may see what people wrote about tasks as it is.
     """
-    now = database_now()
+    now = clock.database_now()
     known = agents()
     return Overview(
         now=now,
-        counts=attention.counts(CAP),
+        counts=counters.counts(CAP),
         incidents=top(SHOWN),
         alerts=_alerts(),
         errors=list(_steps().filter(process_state=StepState.ERROR).order_by("-ended_at")[:SHOWN]),
-        operations=attention.operations(),
+        operations=counters.operations(),
         acts=latest(SHOWN, personal=personal),
         retrying=[(step, known.get(step.agent)) for step in _retrying()],
         kept={name: agent for name, agent in known.items() if not agent.free},
@@ -149,4 +151,4 @@ def _retrying() -> list[Step]:
 
 def _inbox() -> Inbox:
     waiting, oldest = sql.run(INBOX, {"limit": CAP + 1})[0]
-    return Inbox(waiting=waiting, oldest=oldest, dead=requeue.waiting(CAP + 1))
+    return Inbox(waiting=waiting, oldest=oldest, dead=actions.waiting(CAP + 1))

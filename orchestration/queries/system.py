@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from .. import conf, leader, queues, registry, sounding, sql
+from .. import conf, registry
+from ..cluster import leader_election
+from ..database import clock, sql
+from ..messaging import queue_depths, queues
 from ..models import AuditRun, SupervisorPolicy, Worker
-from .agents import CAP, database_now
+from .agent_facts import CAP
 from .leaders import Leader, leaders
 
 MOST_WORKERS = 500
@@ -33,9 +36,9 @@ SELECT
         ORDER BY id LIMIT 1),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage
         WHERE refused_at IS NOT NULL AND closed_at IS NULL AND reason <> '' LIMIT %(limit)s) AS c),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_notice
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_notification
         WHERE sent_at IS NULL AND given_up_at IS NULL LIMIT %(limit)s) AS c),
-    (SELECT min(created_at) FROM orchestration_notice
+    (SELECT min(created_at) FROM orchestration_notification
         WHERE sent_at IS NULL AND given_up_at IS NULL),
     (SELECT min(oldest.since) FROM orchestration_policy p CROSS JOIN LATERAL (
         SELECT min(s.pending_since) AS since FROM orchestration_step s WHERE s.agent = p.agent
@@ -46,8 +49,8 @@ SELECT
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lying:
-    """What waits for somebody: how much of it, and since when the oldest."""
+class Backlogs:
+    """The size of each backlog, and the time of its oldest entry."""
 
     submissions: int
     oldest_submission: datetime | None
@@ -55,8 +58,8 @@ class Lying:
     statuses: int
     oldest_status: datetime | None
     statuses_refused: int
-    notices: int
-    oldest_notice: datetime | None
+    notifications: int
+    oldest_notification: datetime | None
     oldest_step: datetime | None
     expired: datetime | None
 
@@ -68,11 +71,11 @@ class QueueRow:
     name: str
     workers: int
     silent: int
-    depth: sounding.Depth | None
+    depth: queue_depths.Depth | None
 
     @property
     def unserved(self) -> bool:
-        """Return whether nobody serves it."""
+        """Return whether no worker serves it."""
         return not self.workers
 
 
@@ -95,11 +98,11 @@ class System:
     processes: Sequence[Process]
     leaders: Sequence[Leader]
     interval: float
-    lying: Lying
+    backlogs: Backlogs
     audit: AuditRun | None
     audit_every: float
     cut: bool
-    patience: float = conf.ALIVE
+    patience: float = conf.WORKER_DEAD_AFTER_S
 
     @property
     def violations(self) -> Sequence[Mapping[str, object]]:
@@ -115,10 +118,10 @@ class System:
 
 def system() -> System:
     """Return the page in six queries, and one exchange with Redis."""
-    now = database_now()
+    now = clock.database_now()
     led = leaders(now)
     holders = {one.lease.holder for one in led if one.lease and one.held}
-    oldest = now - timedelta(seconds=conf.ALIVE)
+    oldest = now - timedelta(seconds=conf.WORKER_DEAD_AFTER_S)
     found = list(Worker.objects.order_by("queue", "instance")[: MOST_WORKERS + 1])
     processes = [
         Process(
@@ -138,10 +141,10 @@ def system() -> System:
         processes=processes,
         leaders=led,
         interval=policy.interval,
-        lying=Lying(
+        backlogs=Backlogs(
             **dict(
                 zip(
-                    Lying.__dataclass_fields__,
+                    Backlogs.__dataclass_fields__,
                     sql.run(LYING, {"limit": CAP + 1})[0],
                     strict=True,
                 )
@@ -154,22 +157,22 @@ def system() -> System:
 
 
 def _queues(processes: Sequence[Process]) -> list[str]:
-    """Return the queues that are needed, and whatever else somebody serves."""
+    """Return the queues that are needed, and any others that a worker serves."""
     statuses = [queues.STATUS_PREFIX + name for name in sorted(registry.receivers)]
-    needed = [*queues.ANSWERS, *sorted(registry.agents), *statuses]
-    served = {one.worker.queue for one in processes} - {*leader.NAMES, *needed}
+    needed = [*queues.HANDLERS, *sorted(registry.agents), *statuses]
+    served = {one.worker.queue for one in processes} - {*leader_election.NAMES, *needed}
     return [*needed, *sorted(served)]
 
 
-def _depths(names: Sequence[str]) -> Mapping[str, sounding.Depth] | None:
+def _depths(names: Sequence[str]) -> Mapping[str, queue_depths.Depth] | None:
     try:
-        return sounding.depths(names)
+        return queue_depths.depths(names)
     except queues.Unreachable:
         return None
 
 
 def _rows(
-    names: Sequence[str], processes: Sequence[Process], depths: Mapping[str, sounding.Depth]
+    names: Sequence[str], processes: Sequence[Process], depths: Mapping[str, queue_depths.Depth]
 ) -> list[QueueRow]:
     alive = Counter(one.worker.queue for one in processes if one.alive)
     silent = Counter(one.worker.queue for one in processes if not one.alive)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from ..histogram import Buckets, merged, percentile
 from ..models import GateRollUp, StepRollUp, TaskRollUp
 from ..models.rollup import Span
+from ..statistics.histogram import Buckets, merged, percentile
 
 MOST = 500  # steps of all workflows that a table shows
 
@@ -197,7 +197,7 @@ def _steps(
 
 
 def _gates(chosen: Range, starts: Sequence[datetime]) -> dict[str, Sequence[GatePoint | None]]:
-    """Return each gate's points, along gate_rollup_once; None where nobody looked."""
+    """Return each gate's points, along gate_rollup_once; None where nothing was sampled."""
     found: dict[str, dict[datetime, GatePoint]] = defaultdict(dict)
     for row in GateRollUp.objects.filter(span=chosen.span, start__gte=starts[0]):
         found[row.agent][row.start] = GatePoint(
@@ -205,6 +205,6 @@ def _gates(chosen: Range, starts: Sequence[datetime]) -> dict[str, Sequence[Gate
             room=row.room,
             waiting=row.waiting,
             oldest=row.oldest,
-            shut=row.shut > 0,
+            shut=row.blocked_samples > 0,
         )
     return {agent: [seen.get(start) for start in starts] for agent, seen in sorted(found.items())}

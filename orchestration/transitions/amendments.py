@@ -1,14 +1,15 @@
-"""What an application changes as it resubmits a step: the step's request, and the task's input."""
+"""Apply what an application changes with a resubmit: request and task input."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .. import incidents, registry
+from .. import registry
+from ..incidents import tallies
 from ..models import Step, Task
-from ..placeholders import resolve
+from ..payloads.placeholders import resolve
 from ..states import StepState
-from .changes import Change
+from .locked_task import Change
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +36,9 @@ def amend(change: Change, data: Mapping[str, Any]) -> None:
         return
     change.data = {**change.data, **data}
     declared = registry.workflows.get(change.workflow)
-    known = asdict(declared.card(change.data)) if declared else {}
-    card = {"value" if name == "amount" else name: value for name, value in known.items()}
-    with incidents.revalued(change.id):
+    values = asdict(declared.card(change.data)) if declared else {}
+    card = {"value" if name == "amount" else name: value for name, value in values.items()}
+    with tallies.revalue(change.id):
         Task.objects.filter(id=change.id).update(data=change.data, **card)
     charges = (
         {step.name: step.charges for step in declared.steps if step.charges} if declared else {}

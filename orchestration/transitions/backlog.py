@@ -1,4 +1,4 @@
-"""What waits for an agent, how much is out, and which steps go next."""
+"""Read an agent's backlog: waiting steps, requests in flight, and the next steps."""
 
 import json
 from collections.abc import Callable, Collection, Sequence
@@ -6,8 +6,10 @@ from dataclasses import dataclass, fields
 from math import inf
 from typing import Any, NamedTuple
 
-from .. import conf, sql
-from ..fairness import for_aged
+from .. import conf
+from ..database import sql
+from ..decisions.fairness import for_aged
+from ..models.hold import holds_agent
 from ..states import GateState
 from .candidates import aged, fresh, in_turn, least
 from .gates import FIRST, LockedGate
@@ -30,11 +32,10 @@ SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
         FROM orchestration_step s WHERE s.agent = p.agent AND s.process_state = 'pending'
             AND num_nonnulls(s.run_after, s.held_by_id) = 0
         ORDER BY s.pending_since LIMIT 1), p.aged_after,
-    {FIRST.format(agent="p.agent", alone="AND alone")} IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.alone
+    {FIRST.format(agent="p.agent", isolated="AND isolated")} IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.isolated
         AND {AT_WORK}),
-    EXISTS (SELECT 1 FROM orchestration_hold h WHERE h.scope = 'agent' AND h.agent = p.agent
-        AND h.until IS NULL AND h.cause <> 'breaker'),
+    {holds_agent("p.agent")},
     extract(epoch FROM {AGENT_UNTIL})::float8, extract(epoch FROM {ALL_UNTIL})::float8,
     extract(epoch FROM {STEPS_UNTIL})::float8, extract(epoch FROM clock_timestamp())::float8
 FROM orchestration_policy p
@@ -91,7 +92,7 @@ class Demand(NamedTuple):
         """Return whether a hold on a step of a workflow is in force."""
         return self.steps_held_until == inf
 
-    def stood(self, since: float | None) -> bool:
+    def was_held(self, since: float | None) -> bool:
         """Return whether a hold on more than a task was in force after `since`."""
         ends = (self.held_until, self.all_held_until, self.steps_held_until)
         return since is not None and any(end is not None and end > since for end in ends)
@@ -123,7 +124,7 @@ class Pending:
         return bool(self.of_held_task or self.is_held)
 
 
-# The queues in which held steps were met (agent, alone), and whether places were left for them.
+# The queues in which held steps were met (agent, isolated), and whether places were left for them.
 Met = dict[tuple[str, bool], bool]
 
 Statement = Callable[[int], str]  # by how many steps it takes at most
@@ -141,28 +142,28 @@ def in_flight(demand: Demand, gate: LockedGate) -> int:
     since = gate.view.opened_at
     if gate.view.state == GateState.CLOSED or since is None:
         return demand.in_flight
-    found = sql.run(IN_FLIGHT_SINCE, {"agent": demand.agent, "since": since})
-    return int(found[0][0])
+    ((count,),) = sql.run(IN_FLIGHT_SINCE, {"agent": demand.agent, "since": since})
+    return int(count)
 
 
 def take(demand: Demand, gate: LockedGate, places: int, met: Met) -> list[Pending]:
     """Lock up to `places` steps that may go, at most one of them of those that go alone.
 
-    That one is first, so that a full window does not pass it over for ever; but it is no good probe.
+    That one is first, so that a full window does not pass it over for ever; but it is not a good probe.
     A share of the places is for what has waited for long: a higher priority goes first, but no stream
     of such keeps others waiting without end.
     """
     if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
         unsent = _take(fresh, demand, places, met)
-        return unsent or _take(least, demand, places, met, alone=demand.lone)
+        return unsent or _take(least, demand, places, met, isolated=demand.lone)
     first: list[Pending] = []
     if demand.lone:
-        first += _take(in_turn, demand, min(1, places), met, alone=True)
+        first += _take(in_turn, demand, min(1, places), met, isolated=True)
     if demand.has_aged:
         share = for_aged(places - len(first), conf.AGED_SHARE)
         first += _take(aged, demand, share, met)
-    besides = [step.id for step in first]
-    return first + _take(in_turn, demand, places - len(first), met, besides=besides)
+    excluded = [step.id for step in first]
+    return first + _take(in_turn, demand, places - len(first), met, excluded=excluded)
 
 
 def _take(
@@ -171,34 +172,34 @@ def _take(
     places: int,
     met: Met,
     *,
-    alone: bool = False,
-    besides: Sequence[int] = (),
+    isolated: bool = False,
+    excluded: Sequence[int] = (),
 ) -> list[Pending]:
     """Lock up to `places` steps that may go; look past those that are held, and note where."""
     taken: list[Pending] = []
-    seen = list(besides)
+    seen = list(excluded)
     for _ in range(MOST_ROUNDS):
-        found = _lock_pending(statement, demand, places - len(taken), seen, alone)
-        free = [step for step in found if not step.held]
+        batch = _lock_pending(statement, demand, places - len(taken), seen, isolated)
+        free = [step for step in batch if not step.held]
         taken += free
-        seen += [step.id for step in found]
-        if len(free) == len(found):
+        seen += [step.id for step in batch]
+        if len(free) == len(batch):
             break
-        for queue in {alone, False}:
+        for queue in {isolated, False}:
             met[demand.agent, queue] = len(taken) < places
     return taken
 
 
 def _lock_pending(
-    statement: Statement, demand: Demand, limit: int, besides: Sequence[int], alone: bool
+    statement: Statement, demand: Demand, limit: int, excluded: Sequence[int], isolated: bool
 ) -> list[Pending]:
     """Lock up to `limit` steps that are due, with their tasks; skip what others have locked."""
     if limit <= 0:
         return []
     wanted = {
         "agent": demand.agent,
-        "alone": alone,
-        "besides": list(besides),
+        "isolated": isolated,
+        "excluded": list(excluded),
         "steps_held": demand.steps_held,
         "aged_after": demand.aged_after,
     }

@@ -1,6 +1,6 @@
-"""The statements by which a claim finds steps that may go, and locks them; compiled once each.
+"""The statements by which a claim finds and locks steps; each is compiled once.
 
-Each is of what is `Given`: agent, alone, besides, steps_held and aged_after.
+Their parameters are `Given`: agent, isolated, excluded, steps_held and aged_after.
 """
 
 from datetime import timedelta
@@ -28,11 +28,11 @@ from django.db.models import (
 )
 from django.db.models.lookups import Exact
 
-from ..gate import BEHIND
+from ..database.sql import Among, Given, UnixTime, compiled
+from ..decisions.gate import BEHIND
 from ..models import Hold, Task
 from ..models.fields import DatabaseNow
 from ..models.hold import Scope
-from ..sql import Among, Given, UnixTime, compiled
 from ..states import StepState
 
 # Of a step's task: whether a hold is in force, or only was (NULL: never).
@@ -57,24 +57,24 @@ IS_HELD = Case(
         ),
     )
 )
-LONE = Given("alone", output_field=BooleanField())
+LONE = Given("isolated", output_field=BooleanField())
 IN_TURN = ("-steps__priority", "steps__turn", "steps__id")
 
 
 def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
-    """Return the pending steps that may go, with their tasks, and lock both.
+    """Return the claimable pending steps, with their tasks, and lock both.
 
-    Those whose task another session has locked are skipped, and the scan goes on behind them. The
-    query begins with the task as that is locked first, so that of a locked one not even the step is.
-    Selected first and updated by key after: an UPDATE over a locking sub-select with a limit may run
-    that again, and take more than the limit. No key lock: inserting an attempt takes one on its step,
-    which must not wait for us.
+    Steps whose task another session has locked are skipped, and the scan continues behind them. The
+    query begins with the task: it is locked first, so that a locked task's steps are not locked either.
+    The update by key follows as a second statement: an UPDATE over a locking sub-select with a limit
+    may run the sub-select again, and take more than the limit. The lock is without the key: inserting
+    an attempt locks its step's key, and must not wait for this.
     """
     return (
         Task.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(
             which,
-            ~Q(Among(F("steps__id"), Given("besides", "bigint[]"))),
+            ~Q(Among(F("steps__id"), Given("excluded", "bigint[]"))),
             steps__agent=Given("agent"),
             steps__process_state=StepState.PENDING,
             steps__run_after=None,
@@ -104,7 +104,7 @@ def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
 @cache
 def in_turn(limit: int) -> str:
     """Return the statement for the first steps by priority, then turn: one walk along step_turn."""
-    return compiled(_due(Q(steps__alone=LONE), *IN_TURN)[:limit])
+    return compiled(_due(Q(steps__isolated=LONE), *IN_TURN)[:limit])
 
 
 @cache
@@ -114,7 +114,7 @@ def aged(limit: int) -> str:
     waits.output_field = IntegerField()
     ago = Given("aged_after", "float8", FloatField()) * Value(timedelta(seconds=1))
     since = ExpressionWrapper(DatabaseNow() - ago, output_field=DateTimeField())
-    which = Q(Exact(waits, 0), steps__alone=False, steps__pending_since__lt=since)
+    which = Q(Exact(waits, 0), steps__isolated=False, steps__pending_since__lt=since)
     return compiled(_due(which, "steps__pending_since", "steps__id")[:limit])
 
 
@@ -125,13 +125,13 @@ def aged(limit: int) -> str:
 @cache
 def fresh(limit: int) -> str:
     """Return the statement for the first steps that were never sent."""
-    return compiled(_due(Q(steps__alone=LONE, steps__attempt=0), *IN_TURN)[:limit])
+    return compiled(_due(Q(steps__isolated=LONE, steps__attempt=0), *IN_TURN)[:limit])
 
 
 @cache
 def least(limit: int) -> str:
     """Return the statement for the steps that were sent the least."""
-    likely_to_fail = Q(steps__own_trouble=True) | Q(steps__alone=True)
+    likely_to_fail = Q(steps__own_trouble=True) | Q(steps__isolated=True)
     sent = F("steps__attempt") + Case(When(likely_to_fail, BEHIND), default=0)
-    which = Q(LONE) | Q(steps__alone=False)
+    which = Q(LONE) | Q(steps__isolated=False)
     return compiled(_due(which, sent.asc(), *IN_TURN)[:limit])

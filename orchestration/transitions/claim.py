@@ -1,4 +1,4 @@
-"""A scheduler takes steps for an agent: pending → processing (P6, P16, P21)."""
+"""Claim steps for agents: pending → processing (P6, P16, P21)."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -7,15 +7,16 @@ from typing import Any
 
 from django.db import transaction
 
-from .. import conf, sql
-from ..gate import Heard, again_at, hear, room, sent
-from ..messages import Request
+from .. import conf
+from ..database import sql
+from ..decisions.gate import Observation, again_at, observe, room, sent
+from ..messaging.messages import Request
 from ..payloads.keys import step_key
-from ..placeholders import Loads
+from ..payloads.placeholders import Loads
 from ..states import TaskState
 from .backlog import Demand, Met, Pending, demands, in_flight, take
 from .gates import LockedGate, contested, lock_gates, write
-from .holds import STOOD, STOOD_BY_TASK, park
+from .holds import HELD_SECONDS, HELD_SECONDS_BY_TASK, park
 
 # A step that may have been done is never repeated once the service has forgotten its key. `{stood}` is
 # for how long holds kept it; where there were none, the statement is spared the words.
@@ -24,13 +25,13 @@ UPDATE orchestration_step s
 SET process_state = 'processing', locked_by = %(by)s, attempt = attempt + 1,
     dispatched_at = clock_timestamp(), keyed_at = coalesce(keyed_at, clock_timestamp()),
     complete_by = clock_timestamp() + %(time_allowed)s * interval '1 second',
-    stood_still = stood_still + {stood},
+    held_seconds = held_seconds + {held_seconds},
     outcome = '', error_code = '', error_message = ''
 WHERE id = ANY(%(ids)s)
 RETURNING id, extract(epoch FROM complete_by)::float8,
     CASE WHEN in_doubt AND keyed_at < (SELECT clock_timestamp())
         + (%(time_allowed)s - %(memory)s) * interval '1 second'  -- when the call may arrive
-        THEN 'ask' WHEN in_doubt AND settling THEN 'settle' ELSE 'do' END,
+        THEN 'ask' WHEN in_doubt AND probing_outcome THEN 'settle' ELSE 'do' END,
     (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt
 """
 
@@ -62,19 +63,19 @@ class Claimed:
             self.look_again(other.again_in)
 
     def look_again(self, seconds: float) -> None:
-        """Note that there may be more to claim after so many seconds."""
+        """Note that there may be more to claim after this number of seconds."""
         self.again_in = min(seconds, self.again_in) if self.again_in is not None else seconds
 
 
 @transaction.atomic(savepoint=False)
 def claim(
-    agents: Collection[str], by: str, heard: Mapping[str, Sequence[Heard]] | None = None
+    agents: Collection[str], by: str, observed: Mapping[str, Sequence[Observation]] | None = None
 ) -> Claimed:
     """Claim what each of `agents` has room for, a batch at most; return the requests.
 
     An agent whose gate another session keeps locked is left out (`lock_gates`).
 
-    `by` is the claiming instance (LockedBy); `heard` is what attempts came to, for the gates. The
+    `by` is the claiming instance (LockedBy); `observed` is what attempts came to, for the gates. The
     requests are to be sent after the commit; any that is lost on the way expires at its complete-by
     time and is tried again.
     """
@@ -88,10 +89,12 @@ def claim(
     # could be older than what the former holder of the lock committed.
     for demand in demands(gates):
         gate = gates[demand.agent]
-        _hear((heard or {}).get(demand.agent, ()), gate, demand)
+        _observe((observed or {}).get(demand.agent, ()), gate, demand)
         if not demand.wanted or demand.held or demand.everything_held:
             continue
-        places = min(room(gate.view, gate.limits, in_flight(demand, gate), demand.now), conf.BATCH)
+        places = min(
+            room(gate.view, gate.limits, in_flight(demand, gate), demand.now), conf.BATCH_SIZE
+        )
         if steps := take(demand, gate, places, met):
             claimed.requests[demand.agent] = _process(steps, demand, by)
             claimed.loads.update(
@@ -103,27 +106,29 @@ def claim(
     write(gates.values())
     if started:
         sql.run(STARTED, {"ids": [str(task) for task in started]})
-    for (agent, alone), is_short in sorted(met.items()):
-        if park(agent, alone=alone) and is_short:
+    for (agent, isolated), is_short in sorted(met.items()):
+        if park(agent, isolated=isolated) and is_short:
             claimed.more.add(agent)
     if contested(agents):
-        claimed.look_again(conf.LOCKED_AGAIN)
+        claimed.look_again(conf.LOCKED_GATE_RETRY_S)
     return claimed
 
 
-def _hear(outcomes: Sequence[Heard], gate: LockedGate, demand: Demand) -> None:
+def _observe(outcomes: Sequence[Observation], gate: LockedGate, demand: Demand) -> None:
     if outcomes:
         out = in_flight(demand, gate)
-        gate.view = hear(gate.view, gate.limits, outcomes, demand.now, out)
+        gate.view = observe(gate.view, gate.limits, outcomes, demand.now, out)
 
 
 def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
-    if any(demand.stood(step.since) for step in steps):
-        stood = STOOD
+    if any(demand.was_held(step.since) for step in steps):
+        held_seconds = HELD_SECONDS
     else:
-        stood = STOOD_BY_TASK if any(step.of_held_task is not None for step in steps) else "0"
+        held_seconds = (
+            HELD_SECONDS_BY_TASK if any(step.of_held_task is not None for step in steps) else "0"
+        )
     rows = sql.run(
-        PROCESSING.format(stood=stood),
+        PROCESSING.format(held_seconds=held_seconds),
         {
             "by": by,
             "time_allowed": demand.time_allowed,
@@ -156,9 +161,9 @@ def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
 
 
 def _look_again(claimed: Claimed, gate: LockedGate, demand: Demand, taken: int) -> None:
-    """Note when a gate that keeps steps waiting lets more through, if nobody would ring for it."""
+    """Note when a gate that keeps steps waiting admits more, if no doorbell would ring for it."""
     at = again_at(gate.view, demand.now)
-    if at is None and gate.limits.rate is not None and taken < conf.BATCH:
+    if at is None and gate.limits.rate is not None and taken < conf.BATCH_SIZE:
         at = demand.now + 1 / gate.limits.rate
     if at is not None:
         claimed.look_again(max(0.0, at - demand.now))

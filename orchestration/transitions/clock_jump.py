@@ -1,8 +1,8 @@
-"""The database's clock jumped: what it would end too early, or too late, moves by the jump.
+"""Move stored times after a jump of the database's clock.
 
-Between the jump and this, rows were written by the clock as it is now. Those must not move, or something
-would wait for the jump once more: a row moves only if its own times say that it was written before,
-or no further than a deadline can lie ahead.
+Rows written since the jump have the new clock's times. They must not move, or they would wait for the
+jump once more: a row moves only if its own times show that it was written before, or no further than a
+deadline can lie ahead.
 
 Which times move, and to what, is noted first (`JumpedTime`), without a lock on their rows. Then they
 are moved in batches, each if it still is what it was: one that was written since is right by the
@@ -11,14 +11,14 @@ leaves its step out.
 
 Moved, in either direction:
 
-- `step.complete_by` while an agent has it; `run_after` with its `pending_since`; `mend_by`.
+- `step.complete_by` while an agent has it; `run_after` with its `pending_since`; `resolve_by`.
 - `gate.probe_at`, `paused_until`, `tokens_at`, and all others if it went back;
-  `operation.starts_at`, `paced_at`.
+  `operation.starts_at`, `tokens_at`.
 - `worker.seen_at`: else all would count as dead, or the dead as alive.
 
 Moved only when the clock went back, so that nothing waits for as long once more:
 
-- `send_after` of notices and status messages, `application.push_after`; when the clock went
+- `send_after` of notifications and status messages, `application.push_after`; when the clock went
   forward they go out earlier, and what is sent twice has the same id.
 - `retry_at` of submissions, requests and dead letters; when it went forward they are tried earlier.
 - `created_at` of submissions, requests and status messages that no one has tried to deliver: a lost doorbell
@@ -34,7 +34,7 @@ Not moved:
 - `step.dispatched_at`, and the times in attempts, events, alerts, incidents and holds: history, in
   the order in which it was written.
 - `pending_since` of what may be claimed: alerts about what waits count from the jump on.
-- `step.mend_since`: a hold that went on through the jump may put `mend_by` off by more, or less.
+- `step.holds_counted_until`: a hold that went on through the jump may put `resolve_by` off by more, or less.
 - What people set by the calendar: a token's end, until when an incident is muted, or a refusal waited for.
 - Roll-ups, audits and drafts: after a jump back, up to that time is missing in the figures, and the
   next audit comes later.
@@ -47,7 +47,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, TextField
 from django.db.models.functions import Cast
 
-from .. import conf, leader, sql
+from .. import conf
+from ..cluster import leader_election
+from ..database import sql
 from ..models import ClockJump, JumpedTime, Step
 
 # Who has the supervisors' lease deals with jumps; the sum, read under that lock, says with which.
@@ -115,7 +117,7 @@ class Move:
 
 # `jump` is negative when the clock went back. It jumped within `since` before `now`.
 EITHER_WAY = (
-    Move("operation", "paced_at", "t.ended_at IS NULL", "least(t.paced_at, %(now)s)"),
+    Move("operation", "tokens_at", "t.ended_at IS NULL", "least(t.tokens_at, %(now)s)"),
     Move(
         "operation",
         "starts_at",
@@ -137,7 +139,7 @@ FORWARD = (
     Move("step", "run_after", RETRIES_BEFORE),
     Move("step", "pending_since", RETRIES_BEFORE),
     # also what was refused since: mending it has rather more time
-    Move("step", "mend_by", "t.mend_by IS NOT NULL"),
+    Move("step", "resolve_by", "t.resolve_by IS NOT NULL"),
     Move("gate", "probe_at", "t.probe_at <= %(now)s - %(since)s"),
     Move("gate", "paused_until", "t.paused_until <= %(now)s - %(since)s"),
     Move("gate", "tokens_at", "true", "least(t.tokens_at + %(jump)s, %(now)s)"),
@@ -161,8 +163,8 @@ BACK = (
     Move("step", "pending_since", RETRIES_BACK),
     Move(
         "step",
-        "mend_by",
-        "t.mend_by > %(now)s + least(-%(jump)s, p.mend_within * interval '1 second')",
+        "resolve_by",
+        "t.resolve_by > %(now)s + least(-%(jump)s, p.resolve_within * interval '1 second')",
     ),
     Move(
         "step",
@@ -173,7 +175,7 @@ BACK = (
     *(Move("gate", field, "true") for field in GATE_TIMES),
     Move("worker", "started_at", "t.started_at > %(now)s AND t.seen_at > %(now)s"),
     Move("worker", "seen_at", "t.seen_at > %(now)s"),
-    Move("notice", "send_after",
+    Move("notification", "send_after",
          "t.sent_at IS NULL AND t.given_up_at IS NULL AND t.send_after > %(now)s"),
     Move("application", "push_after", "t.push_after > %(now)s"),
     Move("statusmessage", "send_after", "t.refused_at IS NULL AND t.send_after > %(now)s"),
@@ -204,7 +206,7 @@ def allow_for_jump(jump: float, *, handled: float, since: float, by: str) -> boo
 
 @transaction.atomic
 def _note(jump: float, *, handled: float, since: float, by: str) -> bool:
-    sql.run(LOCK, {"name": leader.SUPERVISOR})
+    sql.run(LOCK, {"name": leader_election.SUPERVISOR})
     ((known, now),) = sql.run(HANDLED, {})
     if known != handled:
         return False
@@ -212,7 +214,7 @@ def _note(jump: float, *, handled: float, since: float, by: str) -> bool:
         "now": now,
         "jump": timedelta(seconds=jump),
         "since": timedelta(seconds=since),
-        "take_back": timedelta(seconds=conf.TAKE_BACK),
+        "take_back": timedelta(seconds=conf.OPERATION_GRACE_S),
     }
     sql.run(FURTHER, given)
     for move in (*(FORWARD if jump > 0 else BACK), *EITHER_WAY):
@@ -226,7 +228,7 @@ def move_times() -> None:
     for kind, field in sql.run(LEFT, {}):
         key, of_type = KEYS.get(kind, ("id", "bigint"))
         statement = MOVE.format(kind=kind, field=field, key=key, type=of_type)
-        given = {"kind": kind, "field": field, "after": 0, "limit": conf.BATCH}
+        given = {"kind": kind, "field": field, "after": 0, "limit": conf.BATCH_SIZE}
         while batch := sql.run(statement, given):
             given["after"] = batch[-1][0]
 

@@ -1,18 +1,20 @@
-"""Tasks and steps come into being: nothing → pending or waiting (P5, P19, P20)."""
+"""Create tasks and their steps: nothing → pending or waiting (P5, P19, P20)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from .. import news, registry, sql
-from ..fairness import Arrival, Line
+from .. import registry
+from ..applications import outbox
+from ..applications.outbox import StatusUpdate
+from ..database import sql
+from ..decisions.fairness import Arrival, Line
+from ..decisions.progress import StepPlan
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
-from ..news import News
 from ..payloads.limits import why_not_sent
-from ..placeholders import loads_of, resolve
-from ..progression import StepPlan
+from ..payloads.placeholders import loads_of, resolve
 from ..workflow import UNDECLARED, Refused, Workflow
 from .turns import next_turns
 
@@ -20,20 +22,20 @@ from .turns import next_turns
 # the same rows take as model instances, and the submission process makes more rows than any other.
 TASKS = """
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data,
-    reply_to, keeper, statuses, overdue, complete_by, clock_jumps, created_at, tell_steps, label,
+    reply_to, owner_application, statuses, overdue, complete_by, clock_jumps, created_at, notify_steps, label,
     contact, value, currency)
 SELECT id, workflow, reference, 'pending', priority, fairness_key, data, reply_to,
-    keeper, 0, false,
+    owner_application, 0, false,
     clock_timestamp() + time_allowed * interval '1 second',
     (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
-    EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.wants_steps),
+    EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.notify_steps),
     label, contact, value, currency
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
-    %(allowed)s::float8[], %(keepers)s::text[], %(labels)s::text[], %(contacts)s::text[],
+    %(allowed)s::float8[], %(owner_applications)s::text[], %(labels)s::text[], %(contacts)s::text[],
     %(amounts)s::bigint[], %(currencies)s::text[])
-    AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed, keeper, label,
-        contact, value, currency)
+    AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed,
+        owner_application, label, contact, value, currency)
 """
 
 STEPS = """
@@ -101,7 +103,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
             "data": sql.as_json([item.data for item in new]),
             "reply_to": [item.reply_to for item in new],
             "allowed": [workflow.time_allowed for workflow in workflows],
-            "keepers": [workflow.keeper for workflow in workflows],
+            "owner_applications": [workflow.owner_application for workflow in workflows],
             "labels": [card.label for card in cards],
             "contacts": [card.contact for card in cards],
             "amounts": [card.amount for card in cards],
@@ -109,13 +111,13 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
         },
     )
     insert_steps(plans)
-    news.write(
+    outbox.write(
         [
-            News(task=task, kind=StatusKind.RECEIVED)
+            StatusUpdate(task=task, kind=StatusKind.RECEIVED)
             for task, item, workflow in zip(ids, new, workflows, strict=True)
-            if item.reply_to or workflow.keeper
+            if item.reply_to or workflow.owner_application
         ],
-        [task for task, workflow in zip(ids, workflows, strict=True) if workflow.keeper],
+        [task for task, workflow in zip(ids, workflows, strict=True) if workflow.owner_application],
     )
     return ids
 

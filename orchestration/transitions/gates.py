@@ -1,4 +1,4 @@
-"""The gates' rows: locked by whoever dispatches, moved by what attempts came to (P16, P28)."""
+"""Lock the gates to dispatch; store what attempts change in them (P16, P28)."""
 
 import json
 from collections.abc import Collection, Iterable, Sequence
@@ -10,15 +10,17 @@ from django.db import DatabaseError, transaction
 from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import JSONObject
 
-from .. import alerts, sql
-from ..gate import GateView, Limits, Slot, unasked
+from ..alerting import alerts
+from ..database import clock, sql
+from ..database.sql import Among, Given, UnixTime, compiled
+from ..decisions.gate import GateView, Limits, Slot, unasked
+from ..decisions.progress import Refusal
 from ..models import Event, Gate, Hold, Policy
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
-from ..models.hold import Cause, Scope
-from ..progression import Refusal
-from ..sql import Among, Given, UnixTime, compiled
+from ..models.hold import HoldCause, Scope
+from ..models.step import claimable
 from ..states import GateState
 
 COLUMNS = [field.name for field in fields(GateView)]
@@ -47,16 +49,15 @@ WHERE g.agent = r.agent
 
 # The first of an agent's steps that may be claimed, NULL if there is none. In this order only
 # step_turn is worth using: an EXISTS may choose to read the whole table up to the first.
-FIRST = """(SELECT id FROM orchestration_step
-    WHERE agent = {agent} {alone} AND process_state = 'pending' AND run_after IS NULL
-        AND held_by_id IS NULL
-    ORDER BY agent, alone, priority DESC, turn, id LIMIT 1)"""
+FIRST = f"""(SELECT id FROM orchestration_step s
+    WHERE agent = {{agent}} {{isolated}} AND {claimable("s")}
+    ORDER BY agent, isolated, priority DESC, turn, id LIMIT 1)"""  # noqa: S608 - a constant of our own
 
 # Gates that recover although nothing waits that may go, or soon will be: along step_turn,
 # step_retry and step_in_flight.
 UNASKED = f"""
 SELECT g.agent FROM orchestration_gate g WHERE g.state = 'recovering'
-  AND {FIRST.format(agent="g.agent", alone="")} IS NULL
+  AND {FIRST.format(agent="g.agent", isolated="")} IS NULL
   AND (SELECT id FROM orchestration_step s WHERE s.agent = g.agent AND s.process_state = 'pending'
     AND s.run_after < (SELECT clock_timestamp()) + interval '60 seconds'
     ORDER BY s.run_after LIMIT 1) IS NULL
@@ -152,7 +153,7 @@ def close_unasked() -> int:
     Otherwise they would wait for traffic that may never come, and their alerts would stay.
     """
     gates = lock_gates([agent for (agent,) in sql.run(UNASKED, {})])
-    now = database_now()
+    now = clock.database_now().timestamp()
     for gate in gates.values():
         gate.view = unasked(gate.view, now)
     write(gates.values())
@@ -166,7 +167,7 @@ def probe_now(agent: str, *, actor: str, reason: str) -> Refusal | None:
     The next claim sends it: exactly one request, as ever, even where the service asked to be left
     alone for longer.
     """
-    now = database_now()
+    now = clock.database_now().timestamp()
     gate = lock_gates([agent], wait=True).get(agent)
     if gate is None or gate.view.state != GateState.OPEN or (gate.view.probe_at or now) <= now:
         return Refusal.NOT_OPEN
@@ -182,8 +183,8 @@ def _outage_begins(agent: str) -> None:
             Hold(
                 scope=Scope.AGENT,
                 agent=agent,
-                cause=Cause.BREAKER,
-                reason="too many of its calls failed",
+                cause=HoldCause.BREAKER,
+                reason="too many calls failed",
                 actor=BY,
             )
         ],
@@ -192,19 +193,14 @@ def _outage_begins(agent: str) -> None:
     alerts.raise_alert(
         f"gate/{agent}",
         severity=Severity.WARNING,
-        title=f"{agent}: its circuit breaker is open, too many calls failed",
-        detail="Its steps wait without being counted as failed. Probes go out from time to time; "
-        "when one succeeds, more and more of the backlog goes, and this alert is closed.",
+        title=f"{agent}: circuit breaker open, too many calls failed",
+        detail="The agent's steps wait and are not counted as failed. Probes are sent at intervals. "
+        "When a probe succeeds, the backlog resumes gradually and this alert closes.",
     )
 
 
 def _outage_ends(agent: str) -> None:
-    Hold.objects.filter(scope=Scope.AGENT, agent=agent, cause=Cause.BREAKER, until=None).update(
-        until=DatabaseNow(), released_by=BY, released_why="it answers again"
+    Hold.objects.filter(scope=Scope.AGENT, agent=agent, cause=HoldCause.BREAKER, until=None).update(
+        until=DatabaseNow(), released_by=BY, released_why="the service answers again"
     )
     alerts.close(f"gate/{agent}")
-
-
-def database_now() -> float:
-    """Return the Unix time of the database's clock."""
-    return float(sql.run("SELECT extract(epoch FROM clock_timestamp())::float8", {})[0][0])

@@ -1,4 +1,4 @@
-"""Holding and releasing: steps wait, and their tasks' own deadlines stand still."""
+"""Hold and release: held steps wait, and the deadlines of their tasks are extended."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -7,22 +7,24 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from .. import conf, sql
+from .. import conf
+from ..database import sql
+from ..decisions.progress import Refusal
 from ..models import Event, Hold, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
-from ..models.hold import Cause, Scope
-from ..progression import Refusal
+from ..models.hold import HOLDS_ALL, HOLDS_STEP, HOLDS_TASK, HoldCause, Scope, holds_agent
+from ..models.step import claimable
 from ..states import FINAL_TASK_STATES
-from .turns import stand_again
+from .turns import rejoin
 
-# The holds that can have kept step `s` from being claimed since it became pending: those of its task,
-# along hold_by_task, and wider ones, along hold_wide.
-OF_TASK = """
+# The holds that can have delayed step `s` since it became pending: those of its task, along
+# hold_by_task, and wider ones, along hold_wide.
+HOLDS_OF_TASK = """
 SELECT since, until FROM orchestration_hold
 WHERE task_id = s.task_id AND (until IS NULL OR until > s.pending_since)
 """
-WIDER = """
+WIDER_HOLDS = """
 SELECT h.since, h.until
 FROM (VALUES ('all', ''), ('agent', s.agent), ('step', '')) AS wide (scope, agent)
 CROSS JOIN LATERAL (
@@ -36,15 +38,15 @@ WHERE h.scope <> 'step' OR h.step = s.name AND h.workflow = (
     SELECT workflow FROM orchestration_task t WHERE t.id = s.task_id)
 """
 
-# Seconds for which holds kept step `s` from being claimed since it became pending. Holds that
-# overlap count once. A step's parallel siblings may add their own: then the task gets more time.
+# Seconds for which holds delayed step `s` since it became pending. Overlapping holds count once. A
+# step's parallel siblings may add their own: then the task gets more time.
 SECONDS = """coalesce((
     SELECT extract(epoch FROM sum(upper(r) - lower(r)))::float8 FROM unnest((
         SELECT range_agg(tstzrange(greatest(h.since, s.pending_since),
             greatest(s.pending_since, h.since, coalesce(h.until, clock_timestamp()))))
         FROM ({holds}) AS h)) AS r WHERE NOT isempty(r)), 0)"""
-STOOD_BY_TASK = SECONDS.format(holds=OF_TASK)
-STOOD = SECONDS.format(holds=f"{OF_TASK} UNION ALL {WIDER}")
+HELD_SECONDS_BY_TASK = SECONDS.format(holds=HOLDS_OF_TASK)
+HELD_SECONDS = SECONDS.format(holds=f"{HOLDS_OF_TASK} UNION ALL {WIDER_HOLDS}")
 
 # Until when a hold of one scope kept the steps of an agent ('' for the other scopes): infinity while
 # one is in force, NULL if there never was one. One look at the end of hold_wide.
@@ -56,12 +58,11 @@ AGENT_UNTIL = UNTIL.format(scope="agent", agent="p.agent")
 
 # Held steps among the next of an agent's queue. Parking a step keeps its hold from ending until that
 # is committed, so that clearing the hold finds the step.
-PARK = """
+PARK = f"""
 WITH next AS MATERIALIZED (
     SELECT s.id, s.task_id, s.name, t.workflow
     FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
-    WHERE s.agent = %(agent)s AND s.alone = %(alone)s AND s.process_state = 'pending'
-        AND s.run_after IS NULL AND s.held_by_id IS NULL
+    WHERE s.agent = %(agent)s AND s.isolated = %(isolated)s AND {claimable("s")}
     ORDER BY s.priority DESC, s.turn, s.id
     LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 ), held AS MATERIALIZED (
@@ -77,18 +78,18 @@ WITH next AS MATERIALIZED (
 UPDATE orchestration_step s SET held_by_id = held.hold
 FROM held WHERE s.id = held.id AND held.hold IS NOT NULL
 RETURNING s.id
-"""
+"""  # noqa: S608 - constants of our own
 
-# Those that somebody is writing to are left to the claim.
-PARK_OF_TASKS = """
+# Steps that another session has locked are left to the claim.
+PARK_OF_TASKS = f"""
 WITH found AS MATERIALIZED (
     SELECT s.id, h.hold FROM unnest(%(tasks)s::uuid[], %(holds)s::bigint[]) AS h (task, hold)
     JOIN orchestration_step s ON s.task_id = h.task
-    WHERE s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
+    WHERE {claimable("s")}
     ORDER BY s.id FOR NO KEY UPDATE OF s SKIP LOCKED
 )
 UPDATE orchestration_step s SET held_by_id = found.hold FROM found WHERE s.id = found.id
-"""
+"""  # noqa: S608 - constants of our own
 
 # Of holds that have ended, the steps that are parked for them.
 ENDED = """
@@ -98,7 +99,7 @@ CROSS JOIN LATERAL (SELECT id FROM orchestration_step WHERE held_by_id = ended.i
     LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS s
 LIMIT %(limit)s
 """
-LET_GO = "UPDATE orchestration_step SET held_by_id = NULL WHERE id = ANY(%(ids)s)"
+UNPARK = "UPDATE orchestration_step SET held_by_id = NULL WHERE id = ANY(%(ids)s)"
 
 # A hold is cleared once no step is parked for it; none can be from its end on.
 CLEAR = """
@@ -109,26 +110,21 @@ AND NOT EXISTS (SELECT FROM orchestration_step s WHERE s.held_by_id = h.id)
 RETURNING h.id
 """
 
-# Of steps, those that somebody holds, or no worker serves, now: each scope by hold_once or
-# hold_by_task, however many holds there are.
-HELD = """
+# Those of the steps that are held now, by a person or as no worker serves their agent: each scope by
+# hold_once or hold_by_task, for any number of holds.
+HELD = f"""
 SELECT s.id FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
-WHERE s.id = ANY(%(ids)s) AND (
-    EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.scope = 'all')
-    OR EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.scope = 'agent'
-        AND h.agent = s.agent AND h.cause <> 'breaker')
-    OR EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.scope = 'step'
-        AND h.agent = '' AND h.workflow = t.workflow AND h.step = s.name)
-    OR EXISTS (SELECT FROM orchestration_hold h WHERE h.until IS NULL AND h.task_id = s.task_id))
-"""
+WHERE s.id = ANY(%(ids)s)
+    AND ({HOLDS_ALL} OR {holds_agent("s.agent")} OR {HOLDS_STEP} OR {HOLDS_TASK})
+"""  # noqa: S608 - constants of our own
 
-PARKED = 5 * conf.BATCH  # steps of a queue that are looked at to find held ones
+PARKED = 5 * conf.BATCH_SIZE  # steps of a queue that are looked at to find held ones
 
 # The agents whose queue a worker serves, and yet they are held for want of one; and the opposite.
 SERVICE_CHANGED = f"""
 SELECT p.agent, w.served FROM orchestration_policy p
 CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM orchestration_worker w WHERE w.queue = p.agent
-    AND w.seen_at > (SELECT clock_timestamp()) - interval '{conf.ALIVE} seconds') AS served) w
+    AND w.seen_at > (SELECT clock_timestamp()) - interval '{conf.WORKER_DEAD_AFTER_S} seconds') AS served) w
 WHERE w.served = EXISTS (SELECT FROM orchestration_hold h
     WHERE h.scope = 'agent' AND h.agent = p.agent AND h.cause = 'no_worker' AND h.until IS NULL)
 UNION ALL
@@ -156,12 +152,12 @@ RETURNING task_id
 """
 
 
-def park(agent: str, *, alone: bool) -> int:
+def park(agent: str, *, isolated: bool) -> int:
     """Take the held ones among the next steps of an agent's queue out of sight; return how many.
 
     Releasing a hold waits for this transaction from here on: it must not wait for a lock after this.
     """
-    return len(sql.run(PARK, {"agent": agent, "alone": alone, "limit": PARKED}))
+    return len(sql.run(PARK, {"agent": agent, "isolated": isolated, "limit": PARKED}))
 
 
 @transaction.atomic
@@ -173,7 +169,7 @@ def hold(
     workflow: str = "",
     step: str = "",
     task: UUID | None = None,
-    cause: Cause = Cause.HAND,
+    cause: HoldCause = HoldCause.HAND,
 ) -> Hold | Refusal:
     """Hold a task, a step of a workflow, an agent, or (with none of these) everything.
 
@@ -198,13 +194,13 @@ def hold(
                 scope=scope, cause=cause, actor=actor, reason=reason, **target
             )
     except IntegrityError as error:
-        if not sql.is_twin(error):
+        if not sql.is_duplicate(error):
             raise
         return Refusal.HELD_ALREADY
     if task is not None:
         _park_of({task: made.id})
-    if cause == Cause.HAND:
-        _tell(made, EventKind.HELD, actor, reason)
+    if cause == HoldCause.HAND:
+        _note_hold(made, EventKind.HELD, actor, reason)
     return made
 
 
@@ -214,17 +210,17 @@ def release(hold_id: int, *, actor: str, reason: str) -> Refusal | None:
 
     Its steps may be claimed from the supervisor's next sweep on.
     """
-    done = Hold.objects.filter(id=hold_id, until=None, cause=Cause.HAND).update(
+    done = Hold.objects.filter(id=hold_id, until=None, cause=HoldCause.HAND).update(
         until=DatabaseNow(), released_by=actor, released_why=reason
     )
     if not done:
         return Refusal.NOT_HELD
-    _tell(Hold.objects.get(id=hold_id), EventKind.RELEASED, actor, reason)
+    _note_hold(Hold.objects.get(id=hold_id), EventKind.RELEASED, actor, reason)
     return None
 
 
-def _tell(held: Hold, kind: EventKind, actor: str, reason: str) -> None:
-    """Write what somebody did to a hold; to one on more than a task, by what it holds."""
+def _note_hold(held: Hold, kind: EventKind, actor: str, reason: str) -> None:
+    """Write to the history what was done to a hold; for one on more than a task, with its target."""
     detail = {} if held.task_id else {"target": held.target}
     Event.objects.create(task_id=held.task_id, kind=kind, actor=actor, reason=reason, detail=detail)
 
@@ -234,8 +230,8 @@ def hold_tasks(
     tasks: Collection[UUID], *, actor: str, reason: str, operation: int
 ) -> dict[UUID, Refusal | None]:
     """Hold tasks; return for each why not, or None when it was done."""
-    told = {"actor": actor, "reason": reason, "tasks": [str(task) for task in tasks]}
-    held = dict(sql.run(HOLD_TASKS, told))
+    parameters = {"actor": actor, "reason": reason, "tasks": [str(task) for task in tasks]}
+    held = dict(sql.run(HOLD_TASKS, parameters))
     _park_of(held)
     _note(held, EventKind.HELD, actor, reason, operation)
     missed = Task.objects.filter(id__in=set(tasks) - held.keys()).values_list("id", "state")
@@ -251,8 +247,8 @@ def release_tasks(
     tasks: Collection[UUID], *, actor: str, reason: str, operation: int
 ) -> dict[UUID, Refusal | None]:
     """End the holds by hand of tasks; return for each why not, or None when it was done."""
-    told = {"actor": actor, "reason": reason, "tasks": [str(task) for task in tasks]}
-    released = {task for (task,) in sql.run(RELEASE_TASKS, told)}
+    parameters = {"actor": actor, "reason": reason, "tasks": [str(task) for task in tasks]}
+    released = {task for (task,) in sql.run(RELEASE_TASKS, parameters)}
     _note(released, EventKind.RELEASED, actor, reason, operation)
     return {task: None if task in released else Refusal.NOT_HELD for task in tasks}
 
@@ -267,23 +263,23 @@ def _note(
 
 
 def held(steps: Collection[int]) -> set[int]:
-    """Return those of `steps` that a hold keeps now: nothing irreversible follows from them by itself."""
+    """Return those of `steps` that are held now: nothing irreversible follows from them by itself."""
     return {step for (step,) in sql.run(HELD, {"ids": list(steps)})} if steps else set()
 
 
 def _park_of(holds: Mapping[UUID, int]) -> None:
-    """Take the pending steps of tasks that are held from now on out of the claim's sight."""
+    """Park the pending steps of newly held tasks, so that the claim does not read them."""
     tasks = [str(task) for task in holds]
     sql.run(PARK_OF_TASKS, {"tasks": tasks, "holds": list(holds.values())})
 
 
-def let_go() -> int:
-    """Give the steps of ended holds back to the claim, but for those locked; return how many.
+def unpark() -> int:
+    """Return the steps of ended holds to the claim, except locked ones; return how many.
 
-    A later sweep goes on after `conf.DUTY` seconds: a hold may have kept a million.
+    After `conf.DUTY_BUDGET_S` seconds a later sweep continues: a hold may have parked a million.
     """
-    total, until = 0, time.monotonic() + conf.DUTY
-    while any(done := _let_go_of_a_batch()):
+    total, until = 0, time.monotonic() + conf.DUTY_BUDGET_S
+    while any(done := _unpark_a_batch()):
         total += done[0]
         if time.monotonic() > until:
             break
@@ -291,13 +287,13 @@ def let_go() -> int:
 
 
 @transaction.atomic
-def _let_go_of_a_batch() -> tuple[int, int]:
-    """Give a batch back; return how many steps that were, and of how many holds it was the last."""
-    batch = {"limit": conf.BATCH}
+def _unpark_a_batch() -> tuple[int, int]:
+    """Return a batch of steps to the claim; return their number, and the number of holds cleared."""
+    batch = {"limit": conf.BATCH_SIZE}
     steps = [step for (step,) in sql.run(ENDED, batch)]
     if steps:
-        stand_again(steps, last=True)
-        sql.run(LET_GO, {"ids": steps})
+        rejoin(steps, last=True)
+        sql.run(UNPARK, {"ids": steps})
     return len(steps), len(sql.run(CLEAR, batch))
 
 
@@ -306,10 +302,12 @@ def hold_unserved() -> None:
     changed = dict(sql.run(SERVICE_CHANGED, {}))
     for agent in sorted(name for name, served in changed.items() if not served):
         hold(
-            agent=agent, cause=Cause.NO_WORKER, actor="housekeeper",
-            reason="no worker serves its queue",
+            agent=agent, cause=HoldCause.NO_WORKER, actor="housekeeper",
+            reason="no worker serves the queue",
         )  # fmt: skip
     if back := [name for name, served in changed.items() if served]:
-        Hold.objects.filter(cause=Cause.NO_WORKER, until=None, agent__in=back).update(
-            until=DatabaseNow(), released_by="housekeeper", released_why="a worker serves it again"
+        Hold.objects.filter(cause=HoldCause.NO_WORKER, until=None, agent__in=back).update(
+            until=DatabaseNow(),
+            released_by="housekeeper",
+            released_why="a worker serves the queue again",
         )

@@ -1,33 +1,34 @@
-"""Tasks past their own time are marked, after what they could not help is put to it (P12)."""
+"""Mark tasks past their complete-by, after extending it by times in holds (P12)."""
 
 from datetime import datetime
 
-from .. import news, sql
+from ..applications import outbox
+from ..database import sql
 from ..models import Event, Task
 from ..models.history import EventKind
 from ..states import LIVE_TASK_STATES
-from .holds import STOOD
+from .holds import HELD_SECONDS
 
-# What waited at an open breaker, or in a hold, gets that time back: its own, and what was noted at
-# the claims. A step that is being claimed at this moment is passed over; its claim notes it. So does
-# each by how much the clock went forward meanwhile: a jump need not touch every task that is live.
-PUT_OFF = f"""
+# Tasks whose steps waited at an open breaker, or in a hold, get that time back: what was stored at the
+# claims, and what waits now. A step that is being claimed is skipped; its claim stores it. They also
+# get the seconds by which the clock jumped ahead, so that a jump need not touch every live task.
+EXTEND = f"""
 WITH given AS MATERIALIZED (
-    SELECT s.id, s.task_id, s.stood_still, CASE s.process_state WHEN 'pending' THEN {STOOD}
+    SELECT s.id, s.task_id, s.held_seconds, CASE s.process_state WHEN 'pending' THEN {HELD_SECONDS}
         ELSE 0 END AS now
     FROM orchestration_step s WHERE s.task_id = ANY(%(ids)s::uuid[])
     ORDER BY s.id FOR NO KEY UPDATE SKIP LOCKED
 ), noted AS (
-    UPDATE orchestration_step s SET stood_still = -given.now FROM given
-    WHERE s.id = given.id AND s.stood_still <> -given.now
+    UPDATE orchestration_step s SET held_seconds = -given.now FROM given
+    WHERE s.id = given.id AND s.held_seconds <> -given.now
 )
 UPDATE orchestration_task t SET clock_jumps = late.jumps, complete_by = t.complete_by
-    + (late.stood_still + greatest(0, late.jumps - t.clock_jumps)) * interval '1 second'
-FROM (SELECT l.id, coalesce(sum(given.stood_still + given.now), 0) AS stood_still,
+    + (late.held_seconds + greatest(0, late.jumps - t.clock_jumps)) * interval '1 second'
+FROM (SELECT l.id, coalesce(sum(given.held_seconds + given.now), 0) AS held_seconds,
         (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump) AS jumps
     FROM unnest(%(ids)s::uuid[]) AS l (id) LEFT JOIN given ON given.task_id = l.id
     GROUP BY l.id) AS late
-WHERE t.id = late.id AND (late.stood_still > 0.001 OR late.jumps <> t.clock_jumps)
+WHERE t.id = late.id AND (late.held_seconds > 0.001 OR late.jumps <> t.clock_jumps)
 RETURNING t.id, t.complete_by > (SELECT clock_timestamp())
 """  # noqa: S608 - a constant of our own
 
@@ -45,7 +46,7 @@ def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
     )
     if not tasks:
         return []
-    rows = sql.run(PUT_OFF, {"ids": [str(task.id) for task in tasks]})
+    rows = sql.run(EXTEND, {"ids": [str(task.id) for task in tasks]})
     in_time = {task for task, later in rows if later}
     late = [task for task in tasks if task.id not in in_time]
     Task.objects.filter(id__in=[task.id for task in late]).update(overdue=True)
@@ -55,5 +56,5 @@ def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
         )
         for task in late
     )
-    news.write([], [task.id for task in late if task.keeper])
+    outbox.write([], [task.id for task in late if task.owner_application])
     return late

@@ -1,16 +1,16 @@
-"""A task's priority changes: its steps that have not ended take another place in their lines (P16)."""
+"""Change a task's priority, and the place of its unfinished steps (P16)."""
 
 from uuid import UUID
 
 from django.db import transaction
 
-from .. import sql
-from ..fairness import Arrival, Line
+from ..database import sql
+from ..decisions.fairness import Arrival, Line
+from ..decisions.progress import Refusal
 from ..models import Task
 from ..models.history import EventKind
-from ..progression import Refusal
 from ..states import ENDED_STEP_STATES, FINAL_TASK_STATES, StepState
-from .changes import lock, note
+from .locked_task import lock, note
 from .turns import next_turns
 
 # A step that waits stands at the end of its key's line at the new priority, as if it came there now.
@@ -27,7 +27,7 @@ def prioritize(
     """Give a task another priority; return why not, or None when it was done.
 
     It holds for its steps that have not ended, and from the next claim on. `seen` is the priority that
-    it had when somebody decided this: if it has another by now, nothing happens.
+    it had when this was decided: if it has another by now, nothing happens.
     """
     change = lock([task_id]).get(task_id)
     if change is None:

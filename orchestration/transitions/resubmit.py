@@ -1,4 +1,4 @@
-"""What operators do about a step in error: have it tried again, or say that it is done (P25)."""
+"""Resubmit a step in error, or mark it as done by hand (P25)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,41 +6,44 @@ from typing import Any
 
 from django.db import transaction
 
-from .. import alerts, incidents, schemas, sql
+from ..agents import payload_schemas
+from ..alerting import alerts
+from ..database import sql
+from ..decisions.progress import Refusal, StepView
+from ..decisions.readiness import build
+from ..decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
+from ..incidents import tallies
 from ..models import Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..payloads.keys import step_key
-from ..placeholders import Loads, at
-from ..progression import Refusal, StepView
-from ..readiness import build
-from ..recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
+from ..payloads.placeholders import Loads, at
 from ..states import Direction, StepState
 from .amendments import NOTHING, Amendment, amend
-from .changes import Change, cancel, finish, lock, note
-from .late import close_undone
-from .turns import stand_again
+from .late_effects import close_undone
+from .locked_task import Change, cancel, finish, lock, note
+from .turns import rejoin
 
 # As many steps as there are ids: error → pending.
-AGAIN = """
+RESUBMIT = """
 UPDATE orchestration_step s SET
-    process_state = 'pending', failure_count = 0, rounds = 0, alone = false, alert_id = NULL,
+    process_state = 'pending', failure_count = 0, extended_waits = 0, isolated = false, alert_id = NULL,
     ended_at = NULL, failed_at = NULL, own_trouble = false,
     generation = s.generation + r.new_key::int, in_doubt = s.in_doubt AND NOT r.new_key,
-    keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, settling = r.settling,
+    keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, probing_outcome = r.probing_outcome,
     request = r.request, loads = nullif(r.loads, 'null'), pending_since = clock_timestamp(),
-    mend_by = NULL,
+    resolve_by = NULL,
     run_after = CASE WHEN %(wait)s > 0 THEN clock_timestamp() + %(wait)s * interval '1 second' END,
     patience = CASE WHEN %(patience)s > 0 THEN jsonb_build_object('code', s.error_code,
         'wait', %(wait)s, 'until', clock_timestamp() + %(patience)s * interval '1 second') END
-FROM unnest(%(ids)s::bigint[], %(new_key)s::bool[], %(settling)s::bool[], %(requests)s::jsonb[],
-    %(loads)s::jsonb[]) AS r (id, new_key, settling, request, loads)
+FROM unnest(%(ids)s::bigint[], %(new_key)s::bool[], %(probing_outcome)s::bool[], %(requests)s::jsonb[],
+    %(loads)s::jsonb[]) AS r (id, new_key, probing_outcome, request, loads)
 WHERE s.id = r.id AND s.process_state = 'error'
 """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Again:
+class PlannedRetry:
     """A step in error, its task locked, that is to be tried again, with the request it will send."""
 
     change: Change
@@ -76,18 +79,18 @@ def resubmit(
     """Make a step in error pending again; return why not, or None when it was done.
 
     `attempt` is the one the operator saw fail: if the step was resubmitted since, even if it has
-    failed again, the operator decides anew. `request` changes its input: raises `schemas.Invalid` if
-    its action does not take that. `nothing_done` is the operator's word that the last attempts had
-    no effect. The key's generation rises only when that is certain, by such a word or a definite
-    rejection; after any other failure the effect may have happened, and only the same key can tell.
-    `amendment` is what an application changes, by name.
+    failed again, the operator must decide again. `request` changes its input: raises `schemas.Invalid`
+    if its action does not accept that. `nothing_done`: the operator confirms that the last attempts
+    had no effect. The key's generation rises only if that is certain, by such a confirmation or a
+    definite rejection; after any other failure the effect may have happened, and only the same key
+    shows whether it did. `amendment` is what an application changes, by name.
     """
-    found = _lock_in_error(step_id, attempt)
-    if isinstance(found, Refusal):
-        return found
-    change, view, step = found
+    locked = _lock_in_error(step_id, attempt)
+    if isinstance(locked, Refusal):
+        return locked
+    change, view, step = locked
     if nothing_done and change.undoing and step.direction == Direction.DO:
-        return _let_be(change, view, step, actor=actor, reason=reason)
+        return _cancel(change, view, step, actor=actor, reason=reason)
     if amendment.request and request is None:
         request = {**step.request, **amendment.request}
     again = _decide(change, view, step, request=request, nothing_done=nothing_done)
@@ -109,13 +112,13 @@ def resubmit_all(
     answers: dict[int, Refusal | None] = dict.fromkeys(seen, Refusal.NO_SUCH_STEP)
     steps = Step.objects.filter(id__in=seen)
     changes = lock(set(steps.values_list("task_id", flat=True)))
-    accepted: list[Again] = []
+    accepted: list[PlannedRetry] = []
     for step in steps.order_by("id"):
         change = changes[step.task_id]
         refusal = _refusal(step, seen[step.id])
         again = refusal or _decide(change, change.steps[step.id], step)
         answers[step.id] = again if isinstance(again, Refusal) else None
-        if isinstance(again, Again):
+        if isinstance(again, PlannedRetry):
             accepted.append(again)
     _write(accepted, actor=actor, reason=reason, operation=operation)
     return answers
@@ -128,7 +131,7 @@ def _decide(
     *,
     request: dict[str, Any] | None = None,
     nothing_done: bool = False,
-) -> Again | Refusal:
+) -> PlannedRetry | Refusal:
     """Return how a step in error is tried again, or why it cannot be."""
     doubt = step.in_doubt and not nothing_done
     if doubt and step.error_code == KEY_FORGOTTEN:
@@ -136,27 +139,25 @@ def _decide(
     changed = request is not None and request != step.request
     if doubt and changed:
         return Refusal.IN_DOUBT
-    wanted: Mapping[str, Any] = step.request
+    payload: Mapping[str, Any] = step.request
     if changed and request is not None:
-        schemas.check(step, request)
-        wanted = request
+        payload_schemas.check(step, request)
+        payload = request
     elif step.attempt == 0:
         built = build(view, change.steps.values(), change.data)
         if built is None:
             return Refusal.NOT_BUILDABLE
-        wanted = built
+        payload = built
     why = key_of_resubmission(
-        step.outcome,
-        attempt=step.attempt,
-        in_doubt=step.in_doubt,
-        changed=changed,
-        nothing_done=nothing_done,
+        step.outcome, step.attempt, in_doubt=doubt, changed=changed, nothing_done=nothing_done
     )
-    return Again(change=change, view=view, step=step, request=wanted, changed=changed, why=why)
+    return PlannedRetry(
+        change=change, view=view, step=step, request=payload, changed=changed, why=why
+    )
 
 
 def _write(
-    steps: Sequence[Again],
+    steps: Sequence[PlannedRetry],
     *,
     actor: str,
     reason: str,
@@ -169,46 +170,46 @@ def _write(
     """
     if not steps:
         return
-    incidents.relieve([again.step.id for again in steps], retried_by=actor)
-    stand_again([again.step.id for again in steps])
+    tallies.remove_open_failures([again.step.id for again in steps], retried_by=actor)
+    rejoin([again.step.id for again in steps])
     sql.run(
-        AGAIN,
+        RESUBMIT,
         {
             "wait": amendment.wait,
             "patience": amendment.patience,
             "ids": [again.step.id for again in steps],
             "new_key": [again.new_key for again in steps],
-            "settling": [_settles(again) for again in steps],
+            "probing_outcome": [_settles(again) for again in steps],
             "requests": sql.as_json([again.request for again in steps]),
             "loads": sql.as_json([again.loads for again in steps]),
         },
     )
-    Event.objects.bulk_create(_told(again, actor, reason, operation) for again in steps)
+    Event.objects.bulk_create(_event(again, actor, reason, operation) for again in steps)
     for again in steps:
         again.change.moved(replace(again.view, state=StepState.PENDING, request=again.request))
     finish({again.change.id: again.change for again in steps}.values(), by=actor)
-    alerts.close_if_healed({again.step.alert_id for again in steps})
+    alerts.close_if_unused({again.step.alert_id for again in steps})
 
 
-def _settles(again: Again) -> bool:
+def _settles(again: PlannedRetry) -> bool:
     """Return whether a step runs only to learn whether it was done: its task is being undone."""
     undoing = again.change.undoing and again.step.direction == Direction.DO
     return undoing and again.step.in_doubt and not again.new_key
 
 
-def _told(again: Again, actor: str, reason: str, operation: int | None) -> Event:
+def _event(again: PlannedRetry, actor: str, reason: str, operation: int | None) -> Event:
     step = again.step
     generation = step.generation + again.new_key
-    told: dict[str, Any] = {
+    detail: dict[str, Any] = {
         "key": step_key(step.task_id, step.name, step.direction, generation),
         "new_key": again.new_key,
         "why": KEYS[again.why],
     }
     if again.changed:
-        told |= {"before": step.request, "after": again.request}
+        detail |= {"before": step.request, "after": again.request}
     return note(
         again.change, again.view, EventKind.RESUBMITTED, by=actor, reason=reason,
-        operation=operation, **told,
+        operation=operation, **detail,
     )  # fmt: skip
 
 
@@ -222,46 +223,48 @@ def done_by_hand(
     result: dict[str, Any],
     operation: int | None = None,
 ) -> Refusal | None:
-    """Take an operator's word that a step in error is done: error → skipped; its successors go on.
+    """Mark a step in error as done by an operator: error → skipped; its successors go on.
 
     `result` is what the service would have answered; raises `schemas.Invalid` if it is not that.
     `operation` is kept in the history.
     """
-    found = _lock_in_error(step_id, attempt)
-    if isinstance(found, Refusal):
-        return found
-    change, view, step = found
-    schemas.check_result(step.agent, step.action, result)
-    alert = step.alert_id
-    incidents.relieve([step.id])
+    locked = _lock_in_error(step_id, attempt)
+    if isinstance(locked, Refusal):
+        return locked
+    change, view, step = locked
+    payload_schemas.check_result(step.agent, step.action, result)
+    tallies.remove_open_failures([step.id])
     Step.objects.filter(id=step.id).update(
-        process_state=StepState.SKIPPED, result=result, alert=None, mend_by=None, in_doubt=False,
-        settling=False, ended_at=DatabaseNow(), loaded=None,
+        process_state=StepState.SKIPPED, result=result, alert=None, resolve_by=None, in_doubt=False,
+        probing_outcome=False, ended_at=DatabaseNow(), loaded=None,
     )  # fmt: skip
-    note(
+    event = note(
         change, view, EventKind.BY_HAND, by=actor, reason=reason, operation=operation, result=result
-    ).save()
+    )
     skipped = replace(view, state=StepState.SKIPPED, result=result, in_doubt=False)
-    change.moved(skipped)
-    finish([change], by=actor)
-    alerts.close_if_healed([alert])
+    _end(change, step, skipped, event)
     if step.direction == Direction.UNDO:
         close_undone([(skipped, change)])
     return None
 
 
-def _let_be(
+def _cancel(
     change: Change, view: StepView, step: Step, *, actor: str, reason: str
 ) -> Refusal | None:
-    """Let a step of a task being undone be, on an operator's word that nothing was done."""
-    alert = step.alert_id
-    incidents.relieve([step.id])
+    """Cancel a step of a task being undone: an operator confirmed that it had no effect."""
+    tallies.remove_open_failures([step.id])
     cancel([step.id])
-    note(change, view, EventKind.SETTLED, by=actor, reason=reason).save()
-    change.moved(replace(view, state=StepState.CANCELLED, in_doubt=False))
-    finish([change], by=actor)
-    alerts.close_if_healed([alert])
+    event = note(change, view, EventKind.SETTLED, by=actor, reason=reason)
+    _end(change, step, replace(view, state=StepState.CANCELLED, in_doubt=False), event)
     return None
+
+
+def _end(change: Change, step: Step, ended: StepView, event: Event) -> None:
+    """Write the history of a step that was in error, and what follows from its end."""
+    event.save()
+    change.moved(ended)
+    finish([change], by=event.actor)
+    alerts.close_if_unused([step.alert_id])
 
 
 def _lock_in_error(step_id: int, attempt: int) -> tuple[Change, StepView, Step] | Refusal:

@@ -1,17 +1,17 @@
-"""Whose silence it was: the service's, or that of one of our own processes (P10)."""
+"""Find out whether an expired attempt speaks against its service (P10)."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from .. import sql
-from ..gate import Heard
+from ..database import sql
+from ..decisions.gate import Observation
 from ..states import Health
-from .recover import Failed
+from .failures import Failed
 
-# Silence speaks against the service only where none of our own processes can be the reason: no
-# scheduler and no worker of the queue came or went since the dispatch, Redis was there and its
-# replies were read, nor did the clock jump, by which agents stop.
+# Silence counts against the service only if no process of the engine can be the cause: since the
+# dispatch no scheduler and no worker of the queue started or ended, Redis was reachable, its replies
+# were read, and the clock, by which agents stop, did not jump.
 SUSPECTED = """
 SELECT s.agent, extract(epoch FROM s.dispatched_at)::float8
 FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
@@ -25,14 +25,16 @@ FROM orchestration_step s WHERE s.id = ANY(%(ids)s)
 """
 
 
-def suspected(failed: Sequence[Failed], *, since: datetime | None = None) -> dict[str, list[Heard]]:
+def suspected(
+    failed: Sequence[Failed], *, since: datetime | None = None
+) -> dict[str, list[Observation]]:
     """Return the expiries for which the service, not one of our processes, is to blame, by agent.
 
     What was dispatched until `since` may have been lost on its way, or its reply.
     """
     silent = [step.view.id for step in failed if step.silent and not step.view.own_trouble]
-    heard: dict[str, list[Heard]] = defaultdict(list)
+    observed: dict[str, list[Observation]] = defaultdict(list)
     rows = sql.run(SUSPECTED, {"ids": silent, "since": since}) if silent else []
     for agent, sent_at in rows:
-        heard[agent].append(Heard(health=Health.BAD, sent_at=sent_at))
-    return heard
+        observed[agent].append(Observation(health=Health.BAD, sent_at=sent_at))
+    return observed

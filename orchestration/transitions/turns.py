@@ -1,34 +1,35 @@
-"""Steps join the line of their agent: each gets its turn, by one look at the lines for a batch."""
+"""Give steps that become pending their turn in the line of their agent."""
 
 from collections.abc import Collection, Sequence
 
-from .. import sql
-from ..fairness import Arrival, Line, give_turns, standings
+from ..database import sql
+from ..decisions.fairness import Arrival, Line, give_turns, positions
+from ..models.step import claimable
 
 # Two probes of an index for each line: the head along step_turn, the key's end along step_line. No row
 # is locked, and none is kept for this: of batches that are written at the same time none sees the
 # others', so a key gets at most as many turns in a stride as there are writers.
-STANDINGS = """
+STANDINGS = f"""
 SELECT l.agent, l.priority, l.key,
     (SELECT s.turn FROM orchestration_step s
-        WHERE s.agent = l.agent AND s.alone = false AND s.process_state = 'pending'
-        AND s.run_after IS NULL AND s.held_by_id IS NULL AND s.priority = l.priority
+        WHERE s.agent = l.agent AND s.isolated = false AND {claimable("s")}
+        AND s.priority = l.priority
         ORDER BY s.turn LIMIT 1),
     (SELECT s.turn FROM orchestration_step s
         WHERE s.agent = l.agent AND s.priority = l.priority AND s.fairness_key = l.key
-        AND s.process_state = 'pending' AND s.run_after IS NULL AND s.held_by_id IS NULL
+        AND {claimable("s")}
         ORDER BY s.turn DESC LIMIT 1),
     coalesce((SELECT w.weight FROM orchestration_fairnessweight w WHERE w.key = l.key), 1),
     (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint
 FROM unnest(%(agents)s::text[], %(priorities)s::smallint[], %(keys)s::text[])
     AS l (agent, priority, key)
-"""
+"""  # noqa: S608 - constants of our own
 
 RETURNING = """
 SELECT id, agent, priority, fairness_key FROM orchestration_step WHERE id = ANY(%(ids)s) ORDER BY id
 """
 
-AGAIN = """
+REJOIN = """
 UPDATE orchestration_step s SET turn = r.turn
 FROM unnest(%(ids)s::bigint[], %(turns)s::bigint[]) AS r (id, turn) WHERE s.id = r.id
 """
@@ -43,15 +44,15 @@ def next_turns(arrivals: Sequence[Arrival]) -> list[int]:
     rows = sql.run(
         STANDINGS, {"agents": list(agents), "priorities": list(priorities), "keys": list(keys)}
     )
-    return give_turns(arrivals, standings(rows))
+    return give_turns(arrivals, positions(rows))
 
 
-def stand_again(steps: Collection[int], *, last: bool = False) -> None:
-    """Give steps that are about to become pending again a new turn: behind the head, or `last`.
+def rejoin(steps: Collection[int], *, last: bool = False) -> None:
+    """Give steps that become pending again a new turn: next after the head, or `last`.
 
-    Their old turn may be long past: many of them would go before all that others have waiting.
+    Their old turn may be long past: with it, they would go before all waiting steps of others.
     """
     rows = sql.run(RETURNING, {"ids": list(steps)})
     if rows:
         turns = next_turns([Arrival(Line(*line), again=not last) for _, *line in rows])
-        sql.run(AGAIN, {"ids": [step for step, *_ in rows], "turns": turns})
+        sql.run(REJOIN, {"ids": [step for step, *_ in rows], "turns": turns})

@@ -1,4 +1,4 @@
-"""An undo begins: what was not done is cancelled, what was is taken back, in reverse order (P11)."""
+"""Begin undos: cancel what was not done, undo the rest in reverse order (P11)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -6,27 +6,29 @@ from uuid import UUID
 
 from django.db import transaction
 
-from .. import alerts, incidents, sql
+from ..alerting import alerts
+from ..applications.outbox import StatusUpdate
+from ..database import sql
+from ..decisions.compensation import plan, signature
+from ..decisions.progress import Refusal, StepView
+from ..incidents import tallies
 from ..models import Step, Task
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..news import News
-from ..progression import Refusal, StepView
 from ..states import StepState, TaskState
-from ..undoing import plan, signature
-from .changes import Change, cancel, finish, lock, note, read_steps
 from .create import NewStep, insert_steps
-from .settle import write_states
-from .turns import stand_again
+from .locked_task import Change, cancel, finish, lock, note, read_steps
+from .task_state import write_states
+from .turns import rejoin
 
 SETTLE = """
-UPDATE orchestration_step SET settling = true, alert_id = NULL, run_after = NULL,
-    mend_by = NULL, alone = alone AND process_state <> 'error',
+UPDATE orchestration_step SET probing_outcome = true, alert_id = NULL, run_after = NULL,
+    resolve_by = NULL, isolated = isolated AND process_state <> 'error',
     failure_count = CASE process_state WHEN 'error' THEN 0 ELSE failure_count END,
     failed_at = CASE process_state WHEN 'error' THEN NULL ELSE failed_at END,
     own_trouble = own_trouble AND process_state <> 'error',
-    rounds = CASE process_state WHEN 'error' THEN 0 ELSE rounds END,
+    extended_waits = CASE process_state WHEN 'error' THEN 0 ELSE extended_waits END,
     ended_at = CASE process_state WHEN 'error' THEN NULL ELSE ended_at END,
     pending_since = CASE process_state WHEN 'error' THEN clock_timestamp() ELSE pending_since END,
     process_state = CASE process_state WHEN 'error' THEN 'pending' ELSE process_state END
@@ -45,14 +47,12 @@ def undo(
     planned: str | None = None,
     operation: int | None = None,
 ) -> Refusal | None:
-    """Have a whole task undone; return why not, or None when the undo has begun.
+    """Begin the undo of a task; return why not, or None when it has begun.
 
-    Something irreversible that was done, or may have been, stops it before it starts, unless it is
-    forced: then that stands, and the task's history names it. `force` may also name the steps that
-    may stand: no other then. `seen` are the states for which it is meant: whoever looked a while ago
-    did not mean what the task has become since.
-    `planned` is the signature of the very plan that somebody saw. `operation` is kept in the
-    history.
+    An irreversible effect that happened, or may have, prevents it, unless it is forced: then the effect
+    remains, and the task's history names it. `force` may also name the only steps whose effects may
+    remain. `seen` are the states for which it is meant: the task may have changed since its page was
+    loaded. `planned` is the signature of the plan that was shown. `operation` is kept in the history.
     """
     change = lock([task_id]).get(task_id)
     if change is None:
@@ -79,10 +79,10 @@ def begin(
     standing: Collection[str] | None = (),
     operation: int | None = None,
 ) -> Sequence[StepView]:
-    """Turn a locked task around; return the steps that forbid it, none when it was done.
+    """Begin the undo of a locked task; return the steps that prevent it, none when it has begun.
 
-    `standing` are the names of steps that may stand although they cannot be undone, or None for
-    whatever cannot. The caller finishes the change.
+    `standing` are the names of irreversible steps whose effects may remain, or None for all of them.
+    The caller finishes the change.
     """
     wanted = plan(change.steps.values())
     names = [step.name for step in wanted.standing]
@@ -96,7 +96,7 @@ def begin(
         return forbidding
     Task.objects.filter(id=change.id).update(undo_at=DatabaseNow())
     write_states({change.id: TaskState.UNDOING})
-    change.news.append(News(task=change.id, kind=StatusKind.UNDOING))
+    change.updates.append(StatusUpdate(task=change.id, kind=StatusKind.UNDOING))
     change.state, change.undoing = TaskState.UNDOING, True
     note(
         change, None, EventKind.UNDO, by=actor, reason=reason, operation=operation,
@@ -108,7 +108,7 @@ def begin(
         again=True,
     )
     read_steps({change.id: change})
-    change.troubles.clear()
+    change.final_failures.clear()
     return ()
 
 
@@ -116,12 +116,12 @@ def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> N
     """Cancel what was not done, and have what is in doubt settled; close the alerts of both."""
     ids = [*unneeded, *in_doubt]
     raised = Step.objects.filter(id__in=ids, process_state=StepState.ERROR)
-    suffering = list(raised.values_list("alert_id", flat=True))
-    incidents.relieve(ids)
+    raised_alerts = list(raised.values_list("alert_id", flat=True))
+    tallies.remove_open_failures(ids)
     cancel(unneeded)
     if in_doubt:
-        stand_again(in_doubt)
+        rejoin(in_doubt)
         sql.run(SETTLE, {"ids": list(in_doubt)})
-    alerts.close_if_healed(suffering)
+    alerts.close_if_unused(raised_alerts)
     for step in unneeded:
         change.moved(replace(change.steps[step], state=StepState.CANCELLED))

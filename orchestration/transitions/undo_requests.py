@@ -1,15 +1,15 @@
-"""The supervisor asks that tasks be undone: schedulers take the requests (`requested`) (P11).
+"""Request the undo of tasks; schedulers begin it (`requested_undos`) (P11).
 
-A request is committed with the failure that it is for. The failed step waits meanwhile: for so long
-that nothing else happens to it, unless no scheduler comes in all that time.
+A request is committed with its failure. The failed step waits until a scheduler takes the request, and
+is handled again only if none does for a long time.
 """
 
 from collections.abc import Iterable
 
+from ..decisions.progress import StepView
 from ..models import Event, UndoRequest
 from ..models.history import EventKind
-from ..progression import StepView
-from .changes import Change, note
+from .locked_task import Change, note
 
 WAIT = 86_400.0  # seconds for which a step waits that its task be undone
 

@@ -1,4 +1,4 @@
-"""Tasks with a step in error that was not mended in time are to be undone, unless a hold keeps them (P11)."""
+"""Request the undo of tasks whose error was not resolved in time (P11)."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -7,55 +7,55 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
-from .. import sql
+from ..database import sql
 from ..models import Step
 from ..models.fields import DatabaseNow
 from ..states import StepState
 from . import clock_jump
-from .changes import lock, tasks_of
-from .holds import STOOD, held
+from .holds import HELD_SECONDS, held
+from .locked_task import lock, tasks_of
 from .undo_requests import request
 
 SELDOM = 60.0  # seconds between two looks at a step that is held
 
-# Steps whose time has passed have as much more as they stood still in holds since the last look. What
-# is held now is looked at again after a while.
-PUT_OFF = f"""
+# The time of due steps is extended by their time in holds since the last look. Steps that are held
+# now are looked at again later.
+EXTEND = f"""
 WITH late AS MATERIALIZED (
-    SELECT id, task_id, name, agent, greatest(ended_at, mend_since) AS pending_since
+    SELECT id, task_id, name, agent, greatest(ended_at, holds_counted_until) AS pending_since
     FROM orchestration_step WHERE id = ANY(%(ids)s)
-), stood AS (
-    SELECT s.id, s.id = ANY(%(held)s) AS held, {STOOD} * interval '1 second' AS time FROM late s
+), waited AS (
+    SELECT s.id, s.id = ANY(%(held)s) AS held, {HELD_SECONDS} * interval '1 second' AS time FROM late s
 )
-UPDATE orchestration_step s SET mend_since = clock_timestamp(), mend_by = greatest(
-    s.mend_by + stood.time,
-    CASE WHEN stood.held THEN clock_timestamp() + {SELDOM} * interval '1 second' END)
-FROM stood WHERE s.id = stood.id AND (stood.held OR stood.time >= interval '1 second')
-RETURNING s.id, s.mend_by > (SELECT clock_timestamp())
+UPDATE orchestration_step s SET holds_counted_until = clock_timestamp(), resolve_by = greatest(
+    s.resolve_by + waited.time,
+    CASE WHEN waited.held THEN clock_timestamp() + {SELDOM} * interval '1 second' END)
+FROM waited WHERE s.id = waited.id AND (waited.held OR waited.time >= interval '1 second')
+RETURNING s.id, s.resolve_by > (SELECT clock_timestamp())
 """  # noqa: S608 - constants of our own
 
 
 def _due(now: datetime) -> QuerySet[Step]:
-    """Return what is due at `now`, and still is if the clock has gone back since."""
-    due = Step.objects.filter(process_state=StepState.ERROR, mend_by__lte=now)
-    return clock_jump.due(due.filter(mend_by__lte=DatabaseNow()), "mend_by")
+    """Return the steps due at `now`, and also by the clock in case it has gone back since."""
+    due = Step.objects.filter(process_state=StepState.ERROR, resolve_by__lte=now)
+    return clock_jump.due(due.filter(resolve_by__lte=DatabaseNow()), "resolve_by")
 
 
-def unmended_tasks(limit: int, beyond: Collection[UUID] = (), *, now: datetime) -> list[UUID]:
-    """Return the tasks of `limit` steps in error not mended in time, oldest first, `beyond` some.
+def unmended_tasks(limit: int, excluded: Collection[UUID] = (), *, now: datetime) -> list[UUID]:
+    """Return the tasks of `limit` steps in error not resolved in time, oldest first, except `excluded`.
 
-    `now` is the leader's verified time: what is undone by mistake cannot be taken back.
+    `now` is the leader's verified time: an undo by mistake cannot be taken back.
     """
-    return tasks_of(_due(now).order_by("mend_by"), limit, beyond)
+    return tasks_of(_due(now).order_by("resolve_by"), limit, excluded)
 
 
 @transaction.atomic
 def request_undo_of_unmended(tasks: Collection[UUID], *, by: str, now: datetime) -> tuple[int, int]:
-    """Ask for the undo of tasks with a step in error that was not mended in time.
+    """Request the undo of tasks with a step in error that was not resolved in time.
 
-    Returns for how many it is asked, and how many have more time: what a hold keeps stands still. Skips
-    tasks that others have locked: the next sweep finds them. The steps stay in error, without a time:
-    where something irreversible forbids the undo, an operator decides.
+    Returns the number of requests, and the number of steps whose time was extended by holds. Skips tasks
+    that others have locked: the next sweep finds them. The steps stay in error, without a time: if an
+    irreversible effect prevents the undo, an operator decides.
     """
     changes = lock(tasks, wait=False)
     due = list(
@@ -71,7 +71,7 @@ def request_undo_of_unmended(tasks: Collection[UUID], *, by: str, now: datetime)
         by=by,
         unmended=True,
     )
-    Step.objects.filter(id__in=[step for step, *_ in unmended]).update(mend_by=None)
+    Step.objects.filter(id__in=[step for step, *_ in unmended]).update(resolve_by=None)
     return len({task for _, task, *_ in unmended}), len(later)
 
 
@@ -80,4 +80,4 @@ def _put_off(steps: Sequence[int]) -> set[int]:
     if not steps:
         return set()
     given = {"ids": list(steps), "held": list(held(steps))}
-    return {step for step, later in sql.run(PUT_OFF, given) if later}
+    return {step for step, later in sql.run(EXTEND, given) if later}

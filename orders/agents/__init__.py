@@ -1,1 +1,1 @@
-"""The shop's agents: one module per remote service."""
+"""The partners: one agent per remote service, their HTTP, ledgers, error codes and schemas."""

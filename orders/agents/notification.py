@@ -1,4 +1,4 @@
-"""The mailer: tells customers."""
+"""The mail service."""
 
 from html import escape
 from typing import Any
@@ -7,31 +7,31 @@ from django.conf import settings
 
 from orchestration.api import Call, action
 
+from .json_schemas import TEXT, exact_object, open_object
 from .partner import KeyedAgent
-from .shapes import TEXT, record, some
 
 PARCEL = "{parcel}"  # where the tracking number goes
-MAIL = some(subject=TEXT, text=TEXT)
+MAIL = open_object(subject=TEXT, text=TEXT)
 SENT = {
     "anyOf": [
-        record(order=TEXT, to=TEXT, mail=MAIL, parcel=TEXT),
-        record(to=TEXT, mail=MAIL),
-        record(order=TEXT, to=TEXT, subject=TEXT, text=TEXT),
+        exact_object(order=TEXT, to=TEXT, mail=MAIL, parcel=TEXT),
+        exact_object(to=TEXT, mail=MAIL),
+        exact_object(order=TEXT, to=TEXT, subject=TEXT, text=TEXT),
     ]
 }
 
 
 class Notification(KeyedAgent):
-    """Wraps the mail service. What it sent cannot be taken back."""
+    """Wraps the mail service. A sent mail cannot be undone."""
 
     name = "notification"
     partner = "mail"
     base_url = settings.MAIL_URL
-    # a mail can wait: try for longer than a payment before it becomes somebody's problem
+    # a mail can wait, so it is tried for longer than a payment before staff must act
     policy = {"time_allowed": 10.0, "call_timeout": 4.0, "tries": 2, "failure_threshold": 8}
     results = {"send": {"id": str}}
 
-    @action(accepts=SENT, returns=record(id=TEXT))
+    @action(accepts=SENT, returns=exact_object(id=TEXT))
     async def send(self, call: Call) -> dict[str, Any]:
         """Send {order?, to, mail: {subject, text, html?}, parcel?}; returns {id}.
 

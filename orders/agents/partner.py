@@ -1,4 +1,4 @@
-"""What our partners' services have in common."""
+"""Base classes for the agents of the partners."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -8,67 +8,67 @@ from django.conf import settings
 
 from orchestration.api import Call, Fault, Health, HttpAgent, LedgerEntry, Rejected, Unknown
 
-from .. import ledger
-from .shapes import TEXT, record
+from . import partner_ledger
+from .json_schemas import TEXT, exact_object
 
-REUSED = {"key_reused", "idempotency_key_reused"}  # the key came before, with another payload
-AT_WORK = {"key_in_use", "idempotency_key_in_use"}  # a request with the same key is still at work
-BY_KEY = record(key=TEXT)  # what an undo by key takes
-MEND_WITHIN = 1_800.0  # seconds for which an order is kept that only its customer can mend
+REUSED = {"key_reused", "idempotency_key_reused"}  # the key was used before with another payload
+IN_USE = {"key_in_use", "idempotency_key_in_use"}  # a request with the same key still runs
+BY_KEY = exact_object(key=TEXT)  # the payload of an undo by key
+MEND_WITHIN = 1_800.0  # seconds for which an order waits for its customer to fix it
 
 
 class PartnerAgent(HttpAgent):
-    """Calls a service that recognises repeats by key, and says so while the first is at work."""
+    """Calls a service that recognises repeats by key, and reports while the first still runs."""
 
     partner: ClassVar[str]  # the service's own name for itself
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
-        """Return what the partner did; real services have no such list, only the sandbox."""
+        """Return what the partner did; only the sandbox has such a list."""
         if self.base_url != settings.SANDBOX_URL:
             return None
-        return ledger.entries(self.base_url, self.partner)
+        return partner_ledger.entries(self.base_url, self.partner)
 
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
-        """Return what a 4xx answer means; of a key in use, that a repeat will find the result.
+        """Return the fault for a 4xx answer.
 
-        Of a key that was used for something else, that an effect may stand under it.
-
-        Our partners say why they refuse: an answer without that is not theirs, or was spoiled.
+        A key in use is `Unknown`: a repeat will find the result. A key that was used for another
+        payload is in doubt: an effect may exist under it. Partners give a reason; an answer without
+        one comes from something else on the way, so it is `Unknown`.
         """
         error = answer.get("error")
         if not isinstance(error, Mapping):
-            return Unknown("unexpected_answer", f"HTTP {status}, and no reason in: {answer}")
+            return Unknown("unexpected_answer", f"HTTP {status} without a reason: {answer}")
         fault = super().refusal(status, answer)
-        if fault.code in AT_WORK:
+        if fault.code in IN_USE:
             return Unknown(fault.code, fault.message, health=Health.GOOD)
         if fault.code in REUSED or error.get("type") == "idempotency_error":
             return Rejected(fault.code, fault.message, in_doubt=True)
-        # a conflict that a partner gives a reason of its own is none with the same key
+        # a 409 with a reason of its own is not a conflict about the key
         named = fault.code != f"http_{status}"
         stored = self.stores_refusals
         return Rejected(fault.code, fault.message, stored=stored) if named else fault
 
 
 class KeyedAgent(PartnerAgent):
-    """Calls a service that keeps what came of each key: it can be asked, and undoes by key.
+    """Calls a service that keeps the result of each key, and undoes by key.
 
-    After an undo by key it refuses a request under that key which arrives late.
+    After an undo by key it refuses a late request under that key.
     """
 
-    results: ClassVar[Mapping[str, Mapping[str, type]]]  # by action: its result's fields
+    results: ClassVar[Mapping[str, Mapping[str, type]]]  # by action: the fields of its result
 
     async def done(self, call: Call, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """POST what an action is about; return its result."""
+        """POST an action; return its result."""
         fields = self.results[call.action]
         answer = await self.post(call, path, body=body, expect=fields)
         return {name: answer[name] for name in fields}
 
     async def undone(self, call: Call) -> dict[str, Any]:
-        """Undo what {key} made, or have it refused should it still come; returns {effect}."""
+        """Undo what {key} did, or have a late request refused; returns {effect}."""
         return await self.done(call, f"/{self.partner}/undo", {"key": call.payload["key"]})
 
     async def ask(self, call: Call) -> dict[str, Any] | None:
-        """Ask what came of the call's key. Our partners keep that for ever."""
+        """Return the result under the call's key, or None. Partners keep keys permanently."""
         path = f"/keys/{quote(call.key, safe='')}?partner={self.partner}"
         known = await self.get(call, path, expect={"status": str, "response": dict})
         if known is None:
@@ -84,6 +84,6 @@ class KeyedAgent(PartnerAgent):
         raise Unknown("unexpected_answer", f"{known['status']}: {answer}")
 
     def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:
-        """Return whether the service says that nothing was ever done under a key."""
+        """Return whether the answer means that nothing was done under a key."""
         error = answer.get("error")
         return status == 404 and isinstance(error, Mapping) and error.get("code") == "unknown_key"

@@ -1,8 +1,8 @@
-"""The payment provider, by Stripe's REST API: money is held first, and taken once goods can go.
+"""The payment provider, by Stripe's REST API: authorize first, capture once goods can be shipped.
 
 Source: Stripe's API reference (PaymentIntents with manual capture, Cancel, Refunds, Errors,
-Idempotent requests). Stripe cannot be asked what came of a key: a call in doubt is repeated, and a
-day later, when the key is forgotten, it is a person's to look into.
+Idempotent requests). Stripe does not report the result of a key: a call in doubt is repeated. A
+day later Stripe has forgotten the key, and staff must decide.
 Works against Stripe itself: set PAYMENT_URL=https://api.stripe.com and PAYMENT_SECRET_KEY.
 """
 
@@ -14,11 +14,11 @@ from django.conf import settings
 
 from orchestration.api import Call, Fault, Rejected, Unknown, action
 
+from .json_schemas import CURRENCY, POSITIVE, TEXT, exact_object
 from .partner import MEND_WITHIN, PartnerAgent
-from .shapes import CURRENCY, POSITIVE, TEXT, record
 
 ID_AND_STATUS = {"id": str, "status": str}
-STATUS = record(id=TEXT, status=TEXT)  # of an intent or a refund
+STATUS = exact_object(id=TEXT, status=TEXT)  # of an intent or a refund
 
 
 class Payment(PartnerAgent):
@@ -33,8 +33,8 @@ class Payment(PartnerAgent):
         "tries": 2,
         "failure_threshold": 5,
         "key_memory": 86_400.0,  # Stripe may forget keys that are at least 24 hours old
-        "on_rejection": "wait",  # a customer whose card was declined may give another
-        "mend_within": MEND_WITHIN,
+        "on_rejection": "wait",  # a customer whose card was declined may use another
+        "resolve_within": MEND_WITHIN,
     }
 
     def headers(self) -> dict[str, str]:
@@ -42,56 +42,56 @@ class Payment(PartnerAgent):
         return {"Authorization": f"Bearer {settings.PAYMENT_SECRET_KEY}"}
 
     @action(
-        accepts=record(order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT),
+        accepts=exact_object(order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT),
         returns=STATUS,
     )
     async def authorize(self, call: Call) -> dict[str, Any]:
-        """Hold {order, amount, currency, payment_method} on the card; returns {id, status}."""
+        """Authorize {order, amount, currency, payment_method}; returns {id, status}."""
         wanted = call.payload
         form = {
             "amount": str(wanted["amount"]),
             "currency": wanted["currency"].lower(),
             "payment_method": wanted["payment_method"],
-            # cards only: other methods would send the customer to another page
+            # cards only: other methods redirect the customer
             "payment_method_types[]": "card",
             "capture_method": "manual",
             "confirm": "true",
-            # a bank that wants to ask the customer, who is gone by now, is a refusal
+            # the customer has left, so a bank that wants to ask them declines
             "error_on_requires_action": "true",
             "metadata[order]": wanted["order"],
         }
         answer = await self._post(call, "/v1/payment_intents", form, status="requires_capture")
         return {"id": answer["id"], "status": answer["status"]}
 
-    @action(accepts=record(payment=TEXT, amount=POSITIVE), returns=STATUS)
+    @action(accepts=exact_object(payment=TEXT, amount=POSITIVE), returns=STATUS)
     async def capture(self, call: Call) -> dict[str, Any]:
-        """Take {amount} of what {payment} holds; returns {id, status}."""
+        """Capture {amount} of {payment}; returns {id, status}."""
         form = {"amount_to_capture": str(call.payload["amount"])}
         path = f"/v1/payment_intents/{call.payload['payment']}/capture"
         answer = await self._post(call, path, form, status="succeeded")
         return {"id": answer["id"], "status": answer["status"]}
 
-    @action(accepts=record(payment=TEXT), returns=STATUS)
+    @action(accepts=exact_object(payment=TEXT), returns=STATUS)
     async def refund(self, call: Call) -> dict[str, Any]:
-        """Give back all that was taken of {payment} and is not given back yet; returns {id, status}."""
+        """Refund what is captured of {payment} and not refunded yet; returns {id, status}."""
         payment = call.payload["payment"]
         try:
             answer = await self.post(
                 call, "/v1/refunds", form={"payment_intent": payment}, expect=ID_AND_STATUS
             )
         except Rejected as fault:
-            if fault.code == "charge_already_refunded":  # by hand, say: nothing is left to do
+            if fault.code == "charge_already_refunded":  # by hand, for example
                 return {"id": payment, "status": "refunded"}
             raise
         if answer["status"] in {"failed", "canceled"}:
             raise Rejected("refund_failed", f"refund {answer['id']} is {answer['status']}")
-        if answer["status"] not in {"succeeded", "pending"}:  # pending: the bank takes its time
-            raise _unexpected(answer, "a refund that is made")
+        if answer["status"] not in {"succeeded", "pending"}:  # pending: the bank is slow
+            raise _unexpected(answer, "a completed refund")
         return {"id": answer["id"], "status": answer["status"]}
 
-    @action(accepts=record(payment=TEXT), returns=STATUS)
+    @action(accepts=exact_object(payment=TEXT), returns=STATUS)
     async def void(self, call: Call) -> dict[str, Any]:
-        """Let go of what {payment} holds, or give back what was taken; returns {id, status}."""
+        """Cancel the authorization {payment}, or refund it if captured; returns {id, status}."""
         path = f"/v1/payment_intents/{call.payload['payment']}"
         try:
             answer = await self._post(call, f"{path}/cancel", {}, status="canceled")
@@ -100,27 +100,27 @@ class Payment(PartnerAgent):
                 raise
             found = await self.get(call, path, expect=ID_AND_STATUS)
             if found is not None and found["status"] == "succeeded":
-                # another operation, so another key, which is the same in every attempt
+                # another operation needs another key, the same in every attempt
                 return await self.refund(replace(call, key=f"{call.key}:refund"))
             if found is None or found["status"] != "canceled":
                 raise
-            answer = found  # by hand, or because it was held for too long
+            answer = found  # by hand, or because the authorization expired
         return {"id": answer["id"], "status": answer["status"]}
 
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
-        """Return what an error means; for a card, the bank's own reason where it gives one."""
+        """Return the fault for an error; for a card, with the bank's decline code if it has one."""
         error = answer.get("error")
         detail = error if isinstance(error, Mapping) else {}
         if detail.get("type") == "card_error":
             code = str(detail.get("decline_code") or detail.get("code") or "card_declined")
-            # Stripe keeps under the key what it answers once it has begun to look at the card
+            # Stripe stores the answer under the key once it has begun to charge the card
             return Rejected(code, str(detail.get("message") or ""), stored=True)
         return super().refusal(status, answer)
 
     async def _post(
         self, call: Call, path: str, form: Mapping[str, str], *, status: str
     ) -> dict[str, Any]:
-        """POST a form; anything but an intent in `status` needs a person's eye."""
+        """POST a form; raise `Unknown` unless the intent is in `status`."""
         answer = await self.post(call, path, form=form, expect=ID_AND_STATUS)
         if answer["status"] != status:
             raise _unexpected(answer, status)

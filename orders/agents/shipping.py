@@ -1,4 +1,4 @@
-"""The shipper: fetches what is set aside, and brings it to the customer."""
+"""The shipper: collects reserved goods and delivers them."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from django.conf import settings
 
 from orchestration.api import Call, action
 
+from .json_schemas import ADDRESS, TEXT, exact_object
 from .partner import BY_KEY, KeyedAgent
-from .shapes import ADDRESS, TEXT, record
 
 
 class Shipping(KeyedAgent):
@@ -20,17 +20,17 @@ class Shipping(KeyedAgent):
     results = {"book": {"id": str, "tracking": str}, "cancel": {"effect": str}}
 
     @action(
-        accepts=record(order=TEXT, reservation=TEXT, address=ADDRESS),
-        returns=record(id=TEXT, tracking=TEXT),
+        accepts=exact_object(order=TEXT, reservation=TEXT, address=ADDRESS),
+        returns=exact_object(id=TEXT, tracking=TEXT),
     )
     async def book(self, call: Call) -> dict[str, Any]:
         """Book {order, reservation, address}; returns {id, tracking}."""
         return await self.done(call, "/shipping/shipments", call.payload)
 
-    @action(accepts=BY_KEY, returns=record(effect=TEXT))
+    @action(accepts=BY_KEY, returns=exact_object(effect=TEXT))
     async def cancel(self, call: Call) -> dict[str, Any]:
-        """Cancel what {key} booked, if it did; returns {effect}: cancel or none.
+        """Cancel what {key} booked, if anything; returns {effect}: cancel or none.
 
-        A parcel that is on its way is not fetched back: the shipper refuses, and people see to it.
+        The shipper refuses once the parcel is on its way; then staff must act.
         """
         return await self.undone(call)

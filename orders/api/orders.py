@@ -1,4 +1,4 @@
-"""Orders of an application: placed as the checkout places them, read, listed, cancelled."""
+"""Place, read, list and cancel an application's orders."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -12,25 +12,25 @@ from django.http import HttpRequest
 from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
-from orders import mending, placing, watching
-from orders.cart import Priced, PricedLine
-from orders.forms import CheckoutForm
-from orders.message import Message, fingerprint
+from orders.lifecycle import changes, placement, queries
+from orders.lifecycle.message import Message, fingerprint
 from orders.models import Order, Placement, Product
-from orders.scopes import READ_ORDERS, WRITE_ORDERS
+from orders.shop.cart import PricedCart, PricedLine
+from orders.shop.forms import CheckoutForm
 
-from . import shapes, shown
-from .access import Token, caller, check_priority
-from .problems import Problem, Wrong, conflict, invalid, not_found, only
+from . import order_json, schemas
+from .auth import Token, caller, check_priority
+from .problems import FieldError, Problem, conflict, invalid, not_found, only
+from .scopes import READ_ORDERS, WRITE_ORDERS
 
 router = Router(tags=["Orders"])
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # of the last order on a page: when in µs, and its id
-# with every order, so they are plain SQL: building the queries took longer than running them
+CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # the last order of a page: its time in µs, and its id
+# plain SQL: the ORM took longer to build these than the database to run them
 PLACEMENT = 'SELECT * FROM orders_placement WHERE "order" = %s AND application = %s'
 PRODUCTS = "SELECT * FROM orders_product WHERE sku = ANY(%s) AND active"
-SOON = 1  # seconds, normally more than enough for an order to be taken up
+SUBMITTED_WITHIN = 1  # seconds in which an order usually becomes a task
 Key = Annotated[
     str,
     Header(
@@ -38,8 +38,8 @@ Key = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[!-~]+$",
-        description="New for each order, and the same when you send it again: then it is the same "
-        "order, and the same answer. It does not expire.",
+        description="A new key for each order. A repeated request with the same key returns the same "
+        "answer and places nothing. Keys do not expire.",
         examples=["2b1c9f0e-5d6c-4a53-8d8e-1f0c8a7a3f11"],
     ),
 ]
@@ -50,14 +50,14 @@ Key = Annotated[
     auth=Token(WRITE_ORDERS),
     summary="Place an order",
     operation_id="placeOrder",
-    response={202: shapes.Placed},
+    response={202: schemas.Placed},
 )
-def place(request: HttpRequest, order: shapes.NewOrder, idempotency_key: Key) -> Status[Any]:
+def place(request: HttpRequest, order: schemas.NewOrder, idempotency_key: Key) -> Status[Any]:
     """Place an order at today's prices.
 
-    Accepted means kept: it will be completed, or undone, and your application is told which. The
-    same key with the same content gives the same answer, however often and from wherever it is
-    sent; with other content it is refused.
+    An accepted order is stored durably: it will be completed or undone, and a status message reports
+    which. The same key with the same content returns the same answer; with other content the request
+    is refused.
     """
     who = caller(request)
     order_id = uuid5(who.id, idempotency_key)
@@ -67,20 +67,20 @@ def place(request: HttpRequest, order: shapes.NewOrder, idempotency_key: Key) ->
         check_priority(order.priority, who)
         message, offer = _agree(order, order_id)
         try:
-            before = placing.place(
+            before = placement.place(
                 message,
                 content,
                 application=who.name,
                 offer=offer,
-                # of the application's own keys: it cannot join another's line
+                # prefixed, so that an application cannot join another's turns
                 fairness_key=order.fairness_key and f"{who.name}/{order.fairness_key}",
                 priority=order.priority,
             )
-        except placing.OtherContent:
+        except placement.OtherContent:
             raise _key_used() from None
     elif before.fingerprint != content:
         raise _key_used()
-    return Status(202, shown.placed(request, before))
+    return Status(202, order_json.placed(request, before))
 
 
 @router.get(
@@ -88,16 +88,14 @@ def place(request: HttpRequest, order: shapes.NewOrder, idempotency_key: Key) ->
     auth=Token(READ_ORDERS),
     summary="List your orders",
     operation_id="listOrders",
-    response=shapes.Orders,
+    response=schemas.Orders,
 )
 def list_orders(
     request: HttpRequest,
-    limit: Annotated[int, Query(ge=1, le=200, description="Orders on a page.")] = 50,
-    cursor: Annotated[
-        str, Query(pattern=CURSOR, description="From `next`; it means nothing by itself.")
-    ] = "",
+    limit: Annotated[int, Query(ge=1, le=200, description="Orders per page.")] = 50,
+    cursor: Annotated[str, Query(pattern=CURSOR, description="Opaque; taken from `next`.")] = "",
 ) -> Mapping[str, Any]:
-    """List the orders that your application has placed, newest first, page by page.
+    """List your application's orders, newest first, page by page.
 
     Orders placed meanwhile do not shift the pages.
     """
@@ -112,7 +110,7 @@ def list_orders(
     following = urlencode({"limit": limit, "cursor": _cursor(page[-1])}) if more else ""
     here = request.build_absolute_uri(request.path)
     return {
-        "orders": [shown.summary(request, row, taken.get(row.order)) for row in page],
+        "orders": [order_json.summary(request, row, taken.get(row.order)) for row in page],
         "next": f"{here}?{following}" if more else None,
     }
 
@@ -122,12 +120,12 @@ def list_orders(
     auth=Token(READ_ORDERS),
     summary="Read an order",
     operation_id="readOrder",
-    response=shapes.Order,
+    response=schemas.Order,
     url_name="order",
 )
 def read(request: HttpRequest, order_id: UUID) -> Mapping[str, Any]:
-    """Read an order and how it goes. For many orders, fetch status messages instead of reading each."""
-    return shown.full(request, _own(request, order_id))
+    """Read an order and its progress. To follow many orders, fetch status messages instead."""
+    return order_json.full(request, _own(request, order_id))
 
 
 @router.post(
@@ -135,34 +133,34 @@ def read(request: HttpRequest, order_id: UUID) -> Mapping[str, Any]:
     auth=Token(WRITE_ORDERS),
     summary="Cancel an order",
     operation_id="cancelOrder",
-    response={202: shapes.Order},
+    response={202: schemas.Order},
 )
 def cancel(
     request: HttpRequest,
     order_id: UUID,
-    why: Annotated[shapes.Cancellation | None, Body()] = None,
+    why: Annotated[schemas.Cancellation | None, Body()] = None,
 ) -> Status[Any]:
-    """Have everything undone that was done for an order: nothing stays charged or set aside.
+    """Undo everything that was done for an order: charges are refunded, reservations released.
 
-    Accepted means asked: `cancellation` says so until the order is `undoing`, or the request came too
-    late after all (`refused`). A status message tells the end. To cancel again changes nothing.
+    The request is carried out later: `cancellation` is `asked` until the order is `undoing`, or
+    `refused` if it came too late. A status message reports the end. Cancelling again changes nothing.
     """
-    placement = _own(request, order_id)
-    if watching.progress(order_id) is None:
-        problem = conflict("not_taken_yet", "The order has not been taken up yet.")
-        problem.headers = {"Retry-After": str(SOON)}
+    row = _own(request, order_id)
+    if queries.progress(order_id) is None:
+        problem = conflict("not_taken_yet", "The order is not in process yet.")
+        problem.headers = {"Retry-After": str(SUBMITTED_WITHIN)}
         raise problem
-    reason = (why.reason if why else "") or "its application asked for it"
+    reason = (why.reason if why else "") or "cancelled by its application"
     actor = f"application {caller(request).name}"
-    refusal = mending.cancel(order_id, actor=actor, reason=reason)
-    # it is being cancelled, was, or that is asked already
+    refusal = changes.cancel(order_id, actor=actor, reason=reason)
+    # not undoable: it is cancelled, being cancelled, or the request is pending
     if refusal not in {None, api.Refusal.NOT_UNDOABLE}:
-        raise conflict("cannot_be_cancelled", f"It cannot be cancelled: {refusal.value}.")
-    return Status(202, shown.full(request, placement))
+        raise conflict("cannot_be_cancelled", f"The order cannot be cancelled: {refusal.value}.")
+    return Status(202, order_json.full(request, row))
 
 
-def _agree(order: shapes.NewOrder, order_id: UUID) -> tuple[Message, dict[str, Any]]:
-    """Return what the order is at today's prices, checked as the checkout checks it."""
+def _agree(order: schemas.NewOrder, order_id: UUID) -> tuple[Message, dict[str, Any]]:
+    """Return the order's message and offer at today's prices; validates as the checkout does."""
     details = {
         **order.address.model_dump(),
         "email": order.email,
@@ -170,12 +168,12 @@ def _agree(order: shapes.NewOrder, order_id: UUID) -> tuple[Message, dict[str, A
     }
     form = CheckoutForm(details)
     if not form.is_valid():
-        raise invalid([_wrong(name, errors) for name, errors in form.errors.items()])
+        raise invalid([_field_error(name, errors) for name, errors in form.errors.items()])
     priced = _price(order)
     if order.expected_total not in {None, priced.total}:
         raise conflict(
             "price_changed",
-            f"It costs {priced.total}, not {order.expected_total}. Nothing was ordered.",
+            f"The total is {priced.total}, not {order.expected_total}. Nothing was ordered.",
             total=priced.total,
             lines=[_line(line) for line in priced.lines],
         )
@@ -189,7 +187,7 @@ def _agree(order: shapes.NewOrder, order_id: UUID) -> tuple[Message, dict[str, A
         currency=currency,
         total=priced.total,
         lines=[line.as_line() for line in priced.lines],
-        confirmation=placing.confirmation(
+        confirmation=placement.confirmation(
             order_id, address.name, priced.total, currency, order.language
         ),
         language=order.language,
@@ -202,21 +200,23 @@ def _agree(order: shapes.NewOrder, order_id: UUID) -> tuple[Message, dict[str, A
     return message, offer
 
 
-def _price(order: shapes.NewOrder) -> Priced:
-    """Look the products up; raise the problem where one is not sold, or named twice."""
+def _price(order: schemas.NewOrder) -> PricedCart:
+    """Price the lines; raise `Problem` for a product that is not sold, or on two lines."""
     names = [line.sku for line in order.lines]
     if twice := [number for number, name in enumerate(names) if name in names[:number]]:
-        raise invalid([_wrong(f"lines.{n}.sku", ["Each product goes on one line."]) for n in twice])
+        raise invalid(
+            [_field_error(f"lines.{n}.sku", ["A product may be on one line only."]) for n in twice]
+        )
     products = {one.sku: one for one in Product.objects.raw(PRODUCTS, [names])}
     if gone := [number for number, name in enumerate(names) if name not in products]:
-        errors = [_wrong(f"lines.{n}.sku", [f"We do not sell {names[n]!r}."]) for n in gone]
+        errors = [_field_error(f"lines.{n}.sku", [f"Unknown product {names[n]!r}."]) for n in gone]
         raise conflict("not_sold", errors[0].message, errors=[vars(one) for one in errors])
-    return Priced(tuple(PricedLine(products[line.sku], line.quantity) for line in order.lines))
+    return PricedCart(tuple(PricedLine(products[line.sku], line.quantity) for line in order.lines))
 
 
-def _wrong(name: str, errors: Any) -> Wrong:
-    inside = "address." if name in shapes.Address.model_fields else ""
-    return Wrong(field=f"{inside}{name}", message=" ".join(map(str, errors)))
+def _field_error(name: str, errors: Any) -> FieldError:
+    inside = "address." if name in schemas.Address.model_fields else ""
+    return FieldError(field=f"{inside}{name}", message=" ".join(map(str, errors)))
 
 
 def _line(line: PricedLine) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def _key_used() -> Problem:
     return Problem(
         status=HTTPStatus.UNPROCESSABLE_ENTITY,
         code="key_used",
-        detail="This Idempotency-Key was used for an order with other content.",
+        detail="This Idempotency-Key was used for another order.",
     )
 
 
@@ -238,10 +238,10 @@ def _placement(order: UUID, application: str) -> Placement | None:
 
 
 def _own(request: HttpRequest, order: UUID) -> Placement:
-    """Return what the caller placed; nobody else's order is there."""
+    """Return the caller's placement; another application's order is not found."""
     found = _placement(order, caller(request).name)
     if found is None:
-        raise not_found("There is no such order.")
+        raise not_found("Unknown order.")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong, told to programs: problem details (RFC 9457) with a code and what to do."""
+"""Errors of the API: problem details (RFC 9457) with a code and what to do."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -18,36 +18,36 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = 30  # seconds, while the database is away
 
 WHAT_TO_DO = {  # by code
-    "bad_request": "Send the request to one of our own host names, as our documentation writes them.",
+    "bad_request": "Send the request to a host name from the documentation.",
     "malformed_json": "Send a JSON object in UTF-8.",
     "key_missing": "Send Idempotency-Key: 1 to 200 visible ASCII characters, new for each order and "
-    "the same when you send it again. A UUID is good.",
+    "the same for a repeat. A UUID works well.",
     "not_signed_in": "Send “Authorization: Bearer …” with a token that is neither revoked nor "
-    "expired. Tokens are made in our admin.",
+    "expired. Staff create tokens in the admin.",
     "scope_missing": "Ask for a token with that scope.",
     "not_found": "Compare the address with the OpenAPI document at /api/openapi.json. An order of "
     "another application is not found either.",
     "method_not_allowed": "Use one of the methods in Allow.",
-    "cannot_be_cancelled": "It is too late for that. Settle it with the customer or our staff.",
-    "not_taken_yet": "Try again after the seconds in Retry-After.",
-    "price_changed": "Look at the lines in the answer. If the new total is right, place it again "
-    "with it as expected_total, under a new key.",
-    "taken_by_a_consumer": "Its messages are taken in our own processes: nobody else can.",
-    "too_large": "Send less: a body may have 256 KiB.",
+    "cannot_be_cancelled": "The order can no longer be cancelled. Contact the shop's staff.",
+    "not_taken_yet": "Retry after the number of seconds in Retry-After.",
+    "price_changed": "Check the lines in the answer. To accept the new total, send it as "
+    "expected_total with a new key.",
+    "taken_by_a_consumer": "A consumer process takes these messages; they cannot be fetched.",
+    "too_large": "Send at most 256 KiB.",
     "not_json": "Send the body as JSON with “Content-Type: application/json”.",
-    "invalid": "Mend what is named in errors, and send it again with the same key.",
-    "key_used": "Use a new key for another order. The order placed with this key stands.",
-    "not_sold": "Take what is named in errors out of the order, and place it again.",
-    "too_often": "Wait for the seconds in Retry-After.",
-    "failed": "Nothing you can mend. Send the same request again later, with the same key.",
+    "invalid": "Correct the fields named in errors, and send the request again with the same key.",
+    "key_used": "Use a new key for another order. The order placed with this key is unchanged.",
+    "not_sold": "Remove the lines named in errors, and place the order again.",
+    "too_often": "Wait for the number of seconds in Retry-After.",
+    "failed": "The error is not in your request. Send it again later with the same key.",
     "database_away": "Send the same request again after the seconds in Retry-After, with the same "
-    "Idempotency-Key: the same order is never placed twice.",
+    "Idempotency-Key: it places the order once.",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wrong:
-    """What is wrong with one field of a request; `field` is its path, as in "lines.0.sku"."""
+class FieldError:
+    """An error of one field of a request; `field` is its path, as in "lines.0.sku"."""
 
     field: str
     message: str
@@ -55,12 +55,12 @@ class Wrong:
 
 @dataclass(kw_only=True)
 class Problem(Exception):
-    """An answer that says what went wrong."""
+    """An error response."""
 
     status: HTTPStatus
     code: str
     detail: str
-    errors: Sequence[Wrong] = ()
+    errors: Sequence[FieldError] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -81,13 +81,13 @@ class Problem(Exception):
         )
 
 
-def not_found(what: str = "There is nothing at this address.") -> Problem:
-    """Return that there is no such thing, or that it is somebody else's: one answer for both."""
+def not_found(what: str = "Unknown address.") -> Problem:
+    """Return the problem for what is unknown, or belongs to another application."""
     return Problem(status=HTTPStatus.NOT_FOUND, code="not_found", detail=what)
 
 
 def not_signed_in(detail: str) -> Problem:
-    """Return that the request shows no good token."""
+    """Return the problem of a request without a valid token."""
     return Problem(
         status=HTTPStatus.UNAUTHORIZED,
         code="not_signed_in",
@@ -96,36 +96,34 @@ def not_signed_in(detail: str) -> Problem:
     )
 
 
-def invalid(errors: Sequence[Wrong], code: str = "invalid") -> Problem:
-    """Return that the request was understood, but cannot be."""
-    first = f"{errors[0].field}: {errors[0].message}" if errors else "It is not valid."
+def invalid(errors: Sequence[FieldError], code: str = "invalid") -> Problem:
+    """Return the problem of a request with invalid fields."""
+    first = f"{errors[0].field}: {errors[0].message}" if errors else "The request is invalid."
     return Problem(status=HTTPStatus.UNPROCESSABLE_ENTITY, code=code, detail=first, errors=errors)
 
 
 def conflict(code: str, detail: str, **extra: Any) -> Problem:
-    """Return that things stand otherwise than the request takes for granted."""
+    """Return the problem of a request that conflicts with the current state."""
     return Problem(status=HTTPStatus.CONFLICT, code=code, detail=detail, extra=extra)
 
 
 def only(request: HttpRequest, *known: str) -> None:
-    """Raise the problem where a query names what we do not know: a typing error, probably."""
+    """Raise `Problem` for unknown query parameters, which are probably misspelt."""
     if unknown := sorted(request.GET.keys() - set(known)):
-        raise invalid(
-            [Wrong(field=name, message="There is no such parameter.") for name in unknown]
-        )
+        raise invalid([FieldError(field=name, message="Unknown parameter.") for name in unknown])
 
 
 def may_pass(error: Exception) -> bool:
-    """Return whether the same request may work a little later: what it began was rolled back.
+    """Return whether the same request may succeed a little later; its transaction was rolled back.
 
-    A statement time-out is not among these: what took half a minute takes it again, until a
-    developer has looked at it. It is a failure like any other, with a traceback in the log.
+    A statement timeout is not among these: the statement would time out again. It is logged with a
+    traceback, as other failures are.
     """
     return is_unavailable(error) or is_busy(error)
 
 
 def handle(api: NinjaAPI) -> None:
-    """Have everything that is raised below the API answered as a problem."""
+    """Answer each exception of the API with a problem."""
 
     def as_it_says(_request: HttpRequest, problem: Any) -> HttpResponse:
         return _of(problem).answer()
@@ -135,7 +133,7 @@ def handle(api: NinjaAPI) -> None:
             return away(request, error)
         logger.error("%s %s failed", request.method, request.path, exc_info=error)
         return Problem(
-            status=HTTPStatus.INTERNAL_SERVER_ERROR, code="failed", detail="We failed at this."
+            status=HTTPStatus.INTERNAL_SERVER_ERROR, code="failed", detail="Internal error."
         ).answer()
 
     def away(request: HttpRequest, error: Any) -> HttpResponse:
@@ -144,23 +142,28 @@ def handle(api: NinjaAPI) -> None:
         return Problem(
             status=HTTPStatus.SERVICE_UNAVAILABLE,
             code="database_away",
-            detail="We cannot tell at the moment whether this was done.",
+            detail="The database is unavailable: the request may have been carried out or not.",
             headers={"Retry-After": str(RETRY_AFTER)},
         ).answer()
 
-    said: tuple[type[Exception], ...] = (Problem, AuthenticationError, ValidationError, HttpError)
-    for kind in said:
+    expected: tuple[type[Exception], ...] = (
+        Problem,
+        AuthenticationError,
+        ValidationError,
+        HttpError,
+    )
+    for kind in expected:
         api.add_exception_handler(kind, as_it_says)
     api.add_exception_handler(Exception, failed)
 
 
 def _of(error: Exception) -> Problem:
-    """Return the problem that an exception of django-ninja stands for."""
+    """Return the problem for an exception of django-ninja."""
     match error:
         case Problem():
             return error
         case AuthenticationError():
-            return not_signed_in("The request shows no token.")
+            return not_signed_in("The request has no token.")
         case ValidationError():
             return _invalid(error.errors)
     return Problem(
@@ -173,14 +176,14 @@ def _invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
         return Problem(
             status=HTTPStatus.BAD_REQUEST,
             code="key_missing",
-            detail="The header Idempotency-Key is missing, or is not what it has to be.",
+            detail="The header Idempotency-Key is missing or invalid.",
         )
     return invalid(
-        [Wrong(field=_path(one["loc"]), message=str(one["msg"])[:300]) for one in errors]
+        [FieldError(field=_path(one["loc"]), message=str(one["msg"])[:300]) for one in errors]
     )
 
 
 def _path(place: Sequence[Any]) -> str:
-    """Return where something is wrong, without the names of our own parameters."""
+    """Return the path of a field, without the names of view parameters."""
     beyond = place[2:] if place[0] == "body" else place[1:]
     return ".".join(map(str, beyond)) or "body"

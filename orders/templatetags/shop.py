@@ -1,24 +1,24 @@
-"""Amounts, the cart's count and the looks of an order in templates."""
+"""Template filters and tags of the shop."""
 
 from django import template
 from django.utils.translation import gettext
 
-from orders import money as amounts
-from orders.cart import Cart
+from orchestration.api import format_money
 from orders.models import Order, OrderStatus
+from orders.shop.cart import Cart
 
 register = template.Library()
 
 
 @register.filter
 def money(amount: int, currency: str = "EUR") -> str:
-    """Show an amount in minor units: 1250 → "€12.50"."""
-    return amounts.money(amount, currency)
+    """Format an amount in minor units: 1250 → "€12.50"."""
+    return format_money(amount, currency)
 
 
 @register.filter
 def local(text: str) -> str:
-    """Show what is said of a product in the visitor's language, where it is known in it."""
+    """Translate a product's text into the visitor's language, if a translation exists."""
     return gettext(text) if text else ""
 
 
@@ -33,11 +33,11 @@ BADGES = {
 
 @register.filter
 def badge(order: Order) -> str:
-    """Return the looks of an order's status."""
+    """Return the badge class of an order's status."""
     return BADGES[OrderStatus(order.status)]
 
 
 @register.simple_tag(takes_context=True)
 def cart_count(context: template.Context) -> int:
-    """Return how many pieces are in the cart of this session."""
+    """Return the number of items in the session's cart."""
     return Cart(context["request"].session).count

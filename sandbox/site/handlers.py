@@ -1,18 +1,18 @@
-"""The addresses of the pages, and of their forms."""
+"""The paths of the pages and of their forms."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qsl
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
-from sandbox.demand import RATES, Demand
+from sandbox.demo_switch import RATES, DemoSwitch
+from sandbox.fault_script import FaultScript
 from sandbox.ledger import Ledger
 from sandbox.refusals import bad_field
-from sandbox.script import Script
-from sandbox.site.frame import FILES, back_to, file
+from sandbox.site.faults import LIMITS, PRESETS
 from sandbox.site.home import SHOWN, home
+from sandbox.site.layout import FILES, back_to, file
 from sandbox.site.mailbox import mailbox, message
-from sandbox.site.trouble import LIMITS, TROUBLES
 from sandbox.traffic import Traffic
 
 Handler = Callable[[BaseRequest, dict[str, str]], Awaitable[StreamResponse]]
@@ -22,17 +22,21 @@ class Site:
     """Handlers by method and path."""
 
     def __init__(
-        self, ledger: Ledger, script: Script, traffic: Mapping[str, Traffic], demand: Demand
+        self,
+        ledger: Ledger,
+        script: FaultScript,
+        traffic: Mapping[str, Traffic],
+        switch: DemoSwitch,
     ) -> None:
         self._ledger = ledger
         self._script = script
         self._traffic = traffic
-        self._demand = demand
+        self._switch = switch
         self.handlers: dict[tuple[str, str], Handler] = {
             ("GET", "/"): self._home,
             ("GET", "/mail/"): self._mailbox,
             ("GET", "/mail/html"): self._message,
-            ("POST", "/demand/switch"): self._switch,
+            ("POST", "/demand/switch"): self._set_rate,
             ("POST", "/faults/break"): self._break,
             ("POST", "/faults/heal"): self._heal,
             ("POST", "/faults/remove"): self._remove,
@@ -41,30 +45,30 @@ class Site:
 
     async def _home(self, request: BaseRequest, _: dict[str, str]) -> Response:
         host = request.headers.get("Host", "")
-        return home(self._ledger, self._script, self._traffic, self._demand, host)
+        return home(self._ledger, self._script, self._traffic, self._switch, host)
 
     async def _mailbox(self, _: BaseRequest, query: dict[str, str]) -> Response:
         return mailbox(self._ledger, query)
 
     async def _message(self, _: BaseRequest, query: dict[str, str]) -> Response:
-        return message(self._ledger.mail, query)
+        return message(self._ledger, query)
 
     async def _file(self, request: BaseRequest, _: dict[str, str]) -> Response:
         return file(request.path)
 
-    async def _switch(self, request: BaseRequest, _: dict[str, str]) -> Response:
-        """Have customers come at a rate, or no more."""
-        self._demand.wanted = _one_of(await _form(request), "rate", RATES)
+    async def _set_rate(self, request: BaseRequest, _: dict[str, str]) -> Response:
+        """Set the rate at which the demo places orders."""
+        self._switch.rate = _one_of(await _form(request), "rate", RATES)
         return back_to("/#customers")
 
     async def _break(self, request: BaseRequest, _: dict[str, str]) -> Response:
-        """Have a trouble befall a partner; `times` empty: until healed."""
+        """Put a preset fault in force; an empty `times` means until healed."""
         form = await _form(request)
         partner = _one_of(form, "partner", SHOWN)
-        trouble = TROUBLES[_one_of(form, "trouble", TROUBLES)]
+        preset = PRESETS[_one_of(form, "preset", PRESETS)]
         times = _one_of(form, "times", LIMITS)
         limit = int(times) if times else None
-        self._script.put(partner, {**trouble.fault, "partner": partner, "times": limit})
+        self._script.put(partner, {**preset.fault, "partner": partner, "times": limit})
         return back_to(f"/#{partner}")
 
     async def _heal(self, request: BaseRequest, _: dict[str, str]) -> Response:
@@ -78,7 +82,7 @@ class Site:
         return back_to(f"/#{partner}")
 
     async def _remove(self, request: BaseRequest, _: dict[str, str]) -> Response:
-        """Take one fault away; that it is gone already is no error."""
+        """Remove one fault; one that is already removed is not an error."""
         ref = (await _form(request)).get("id", "")
         if not (ref.isascii() and ref.isdigit() and len(ref) < 16):
             raise bad_field("id", f"'id' must be the number of a fault, not {ref!r}.")

@@ -1,4 +1,4 @@
-"""The mail folder: what the mailer was sent, newest first."""
+"""The mailbox: the messages that the mailer accepted, newest first."""
 
 import re
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ from aiohttp.web import Response
 
 from sandbox.ledger import Ledger
 from sandbox.listing import number
+from sandbox.mail import Mail
 from sandbox.partner import Entry
 from sandbox.refusals import Refusal
-from sandbox.simple import Mail
-from sandbox.site.frame import HEADERS, clock, count, document
+from sandbox.site.layout import HEADERS, clock, document
 
-MOST = 30  # messages in one page
+PAGE_SIZE = 30  # messages
 LINK = re.compile(r"https?://[^\s<>\"]*[^\s<>\".,;:!?)\]']")
-# What a customer's mail program would allow: styles within the message, and nothing else. The frame
-# has an origin of its own and no scripts; links open in a tab of theirs.
+# As a mail program does, allow styles within the message and nothing else. The frame has an origin
+# of its own and no scripts; links open in a new tab.
 MESSAGE_POLICY = (
     "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; "
     "style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
@@ -29,50 +29,54 @@ MESSAGE_HEADERS = HEADERS | {
 }
 HEAD = re.compile(r"<head[^>]*>", re.IGNORECASE)
 
+SENT = "WHERE effect = 'send'"
+
 Query = dict[str, str]
 
 
 def select(ledger: Ledger, query: Query) -> Iterator[Entry]:
-    """Yield messages, newest first: of an `order`, whose recipient holds `to`, before a `seq`."""
-    sent = ledger.mail.sent
-    newest_first: Iterator[Entry] = reversed(sent.values())
+    """Yield messages, newest first; filters: `order`, `to` (part of the recipient), `before` (seq)."""
+    clause = SENT
+    values: list[object] = []
     if "order" in query:
-        of_order = reversed(ledger.by_order.get(query["order"], []))
-        newest_first = (entry for entry in of_order if sent.get(entry.ref or "") is entry)
-    wanted = query.get("to", "").strip().casefold()
-    before = number(query, "before", 0, 1)
-    for entry in newest_first:
-        if before and entry.seq >= before:
-            continue
-        if wanted in entry.detail["to"].casefold():
+        clause += ' AND "order" = ?'
+        values.append(query["order"])
+    if before := number(query, "before", 0, 1):
+        clause += " AND seq < ?"
+        values.append(before)
+    recipient = query.get("to", "").strip().casefold()
+    for entry in ledger.select(f"{clause} ORDER BY seq DESC", *values):
+        if recipient in entry.detail["to"].casefold():
             yield entry
 
 
 def mailbox(ledger: Ledger, query: Query) -> Response:
-    """Return a page of the folder; raises a 400 Refusal for a senseless `before`."""
+    """Return a page of the mailbox; raises a 400 Refusal for an invalid `before`."""
     mail, to = ledger.mail, query.get("to", "").strip()
-    found = list(islice(select(ledger, query), MOST + 1))
-    rows = "".join(_message(mail, entry) for entry in found[:MOST])
-    none = "No message to such a recipient." if to else "No message has been sent."
+    found = list(islice(select(ledger, query), PAGE_SIZE + 1))
+    rows = "".join(_message(mail, entry) for entry in found[:PAGE_SIZE])
+    total = ledger.count(SENT)
+    nothing = "No messages to this recipient." if to else "No messages yet."
+    none = f'<li id="no-mail" class="none">{nothing}</li>'
     body = (
-        '<div class="top"><div><h1>Mail</h1><p class="lead">What customers would find in their '
-        f'inboxes: <span id="total" data-live>{count(len(mail.sent), "message")}</span> so far.</p>'
+        '<div class="top"><div><h1>Mail</h1><p class="lead">Messages sent to customers: '
+        f'<span id="total" data-live data-count="{total}">{total:,}</span></p>'
         '</div><p id="pulse" class="badge"><a href="">Refresh</a></p></div>'
         '<form class="filter" role="search"><label for="to">Recipient</label>'
         f'<input id="to" name="to" type="search" value="{escape(to)}" autocomplete="off">'
         f"<button>Filter</button>{'<a href=/mail/>Show all</a>' if to else ''}</form>"
         '<ol id="mails" class="mails" reversed data-live-list>'
-        f"{rows or f'<li id=no-mail class=none>{none}</li>'}</ol>{_older(to, found)}"
+        f"{rows or none}</ol>{_older(to, found)}"
     )
-    return document("Mail, Partners' sandbox", body, at="/mail/")
+    return document("Mail · Sandbox", body, at="/mail/")
 
 
-def message(mail: Mail, query: Query) -> Response:
-    """Return the HTML of the message with the `id` asked for; raises a 404 Refusal."""
-    entry = mail.sent.get(query.get("id", ""))
+def message(ledger: Ledger, query: Query) -> Response:
+    """Return the HTML of the message with this `id`; raises a 404 Refusal."""
+    entry = next(ledger.select(f"{SENT} AND ref = ?", query.get("id", "")), None)
     text = entry.detail.get("html") if entry else None
     if text is None:
-        raise Refusal(404, "unknown_id", "There is no such message, or it has no HTML.")
+        raise Refusal(404, "unknown_id", "Unknown message, or a message without HTML.")
     target = '<base target="_blank">'
     text, times = HEAD.subn(lambda head: head[0] + target, text, count=1)
     text = text if times else f"<!doctype html>{target}{text}"
@@ -80,7 +84,7 @@ def message(mail: Mail, query: Query) -> Response:
 
 
 def linked(text: str) -> str:
-    """Return plain text as HTML, with its addresses as links."""
+    """Return plain text as HTML, with URLs as links."""
     pieces, end = [], 0
     for found in LINK.finditer(text):
         address = escape(found[0])
@@ -121,7 +125,7 @@ def _alternative(entry: Entry) -> str:
 
 
 def _older(to: str, found: list[Entry]) -> str:
-    if len(found) <= MOST:
+    if len(found) <= PAGE_SIZE:
         return ""
-    query = escape(urlencode({"to": to, "before": found[MOST - 1].seq}))
+    query = escape(urlencode({"to": to, "before": found[PAGE_SIZE - 1].seq}))
     return f'<p><a class="button" href="/mail/?{query}">Older messages</a></p>'

@@ -1,6 +1,6 @@
-/* The pages refresh themselves every two seconds, and forms act without leaving the page. Elements
-   with data-live are brought up to date by id; of a data-live-list only rows come and go, so that
-   focus and whatever somebody has opened or chosen stay as they are. */
+/* Refreshes the page every two seconds, and submits forms without leaving it. Elements with data-live
+   are replaced by id; of a data-live-list only rows are added and removed, so that the focus, open
+   details and selected options stay. */
 "use strict";
 
 const pulse = document.getElementById("pulse");

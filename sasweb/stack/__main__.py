@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from setproctitle import getproctitle
 
-from orchestration import instance
+from orchestration.cluster import instance
 from sasweb import env
 
 from . import folders

@@ -34,7 +34,7 @@ def _remove(folder: Path) -> None:
 
 
 def _require_ours(folder: Path) -> None:
-    """Refuse what DATA_DIR names by mistake; the folder that we choose by ourselves is ours."""
+    """Refuse a folder that DATA_DIR names by mistake; the default folder is always accepted."""
     if folder.is_symlink():
         raise SystemExit(f"{folder} is not removed: it is a link. Remove it, and what it leads to.")
     for kept in (folders.PROJECT, Path.home().resolve()):

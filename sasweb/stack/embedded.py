@@ -95,14 +95,14 @@ def postgres_binaries() -> Path:
 
 
 def _run(command: list[str]) -> None:
-    """Run one of the servers' programs as their user; raise SystemExit with what it said."""
+    """Run one of the servers' programs as their user; raise SystemExit with its error."""
     try:
         identity = folders.server_identity()
         subprocess.run(command, check=True, capture_output=True, text=True, **identity)
     except (OSError, subprocess.CalledProcessError) as error:
-        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else error
+        reason = error.stderr if isinstance(error, subprocess.CalledProcessError) else error
         user = folders.server_user() or "this user"
-        raise SystemExit(f"{command[0]} does not run as {user}: {str(said).strip()}") from None
+        raise SystemExit(f"{command[0]} does not run as {user}: {str(reason).strip()}") from None
 
 
 def _installed(package: str) -> Path:

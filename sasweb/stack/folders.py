@@ -1,7 +1,7 @@
 """Where a stack keeps its things: folders made for it alone, and secrets in them.
 
 A user who can write into these folders decides what a stack runs. So each folder is made exclusively,
-closed to other users, and an existing one is used only if it is ours: never a link, and never a name
+closed to other users, and an existing one is used only if this user owns it: never a link, and never a name
 in a shared folder that another user could have made first.
 """
 
@@ -49,7 +49,7 @@ def outside() -> Path:
 
 
 def make_data_dir() -> Path:
-    """Make the data folder, or see that it is ours; return it. Raises SystemExit saying why not."""
+    """Make the data folder, or check that this user owns it; return it. Raises SystemExit saying why not."""
     folder = data_dir()
     for above in folder.parents if os.environ.get("DATA_DIR") else ():
         if above.exists() and (why := _replaceable(above)):
@@ -66,9 +66,9 @@ def make_data_dir() -> Path:
 
 
 def make(folder: Path, mode: int = PRIVATE, *, servers: bool = False) -> Path:
-    """Make `folder` and what is missing above it, or see that it is ours; give it `mode`; return it.
+    """Make `folder` and what is missing above it, or check that this user owns it; give it `mode`; return it.
 
-    It is ours, or the user's that the embedded servers run as (`servers`). Raises SystemExit with a
+    This user owns it, or the user that the embedded servers run as (`servers`). Raises SystemExit with a
     sentence that says which folder is not used, and why.
     """
     owner = server_uid() if servers else os.geteuid()
@@ -153,7 +153,7 @@ def make_socket_dir() -> Path:
     """Make the folder of the sockets; return it.
 
     Where the data folder's path is too long for a socket, it is a new one with a random name, and
-    `run` a link to it: in a folder that is ours, a link can be believed.
+    `run` a link to it: in a folder of this user, a link can be believed.
     """
     folder = data_dir() / "run"
     if len(os.fsencode(folder)) <= LONGEST_SOCKET_FOLDER:
@@ -174,7 +174,7 @@ def remove_socket_dir() -> None:
 
 
 def _has_sockets(link: Path) -> bool:
-    """Return whether a link leads to a folder that is ours."""
+    """Return whether a link leads to a folder that this user owns."""
     there = link.is_symlink() and link.readlink().is_dir()
     return there and not _not_ours(link.readlink(), server_uid())
 
@@ -209,7 +209,7 @@ def secret_file(name: str) -> Path:
 
 # --- Users -------------------------------------------------------------------------------------
 def server_user() -> str | None:
-    """Return the user that the embedded servers run as, where it may not be ours."""
+    """Return the user that the embedded servers run as, where it may not be this one."""
     return SERVER_USER if os.geteuid() == 0 else None
 
 

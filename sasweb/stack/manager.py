@@ -35,7 +35,7 @@ from supervisor.options import ServerOptions
 from supervisor.states import SupervisorStates
 from supervisor.supervisord import Supervisor
 
-from orchestration import instance
+from orchestration.cluster import instance
 
 from .. import env
 from .processes import SETUP
@@ -52,7 +52,7 @@ COMMANDS = {
     *("work", "supervisor", "housekeeper"),
     *("migrate", "seed", "collectstatic", "demo_traffic", "demo_orders"),
 }
-OURS = ("TERM", "INT", "QUIT", "HUP", "CHLD", "USR2")  # signals that supervisord handles
+HANDLED_SIGNALS = ("TERM", "INT", "QUIT", "HUP", "CHLD", "USR2")  # signals that supervisord handles
 SHORTEST = 1.0  # seconds that a failing program takes at least: it is started again at once
 SOON = 0.05  # seconds between two looks at what is to stop
 LONGEST_LINE = 65_536  # bytes; what is longer is shown in parts
@@ -132,7 +132,7 @@ class Options(ServerOptions):  # type: ignore[misc]
         self.manager = os.getpid()
 
     def setsignals(self) -> None:
-        """Take signals; one that was ignored when we began, as under nohup, stays ignored."""
+        """Handle signals; one that was ignored at the start, as under nohup, stays ignored."""
         ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
         super().setsignals()
         if ignored:
@@ -141,7 +141,9 @@ class Options(ServerOptions):  # type: ignore[misc]
     def execve(self, filename: str, argv: Sequence[str], environment: dict[str, str]) -> None:
         """Become a program, in a new process whose files and user are set already."""
         signal.set_wakeup_fd(-1)
-        for name in OURS:  # a signal must end this process now, not be noted for the manager
+        for (
+            name
+        ) in HANDLED_SIGNALS:  # a signal must end this process now, not be noted for the manager
             signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_DFL)
         os.nice(int(environment.get("NICENESS", 0)))
         python = filename == sys.executable

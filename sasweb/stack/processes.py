@@ -74,7 +74,7 @@ class Program:
             "directory": folders.PROJECT if self.user is None else "/",
             "environment": f'PROCESS="{self.name}",NICENESS="{niceness}"',
             "autostart": _word(self.begins),
-            # whatever ends is started again, at once and for ever; "up" means "started"
+            # a program that ends is always restarted at once; "up" means "started"
             "autorestart": _word(self.group != ONCE),
             "startsecs": 0,
             "stopsignal": self.stop_signal,

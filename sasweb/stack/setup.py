@@ -19,10 +19,11 @@ import django
 django.setup()  # where this is a Python of its own
 
 from django.conf import settings  # noqa: E402 - the models need django.setup()
-from django.core.management import call_command  # noqa: E402
+from django.core.management import CommandError, call_command  # noqa: E402
 from django.db import Error, connection  # noqa: E402
 
-from orchestration import canary, sql  # noqa: E402
+from orchestration.database import sql  # noqa: E402
+from orchestration.monitoring import canary  # noqa: E402
 
 from . import embedded, folders  # noqa: E402
 from .processes import APPLICATION, DEMO, ONCE, control, log_file, workers  # noqa: E402
@@ -142,11 +143,11 @@ class _Problem:
     """What was last wrong."""
 
     def __init__(self) -> None:
-        self.said = ""
+        self.last_problem = ""
 
     def text(self) -> str:
         """Return it."""
-        return self.said
+        return self.last_problem
 
 
 def _database_answers(problem: _Problem) -> bool:
@@ -154,7 +155,7 @@ def _database_answers(problem: _Problem) -> bool:
     try:
         connection.ensure_connection()
     except Error as error:
-        problem.said = sql.first_line(error)
+        problem.last_problem = sql.first_line(error)
         if "does not exist" in str(error) and not os.environ.get("DATABASE_URL"):
             with contextlib.suppress(Error), connection._nodb_cursor() as cursor:  # noqa: SLF001
                 cursor.execute(f'CREATE DATABASE "{embedded.DATABASE}"')
@@ -215,7 +216,7 @@ def main() -> None:
     given = parser.parse_args()
     try:
         fared = bring_up(given.host, given.port, given.sandbox_port)
-    except NotReady as problem:
+    except (NotReady, CommandError) as problem:
         raise SystemExit(f"\n{problem}\n") from None
     print(_ready(given, fared) + ("" if given.local else OPEN.format(host=given.host)), flush=True)
     if given.demo:

@@ -1,4 +1,4 @@
-"""What people do in a browser."""
+"""Actions of customers and operators in a browser."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,14 +9,14 @@ from playwright.sync_api import Browser, Page, expect
 
 @contextmanager
 def visiting(chromium: Browser, base_url: str) -> Iterator[Callable[..., Page]]:
-    """Give a function that opens a page for one more person, and keeps what the browser complains of."""
+    """Yield a function that opens a page in its own context and collects the browser's errors."""
     contexts = []
 
     def visit(path="/", **options):
         contexts.append(chromium.new_context(base_url=base_url, **options))
         page = contexts[-1].new_page()
         page.problems = []
-        page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
+        page.on("console", lambda line: line.type == "error" and page.problems.append(line.text))
         page.on("pageerror", lambda error: page.problems.append(str(error)))
         page.goto(path)
         return page
@@ -27,7 +27,7 @@ def visiting(chromium: Browser, base_url: str) -> Iterator[Callable[..., Page]]:
 
 
 def order(page: Page, card: str = "pm_card_visa") -> str:
-    """Buy something, up to the click that places the order; return the order's id."""
+    """Place an order for the first product; return its id."""
     fill_checkout(page, card)
     page.get_by_role("button", name=re.compile("Place the order")).click()
     page.wait_for_url(re.compile(r"/orders/[0-9a-f-]{36}/"))

@@ -1,18 +1,19 @@
-"""The admin's pages that differ from Django's own, or on which Django's own had barriers."""
+"""The admin's own pages, and Django's where they were not accessible."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import Group, User
 
-from orchestration import presence, queues
-from tests.engine import new_task
+from orchestration.cluster import heartbeat
+from orchestration.messaging import queues
+from tests.support.engine import new_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 360)])
-def test_accounts_and_records_have_no_barrier(here, scheme, width):
+def test_admin_pages_are_accessible(here, scheme, width):
     page = here("admin", color_scheme=scheme, viewport={"width": width, "height": 800})
     User.objects.update(is_staff=True, is_superuser=True)
     user, group, task = User.objects.get(), Group.objects.get(name="lead"), new_task()
@@ -29,11 +30,11 @@ def test_accounts_and_records_have_no_barrier(here, scheme, width):
 
 
 @pytest.mark.parametrize("superuser", [False, True])
-def test_what_lies_on_the_queues_is_on_the_system_page(here, superuser):
-    """For each who operates, and with nothing that our content security policy refuses."""
+def test_system_page_shows_the_queue_depths(here, superuser):
+    """With and without superuser rights, without a violation of the content security policy."""
     page = here("operator")
     User.objects.update(is_superuser=superuser)
-    presence.report("scheduler", "greeter")
+    heartbeat.report("scheduler", "greeter")
     queues.connection().flushdb()
     queues.ring("greeter", [b"one", b"two"])
     assert page.goto("/ops/system/").status == 200

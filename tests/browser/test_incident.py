@@ -1,14 +1,14 @@
-"""From the overview to the end of a whole incident: in four clicks, and by keys alone."""
+"""Resubmit a whole incident from the overview: in four clicks, and by keyboard."""
 
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from orchestration import incidents
+from orchestration.incidents import aggregation
 from orchestration.models import Event, Operation
-from tests.engine import reply_to
-from tests.operations import advance, answer, begin, failed, lead
+from tests.support.engine import reply_to
+from tests.support.operations import advance, answer, begin, failed, lead
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -22,10 +22,10 @@ MANY = 3
 
 
 def on_the_overview(here):
-    """Let tasks fail for one cause; return the overview, opened by an operator, with its clicks counted."""
+    """Let tasks fail for one cause; return the overview as an operator, with clicks counted."""
     page = here()
     failed(MANY)
-    incidents.fold("supervisor-1")
+    aggregation.aggregate("supervisor-1")
     page.context.add_init_script(COUNT)
     page.evaluate("sessionStorage.clear()")
     page.goto("/ops/")
@@ -37,7 +37,7 @@ def clicks(page):
 
 
 def work_off(page):
-    """Let ten seconds pass, a supervisor lead and the agent answer; the page tells the end by itself."""
+    """Run the operation to its end; expect the open page to show the end without a reload."""
     operation = Operation.objects.latest("id")
     expect(page).to_have_url(re.compile(f"/ops/operations/{operation.id}/"))
     begin(operation)
@@ -45,25 +45,25 @@ def work_off(page):
     advance(operation, leader)
     answer(reply_to)
     advance(operation, leader)
-    told = page.locator(".ops-now")
-    expect(told).to_contain_text(f"{MANY} resubmitted: {MANY} fixed.")
-    expect(told.locator(".badge")).to_have_text("ended")
+    status = page.locator(".ops-now")
+    expect(status).to_contain_text(f"{MANY} resubmitted: {MANY} fixed.")
+    expect(status.locator(".badge")).to_have_text("ended")
 
 
-def test_an_incident_never_tried_is_resubmitted_whole_in_four_clicks(here):
+def test_whole_incident_is_resubmitted_in_four_clicks(here):
     page = on_the_overview(here)
     page.locator("#live .ops-incidents a").first.click()
     page.get_by_role("button", name=f"Resubmit all {MANY}…").click()
-    page.get_by_label("Why").click()
+    page.get_by_label("Reason").click()
     page.keyboard.type("the carrier is there again")
     page.get_by_role("button", name="Resubmit", exact=True).click()
-    expect(page.get_by_role("button", name="Take it back")).to_be_visible()
+    expect(page.locator("#cancel button")).to_be_visible()
     assert clicks(page) == 4
     work_off(page)
     assert page.problems == []
 
 
-def test_and_by_keys_alone(here):
+def test_whole_incident_is_resubmitted_by_keyboard(here):
     page = on_the_overview(here)
     page.keyboard.press("g")
     page.keyboard.press("i")
@@ -72,16 +72,16 @@ def test_and_by_keys_alone(here):
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/ops/incidents/\d+/"))
     page.keyboard.press("r")
-    expect(page.get_by_role("button", name="Resubmit one, to see…")).to_be_focused()
+    expect(page.get_by_role("button", name="Resubmit one first…")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name=f"Resubmit all {MANY}…")).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/ops/operations/\d+/"))
     page.keyboard.press("r")
     page.keyboard.type("they say it is well now\n")
-    expect(page.get_by_role("button", name="Take it back")).to_be_visible()
+    expect(page.locator("#cancel button")).to_be_visible()
     assert clicks(page) == 0
     work_off(page)
-    told = Event.objects.filter(kind="resubmitted").values_list("actor", "reason").distinct()
-    assert list(told) == [("operator", "they say it is well now")]
+    resubmits = Event.objects.filter(kind="resubmitted").values_list("actor", "reason").distinct()
+    assert list(resubmits) == [("operator", "they say it is well now")]
     assert page.problems == []

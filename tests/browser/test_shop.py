@@ -1,6 +1,6 @@
-"""The shop as customers use it: by mouse, keyboard, finger; wide, narrow, enlarged; without scripts.
+"""The shop as customers use it: by mouse and keyboard, at several widths, without JavaScript.
 
-Its web process has a database role of its own, without a right on any table of the engine.
+Its web process has a database role without a right on any table of the engine.
 """
 
 import re
@@ -13,8 +13,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from drill.verdict import check, verdict
+from drill.waiting import wait_for
 from tests.browser.people import fill_checkout, order
-from tests.servers import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.timeout(180)]
 PLACE = re.compile("Place the order")
@@ -30,7 +30,7 @@ READS = "SELECT has_table_privilege(%s, 'orchestration_task', 'SELECT')::int"
 
 @pytest.fixture(scope="module", autouse=True)
 def _the_shop_alone(stack):
-    """Have the web process serve the shop alone, as docs/operations.md says."""
+    """Have the web process serve the shop alone, as docs/run/install.md says."""
     stack.sql(f"CREATE ROLE {ROLE} LOGIN")
     for command in ("grant_shop", "grant_application"):
         stack.python("manage", command, ROLE)
@@ -53,7 +53,7 @@ def _status(stack, path):
 
 
 @pytest.mark.parametrize("path", ["/ops/", "/admin/", "/api/orders", "/login/", "/metrics"])
-def test_the_shop_alone_serves_nothing_that_needs_the_engines_tables(stack, path):
+def test_shop_alone_serves_no_page_of_the_engine(stack, path):
     assert _status(stack, path) == 404
     assert _status(stack, "/") == 200
 
@@ -68,12 +68,12 @@ def sign_up(page, email):
     page.fill("[name=email]", email)
     page.fill("[name=password]", "correct horse")
     page.fill("[name=again]", "correct horse")
-    page.get_by_role("button", name="Make the account").click()
+    page.get_by_role("button", name="Create the account").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
 def reach(page, locator, most=60):
-    """Press Tab until something has the focus."""
+    """Press Tab until an element has the focus."""
     for _ in range(most):
         page.keyboard.press("Tab")
         if locator.evaluate("one => one === document.activeElement"):
@@ -81,7 +81,7 @@ def reach(page, locator, most=60):
     raise AssertionError(f"{locator} cannot be reached by {most} tabs")
 
 
-def test_a_choice_of_products_can_be_shared_and_gone_back_from(visit):
+def test_product_filters_are_in_the_url_and_in_the_history(visit):
     page = visit()
     page.select_option("#id_kind", "Tea")
     page.wait_for_url("**/?kind=Tea")
@@ -103,7 +103,7 @@ def test_a_choice_of_products_can_be_shared_and_gone_back_from(visit):
     assert page.problems == []
 
 
-def test_a_removal_is_undone_by_one_key(visit):
+def test_removed_cart_line_is_restored_by_one_key(visit):
     page = visit()
     add(page)
     page.goto("/cart/")
@@ -118,7 +118,7 @@ def test_a_removal_is_undone_by_one_key(visit):
     assert page.problems == []
 
 
-def test_a_price_that_changes_meanwhile_is_named_before_anything_is_ordered(visit, stack):
+def test_price_change_is_shown_before_the_order(visit, stack):
     page = visit()
     before = stack.count(ORDERS)
     fill_checkout(page)
@@ -141,7 +141,7 @@ def test_a_price_that_changes_meanwhile_is_named_before_anything_is_ordered(visi
     assert stack.count(ORDERS) == before + 1
 
 
-def test_the_whole_purchase_by_keyboard(visit, stack):
+def test_whole_purchase_by_keyboard(visit, stack):
     page = visit()
     keys = page.keyboard
     reach(page, page.get_by_role("button", name=re.compile("^Add to cart")).first)
@@ -170,7 +170,7 @@ def test_the_whole_purchase_by_keyboard(visit, stack):
     check(stack, [placed])
 
 
-def test_enter_three_times_and_back_and_again_is_one_order(visit, stack):
+def test_repeated_submission_places_one_order(visit, stack):
     page = visit()
     before = stack.count(ORDERS)
     fill_checkout(page)
@@ -186,11 +186,11 @@ def test_enter_three_times_and_back_and_again_is_one_order(visit, stack):
     assert stack.count(ORDERS) == before + 1
 
 
-def test_a_declined_card_is_mended_by_its_customer_alone(visit, stack):
+def test_declined_card_is_replaced_by_the_customer(visit, stack):
     page = visit()
     placed = order(page, DECLINED)
     expect(page.locator("#verdict.bad")).to_contain_text("Your card was declined")
-    expect(page.locator("#said")).to_contain_text("Your card was declined")
+    expect(page.locator("#announcement")).to_contain_text("Your card was declined")
     other = page.context.new_page()
     other.goto(page.url)
     reach(page, page.locator("#order-status [name=payment_method]").first)
@@ -208,9 +208,9 @@ def test_a_declined_card_is_mended_by_its_customer_alone(visit, stack):
     assert page.problems == []
 
 
-def test_a_declined_card_that_nobody_mends_is_undone_and_said_so(visit, stack):
+def test_uncorrected_declined_card_is_undone_and_reported(visit, stack):
     page = visit(java_script_enabled=False, viewport={"width": 320, "height": 800})
-    within = "UPDATE orchestration_policy SET mend_within = %s WHERE agent = 'payment'"
+    within = "UPDATE orchestration_policy SET resolve_within = %s WHERE agent = 'payment'"
     stack.sql(within, 1.0)
     try:
         placed = order(page, DECLINED)
@@ -227,7 +227,7 @@ def test_a_declined_card_that_nobody_mends_is_undone_and_said_so(visit, stack):
     assert f"Your order {number} was cancelled" in subjects
 
 
-def test_without_the_database_nothing_is_claimed_and_nothing_lost(visit, stack):
+def test_checkout_without_the_database_orders_nothing_until_repeated(visit, stack):
     page = visit()
     before = stack.count(ORDERS)
     fill_checkout(page)
@@ -252,7 +252,7 @@ def _answers(stack):
         return False
 
 
-def test_an_account_without_scripts(visit, stack):
+def test_account_works_without_javascript(visit, stack):
     page = visit(java_script_enabled=False)
     sign_up(page, "noscript@example.org")
     page.goto("/")
@@ -280,10 +280,10 @@ def test_an_account_without_scripts(visit, stack):
 
 # 640 is 1280 at 200 %
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 1280), ("light", 640), ("dark", 320)])
-def test_no_page_of_the_shop_has_a_barrier(visit, scheme, width):
+def test_pages_of_the_shop_are_accessible(visit, scheme, width):
     page = visit(color_scheme=scheme, viewport={"width": width, "height": 800})
     look(page, "/?kind=Tea", "/?q=elephant", "/account/sign-in/", "/account/sign-up/")
-    page.get_by_role("button", name="Make the account").click()
+    page.get_by_role("button", name="Create the account").click()
     expect(page.locator(".errors")).to_be_focused()
     look(page)
     sign_up(page, f"{scheme}-{width}@example.org")

@@ -1,6 +1,6 @@
-"""Operators at work in a real browser: what they read stays put, whatever happens meanwhile.
+"""The dashboard under an operator's hands: refreshes move neither rows, selection nor focus.
 
-Most of it needs no worker, and so no stack: a web server in this process, and the engine's verbs.
+No stack runs: a web server in this process serves the pages, and the tests write the states.
 """
 
 import re
@@ -10,8 +10,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from orchestration.models import Event, Step
-from orchestration.transitions.record import record
-from tests.engine import claimed, in_error, new_task, reply_to
+from orchestration.transitions.replies import record
+from tests.support.engine import claimed, in_error, new_task, reply_to
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -25,7 +25,7 @@ WHERE = """() => ({
 PILL = "[data-live-state]"
 
 
-def test_a_selection_survives_five_refreshes_and_so_does_the_place(here):
+def test_selection_and_scroll_position_survive_five_refreshes(here):
     for number in range(8):
         in_error(new_task(f"bad-{number}"))
     page = here(viewport={"width": 1280, "height": 500})
@@ -34,7 +34,7 @@ def test_a_selection_survives_five_refreshes_and_so_does_the_place(here):
     wanted = [boxes.nth(at).get_attribute("value") for at in (0, 2, 3)]
     for box in wanted:
         page.check(f"#pick-{box}")
-    expect(page.locator(PILL)).to_contain_text("Paused while rows are chosen")
+    expect(page.locator(PILL)).to_contain_text("Paused while rows are selected")
     page.evaluate("window.scrollTo(0, 140)")
     before = page.evaluate(WHERE)
     assert (before["chosen"], before["focus"]) == (wanted, f"pick-{wanted[-1]}")
@@ -50,7 +50,7 @@ def test_a_selection_survives_five_refreshes_and_so_does_the_place(here):
     expect(page.locator("input[name=task]:checked")).to_have_count(3)  # it is the same search
     page.click("[data-choose-none]")
     page.locator("h1").click()
-    expect(page.locator(PILL)).to_have_text("Live")
+    expect(page.locator(PILL)).to_have_class("pill live")
     assert page.title().startswith("(13) Tasks")
     assert page.problems == []
 
@@ -60,7 +60,7 @@ def fail_again(task):
     record([reply_to(request, "rejected")])
 
 
-def test_a_failed_task_is_resubmitted_in_two_clicks_or_by_keys_alone(here):
+def test_failed_task_is_resubmitted_in_two_clicks_or_by_keyboard(here):
     task = new_task("t-1")
     step = in_error(task)
     page = here()
@@ -85,8 +85,8 @@ def test_a_failed_task_is_resubmitted_in_two_clicks_or_by_keys_alone(here):
     page.keyboard.press("r")
     page.keyboard.type("they say it is well now\n")
     expect(page.locator("#messages")).to_contain_text("resubmitted")
-    told = Event.objects.filter(step=step, kind="resubmitted").order_by("id")
-    assert list(told.values_list("reason", flat=True)) == [
+    resubmits = Event.objects.filter(step=step, kind="resubmitted").order_by("id")
+    assert list(resubmits.values_list("reason", flat=True)) == [
         "the bank was called",
         "they say it is well now",
     ]
@@ -101,7 +101,7 @@ def test_a_failed_task_is_resubmitted_in_two_clicks_or_by_keys_alone(here):
     assert page.problems == []
 
 
-def test_no_page_of_it_has_a_barrier_whatever_is_open(here):
+def test_pages_are_accessible_with_every_dialog_open(here):
     in_error(new_task("t-1"))
     page = here()
     for scheme in ("light", "dark"):

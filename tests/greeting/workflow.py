@@ -20,13 +20,13 @@ register(Greeter)
 
 
 def address(request):
-    """Write how someone is addressed."""
+    """Return the salutation."""
     return {"text": f"Dear {request['name'].strip().title()}"}
 
 
 def report(request):
-    """Put together what came of an invitation."""
-    return {"text": f"“{request['said']}” was sent", "sent": request["sent"]}
+    """Summarize an invitation."""
+    return {"text": f"“{request['text']}” was sent", "sent": request["sent"]}
 
 
 register(
@@ -47,7 +47,7 @@ register(
                 name="report",
                 compute=report,
                 after=["send"],
-                request={"said": result("address", "text"), "sent": result("send", "id")},
+                request={"text": result("address", "text"), "sent": result("send", "id")},
             ),
         ],
     )

@@ -141,8 +141,8 @@ class Machines:
             tests = place.run(".venv/bin/python", *QUICK, "--deselect=tests/unit/test_wheels.py")
             assert tests.returncode == 0, tests.stdout[-5000:]
             place.run(*place.make("clean"))
-            said = tests.stdout.strip().splitlines()[-1].strip("= ")
-            self.row(f"Python {version}, root; quick tests: {said}", figures)
+            summary = tests.stdout.strip().splitlines()[-1].strip("= ")
+            self.row(f"Python {version}, root; quick tests: {summary}", figures)
 
 
 def a_folder(top: Path) -> tuple[Path, Path, str]:

@@ -1,4 +1,4 @@
-"""A clone of the project in a place of its own: started, used, stopped, and looked at for leftovers."""
+"""A clone of the project: starts, uses and stops it, and looks for leftovers."""
 
 import os
 import pty
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.measure import memory
+from drill.process import free_port
 from drill.shopper import Shopper
-from drill.stack import free_port
 from drill.waiting import wait_for
 from sasweb.stack.folders import PROJECT
 
@@ -118,12 +118,12 @@ class Place:
     def ready(self, output: Output) -> None:
         """Wait until the stack says that it is ready."""
 
-        def said() -> bool:
+        def printed() -> bool:
             gone = not Path(f"/proc/{self.pid}/exe").exists()
             assert not gone, f"it ended:\n{output.text[-3000:]}"
             return "Ready." in output.text and "the data stays" in output.text
 
-        wait_for(said, f"it is ready; it said:\n{output.text[-3000:]}", 300, pause=0.05)
+        wait_for(printed, f"it is ready; it printed:\n{output.text[-3000:]}", 300, pause=0.05)
 
     def order(self) -> float:
         """Order something in the shop; return the seconds until the page says that it is confirmed."""
@@ -177,8 +177,8 @@ def _open(onto: str, output: Output) -> Iterator[int]:
         case "terminal":
             reader, writer = pty.openpty()
         case "socket":
-            ours, theirs = socket.socketpair()
-            reader, writer = ours.detach(), theirs.detach()
+            own, other = socket.socketpair()
+            reader, writer = own.detach(), other.detach()
         case "file":  # of root, which no other user can open
             path = Path(f"/root/.sas-machines-{os.getpid()}.log")
             writer = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)

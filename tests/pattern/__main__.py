@@ -1,4 +1,4 @@
-"""`make pattern`: run the tests of each requirement of the pattern, and print what came of them."""
+"""`make pattern`: run the tests of each requirement of the pattern, and print the results."""
 
 import argparse
 import os
@@ -80,7 +80,11 @@ def _verdict(row: Requirement, ends: Sequence[str], recorder: Recorder) -> str:
         return f"NOT MET: not run: {', '.join(unrun)}"
     if set(ends) != {"passed"}:
         return f"NOT MET: {sum(end != 'passed' for end in ends)} did not pass"
-    return f"full, but deviates: docs/decisions/{row.deviates}.md" if row.deviates else "full"
+    return (
+        f"full, but deviates: docs/understand/decisions/{row.deviates}.md"
+        if row.deviates
+        else "full"
+    )
 
 
 def check_mutations(chosen: Sequence[Mutation]) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = Path(__file__).with_name("requirements.toml")
 MUTATIONS = Path(__file__).with_name("mutations.toml")
-PAGE = ROOT / "docs" / "pattern.md"
+PAGE = ROOT / "docs" / "results" / "pattern.md"
 BEGIN = "<!-- requirements: written by `make pattern ARGS=--document` -->"
 END = "<!-- end of requirements -->"
 
@@ -34,7 +34,7 @@ class Requirement:
 class Mutation:
     """One line that implements a requirement, and how it is broken; then `test` must fail.
 
-    `file` has the `line` exactly once, whatever its indentation, which `becomes` gets as well.
+    `file` has the `line` exactly once, with any indentation, which `becomes` gets as well.
     """
 
     requirement: str
@@ -103,7 +103,7 @@ def as_page(rows: list[Requirement]) -> str:
     for row in rows:
         says = f"**{row.title}.** {row.says}"
         if row.deviates:
-            says += f" *Deviates: [{row.deviates[:4]}](decisions/{row.deviates}.md).*"
+            says += f" *Deviates: [{row.deviates[:4]}](../understand/decisions/{row.deviates}.md).*"
         text.append(f"| {row.id} | {says} | {_places(row.code)} | {_places(row.tests)} |")
     return "\n".join(text)
 

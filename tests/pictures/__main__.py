@@ -14,10 +14,10 @@ from playwright.sync_api import Error, expect
 
 from drill.stack import Stack
 from sasweb.stack import folders
-from tests.chromium import launched
 from tests.pictures import people
 from tests.pictures.look import Eye
 from tests.pictures.pages import PAGES, Shown
+from tests.support.chromium import launched
 
 DOCS = folders.PROJECT / "docs" / "images"
 expect.set_options(timeout=30_000)
@@ -80,7 +80,7 @@ def look_at_documented(eyes: dict[str, Eye], facts: dict[str, str]) -> None:
 
 
 def walk(stack: Stack, eyes: dict[str, Eye], facts: dict[str, str], only: str) -> None:
-    """Look at each page as whoever it is for; last at what is said when there is no database."""
+    """Look at each page as its user; last, at the pages shown without a database."""
     for who, pages in PAGES.items():
         for shown in pages:
             if only in shown.name:
@@ -133,14 +133,14 @@ def visit(eye: Eye, shown: Shown, facts: dict[str, str]) -> None:
 
 
 def tell(eyes: list[Eye]) -> int:
-    """Say how much was wrong; return 1 if something was."""
+    """Print the number of problems; return 1 if there are any."""
     problems = sum(len(eye.problems) for eye in eyes)
     say(f"{sum(eye.seen for eye in eyes)} looks, {problems} problems; all: {eyes[0].folder}")
     return 1 if problems else 0
 
 
 def say(text: str) -> None:
-    """Tell whoever waits."""
+    """Print to stderr."""
     sys.stderr.write(f"{text}\n")
 
 

@@ -1,4 +1,4 @@
-"""Looking at one page: in every variant, for barriers, for what is too wide, for what it complains of."""
+"""Check one page in every width and scheme: accessibility, width, errors of the console."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,10 +9,9 @@ from playwright.sync_api import Browser, Page
 WIDTHS = {1280: 800, 360: 740}
 SCHEMES = ("light", "dark")
 TALLEST = 1200  # of a picture for the documentation; what is below is cut off
-OURS = (
-    "Applying inline style"  # what the browser says of the styles that axe and pictures try to add
-)
-REFUSED = "Failed to load resource"  # what the browser says of a status that is an error
+# the console's message on styles that axe and screenshots add
+ADDED_STYLE = "Applying inline style"
+REFUSED = "Failed to load resource"  # the console's message on an error status
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 SETTLED = """async () => {
   document.querySelectorAll("img").forEach((image) => { image.loading = "eager" });
@@ -25,46 +24,46 @@ UNFOLD = f"""() => document.querySelectorAll("{FOLDED}").forEach((one) => {{ one
 
 @dataclass
 class Eye:
-    """Somebody's window; `problems` is what was wrong with what they saw."""
+    """A browser window of one user; `problems` lists what was wrong on the pages."""
 
     page: Page
     folder: Path
     problems: list[str] = field(default_factory=list)
     seen: int = 0
-    _said: list[str] = field(default_factory=list)
+    _errors: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, browser: Browser, base: str, folder: Path) -> "Eye":
-        """Open a window of its own."""
+        """Open a window with its own context."""
         context = browser.new_context(base_url=base, reduced_motion="reduce")
         context.set_default_timeout(30_000)
         eye = cls(context.new_page(), folder)
         eye.page.on(
             "console",
-            lambda told: (
-                told.type == "error"
-                and eye._said.append(f"{told.text} {told.location.get('url', '')}".strip())
+            lambda line: (
+                line.type == "error"
+                and eye._errors.append(f"{line.text} {line.location.get('url', '')}".strip())
             ),
         )
-        eye.page.on("pageerror", lambda error: eye._said.append(str(error)))
+        eye.page.on("pageerror", lambda error: eye._errors.append(str(error)))
         return eye
 
     def look(self, name: str, *, refused: bool = False, docs: str = "") -> Path | None:
-        """Look at the page as it is, then with all open that opens; return the documentation's picture."""
-        said = list(self._said)
-        self._said.clear()
+        """Check the page, then with all details open; return the documentation's picture."""
+        errors = list(self._errors)
+        self._errors.clear()
         picture = self._all_variants(name, docs)
         if self.page.locator(FOLDED).count():
             self.page.evaluate(UNFOLD)
             self._all_variants(f"{name}-open", "")
-        self.page.evaluate(SETTLED)  # whatever was said meanwhile has come by then
-        said += [later for later in self._said if not later.startswith(OURS)]
+        self.page.evaluate(SETTLED)  # later errors have arrived after this
+        errors += [later for later in self._errors if not later.startswith(ADDED_STYLE)]
         self.problems += [
             f"{name}: the console says: {words}"
-            for words in said
+            for words in errors
             if not (refused and words.startswith(REFUSED))
         ]
-        self._said.clear()
+        self._errors.clear()
         return picture
 
     def _all_variants(self, name: str, docs: str) -> Path | None:
@@ -83,7 +82,7 @@ class Eye:
 
     def _check(self, what: str) -> None:
         self.seen += 1
-        # it would fetch what style sheets import by itself, from addresses that are none
+        # a preload would fetch the imports of style sheets from wrong addresses
         options = {"preload": False}
         for found in Axe().run(self.page, options=options).response["violations"]:
             where = found["nodes"][0]["html"][:200]

@@ -151,7 +151,7 @@ OPS = (
     Shown(name="ops-priority", url="ops:priority", path="/ops/tasks/{task_refused}/priority/"),
     Shown(
         name="ops-priority-wrong", url="ops:priority", path="/ops/tasks/{task_refused}/priority/",
-        refused=True, open=sent("^Change it"),
+        refused=True, open=sent("^Change priority"),
     ),
     Shown(name="ops-change", url="ops:change", path="/ops/steps/{step}/change/"),
     Shown(
@@ -161,7 +161,7 @@ OPS = (
     Shown(name="ops-by-hand", url="ops:by_hand", path="/ops/steps/{step}/by-hand/"),
     Shown(
         name="ops-by-hand-wrong", url="ops:by_hand", path="/ops/steps/{step}/by-hand/",
-        refused=True, open=sent("^It was done"),
+        refused=True, open=sent("^Mark as done"),
     ),
     Shown(name="ops-hold", url="ops:hold", path="/ops/holds/new/?agent=payment"),
     Shown(
@@ -192,13 +192,14 @@ OPS = (
     ),
     Shown(name="ops-agents", url="ops:agents", path="/ops/agents/", docs="1280-light"),
     Shown(name="ops-probe", url="ops:probe", path="/ops/agents/{gate}/probe/"),
+    Shown(name="ops-runbook", url="ops:runbook", path="/ops/runbook/"),
     Shown(name="ops-system", url="ops:system", path="/ops/system/", docs="1280-light"),
     Shown(name="ops-audit", url="ops:audit", path="/ops/audit/"),
     Shown(name="ops-workflows", url="ops:workflows", path="/ops/workflows/", docs="1280-dark"),
 )  # fmt: skip
 
 VIEWER = (
-    Shown(name="ops-task-veiled", url="ops:task", path="/ops/tasks/{task_refused}/"),
+    Shown(name="ops-task-redacted", url="ops:task", path="/ops/tasks/{task_refused}/"),
     Shown(name="ops-forbidden", url="ops:hold", path="/ops/holds/new/?agent=payment", refused=True),
 )
 

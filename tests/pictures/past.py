@@ -21,9 +21,9 @@ LATE = 12  # orders that meet a partner who is down: as many as open its breaker
 def scenes() -> dict[str, str]:
     """Play the demo's scenes; return where their ends are to be seen."""
     from orchestration.models import Incident, Step, Submission, Task
-    from orders import scenes
-    from orders.catalogue import GONE
-    from orders.message import WORKFLOW
+    from orders.demo import scenarios
+    from orders.demo.catalogue import GONE
+    from orders.lifecycle.message import WORKFLOW
     from orders.models import Product
 
     played: dict[str, str] = {}
@@ -35,7 +35,7 @@ def scenes() -> dict[str, str]:
     def ended(name: str, state: str) -> bool:
         return Task.objects.filter(reference=played[name], state=state).exists()
 
-    scenes.play(note)
+    scenarios.play(note)
     wait_for(
         lambda: all(ended(*end) for end in ENDS.values()), "the orders have ended", 300, pause=0.5
     )
@@ -53,7 +53,7 @@ def scenes() -> dict[str, str]:
         "step": str(failed.id),
         "late_effect": str(late_effect(shown["refunded"])),
         "other": str(others[0].task_id),
-        "incident": str(Incident.objects.order_by("-suffering", "id")[0].id),
+        "incident": str(Incident.objects.order_by("-open_tasks", "id")[0].id),
         "product": Product.objects.order_by("position")[0].get_absolute_url(),
         "product_gone": Product.objects.get(sku=GONE).get_absolute_url(),
     }
@@ -61,9 +61,9 @@ def scenes() -> dict[str, str]:
 
 def late_effect(order: str) -> int:
     """Have an effect of an order show late, as after a failover; return its alert."""
-    from orchestration.messages import Reply
+    from orchestration.messaging.messages import Reply
     from orchestration.models import Alert, Step
-    from orchestration.transitions.record import record
+    from orchestration.transitions.replies import record
 
     step = Step.objects.get(task__reference=order, name="authorize_payment", direction="do")
     reply = Reply(
@@ -79,7 +79,7 @@ def late() -> dict[str, str]:
     """Have orders meet a partner who is down; return where that is to be seen."""
     from orchestration.models import Gate, Step
     from orchestration.states import GateState
-    from orders.demo import Shoppers
+    from orders.demo.shoppers import Shoppers
 
     shoppers = Shoppers()
     orders = [str(shoppers.buy(card="pm_card_visa")) for _ in range(LATE)]
@@ -93,7 +93,7 @@ def late() -> dict[str, str]:
 def places(orders: dict[str, str]) -> dict[str, str]:
     """Return where orders are to be seen: by their customers, by others, and by operators."""
     from orchestration.models import Task
-    from orders import access
+    from orders.lifecycle import access
 
     found = {}
     for story, order in orders.items():

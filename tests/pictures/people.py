@@ -1,4 +1,4 @@
-"""The people who look, and what they do beforehand so that there is something to see."""
+"""The users whose pages are pictured, and their actions before the pictures."""
 
 import re
 
@@ -8,16 +8,16 @@ from drill.stack import Stack
 from tests.browser.people import fill_checkout, log_in, order
 from tests.pictures.look import Eye
 
-EMAIL, PASSWORD = "ada@example.org", "a tea mug and a kettle"  # of a stack that nobody else sees
+EMAIL, PASSWORD = "ada@example.org", "a tea mug and a kettle"  # on a stack for pictures only
 
 
 def sign_up(page: Page) -> None:
-    """Make an account, and order twice: once by a card that is declined."""
+    """Create an account, and order twice: once by a card that is declined."""
     page.goto("/account/sign-up/")
     page.fill("[name=email]", EMAIL)
     page.fill("[name=password]", PASSWORD)
     page.fill("[name=again]", PASSWORD)
-    page.get_by_role("button", name="Make the account").click()
+    page.get_by_role("button", name="Create the account").click()
     page.wait_for_url("**/account/")
     order(page)
     order(page, "pm_card_visa_chargeDeclined")
@@ -25,7 +25,7 @@ def sign_up(page: Page) -> None:
 
 
 def sign_in(page: Page) -> None:
-    """Enter the account of a former run."""
+    """Sign in to the account of an earlier run."""
     page.goto("/account/sign-in/")
     page.fill("[name=email]", EMAIL)
     page.fill("[name=password]", PASSWORD)
@@ -34,17 +34,17 @@ def sign_in(page: Page) -> None:
 
 
 def operate(page: Page, stack: Stack, facts: dict[str, str]) -> None:
-    """Have an operator at work: a bulk operation that ran, one that is a dry run yet, a hold, a note."""
+    """Create a bulk operation that ended, a dry run, a hold and a note as an operator."""
     log_in(page, stack, "operator")
     facts["operation"] = _chosen(page, facts["other"])
-    page.get_by_role("radio", name=re.compile("^(All|The one)")).check()
-    page.get_by_label("Why").fill("the customer gave the right address")
+    page.get_by_role("radio", name=re.compile("^(All|One about)")).check()
+    page.get_by_label("Reason").fill("the customer gave the right address")
     page.get_by_role("button", name="Resubmit", exact=True).click()
     expect(page.locator(".ops-now .badge")).to_have_text("ended", timeout=120_000)
     page.goto(f"/ops/incidents/{facts['incident']}/")
     page.locator("#s-note").click()
     page.fill("#d-note [name=text]", "The bank says that it is the cards, not them.")
-    page.get_by_role("button", name="Keep the note").click()
+    page.get_by_role("button", name="Save note").click()
     page.goto("/ops/tasks/?q=state:error")
     page.select_option("#scope", index=1)
     facts["draft"] = _dry_run(page)
@@ -69,6 +69,6 @@ def _dry_run(page: Page) -> str:
 
 
 def enter(eyes: dict[str, Eye], stack: Stack) -> None:
-    """Log in those who look at the pages of staff."""
+    """Log in the users of the staff's pages."""
     for name in ("operator", "viewer", "admin"):
         log_in(eyes[name].page, stack, name)

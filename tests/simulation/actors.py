@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from orchestration import gate
-from orchestration.gate import Heard
-from orchestration.messages import Mode
-from orchestration.progression import Refusal, after_reply, refuse_reply
-from orchestration.recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
+from orchestration.decisions import gate
+from orchestration.decisions.gate import Observation
+from orchestration.decisions.progress import Refusal, after_reply, refuse_reply
+from orchestration.decisions.recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
+from orchestration.messaging.messages import Mode
 from orchestration.states import (
     ANSWERED,
     LOCAL,
@@ -93,7 +93,7 @@ class Schedulers:
                   f"refused: {refusal.value}" if refusal else "")  # fmt: skip
         if refusal:
             if "late" not in world.broken:
-                store.hear_late(
+                store.detect_late_effects(
                     row, reply.attempt, reply.outcome, reply.result, reply.generation,
                     reply.in_doubt,
                 )  # fmt: skip
@@ -109,8 +109,8 @@ class Schedulers:
         row.retry_after = reply.retry_after or 0.0
         if not (view.own_trouble and view.state == StepState.PROCESSING):
             health = reply.health or (Health.GOOD if reply.outcome in ANSWERED else Health.BAD)
-            heard = Heard(health=health, sent_at=row.sent_at, retry_after=reply.retry_after)
-            self._tell_gate(view.agent, heard)
+            heard = Observation(health=health, sent_at=row.sent_at, retry_after=reply.retry_after)
+            self._update_gate(view.agent, heard)
             if reply.outcome in ANSWERED:
                 world.answered[view.agent] = max(world.answered[view.agent], row.sent_at)
         if view.state == StepState.ERROR and not task.undoing:
@@ -127,17 +127,17 @@ class Schedulers:
         world = self.world
         match world.rules(row.view.agent).on_rejection:
             case OnRejection.WAIT:
-                row.mend_by = world.now + MEND_WITHIN
+                row.resolve_by = world.now + MEND_WITHIN
             case OnRejection.UNDO if world.keeps(row.view):
-                row.mend_by = world.now
+                row.resolve_by = world.now
             case OnRejection.UNDO:
                 world.undo_by_itself(row)
 
-    def _tell_gate(self, agent: str, heard: Heard) -> None:
+    def _update_gate(self, agent: str, heard: Observation) -> None:
         limits = self.world.rules(agent).limits
         before = self.store.gates[agent]
         in_flight = len(self.store.in_flight(agent))
-        after = gate.hear(before, limits, [heard], self.world.now, in_flight)
+        after = gate.observe(before, limits, [heard], self.world.now, in_flight)
         self.store.gates[agent] = after
         if before.state != after.state:
             self.world.log("gate of {}: {} → {}", agent, before.state, after.state)
@@ -149,18 +149,18 @@ class Schedulers:
         return gate.room(door, limits, self.store.since_opened(agent), self.world.now)
 
     def _take(self, agent: str, places: int) -> None:
-        """Claim up to so many steps, and send their requests unless it dies before that."""
+        """Claim at most `places` steps, and send their requests unless the process dies first."""
         if not places or self.world.locked("gate", agent):
             return
         found: list[Row] = []
-        alone = any(row.alone for row in self.store.in_flight(agent))
+        isolated = any(row.isolated for row in self.store.in_flight(agent))
         rows = self.store.due(agent)
         if self.store.gates[agent].state in {GateState.OPEN, GateState.HALF_OPEN}:
             rows.sort(key=_as_first if "turns" in self.world.broken else _as_probe)
         for row in rows:
-            if len(found) < places and self.claimable(row) and not (alone and row.alone):
+            if len(found) < places and self.claimable(row) and not (isolated and row.isolated):
                 found.append(row)
-                alone = alone or row.alone
+                isolated = isolated or row.isolated
         requests = [self._claim(row) for row in found]
         old, limits = self.store.gates[agent], self.world.rules(agent).limits
         self.store.gates[agent] = gate.sent(old, limits, len(found), self.world.now)
@@ -189,7 +189,7 @@ class Schedulers:
             and "memory" not in world.broken
             and row.complete_by > row.keyed_at + memory
         )
-        mode = Mode.SETTLE if row.settling else Mode.DO
+        mode = Mode.SETTLE if row.probing_outcome else Mode.DO
         if forgotten and view.in_doubt:
             mode = Mode.ASK
         view = replace(
@@ -210,12 +210,12 @@ class Schedulers:
 
 def _as_first(row: Row) -> tuple[bool, int]:
     """Return an order in which one that always fails is always the first."""
-    return row.view.own_trouble or row.alone, -row.view.attempt
+    return row.view.own_trouble or row.isolated, -row.view.attempt
 
 
 def _as_probe(row: Row) -> int:
     """Return what the next probe has least of."""
-    return row.view.attempt + gate.BEHIND * (row.view.own_trouble or row.alone)
+    return row.view.attempt + gate.BEHIND * (row.view.own_trouble or row.isolated)
 
 
 class Supervisor:
@@ -244,20 +244,20 @@ class Supervisor:
             locks = (("task", view.task), ("gate", view.agent), ("incident", view.name))
             if row.complete_by is not None and not any(world.locked(*lock) for lock in locks):
                 self._recover(row)  # else an undo of its task came in between
-        self._undo_unmended()
+        self._undo_overdue()
         if self.schedulers.inbox or any(self.store.due(agent) for agent in (*world.agents, LOCAL)):
             self.schedulers.ring()
 
-    def _undo_unmended(self) -> None:
-        """Have tasks undone of which a step was not mended in time."""
+    def _undo_overdue(self) -> None:
+        """Undo tasks with a step whose time to be corrected is over."""
         world = self.world
         for row in list(self.store.rows.values()):
-            due = row.mend_by is not None and row.mend_by <= world.now
+            due = row.resolve_by is not None and row.resolve_by <= world.now
             if not due or world.locked("task", row.view.task):
                 continue
-            row.mend_by = None
+            row.resolve_by = None
             if world.keeps(row.view):
-                row.mend_by = world.now + 1.0
+                row.resolve_by = world.now + 1.0
             else:
                 world.undo_by_itself(row)
 
@@ -271,8 +271,8 @@ class Supervisor:
             row.retry_after = 0.0
             alive = row.sent_by == self.schedulers.agents.worker(view.agent)
             if alive and not view.own_trouble:
-                silence = Heard(health=Health.BAD, sent_at=row.sent_at)
-                self.schedulers._tell_gate(view.agent, silence)
+                silence = Observation(health=Health.BAD, sent_at=row.sent_at)
+                self.schedulers._update_gate(view.agent, silence)
         view = row.view
         rules, door = world.rules(view.agent), store.gates[view.agent]
         failed, before = view.outcome != Outcome.ABSENT, row.failed_at
@@ -283,7 +283,7 @@ class Supervisor:
         row.failed_at = world.now if failed else None
         excused = not own and (gate.excuses(door) or row.retry_after > 0)
         failure = Failure(
-            failure_count=row.failure_count, rounds=row.rounds, outcome=view.outcome,
+            failure_count=row.failure_count, extended_waits=row.extended_waits, outcome=view.outcome,
             code=row.code, direction=view.direction, undoing=task.undoing,
             in_doubt=view.in_doubt, excused=excused, put_off=row.retry_after,
         )  # fmt: skip
@@ -298,16 +298,19 @@ class Supervisor:
         store.finish(task)
 
     def _apply(
-        self, decision: Retry | GiveUp | Undo | Cancel, row: Row, mend_by: float | None
+        self, decision: Retry | GiveUp | Undo | Cancel, row: Row, resolve_by: float | None
     ) -> None:
         match decision:
             case Retry():
-                row.failure_count, row.rounds = decision.failure_count, decision.rounds
-                row.alone = decision.alone
+                row.failure_count, row.extended_waits = (
+                    decision.failure_count,
+                    decision.extended_waits,
+                )
+                row.isolated = decision.isolated
                 self.store.pend(row, new_key=decision.new_key)
                 row.run_after = self.world.now + decision.wait
             case Cancel():
                 self.store.cancel(row)
             case GiveUp() | Undo():  # what cannot be undone, or is held, is an error after all
                 row.failure_count = decision.failure_count
-                self.store.error(row, row.code or row.view.outcome, mend_by)
+                self.store.error(row, row.code or row.view.outcome, resolve_by)

@@ -5,15 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestration.messages import Mode
-from orchestration.recovery import KEY_FORGOTTEN
+from orchestration.decisions.recovery import KEY_FORGOTTEN
+from orchestration.messaging.messages import Mode
 from orchestration.states import Health, Outcome
 
 from .services import Answer
 from .shapes import BLOCKED, CALL_TIMEOUT, LATEST
 from .world import World
 
-OURS = {"agent_error", KEY_FORGOTTEN}  # says nothing about a service's health
+AGENT_ERRORS = {
+    "agent_error",
+    KEY_FORGOTTEN,
+}  # errors of the agent: they do not count against the service's health
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,8 +159,8 @@ class Agents:
         fails = world.rules(request.agent).failing
         if world.now < world.down[request.agent]:
             # an outage: nothing was done, and it is seen to be so or not
-            said = (Outcome.TRANSIENT, Outcome.UNKNOWN)[world.rng.random() < 0.5]
-            answer = (said, {}, "outage")
+            outcome = (Outcome.TRANSIENT, Outcome.UNKNOWN)[world.rng.random() < 0.5]
+            answer = (outcome, {}, "outage")
         elif world.hit("unavailable"):
             answer = (Outcome.TRANSIENT, {}, "unavailable")
         elif world.hit("leave_alone"):
@@ -207,7 +210,7 @@ class Agents:
         reply = SimReply(
             step=request.step, attempt=request.attempt, outcome=outcome, result=result, code=code,
             retry_after=retry, generation=request.generation, in_doubt=in_doubt, key=request.key,
-            taken=request.taken, health=Health.NOTHING if code in OURS else "",
+            taken=request.taken, health=Health.NOTHING if code in AGENT_ERRORS else "",
         )  # fmt: skip
         self.world.send("reply", self.reply, reply)
 

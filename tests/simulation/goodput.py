@@ -12,17 +12,24 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from orchestration.agents.outliers import SLICE, Participation, Report
-from orchestration.gate import (
+from orchestration.decisions.gate import (
     GateView,
-    Heard,
     Limits,
+    Observation,
     answered_since,
     excuses,
-    hear,
+    observe,
     room,
     sent,
 )
-from orchestration.recovery import INSTANCE_SICK, Failure, GiveUp, Retry, Thresholds, decide
+from orchestration.decisions.recovery import (
+    INSTANCE_SICK,
+    Failure,
+    GiveUp,
+    Retry,
+    Thresholds,
+    decide,
+)
 from orchestration.states import GateState, Health, Outcome
 
 CALL, CUT, TIMEOUT = 0.1, 0.05, 2.0  # seconds that a call takes: done or refused, cut, unanswered
@@ -62,9 +69,8 @@ class Run:
     now: float = 0.0
     gate: GateView = field(default_factory=GateView)
     states: list[tuple[float, str]] = field(default_factory=list)
-    most_at_once: int = (
-        0  # while the breaker was not closed: requests in flight that were sent since
-    )
+    # while the breaker was not closed: requests in flight that were sent since
+    most_at_once: int = 0
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)  # noqa: S311 - a simulation
@@ -96,11 +102,11 @@ class Run:
     def _turn(self) -> None:
         heard, self.heard = self.heard, []
         outcomes = [
-            Heard(health=Health.GOOD if good else Health.BAD, sent_at=at)
+            Observation(health=Health.GOOD if good else Health.BAD, sent_at=at)
             for step, at, good, code in heard
             if (good or not step.own_trouble) and code != INSTANCE_SICK
         ]
-        self._move(hear(self.gate, self.limits, outcomes, self.now, len(self.in_flight)))
+        self._move(observe(self.gate, self.limits, outcomes, self.now, len(self.in_flight)))
         for step, _, good, code in heard:
             self._end(step, good, code)
         places = room(self.gate, self.limits, self._counted(), self.now)
@@ -174,7 +180,7 @@ class Run:
 
 @dataclass(kw_only=True)
 class Instances(Run):
-    """The same with several workers of the agent, each of which may step back by itself.
+    """The same with several workers of the agent, which may each step back.
 
     `sick` is whether a worker's calls fail at a time, by its number: at once, so that it is free for
     the next sooner than the others.

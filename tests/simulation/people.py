@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from orchestration.recovery import KEY_FORGOTTEN, keeps_key, key_of_resubmission
+from orchestration.decisions.recovery import KEY_FORGOTTEN, keeps_key, key_of_resubmission
 from orchestration.states import LOCAL, Direction, Outcome, StepState
 
 from .shapes import compute
@@ -36,7 +36,7 @@ class Operators:
         world.after(world.chance(2.0, 20.0), self.release, hold)
 
     def release(self, hold: tuple[str, str]) -> None:
-        """Let go what was held."""
+        """Release what was held."""
         if hold in self.world.holds:
             self.world.holds.remove(hold)
             self.world.log("operator: release {}", hold)
@@ -104,13 +104,13 @@ class Operators:
             store.cancel(row)
         else:
             why = key_of_resubmission(
-                view.outcome, attempt=view.attempt, in_doubt=view.in_doubt, changed=False,
+                view.outcome, view.attempt, in_doubt=view.in_doubt, changed=False,
                 nothing_done=forgotten,
             )  # fmt: skip
             new_key = not keeps_key(why)
             if "doubt" in world.broken:
                 new_key = view.outcome == Outcome.REJECTED
-            row.settling = task.undoing and view.direction == Direction.DO and view.in_doubt
+            row.probing_outcome = task.undoing and view.direction == Direction.DO and view.in_doubt
             world.log("operator: resubmit {}{}", row.key, " under a new key" * new_key)
             store.pend(row, new_key=new_key)
         store.finish(task)

@@ -36,7 +36,7 @@ class Run:
         world.after(0.5, self.supervisor.sweep)
         world.after(1.0, self._look)
         world.after(TROUBLE + 5.0, self._heal)
-        self.mended = rng.random() < 0.8  # in the others nobody sees to what is in error
+        self.mended = rng.random() < 0.8  # otherwise, errors stay
 
     def go(self) -> World:
         """Run until nothing moves any more."""
@@ -62,9 +62,9 @@ class Run:
         return not any(world.under_way.values()) and not (self.mended and for_people)
 
     def _moving(self) -> bool:
-        """Return whether anything goes on by itself, but for what only poison waits for.
+        """Return whether any step moves by itself, except poison steps that wait for their service.
 
-        A service that answers nothing but poison cannot be told from one that is down.
+        A service that only receives poison cannot be distinguished from one that is down.
         """
         world = self.world
         moving = [row for row in world.store.rows.values() if row.view.state in MOVING]
@@ -95,8 +95,8 @@ class Run:
         now, people = world.now, self.operators
         acts = {
             "redis_flushed": lambda: setattr(world, "flushed_at", now),
-            "nobody_schedules": lambda: setattr(self.schedulers, "stopped_until", now + 12.0),
-            "nobody_supervises": lambda: setattr(self.supervisor, "stopped_until", now + 12.0),
+            "schedulers_stopped": lambda: setattr(self.schedulers, "stopped_until", now + 12.0),
+            "supervisor_stopped": lambda: setattr(self.supervisor, "stopped_until", now + 12.0),
             "outage": lambda: self._outage(world.chance(3.0, 8.0)),
             "long_outage": lambda: self._outage(world.chance(15.0, 40.0)),
             "undo": lambda: people.undo(forced=False),
@@ -122,7 +122,7 @@ class Run:
         world = self.world
         row = (kind, world.rng.choice(names or [""]))
         world.locks[row] = max(world.locks.get(row, 0.0), world.now + world.chance(2.0, 30.0))
-        world.log("somebody locks {} until {:.1f}", row, world.locks[row])
+        world.log("another session locks {} until {:.1f}", row, world.locks[row])
 
     def _outage(self, seconds: float) -> None:
         agent = self.world.rng.choice(list(self.world.agents))
@@ -148,7 +148,7 @@ class Run:
         self.world.after(5.0, self._mend)
 
     def _look(self) -> None:
-        """Check that no step waits for nothing, whatever others have locked."""
+        """Check that no step waits without a cause, even while rows are locked."""
         world = self.world
         world.after(1.0, self._look)
         if world.now < max(self.schedulers.stopped_until, self.supervisor.stopped_until):
@@ -160,9 +160,9 @@ class Run:
             if not (due := world.store.due(agent)):
                 continue
             places = 0 if world.locked("gate", agent) else self.schedulers.places(agent)
-            alone = any(row.alone for row in world.store.in_flight(agent))
+            isolated = any(row.isolated for row in world.store.in_flight(agent))
             for row in due:
-                free = places and not (alone and row.alone) and self.schedulers.claimable(row)
+                free = places and not (isolated and row.isolated) and self.schedulers.claimable(row)
                 row.idle = row.idle + 1 if free else 0
                 require(
                     row.idle < MOST_IDLE, f"step {row.view.id} {row.view.name} waits for nothing"
@@ -189,7 +189,7 @@ class Run:
             backward = task.undoing or view.direction == Direction.UNDO
             most = thresholds.undo_threshold if backward else thresholds.failure_threshold
             waits = thresholds.past_threshold == PastThreshold.WAIT
-            forward = thresholds.failure_threshold * (1 + thresholds.rounds * waits)
+            forward = thresholds.failure_threshold * (1 + thresholds.max_extended_waits * waits)
             chances = most if view.direction == Direction.UNDO else forward + most * backward
             named = f"step {view.id} {view.name}"
             require(

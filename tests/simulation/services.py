@@ -1,4 +1,4 @@
-"""A remote service as far as it matters: effects once per key, undone by key or by result."""
+"""A simulated remote service: effects once per key, undone by key or by result."""
 
 import json
 from collections import defaultdict
@@ -40,12 +40,12 @@ Answer = tuple[str, dict[str, Any], str]  # outcome, result, code
 
 @dataclass(kw_only=True)
 class Service:
-    """One service with its ledger; `witness` is told of each effect before it is kept.
+    """One service with its ledger; `witness` is called with each effect before it is recorded.
 
     It remembers the answer to a key for `memory` seconds (None: for ever), refuses a *do* under a
     key that was undone, and can say what it knows of a key for ever if it can be asked at all.
     Where it does not store refusals, one may also come before it has looked at the key, and a repeat
-    may be accepted. While a request is at work, others with its key are told so.
+    may be accepted. While a request is at work, others with its key are answered "busy".
     """
 
     name: str
@@ -66,9 +66,9 @@ class Service:
         self, now: float, key: str, direction: str, task: str, step: str, payload: Any
     ) -> Answer:
         """Carry out one call under its key."""
-        said = json.dumps(payload, sort_keys=True)
-        known = self.payloads.setdefault(key, said)
-        require(known == said, f"key {key} has two payloads: {known} and {said}")
+        text = json.dumps(payload, sort_keys=True)
+        known = self.payloads.setdefault(key, text)
+        require(known == text, f"key {key} has two payloads: {known} and {text}")
         if key in self.at_work:
             return (Outcome.UNKNOWN, {}, "busy")
         if self.refuse_next and not self.stores_refusals:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from orchestration.gate import Limits
-from orchestration.placeholders import field, key, result
-from orchestration.recovery import Thresholds
+from orchestration.decisions.gate import Limits
+from orchestration.decisions.recovery import Thresholds
+from orchestration.payloads.placeholders import field, key, result
 from orchestration.states import LOCAL, OnRejection, PastThreshold
 from orchestration.workflow import Step, Workflow
 
@@ -22,7 +22,7 @@ FAULTS = (
     *("reply_very_late", "taken_twice", "taken_twice"),
     # processes
     *("claim_crash", "record_crash", "sweep_crash", "agent_crash_before", "agent_crash_after"),
-    *("agent_stopped", "redis_flushed", "nobody_schedules", "nobody_supervises"),
+    *("agent_stopped", "redis_flushed", "schedulers_stopped", "supervisor_stopped"),
     # services
     *("call_lost", "call_late", "answer_lost", "unavailable", "leave_alone", "refused", "outage"),
     *("long_outage", "slow_answer", "slow_work", "refused"),
@@ -62,7 +62,7 @@ def rules(rng: Random, undo_by: str) -> Rules:
             undo_threshold=failures + rng.randrange(4),
             past_threshold=rng.choice(PastThreshold.values),
             extended_wait=20.0,
-            rounds=rng.randrange(3),
+            max_extended_waits=rng.randrange(3),
         ),
         limits=Limits(
             window=rng.choice((1, 2, 3, 30)),
@@ -77,7 +77,7 @@ def rules(rng: Random, undo_by: str) -> Rules:
         on_rejection=rng.choice(OnRejection.values),
         key_memory=rng.choice((None, 15.0, 40.0)),
         undo_by=undo_by,
-        # Where undo needs a result, a call on its way after "there is no such effect" could not be
+        # Where undo needs a result, a call that arrives after the answer "unknown key" could not be
         # refused any more: such a service is settled by a repeat.
         can_ask=undo_by == "key" and rng.random() < 0.6,
         stores_refusals=rng.random() < 0.5,
@@ -132,7 +132,7 @@ def _step(name: str, agent: str, after: tuple[str, ...], agent_rules: Rules) -> 
 
 
 def compute(request: dict[str, Any]) -> dict[str, Any]:
-    """Make a result of a request, of which others are made in turn."""
+    """Return a result made from the request, for later steps to use."""
     return {"id": "+".join(map(str, request["of"])) or request["order"]}
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orchestration import undoing
-from orchestration.gate import GateView
+from orchestration.decisions import compensation
+from orchestration.decisions.gate import GateView
+from orchestration.decisions.progress import Refusal, StepPlan, StepView, after_reply, task_state
+from orchestration.decisions.readiness import release
 from orchestration.payloads.keys import step_key
-from orchestration.progression import Refusal, StepPlan, StepView, after_reply, task_state
-from orchestration.readiness import release
 from orchestration.states import (
     DONE_STEP_STATES,
     LOCAL,
@@ -37,17 +37,16 @@ class Row:
     view: StepView
     action: str
     failure_count: int = 0
-    rounds: int = 0
-    alone: bool = False
+    extended_waits: int = 0
+    isolated: bool = False
     run_after: float | None = None
     complete_by: float | None = None
-    settling: bool = False
+    probing_outcome: bool = False
     keyed_at: float | None = None
-    mend_by: float | None = None
+    resolve_by: float | None = None
     doubtful: set[int] = field(default_factory=set)  # attempts that may have had their effect
-    own_failures: int = (
-        0  # since it was last tried anew, of those after its service answered others
-    )
+    # since it was last tried anew, of those after its service answered others
+    own_failures: int = 0
     sent_by: tuple[int, float] = (0, 0.0)  # its agent's worker as it was claimed
     idle: int = 0  # looks since which it could have been claimed, and was not
     sent_at: float = 0.0
@@ -131,7 +130,7 @@ class Store:
         if view.state != StepState.PENDING:
             row.run_after = None
         if view.state != StepState.ERROR:
-            row.mend_by = None
+            row.resolve_by = None
         row.idle = 0
         row.view = view
         self.touched.add(view.task)
@@ -159,9 +158,9 @@ class Store:
         self.accept(row, after_reply(view, outcome, made, undoing=task.undoing), view.attempt)
         self.finish(task)
 
-    def error(self, row: Row, code: str, mend_by: float | None = None) -> None:
+    def error(self, row: Row, code: str, resolve_by: float | None = None) -> None:
         """Set a step to error, with something for an operator to see."""
-        row.code, row.mend_by = code, mend_by
+        row.code, row.resolve_by = code, resolve_by
         self.write(row, replace(row.view, state=StepState.ERROR))
 
     def pend(self, row: Row, *, new_key: bool = False) -> None:
@@ -173,9 +172,9 @@ class Store:
         self.write(row, view)
 
     def start_anew(self, row: Row) -> None:
-        """Forget a step's failures: somebody has it tried again."""
-        row.failure_count = row.rounds = row.own_failures = 0
-        row.failed_at, row.alone = None, False
+        """Reset a step's failures, because a person resubmits it."""
+        row.failure_count = row.extended_waits = row.own_failures = 0
+        row.failed_at, row.isolated = None, False
         row.view = replace(row.view, own_trouble=False)
 
     def finish(self, task: SimTask) -> None:
@@ -203,14 +202,14 @@ class Store:
             self.settle(self.tasks[task], TaskState.PROCESSING)
 
     def cancel(self, row: Row) -> None:
-        """Let a step be for good."""
+        """Cancel a step."""
         self.write(row, replace(row.view, state=StepState.CANCELLED))
 
     def undo(self, task: SimTask, *, forced: bool = False) -> Refusal | None:
         """Begin to undo a task; return why not, or None."""
         if task.undoing or task.state == TaskState.UNDONE:
             return Refusal.NOT_UNDOABLE
-        plan = undoing.plan(task.views())
+        plan = compensation.plan(task.views())
         if plan.standing and not forced:
             return Refusal.IRREVERSIBLE
         task.undoing, task.forced = True, bool(plan.standing)
@@ -224,14 +223,14 @@ class Store:
         return None
 
     def _settle_step(self, row: Row) -> None:
-        row.settling, row.run_after = True, None
+        row.probing_outcome, row.run_after = True, None
         if not self.settle_first and row.view.locked_by is None:
             self.cancel(row)
         elif row.view.state == StepState.ERROR:
             self.start_anew(row)
             self.pend(row)
 
-    def hear_late(
+    def detect_late_effects(
         self,
         row: Row,
         attempt: int,
@@ -242,15 +241,15 @@ class Store:
     ) -> None:
         """Act on a reply that changes no step any more."""
         view, task = row.view, self.tasks[row.view.task]
-        if not undoing.shows_effect(outcome, in_doubt):
+        if not compensation.shows_effect(outcome, in_doubt):
             return
-        if undoing.finds_out(view, generation):
-            row.view = undoing.proven(view)
+        if compensation.finds_out(view, generation):
+            row.view = compensation.proven(view)
             return
         shown = result if outcome == Outcome.DONE else None
         if shown is None and generation < view.generation and attempt in row.doubtful:
             return  # that was known, and settled, before the key changed
-        late = undoing.late_effect(
+        late = compensation.late_effect(
             view, task.views(), task.data, result=shown, generation=generation, undoing=task.undoing
         )
         if late is None:

@@ -1,4 +1,4 @@
-"""The gate by itself: any history of requests, answers, failures and waits."""
+"""Property test of the gate: any history of requests, answers, failures and waits."""
 
 from dataclasses import replace
 
@@ -6,15 +6,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from orchestration.gate import (
+from orchestration.decisions.gate import (
     FURTHER,
     SLOTS,
     GateView,
-    Heard,
     Limits,
+    Observation,
     again_at,
     excuses,
-    hear,
+    observe,
     room,
     sent,
 )
@@ -43,7 +43,7 @@ class GateMachine(RuleBasedStateMachine):
         self.log: list[tuple[float, int]] = []
 
     def _counted(self):
-        """Return how many of the requests out the gate is told of."""
+        """Return the number of requests in flight that the gate counts."""
         if self.gate.state == GateState.CLOSED:
             return len(self.out)
         return sum(at >= self.gate.opened_at for at in self.out)
@@ -57,7 +57,7 @@ class GateMachine(RuleBasedStateMachine):
         self.log.append((self.now, count))
 
     def _hear(self, outcomes):
-        self.gate = hear(self.gate, self.limits, outcomes, self.now, len(self.out))
+        self.gate = observe(self.gate, self.limits, outcomes, self.now, len(self.out))
 
     @rule(seconds=st.sampled_from([0.01, 0.3, 1.0, 4.0, 25.0, 90.0]))
     def time_passes(self, seconds):
@@ -85,7 +85,7 @@ class GateMachine(RuleBasedStateMachine):
         before, outcomes = self.gate, []
         for one in health[: len(self.out)]:
             sent_at = self.out.pop(-1 if newest else 0)
-            outcomes.append(Heard(health=one, sent_at=sent_at, retry_after=retry_after))
+            outcomes.append(Observation(health=one, sent_at=sent_at, retry_after=retry_after))
         self._hear(outcomes)
         bad = any(one.health in {Health.BAD, Health.BUSY} for one in outcomes)
         if before.state == GateState.OPEN:
@@ -113,7 +113,7 @@ class GateMachine(RuleBasedStateMachine):
             )
 
     @invariant()
-    def what_the_states_keep(self):
+    def states_keep_their_invariants(self):
         if self.gate.state == GateState.CLOSED:
             assert (self.gate.probe_at, self.gate.trips, self.gate.allowance) == (None, 0, 0)
         if self.gate.state == GateState.RECOVERING:
@@ -132,21 +132,21 @@ class GateMachine(RuleBasedStateMachine):
             assert total <= max(1.0, rate) + rate * (self.now - at) + 1e-6
 
     @invariant()
-    def what_waits_is_told_until_when(self):
+    def next_time_is_in_the_future(self):
         at = again_at(self.gate, self.now)
         assert at is None or at > self.now
         if self.gate.state == GateState.OPEN and self.gate.probe_at > self.now:
             assert at is not None
 
     def teardown(self):
-        """Whatever has happened: once the service is well, the breaker closes again."""
+        """Check that the breaker closes after any history, once the service is healthy."""
         if not hasattr(self, "gate"):
             return
         for _ in range(2000):
             if self.gate.state == GateState.CLOSED:
                 return
             out, self.out = self.out, []
-            self._hear([Heard(health=Health.GOOD, sent_at=at) for at in out])
+            self._hear([Observation(health=Health.GOOD, sent_at=at) for at in out])
             self.now += 5.0
             if self.gate.state != GateState.CLOSED:
                 self._send(self._room())

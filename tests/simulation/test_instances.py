@@ -1,8 +1,8 @@
-"""Several workers of one agent, of which some are sick: what the gate hears, and what gets done (P2, P16)."""
+"""Several workers of one agent, some sick: the gate's state, and the goodput (P2, P16)."""
 
 import pytest
 
-from orchestration.recovery import Thresholds
+from orchestration.decisions.recovery import Thresholds
 from tests.simulation.goodput import Instances, One
 
 SEEDS = range(2)
@@ -26,7 +26,7 @@ def from_second(second, *numbers):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("per_second", [3, 20, 200])
-def test_one_sick_of_three_opens_no_breaker_and_starves_no_other(per_second, seed):
+def test_breaker_stays_closed_with_one_sick_instance_of_three(per_second, seed):
     found, steps = run(per_second, sick=from_second(10, 0), seed=seed)
     assert found.states == []  # it was never anything but closed
     assert all(one.done_at for one in steps)
@@ -39,7 +39,7 @@ def test_one_sick_of_three_opens_no_breaker_and_starves_no_other(per_second, see
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_without_stepping_back_a_sick_instance_is_everybodys_trouble(seed, monkeypatch):
+def test_goodput_falls_when_a_sick_instance_does_not_step_back(seed, monkeypatch):
     """The control: the same, with instances that never compare."""
     monkeypatch.setattr("orchestration.agents.outliers.FEW", 10**9)
     found, steps = run(200, sick=from_second(10, 0), seed=seed, slots=15)
@@ -48,7 +48,7 @@ def test_without_stepping_back_a_sick_instance_is_everybodys_trouble(seed, monke
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_it_comes_back_once_it_is_healed(seed):
+def test_instance_returns_after_it_is_healed(seed):
     found, steps = run(50, sick=lambda number, now: number == 0 and 10 <= now < 20, seed=seed)
     assert all(one.done_at for one in steps)
     assert found.states == []
@@ -58,7 +58,7 @@ def test_it_comes_back_once_it_is_healed(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("share", [0.3, 0.6, 1.0])
-def test_where_all_fail_alike_none_steps_back(share, seed):
+def test_no_instance_steps_back_when_all_fail_alike(share, seed):
     """Then it is the service, and the gate's matter."""
     outage = lambda now: share if 10 <= now < 30 else 0.0  # noqa: E731
     found, _ = run(100, rate=outage, seed=seed)
@@ -66,7 +66,7 @@ def test_where_all_fail_alike_none_steps_back(share, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_after_an_outage_one_that_stays_sick_does_not_keep_the_breaker_from_closing(seed):
+def test_breaker_closes_after_an_outage_although_one_instance_stays_sick(seed):
     outage = lambda now: 1.0 if 10 <= now < 25 else 0.0  # noqa: E731
     found, steps = run(50, rate=outage, sick=from_second(10, 0), seed=seed)
     assert all(one.done_at for one in steps)
@@ -77,14 +77,14 @@ def test_after_an_outage_one_that_stays_sick_does_not_keep_the_breaker_from_clos
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_sick_of_three_leave_all_to_the_one(seed):
+def test_healthy_instance_takes_all_when_two_of_three_are_sick(seed):
     found, steps = run(50, sick=from_second(10, 0, 1), seed=seed)
     assert all(one.done_at for one in steps)
     assert {number for _, number in found.backs} == {0, 1}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_of_two_is_sick(seed):
+def test_healthy_instance_takes_all_when_one_of_two_is_sick(seed):
     found, steps = run(50, sick=from_second(10, 0), workers=2, seed=seed)
     assert all(one.done_at for one in steps)
     assert {number for _, number in found.backs} == {0}
@@ -92,7 +92,7 @@ def test_one_of_two_is_sick(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_lone_one_never_steps_back(seed):
+def test_lone_instance_never_steps_back(seed):
     found, _ = run(50, sick=from_second(10, 0), workers=1, seed=seed, until=60)
     assert found.backs == []
     assert "open" in {state for _, state in found.states}

@@ -17,7 +17,7 @@ def test_invariants_hold_after_each_event_and_every_task_ends_well(start):
     assert not wrong, "see one: python -m tests.simulation --trace --seed " + str(min(wrong))
 
 
-def test_each_run_has_its_faults_and_all_kinds_of_them_strike():
+def test_runs_differ_and_all_kinds_of_faults_occur():
     struck = Counter()
     states = set()
     for seed in range(150):
@@ -35,7 +35,7 @@ def test_each_run_has_its_faults_and_all_kinds_of_them_strike():
 
 
 @pytest.mark.parametrize("broken", [frozenset(), frozenset({"key"})])
-def test_a_seed_replays_exactly(broken):
+def test_seed_replays_exactly(broken):
     for seed in range(20):
         traces = []
         for _ in range(2):
@@ -49,7 +49,7 @@ def test_a_seed_replays_exactly(broken):
 
 
 @pytest.mark.parametrize(
-    ("guards", "says"),
+    ("guards", "problem"),
     [
         ("fence", "is accepted late"),
         ("key", "is done twice"),
@@ -67,18 +67,18 @@ def test_a_seed_replays_exactly(broken):
         ("turns", "does not come to rest"),
     ],
 )
-def test_without_a_guard_it_goes_wrong(guards, says):
+def test_run_fails_without_a_guard(guards, problem):
     found = (run(seed, broken=frozenset(guards.split())) for seed in range(1500))
-    assert any(says in wrong for wrong in found if wrong)
+    assert any(problem in wrong for wrong in found if wrong)
 
 
-def test_the_command_shows_a_run_and_says_which_seeds_failed(monkeypatch, capsys):
+def test_command_prints_a_run_and_the_failed_seeds(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["simulation", "--seed", "1", "--trace"])
     assert command.main() == 0
-    said = capsys.readouterr().out
-    assert "claim" in said
-    assert said.endswith("seed 1: good\n")
+    output = capsys.readouterr().out
+    assert "claim" in output
+    assert output.endswith("seed 1: good\n")
     monkeypatch.setattr("sys.argv", ["simulation", "--seeds", "5", "--without", "key"])
     assert command.main() == 1
-    said = capsys.readouterr().out
-    assert "seed 1: " in said or "seed 0: " in said
+    output = capsys.readouterr().out
+    assert "seed 1: " in output or "seed 0: " in output

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from orchestration.progression import StepView
+from orchestration.decisions.progress import StepView
 from orchestration.states import LOCAL, Direction, Outcome
 
 from .services import Effect, Service, require
@@ -16,8 +16,8 @@ from .store import DONE, Row, Store
 # What can be left out, to see it go wrong: the attempt's fence; the key that stays; the lock on the
 # gate; that doubt is settled before an undo; that a forgotten key is not used; that an agent takes
 # each attempt once; that a refusal by itself ends no doubt; that late replies are heard; that what
-# somebody else has locked is passed over; that a hold stops an undo; that a step's own trouble is
-# told from its service's; that probes take turns.
+# another session has locked is passed over; that a hold stops an undo; that a step's own trouble is
+# distinguished from its service's; that probes take turns.
 GUARDS = (
     *("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),
     *("own", "turns"),
@@ -28,7 +28,7 @@ class World:
     """Everything in one run. `broken` names the guards that are left out, to see it go wrong."""
 
     def __init__(self, seed: int, *, broken: frozenset[str] = frozenset(), trace: bool = False):
-        require(broken <= set(GUARDS), f"there are no such guards: {broken}")
+        require(broken <= set(GUARDS), f"unknown guards: {broken}")
         self.rng = Random(seed)  # noqa: S311 - it must repeat
         self.broken = broken
         self.now = 0.0
@@ -138,7 +138,7 @@ class World:
         return refusal is None
 
     def locked(self, kind: str, name: str) -> bool:
-        """Return whether somebody else has locked a row: who comes to it passes it over."""
+        """Return whether another session has locked a row, which is then passed over."""
         return self.now < self.locks.get((kind, name), 0.0)
 
     def stuck(self) -> bool:
@@ -185,7 +185,7 @@ class World:
         excused = self.unheard[effect.undone_by] or self.unheard[key]
         excused = excused or effect.undone_by in self.store.late  # it has an alert
         require(not effect.undone or bool(excused), f"{effect.id} is undone twice")
-        require(task.undoing, f"{effect.id} is undone, and nobody asked for it")
+        require(task.undoing, f"{effect.id} is undone without a request")
         for name in self._after[effect.step]:
             view = does[name].view
             require(

@@ -1,4 +1,4 @@
-"""Posts greetings by the engine's public face, and nothing else of it."""
+"""Submit greetings through orchestration.api, run in a stack's environment."""
 
 import sys
 

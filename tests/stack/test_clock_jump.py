@@ -1,10 +1,10 @@
-"""The database's clock an hour forth and back, with orders that wait for their customers."""
+"""The database's clock jumps by an hour while orders wait for their customers."""
 
 import time
 
 import pytest
 
-from drill.recipes.clocks import databases_clock
+from drill.recipes.clocks import adjustable_clock
 from drill.stack import Stack
 from drill.verdict import audit, check
 from drill.waiting import wait_for
@@ -15,12 +15,12 @@ HOUR = 3600
 
 DECLINED = """
 SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
-WHERE t.reference = ANY(%s) AND t.state = 'error' AND s.mend_by IS NOT NULL
+WHERE t.reference = ANY(%s) AND t.state = 'error' AND s.resolve_by IS NOT NULL
 """
 TO_MEND = """
-SELECT min(extract(epoch FROM mend_by - clock_timestamp())),
-    max(extract(epoch FROM mend_by - clock_timestamp()))
-FROM orchestration_step WHERE mend_by IS NOT NULL
+SELECT min(extract(epoch FROM resolve_by - clock_timestamp())),
+    max(extract(epoch FROM resolve_by - clock_timestamp()))
+FROM orchestration_step WHERE resolve_by IS NOT NULL
 """
 UNDONE = "SELECT count(*) FROM orchestration_task WHERE undo_at IS NOT NULL"
 LAST = "SELECT coalesce(max(id), 0) FROM orchestration_alert"
@@ -40,8 +40,8 @@ def stack():
         running.stop()
 
 
-def test_an_hour_forth_and_back_and_the_other_way_round_undoes_nothing(stack):
-    with databases_clock(stack) as set_to:
+def test_clock_jumps_of_an_hour_undo_nothing(stack):
+    with adjustable_clock(stack) as set_to:
         declined = stack.place(10, card="pm_card_visa_chargeDeclined")
         wait_for(lambda: stack.count(DECLINED, declined) == 10, "all cards are declined", 60)
         before = stack.count(LAST)
@@ -55,7 +55,7 @@ def test_an_hour_forth_and_back_and_the_other_way_round_undoes_nothing(stack):
             placed += new
             wait_for(lambda new=new: stack.count(DONE, new) == 5, "new orders go through", 45)
         stack.quiet(60)
-        assert stack.count(DECLINED, declined) == 10  # they still wait for their customers
+        assert stack.count(DECLINED, declined) == 10  # still wait for their customers
         least, most = stack.sql(TO_MEND)[0]
         assert 1800 - 120 < least <= most <= 1800
         assert stack.count(UNDONE) == 0

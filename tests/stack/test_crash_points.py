@@ -1,16 +1,16 @@
-"""A process dies at the worst line, while orders are in flight: nothing is lost or done twice (P13)."""
+"""A process crashes at chosen lines with orders in flight: none is lost or doubled (P13)."""
 
 from dataclasses import replace
 
 import pytest
 
+from drill.modes_table import load
 from drill.run import drill, prepare
 from drill.stack import Stack
-from drill.table import load
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
-FEW = 60  # orders: enough to be at every step
-# One of each actor: between its effect and what says so. All others are for `make drill`.
+FEW = 60  # orders: enough for every step
+# one for each actor, between an effect and its record; `make drill` has all
 POINTS = (
     "submission-dies-in-transaction",
     "scheduler-dies-after-claim",
@@ -31,7 +31,7 @@ def stack():
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_crash_there_loses_nothing(stack, point):
+def test_crash_at_each_point_loses_nothing(stack, point):
     mode = MODES[point]
     assert "point" in mode.given
     result = drill(stack, [replace(mode, orders=FEW)])

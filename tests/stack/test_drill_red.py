@@ -1,13 +1,13 @@
-"""With a guard taken away, the drill turns red; what nobody can break, nothing protects."""
+"""The drill fails when a guard is removed: each guard is needed, and the drill detects its loss."""
 
 import re
 from contextlib import contextmanager
 
 import pytest
 
+from drill.modes_table import Mode
 from drill.run import drill, prepare
-from drill.stack import Stack, serving
-from drill.table import Mode
+from drill.stack import Stack, processes_named
 from tests.stack.sabotage.apps import ORDER
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
@@ -16,7 +16,7 @@ FEW = 100
 
 @pytest.fixture(scope="module")
 def stack():
-    # the saboteur acts as a process begins: each has to be a Python of its own
+    # the sabotage happens as a process starts, so none may be forked from a preloaded one
     settings = "tests.stack.sabotage.settings"
     running = Stack("red", DJANGO_SETTINGS_MODULE=settings, PRELOAD="0").start()
     try:
@@ -28,7 +28,7 @@ def stack():
 
 @contextmanager
 def sabotaged(stack, guard):
-    """Take a guard away from the scheduler, and from whatever else is started meanwhile."""
+    """Remove a guard from the schedulers, and from processes that start in this block."""
     order = stack.folder / ORDER
     order.write_text(guard)
     try:
@@ -41,7 +41,7 @@ def sabotaged(stack, guard):
 
 def start_again(stack, name):
     for act in ("stopProcess", "startProcess"):
-        for one in serving(name):
+        for one in processes_named(name):
             stack.manage(act, one)
 
 
@@ -52,7 +52,7 @@ def mode(recipe, *, first=False, seconds=2.0, **given):
     )  # fmt: skip
 
 
-def test_with_every_guard_in_place_the_same_drills_are_green(stack):
+def test_drills_pass_with_every_guard(stack):
     for one in (
         mode("partner", first=True, fault="reset_after_effect", often=0.6),
         mode("replies_late", at_least=4),
@@ -62,36 +62,36 @@ def test_with_every_guard_in_place_the_same_drills_are_green(stack):
         assert result.verdict.good, result.verdict.troubles[:5]
 
 
-def test_without_the_idempotency_key_orders_are_done_twice(stack):
+def test_drill_without_the_idempotency_key_finds_doubled_orders(stack):
     with sabotaged(stack, "key"):
         result = drill(stack, [mode("partner", first=True, fault="reset_after_effect", often=0.6)])
     assert result.verdict.double > 0
     assert not result.verdict.good
 
 
-def test_without_the_locks_of_a_claim_steps_are_claimed_twice(stack):
+def test_drill_without_claim_locks_finds_steps_claimed_twice(stack):
     with sabotaged(stack, "claim"):
         result = drill(stack, [mode("many_schedulers", first=True)])
     assert not result.verdict.good
-    # whichever is met with first: a step taken twice, or more steps than there are places
-    assert re.search("claimed twice|a herd", str(result.verdict.troubles))
+    # the first violation: a step claimed twice, or more steps in flight than the window
+    assert re.search("claimed twice|window, in flight", str(result.verdict.troubles))
 
 
-def test_without_the_outbox_accepted_orders_are_lost(stack):
-    nobody_takes = mode(
+def test_drill_without_the_outbox_finds_lost_orders(stack):
+    submission_crashes = mode(
         "crash", first=True, seconds=0, process="work-submission",
         point="submission.before_transaction",
     )  # fmt: skip
     with sabotaged(stack, "outbox"):
-        result = drill(stack, [nobody_takes, mode("redis_wiped")])
+        result = drill(stack, [submission_crashes, mode("redis_wiped")])
     assert result.verdict.lost > 0
     assert not result.verdict.good
 
 
-def test_without_the_attempt_fence_late_replies_are_recorded(stack):
-    # the database's own fence stands in the way as well
+def test_drill_without_the_attempt_fence_finds_recorded_late_replies(stack):
+    # the database's constraint refuses them as well
     stack.sql("ALTER TABLE orchestration_attempt DROP CONSTRAINT attempt_once")
     with sabotaged(stack, "fence"):
-        result = drill(stack, [mode("replies_late", at_least=4)])
+        result = drill(stack, [mode("replies_late", at_least=4)], settle=0)
     assert not result.verdict.good
     assert "they are refused" in str(result.verdict.troubles)

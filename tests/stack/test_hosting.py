@@ -1,6 +1,5 @@
 """The smallest installation: two processes that serve every queue each, and a schedule (S1, S6)."""
 
-import subprocess
 import sys
 import threading
 from contextlib import ExitStack, contextmanager
@@ -8,10 +7,9 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from drill.recipes.redis import QUEUES
-from drill.stack import LEADERS, PROCESSED, WORKERS, Stack, end
+from drill.stack import LEADERS, PROCESSED, WORKERS, Stack
 from drill.verdict import check
 from drill.waiting import wait_for
-from sasweb.stack import folders
 from tests.stack.test_survival import prepare
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
@@ -24,7 +22,7 @@ PROCESSES = "SELECT DISTINCT split_part(split_part({}, ':', 2), '-', 1) FROM orc
 
 @pytest.fixture(scope="module")
 def stack():
-    """A stack of which only the servers, the web and the partners are left."""
+    """A stack with only the servers, the web and the partners running."""
     running = Stack("hosted").start()
     try:
         prepare(running)
@@ -37,26 +35,19 @@ def stack():
 
 @contextmanager
 def host(stack, name):
-    """Run a process that serves every queue; wait until it is at work."""
-    with stack.log.open("ab") as log:
-        running = subprocess.Popen(
-            [sys.executable, "manage.py", "work", "--all"],
-            env=stack.inside(PROCESS=name),
-            cwd=folders.PROJECT,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
+    """Run a process that serves every queue; wait until it serves them."""
+    running = stack.spawn([sys.executable, "manage.py", "work", "--all"], name)
     try:
         served = len(QUEUES)
         wait_for(lambda: stack.count(SERVED, running.pid) == served, f"{name} is at work", 30)
         yield running
     finally:
-        end(running)
+        running.end()
 
 
 @contextmanager
 def scheduled(stack, *names):
-    """Start these once, and again after a second, as a schedule would; none resides."""
+    """Run these commands with `--once` every second, as cron would."""
     over = threading.Event()
     ended = []
 
@@ -76,13 +67,13 @@ def scheduled(stack, *names):
     assert set(ended) == {0}
 
 
-def test_every_order_ends_once_although_each_process_is_killed_in_turn(stack):
+def test_orders_end_once_while_each_process_is_killed_in_turn(stack):
     stack.sandbox("/faults", {"latency": LATENCY, "faults": FAULTS}, "PUT")
     with scheduled(stack, "supervisor", "housekeeper"), ExitStack() as later:
         hosts = [later.enter_context(host(stack, f"host-{number}")) for number in (1, 2)]
         placed = []
         for number in range(2):
-            placed += stack.place(MANY)
+            placed += stack.place(MANY, flying=MANY // 4)
             stack.in_flight(MANY // 4)
             hosts[number].kill()
             hosts[number].wait()

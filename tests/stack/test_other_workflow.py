@@ -1,4 +1,4 @@
-"""A workflow that has nothing to do with orders, on the same running engine."""
+"""Workflows without orders, on a running stack."""
 
 import sys
 
@@ -31,15 +31,15 @@ def test_greetings_are_processed(stack):
     assert len(calls(stack)) == 2 * MANY
 
 
-def test_invitations_are_processed_though_only_one_step_of_three_is_a_call(stack):
+def test_workflow_with_computed_steps_is_processed(stack):
     stack.python("tests.stack.greet", str(MANY), "invited-", "invite")
     done = DONE.replace("'greet'", "'invite'")
     wait_for(lambda: stack.count(done) == MANY, "every invitation is processed", 30)
-    said = stack.sql(
+    reports = stack.sql(
         "SELECT DISTINCT result->>'text' FROM orchestration_step WHERE name = 'report'"
     )
-    assert ("“Dear Guest 7” was sent",) in said
-    assert len(said) == MANY
+    assert ("“Dear Guest 7” was sent",) in reports
+    assert len(reports) == MANY
 
 
 def refuse(code, message, **options):
@@ -48,13 +48,13 @@ def refuse(code, message, **options):
 
 
 def incidents(stack):
-    """Return each cause: its failures, tasks hit, tasks in error and state."""
-    rows = stack.sql("SELECT code, failures, tasks, suffering, state FROM orchestration_incident")
+    """Return, by error code: failures, tasks affected, tasks in error, state."""
+    rows = stack.sql("SELECT code, failures, tasks, open_tasks, state FROM orchestration_incident")
     return {code: tuple(rest) for code, *rest in rows}
 
 
-def test_500_failures_of_two_kinds_are_two_causes_and_one_mended_leaves_the_other(stack):
-    """Refused with other ids in each text; both resubmitted, when only one cause is gone."""
+def test_500_failures_of_two_causes_are_two_incidents(stack):
+    """Each message has another id; both incidents are resubmitted after one cause is removed."""
     before = len(calls(stack))
     stack.policy(window=200, on_rejection="error")
     stack.sql("UPDATE orchestration_supervisorpolicy SET approve_items = 100000")

@@ -1,4 +1,4 @@
-"""What the README says to type is typed, the moment after "Ready.", and none of it is an error."""
+"""The commands of the README and the tour, run right after "Ready.", succeed."""
 
 import re
 import shutil
@@ -14,18 +14,24 @@ from sasweb.stack import folders
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 
 README = (folders.PROJECT / "README.md").read_text()
+TOUR = (folders.PROJECT / "docs" / "use" / "tour.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(heading, language):
-    """Return what stands in code blocks of a language below a heading."""
+    """Return the code blocks of a language below a heading of the README."""
     section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return [text for kind, text in BLOCK.findall(section) if kind == language]
+    return in_blocks(section, language)
+
+
+def in_blocks(text, language):
+    """Return the code blocks of a language."""
+    return [block for kind, block in BLOCK.findall(text) if kind == language]
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory):
-    """A reader's own clone, with the workflow of the README in it, just ready."""
+    """A clone with the workflow of the README, just ready."""
     clone = tmp_path_factory.mktemp("reader") / "project"
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -57,7 +63,7 @@ def stack(tmp_path_factory):
 
 
 def typed(stack, block):
-    """Type a block into a shell, with this stack's ports; return what it printed."""
+    """Run a block in a shell, with this stack's ports; return its output."""
     for port, own in ((8000, stack.port), (8900, stack.sandbox_port)):
         block = block.replace(f"localhost:{port}", f"localhost:{own}")
     token = (stack.folder / "secrets" / "example_token").read_text()
@@ -71,22 +77,23 @@ def typed(stack, block):
     return done.stdout
 
 
-def test_ones_own_workflow_runs_at_once(stack):
+def test_readme_workflow_runs_on_a_stack_just_ready(stack):
     (block,) = blocks("Your own workflow", "sh")
     assert '"state": "processed"' in typed(stack, block)
 
 
-def test_the_tour_runs_at_once(stack):
-    *faults, program = blocks("Five minutes with it", "sh")
-    said = typed(stack, program)
-    assert "completed" in said, said
+def test_tour_runs_on_a_stack_just_ready(stack):
+    *faults, program = in_blocks(TOUR, "sh")
+    output = typed(stack, program)
+    assert "completed" in output, output
     assert len(faults) == 3
+    assert faults[:2] == blocks("Five minutes with it", "sh")  # the README has the first of them
     for block in faults:
         assert "fault" in typed(stack, block)
         typed(stack, "curl -sS -X DELETE localhost:8900/faults")
 
 
-def test_the_commands_that_it_names_are_there(stack):
+def test_commands_that_the_readme_names_exist(stack):
     targets = set(re.findall(r"`make ([a-z-]+)", README))
     makefile = Path(folders.PROJECT / "Makefile").read_text()
     assert {

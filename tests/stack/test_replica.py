@@ -1,4 +1,4 @@
-"""The state store is replicated (P15): its server dies for ever, and a standby takes its place."""
+"""The state store is replicated (P15): its server is lost, and a standby takes over."""
 
 import os
 import shutil
@@ -9,7 +9,9 @@ from pathlib import Path
 import psycopg2
 import pytest
 
+from drill.process import Process
 from drill.run import Run, prepare
+from drill.servers import Clients
 from drill.stack import Stack
 from drill.verdict import verdict
 from drill.waiting import wait_for
@@ -20,8 +22,10 @@ ORDERS = 80
 SYNCHRONOUS = "ALTER SYSTEM SET synchronous_standby_names = '*'"
 
 
-class Server:
-    """One Postgres in a folder of its own, with its socket beside its data."""
+class Server(Clients):
+    """One Postgres with its own folder for data and socket."""
+
+    sockets = None
 
     def __init__(self, folder: Path) -> None:
         self.binaries = Path(embedded.postgres_binaries())
@@ -40,30 +44,12 @@ class Server:
         command = [str(self.binaries / "postgres"), "-D", str(self.data)]
         for option in [*options, "max_connections=100", "shared_buffers=64MB"]:
             command += ["-c", option]
-        with (folders.data_dir() / "replica.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, **folders.server_identity()
-            )
+        log = folders.data_dir() / "replica.log"
+        self.process = Process(command, log, **folders.server_identity())
         wait_for(self.answers, f"Postgres in {self.sockets} answers", 30)
 
-    def sql(self, statement, database="postgres"):
-        connection = psycopg2.connect(dbname=database, user="postgres", host=str(self.sockets))
-        try:
-            connection.autocommit = True
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
-                return cursor.fetchall() if cursor.description else []
-        finally:
-            connection.close()
-
-    def answers(self):
-        try:
-            return bool(self.sql("SELECT 1"))
-        except psycopg2.OperationalError:
-            return False
-
     def die(self):
-        """End it with all its sessions, as a host that loses its power does: nothing is finished."""
+        """Kill the server and its sessions, as a power failure does."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         for pid in [self.process.pid, *map(int, children.read_text().split())]:
             os.kill(pid, signal.SIGKILL)
@@ -71,21 +57,20 @@ class Server:
 
     def stop(self):
         if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGQUIT)
-            self.process.wait(20)
+            self.process.end(signal.SIGQUIT)
 
 
 class Replicated(Stack):
-    """A stack whose processes know the addresses of both servers; looks at that which takes writes."""
+    """A stack whose processes know both servers; its own connections use the one that takes writes."""
 
     def __init__(self, name, servers):
         hosts = ",".join(str(server.sockets) for server in servers)
         super().__init__(name, DATABASE_URL=f"postgresql://postgres@/sas?host={hosts}")
         self.hosts = hosts
 
-    def connect(self):
+    def connect(self, database="sas"):
         return psycopg2.connect(
-            dbname="sas", user="postgres", host=self.hosts, application_name="drill",
+            dbname=database, user="postgres", host=self.hosts, application_name="drill",
             target_session_attrs="read-write",
         )  # fmt: skip
 
@@ -101,14 +86,14 @@ def servers():
         primary.run("initdb", "--pgdata", str(primary.data), "--username=postgres", "--auth=trust",
                     "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")  # fmt: skip
         primary.start()
-        primary.sql("CREATE DATABASE sas")
+        primary.execute("CREATE DATABASE sas")
         standby.run("pg_basebackup", "--host", str(primary.sockets), "--username=postgres",
                     "--pgdata", str(standby.data), "--write-recovery-conf", "--no-sync",
                     "--checkpoint=fast")  # fmt: skip
         standby.start()
-        primary.sql(SYNCHRONOUS)  # from now on a commit is in both
-        primary.sql("SELECT pg_reload_conf()")
-        wait_for(lambda: primary.sql("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"),
+        primary.execute(SYNCHRONOUS)  # from now on a commit is in both
+        primary.execute("SELECT pg_reload_conf()")
+        wait_for(lambda: primary.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"),
                  "the standby takes part in each commit", 20)  # fmt: skip
         yield primary, standby
     finally:
@@ -126,17 +111,19 @@ def stack(servers):
         running.stop()
 
 
-def test_a_standby_takes_over_and_every_accepted_order_comes_to_its_end_once(stack, servers):
+def test_standby_takes_over_and_accepted_orders_end_once(stack, servers):
     primary, standby = servers
     run = Run(stack)
     run.place(ORDERS, flying=ORDERS)
     assert run.open() > 0
     primary.die()
-    assert standby.sql("SELECT pg_is_in_recovery()") == [(True,)]  # read-only until it is promoted
-    standby.sql("SELECT pg_promote()")
+    assert standby.execute("SELECT pg_is_in_recovery()") == [
+        (True,)
+    ]  # read-only until it is promoted
+    standby.execute("SELECT pg_promote()")
     run.quiet()
     found = verdict(stack, run.orders)
     assert found.good, found.troubles[:5]
-    more = run.place(10)  # and the shop goes on
+    more = run.place(10)  # on the new primary
     run.quiet()
     assert verdict(stack, more).good

@@ -1,4 +1,4 @@
-"""How a stack starts: wherever its output goes, until it is ready, once a folder, and all of it again."""
+"""The start of a stack: output, readiness, restarts of its processes, and refusals."""
 
 import os
 import re
@@ -6,12 +6,14 @@ import signal
 import socket
 import subprocess
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import psycopg2
 import pytest
 
-from drill.stack import LEADERS, SUPERVISORS, WORKERS, Stack, free_port
+from drill.process import free_port
+from drill.stack import LEADERS, SUPERVISORS, WORKERS, Stack
 from drill.waiting import wait_for
 from sasweb.stack import folders
 
@@ -22,7 +24,7 @@ LINE = re.compile(r"^\d\d:\d\d:\d\d [\w.-]+ +[A-Z]+ +\S", re.MULTILINE)
 
 
 class Printed:
-    """What comes out of a socket, as it comes."""
+    """The text read from a socket so far."""
 
     def __init__(self, end: socket.socket) -> None:
         self.text = ""
@@ -35,21 +37,16 @@ class Printed:
 
 
 @contextmanager
-def started(stack: Stack, **environment: str):
+def started(stack: Stack):
     """Start a stack whose output is a socket, as under systemd."""
-    folders.make(stack.folder)
-    ours, theirs = socket.socketpair()
-    printed = Printed(ours)
-    with theirs:
-        stack.process = subprocess.Popen(
-            stack.command, env={**stack.environment, **environment}, cwd=folders.PROJECT,
-            stdout=theirs, stderr=theirs, start_new_session=True,
-        )  # fmt: skip
+    own, other = socket.socketpair()
+    printed = Printed(own)
+    with other:
+        stack.launch(stdout=other, stderr=other)
     try:
         yield printed
     finally:
-        if stack.process.poll() is None:
-            stack.stop()
+        stack.stop()
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +58,7 @@ def stack():
         yield stack
 
 
-def test_what_it_says_is_whole_lines_and_no_password(stack):
+def test_output_is_whole_lines_without_passwords(stack):
     assert re.search(
         r"Ready\. It took [\d.]+ s; a task went through all parts in [\d.]+ s\.", stack.printed.text
     )
@@ -72,7 +69,7 @@ def test_what_it_says_is_whole_lines_and_no_password(stack):
         assert secret.read_text() not in stack.printed.text
 
 
-def test_when_it_is_ready_all_are_at_work_and_an_order_is_done_at_once(stack):
+def test_ready_stack_processes_an_order_at_once(stack):
     for name in (*WORKERS, *LEADERS):
         wait_for(lambda name=name: stack.sql(PRESENT, stack.pid(name)), f"{name} is there", 5)
     assert stack.leader()
@@ -80,7 +77,7 @@ def test_when_it_is_ready_all_are_at_work_and_an_order_is_done_at_once(stack):
     stack.processed(2, 5)  # the canary is the other
 
 
-def test_it_listens_to_this_machine_alone(stack):
+def test_stack_listens_on_the_loopback_only(stack):
     listening = {
         line.split()[1]
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
@@ -95,7 +92,7 @@ def test_it_listens_to_this_machine_alone(stack):
 @pytest.mark.parametrize(
     "name", ["work-payment-2", "work-scheduler-1", "supervisor-1", "web", "sandbox"]
 )
-def test_a_process_that_is_killed_is_there_again_as_another(stack, name):
+def test_killed_process_is_replaced(stack, name):
     old = stack.pid(name)
     before = stack.sql(PRESENT, old)
     stack.kill(name)
@@ -111,14 +108,14 @@ def test_a_process_that_is_killed_is_there_again_as_another(stack, name):
         assert stack.sql(PRESENT, new)[0][0].rsplit("-", 1)[1] != before[0][0].rsplit("-", 1)[1]
 
 
-def test_each_process_keeps_a_log_of_its_own(stack):
+def test_each_process_has_a_log_file(stack):
     log = (stack.folder / "logs" / "supervisor-2.log").read_text()
     log += (stack.folder / "logs" / "supervisor-1.log").read_text()
     assert "leads now" in log
     assert set(re.findall(r"^\S+ (\S+) ", log, re.MULTILINE)) <= set(SUPERVISORS)
 
 
-def test_a_second_one_in_the_same_folder_is_refused(stack):
+def test_second_stack_in_the_same_folder_is_refused(stack):
     ports = {"PORT": str(free_port()), "SANDBOX_PORT": str(free_port())}
     second = subprocess.run(
         stack.command, env={**stack.environment, **ports}, cwd=folders.PROJECT,
@@ -128,15 +125,39 @@ def test_a_second_one_in_the_same_folder_is_refused(stack):
     assert f"A stack that runs uses {stack.folder}" in second.stderr
 
 
-def test_when_the_manager_is_killed_nothing_is_left(stack):
-    """Nor does what is left keep the next one from starting."""
+def test_database_of_replaced_migrations_is_refused_with_advice(stack):
+    """Its tables do not match the code."""
+    with closing(stack.connect()) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+        cursor.execute("DROP DATABASE IF EXISTS replaced")  # of an earlier run: the data stays
+        cursor.execute("CREATE DATABASE replaced TEMPLATE template0")
+    address = f"postgresql://postgres@/replaced?host={stack.sockets}"
+    with (
+        closing(psycopg2.connect(address)) as connection,
+        connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(
+            "CREATE TABLE django_migrations (id int, app text, name text, applied timestamptz);"
+            "INSERT INTO django_migrations (app, name) VALUES ('orchestration', '0003_trouble')"
+        )
+    refused = Stack("replaced", DATABASE_URL=address)
+    with started(refused) as printed:
+        assert refused.process.wait(60) == 1
+        wait_for(lambda: "Stopping" in printed.text, "it says that it stops")
+    assert "`make clean`" in printed.text
+    assert "Traceback" not in printed.text
+
+
+def test_no_process_remains_when_the_manager_is_killed(stack):
+    """The next tests start stacks, so nothing is left that would prevent that."""
     pids = [one["pid"] for one in stack.manage("getAllProcessInfo") if one["pid"]]
     os.kill(stack.process.pid, signal.SIGKILL)
     stack.process.wait(10)
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "all have ended", 20)
 
 
-def test_a_part_that_cannot_start_is_named_with_the_end_of_its_log_and_all_stops():
+def test_part_that_cannot_start_is_named_and_all_stop():
     stack = Stack("broken", DJANGO_SETTINGS_MODULE="tests.stack.broken", PRELOAD="0")
     with started(stack) as printed:
         assert stack.process.wait(120) == 1
@@ -159,7 +180,7 @@ def test_a_part_that_cannot_start_is_named_with_the_end_of_its_log_and_all_stops
         ({"SAS_TEST_BUSY": "1"}, "cannot be used"),
     ],
 )
-def test_what_cannot_be_listened_on_is_said_before_anything_starts(variables, why):
+def test_unusable_address_is_reported_before_the_start(variables, why):
     stack = Stack("refused", **variables)
     with socket.socket() as busy:
         if "SAS_TEST_BUSY" in variables:
@@ -174,7 +195,7 @@ def test_what_cannot_be_listened_on_is_said_before_anything_starts(variables, wh
     assert "Traceback" not in refused.stderr
 
 
-def test_a_host_that_others_reach_is_opened_and_said_so():
+def test_public_host_is_opened_and_reported():
     stack = Stack("open", HOST="0.0.0.0")
     with started(stack) as printed:
         wait_for(lambda: "without TLS" in printed.text, "it says that it is open", 90)

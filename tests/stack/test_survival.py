@@ -1,4 +1,4 @@
-"""300 orders in flight, and something dies: none is lost, charged twice, or stuck."""
+"""Processes and servers die with 300 orders in flight: none is lost, charged twice, or stuck."""
 
 import signal
 import subprocess
@@ -26,7 +26,7 @@ def stack():
 
 
 def prepare(running):
-    # short patience, narrow windows: faults strike while orders are in flight, and are seen soon
+    # short time-outs and narrow windows: faults meet orders in flight, and are detected soon
     running.policy(
         time_allowed=3, call_timeout=1.5, tries=2, failure_threshold=20, backoff=0.3,
         backoff_cap=1, window=12,
@@ -39,7 +39,7 @@ def prepare(running):
 
 @pytest.fixture
 def orders(stack):
-    """Orders under way; afterwards everything must come to a good end."""
+    """Orders in flight; at teardown each must be processed once."""
     placed = stack.place(MANY)
     stack.in_flight(50)
     yield placed
@@ -47,13 +47,13 @@ def orders(stack):
     check(stack, placed)
 
 
-def test_each_kind_of_worker_is_killed(stack, orders):
+def test_orders_survive_kills_of_each_worker(stack, orders):
     for name in (*WORKERS, "web", "sandbox"):
         stack.kill(name)
 
 
-def test_the_leader_is_killed(stack, orders):
-    first = wait_for(stack.leader, "somebody leads")
+def test_orders_survive_a_kill_of_the_leader(stack, orders):
+    first = wait_for(stack.leader, "a supervisor leads")
     epoch = stack.count("SELECT epoch FROM orchestration_lease")
     started = time.monotonic()
     stack.signal(first, signal.SIGKILL)
@@ -65,8 +65,8 @@ def test_the_leader_is_killed(stack, orders):
     assert time.monotonic() - started <= 10
 
 
-def test_a_zombie_returns_after_its_deadlines(stack, orders):
-    # what waits for a scheduler that reads no replies is given up; so is what payment holds
+def test_orders_survive_workers_frozen_beyond_their_deadlines(stack, orders):
+    # steps expire whose scheduler reads no replies, and those that the payment agent holds
     held = (
         "SELECT count(*) FROM orchestration_step"
         " WHERE process_state = 'processing' AND locked_by IS NOT NULL AND agent = 'payment'"
@@ -79,7 +79,7 @@ def test_a_zombie_returns_after_its_deadlines(stack, orders):
             wait_for(lambda before=before: stack.count(expired) > before, "its steps expire", 20)
 
 
-def test_redis_is_wiped(stack, orders):
+def test_orders_survive_a_wiped_redis(stack, orders):
     for _ in range(3):
         with stack.redis() as client:
             client.flushall()
@@ -87,7 +87,7 @@ def test_redis_is_wiped(stack, orders):
         stack.processed(done + 10)
 
 
-def test_redis_is_away_for_half_a_minute_while_orders_are_accepted(stack, orders):
+def test_orders_are_accepted_while_redis_is_stopped(stack, orders):
     stack.manage("stopProcess", "redis")
     away_since = time.monotonic()
     more = stack.place(20)
@@ -98,7 +98,7 @@ def test_redis_is_away_for_half_a_minute_while_orders_are_accepted(stack, orders
     check(stack, more)
 
 
-def test_postgres_restarts(stack, orders):
+def test_orders_survive_restarts_of_postgres(stack, orders):
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
         old = stack.signal("postgres", number)
         wait_for(lambda old=old: stack.pid("postgres") not in {0, old}, "it is started again", 10)
@@ -108,13 +108,13 @@ def test_postgres_restarts(stack, orders):
 
 
 @pytest.mark.parametrize(("agents", "schedulers"), [("+5m", "-5m"), ("-5m", "+5m")])
-def test_clocks_are_five_minutes_off(stack, orders, agents, schedulers):
+def test_orders_survive_clocks_five_minutes_off(stack, orders, agents, schedulers):
     odd = (
         "SELECT count(DISTINCT queue) FROM orchestration_worker"
         " WHERE queue IN ('payment', 'scheduler') AND abs(clock_offset) > 290"
     )
     failed = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
-    told = (
+    alerts = (
         "SELECT count(*) FROM orchestration_alert WHERE fingerprint LIKE %s AND closed_at IS NULL"
     )
     before = stack.count(failed)
@@ -123,22 +123,22 @@ def test_clocks_are_five_minutes_off(stack, orders, agents, schedulers):
         stack.replaced("work-scheduler", **faked(schedulers)),
     ):
         wait_for(lambda: stack.count(odd) == 2, "the workers with odd clocks are at work", 20)
-        wait_for(lambda: stack.count(told, "system/clock/%") == 1, "an alert says so", 15)
+        wait_for(lambda: stack.count(alerts, "system/clock/%") == 1, "an alert says so", 15)
         stack.quiet()
-    wait_for(lambda: stack.count(told, "system/clock/%") == 0, "it closes with them", 25)
-    # what was in hand at the change of workers may expire, but not what the odd ones work on
+    wait_for(lambda: stack.count(alerts, "system/clock/%") == 0, "it closes with them", 25)
+    # steps in flight while workers change may expire, but not those of workers with odd clocks
     assert stack.count(failed) - before < MANY / 5
 
 
-def test_what_gets_sigterm_ends_with_its_work_done(stack, orders):
-    """A deploy: every process is asked to stop, and started again by the process manager."""
+def test_processes_end_their_work_after_sigterm(stack, orders):
+    """As in a deploy: every process gets SIGTERM, and the process manager starts it again."""
     for name in (*WORKERS, "supervisor-1", "supervisor-2"):
         old = stack.signal(name, signal.SIGTERM)
         wait_for(lambda name=name, old=old: stack.pid(name) not in {0, old}, f"{name} is new", 15)
 
 
-def test_nothing_is_left_running_when_it_stops():
-    stack = Stack("orphans").start()
+def test_no_process_remains_after_a_stop(stack):
+    """It stops the stack of this file, so it is the last test here."""
     pids = [process["pid"] for process in stack.manage("getAllProcessInfo")]
     started = time.monotonic()
     stack.stop()

@@ -1,15 +1,20 @@
-"""Rules of the house that linters cannot see."""
+"""Conventions of this project that linters do not check."""
 
+import ast
 import re
+import subprocess
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+import yaml
 
-from orchestration import queues
+from orchestration.messaging import queues
+from tests.house import words
 
 ROOT = Path(__file__).parents[2]
 ENGINE = sorted((ROOT / "orchestration").rglob("*.py"))
+WORDS = Path("tests/house/words.py")  # it lists them
 WRITERS = ROOT / "orchestration" / "transitions"
 
 
@@ -17,7 +22,7 @@ def source(path):
     return path.read_text()
 
 
-def test_the_engine_knows_no_shop():
+def test_engine_imports_no_shop():
     words = re.compile(
         r"\b(customers?|carts?|checkout|payments?|shipments?|stock|products?|invoices?)\b",
         re.IGNORECASE,
@@ -32,23 +37,63 @@ def test_the_engine_knows_no_shop():
     assert found == []
 
 
-def test_only_the_transitions_write_state():
-    """Elsewhere nobody updates or saves tasks and steps, by the ORM or by SQL."""
+SHOP = [path for path in (ROOT / "orders").rglob("*.py") if "migrations" not in path.parts]
+
+
+def imported(tree):
+    """Yield each module that is imported, inside functions and for types too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "orchestration":
+            yield from (f"orchestration.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module
+
+
+def test_shop_imports_only_the_engines_api():
+    found = {
+        (str(path.relative_to(ROOT)), name)
+        for path in SHOP
+        for name in imported(ast.parse(source(path)))
+        if name.split(".")[0] == "orchestration" and name != "orchestration.api"
+    }
+    assert found == set()
+
+
+def test_shop_names_no_table_or_module_of_the_engine():
+    """In SQL, or for an import by name."""
+    inside = re.compile(r"\borchestration(_[a-z]+\b|\.(?!api\b)[a-z]+)")
+    found = {
+        (str(path.relative_to(ROOT)), text[0])
+        for path in SHOP
+        for node in ast.walk(ast.parse(source(path)))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for text in inside.finditer(node.value)
+    }
+    assert found == set()
+
+
+def test_state_is_written_only_by_the_transitions():
+    """No other module updates or saves tasks and steps, by the ORM or by SQL."""
     writes = re.compile(
         r"UPDATE orchestration_(task|step)\b|INSERT INTO orchestration_(task|step)\b"
         r"|(Step|Task)\.objects[^\n]*\.(update|create|bulk_create|bulk_update)\("
     )
-    found = [
+    found = sorted(
         str(path.relative_to(ROOT))
         for path in [*ENGINE, *(ROOT / "orders").rglob("*.py")]
         if WRITERS not in path.parents and "migrations" not in path.parts
         if writes.search(source(path))
-    ]
+    )
     # a status message takes the next number of its task: no state, and under the caller's lock
-    assert found == ["orchestration/keeping.py", "orchestration/news.py"]
+    assert found == [
+        "orchestration/applications/outbox.py",
+        "orchestration/applications/owner_updates.py",
+    ]
 
 
-def test_a_time_is_compared_with_a_clock_that_is_read_once():
+def test_deadlines_are_compared_with_one_reading_of_the_clock():
     """An index cannot be searched for what may change from row to row."""
     bare = re.compile(r"([<>]=?|BETWEEN|least\(|greatest\()\s*clock_timestamp\(\)")
     found = {
@@ -58,21 +103,21 @@ def test_a_time_is_compared_with_a_clock_that_is_read_once():
     }
     # one row, found by its key: after waiting for it the time is another
     assert found == {
-        "orchestration/leader.py",
-        "orchestration/leading/missed.py",
-        "orders/throttle.py",
+        "orchestration/cluster/leader_election.py",
+        "orchestration/supervision/missed.py",
+        "orders/rate_limit.py",
     }
 
 
 @pytest.mark.parametrize(
-    "path", [*queues.ANSWERS.values(), queues.CALL_AGENT, queues.DELIVER_STATUS]
+    "path", [*queues.HANDLERS.values(), queues.CALL_AGENT, queues.DELIVER_STATUS]
 )
-def test_what_a_doorbell_names_can_be_run(path):
+def test_doorbell_jobs_can_be_imported(path):
     module, name = path.rsplit(".", 1)
     assert callable(getattr(import_module(module), name))
 
 
-def test_no_module_is_a_bag():
+def test_modules_are_not_named_utils():
     bags = {"utils.py", "services.py", "tasks.py", "helpers.py", "common.py"}
     product = ("orchestration", "orders", "sandbox", "sasweb")
     found = [path for folder in product for path in (ROOT / folder).rglob("*.py")]
@@ -83,10 +128,37 @@ def test_no_module_is_a_bag():
     assert [path for path in long if "migrations" not in path.parts] == []
 
 
-def test_requirements_are_pinned_and_say_why():
+def test_requirements_are_pinned_with_a_reason():
     for name in ("requirements.txt", "requirements-dev.txt"):
         lines = (ROOT / name).read_text().splitlines()
         wanted = [line for line in lines if line and not line.startswith(("#", "-r"))]
         assert wanted
         for line in wanted:
             assert re.fullmatch(r"[a-z0-9-]+==[\w.]+\s+# .{10,}", line), line
+
+
+def test_words_to_avoid():
+    """Plain English in names, docstrings, comments, pages and messages: tests/house/words.py."""
+    suffixes = {".css", ".html", ".js", ".md", ".po", ".py", ".toml", ".txt", ".yaml"}
+    listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
+    found = [
+        f"{path}:{line}: {word}"
+        for path in map(Path, listed)
+        if path.suffix in suffixes and (ROOT / path).is_file()
+        if path not in {WORDS, Path("tests/unit/test_house.py")}  # which name them
+        for line, word in words.in_file(ROOT, path)
+    ]
+    assert found == []
+
+
+def test_commit_hooks_run_each_check_of_make():
+    """A hook calls a target of `make check`, so the two cannot differ in their commands."""
+    makefile = (ROOT / "Makefile").read_text()
+    checks = re.search(r"^CHECKS := (.+)$", makefile, re.MULTILINE)[1].split()
+    [local] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert local["repo"] == "local"
+    assert [hook["id"] for hook in local["hooks"]] == checks
+    for hook in local["hooks"]:
+        assert re.search(rf"make --silent {hook['id']}( CHANGED=|$)", hook["entry"])
+        assert re.search(rf"^{hook['id']}:\n\t\S", makefile, re.MULTILINE)
+        assert ("CHANGED" in hook["entry"]) == hook.get("pass_filenames", True)

@@ -18,7 +18,7 @@ def names(namespace):
     return {f"{namespace}:{one.name}" for one in resolver.url_patterns}
 
 
-def test_every_address_of_shop_and_dashboard_is_looked_at_or_is_no_page():
+def test_addresses_of_shop_and_dashboard_are_pictured_or_exempt():
     looked_at = {shown.url for shown in SHOWN if ":" in shown.url}
     assert looked_at & (ACTS | PARTS) == set()
     assert looked_at | ACTS | PARTS == names("shop") | names("ops")
@@ -29,10 +29,12 @@ def test_names_are_used_once():
     assert len(called) == len(set(called))
 
 
-def test_the_documentation_shows_exactly_its_pictures():
+def test_documentation_shows_exactly_its_pictures():
     pictures = {f"{shown.name}.png" for shown in SHOWN if shown.docs}
     images = PROJECT / "docs" / "images"
     assert {path.name for path in images.iterdir()} == pictures
-    linked = re.findall(r"images/([\w-]+\.png)", (PROJECT / "docs" / "pictures.md").read_text())
+    linked = re.findall(
+        r"images/([\w-]+\.png)", (PROJECT / "docs" / "results" / "pictures.md").read_text()
+    )
     assert sorted(linked) == sorted(pictures)
     assert sum(path.stat().st_size for path in images.iterdir()) < 2_500_000

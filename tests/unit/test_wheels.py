@@ -19,7 +19,7 @@ PYTHONS = ["3.11", "3.14"]  # the ends: what is there for both is there for thos
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_every_requirement_has_a_wheel(platform, python, tmp_path):
+def test_requirements_all_have_a_wheel(platform, python, tmp_path):
     tags = [part for tag in PLATFORMS[platform] for part in ("--platform", tag)]
     found = subprocess.run(
         [

@@ -1,1 +1,1 @@
-"""Commands: loops without logic."""
+"""Management commands: they parse arguments and delegate."""

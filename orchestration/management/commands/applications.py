@@ -1,4 +1,4 @@
-"""`manage.py applications`: who may submit tasks, how each is told, and its tokens, from a shell."""
+"""`manage.py applications`: manages applications, their delivery and their tokens."""
 
 import getpass
 import json
@@ -10,10 +10,13 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from orchestration import applications, registry, requeue, webhooks
+from orchestration import registry
+from orchestration.alerting import webhooks
+from orchestration.applications import tokens
+from orchestration.dead_letters import actions
+from orchestration.dead_letters.actions import DeadLetterFilter, Kind
 from orchestration.models import Application, ApplicationToken
 from orchestration.models.application import Delivery
-from orchestration.requeue import Kind, Wanted
 
 EXAMPLES = """
 examples:
@@ -31,10 +34,10 @@ examples:
 class Command(BaseCommand):
     """Adds applications, switches them off and on; makes and revokes tokens."""
 
-    help = "See and set up applications and their tokens. What is secret is printed once."
+    help = "Manage applications and their tokens. Secrets are printed once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take an act, and what it needs."""
+        """Declare the actions and their options."""
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = EXAMPLES
         acts = parser.add_subparsers(dest="act", required=True)
@@ -45,38 +48,40 @@ class Command(BaseCommand):
         add.add_argument(
             "--push", metavar="URL", default="", help="send its messages there, signed"
         )
-        add.add_argument("--steps", action="store_true", help="tell it of each step, too")
+        add.add_argument(
+            "--steps", action="store_true", help="send it messages about each step, too"
+        )
         token = acts.add_parser("token", help="make a token")
         token.add_argument("name")
         token.add_argument("--label", required=True, help="which of its tokens this is")
         token.add_argument("--scope", action="append", required=True, dest="scopes")
-        token.add_argument("--days", type=int, help="until it expires; for ever without")
+        token.add_argument("--days", type=int, help="until it expires; without it, it never does")
         for act, what in (("tokens", "its tokens"), ("redeliver", "deliver what was set aside"),
                           ("off", "switch it off"), ("on", "switch it on")):  # fmt: skip
             acts.add_parser(act, help=what).add_argument("name")
         acts.add_parser("revoke", help="revoke a token").add_argument("token", type=int)
 
     def handle(self, *_: Any, act: str, **options: Any) -> None:
-        """Do it, and print what came of it as JSON."""
+        """Run the action, and print its result as JSON."""
         self.stdout.write(json.dumps(getattr(self, f"_{act}")(**options), indent=2, default=str))
 
     def _list(self, **_: Any) -> Any:
-        columns = ("name", "delivery", "active", "wants_steps", "rate", "url", "push_error")
+        columns = ("name", "delivery", "active", "notify_steps", "rate", "url", "push_error")
         return list(Application.objects.values(*columns))
 
     def _add(self, name: str, *, description: str, push: str, steps: bool, **_: Any) -> Any:
         secret = webhooks.new_secret() if push else ""
         made = Application(
-            name=name, description=description, url=push, secret=secret, wants_steps=steps,
+            name=name, description=description, url=push, secret=secret, notify_steps=steps,
             delivery=Delivery.PUSH if push else Delivery.PULL,
         )  # fmt: skip
         if name in registry.receivers:
             made.delivery = Delivery.CONSUMER
         try:
             if push:
-                webhooks.allowed(push)
+                webhooks.parse_address(push)
             made.full_clean()
-        except (ValidationError, webhooks.Refused) as problem:
+        except (ValidationError, webhooks.ForbiddenAddress) as problem:
             raise CommandError(str(problem), returncode=1) from problem
         made.save()
         return {"name": made.name, "delivery": made.delivery} | ({"secret": secret} if push else {})
@@ -86,11 +91,11 @@ class Command(BaseCommand):
     ) -> Any:
         until = timezone.now() + timedelta(days=days) if days else None
         try:
-            row, token = applications.issue(
+            row, token = tokens.issue(
                 self._named(name), label=label, scopes=scopes, by=getpass.getuser(),
                 expires_at=until,
             )  # fmt: skip
-        except applications.UnknownScope as problem:
+        except tokens.UnknownScope as problem:
             raise CommandError(str(problem), returncode=1) from problem
         return {"id": row.id, "token": token, "scopes": row.scopes, "expires_at": until}
 
@@ -99,15 +104,15 @@ class Command(BaseCommand):
         return list(self._named(name).tokens.values(*columns, "revoked_at", "revoked_by"))
 
     def _revoke(self, token: int, **_: Any) -> Any:
-        if not applications.revoke([token], by=getpass.getuser()):
+        if not tokens.revoke([token], by=getpass.getuser()):
             there = ApplicationToken.objects.filter(id=token).exists()
             why = "was revoked before" if there else "does not exist"
             raise CommandError(f"token {token} {why}", returncode=1)
         return {"revoked": token}
 
     def _redeliver(self, name: str, **_: Any) -> Any:
-        wanted = Wanted(kind=Kind.STATUS, name=self._named(name).name)
-        return {"delivered again": requeue.retry(wanted, by=getpass.getuser())}
+        wanted = DeadLetterFilter(kind=Kind.STATUS, name=self._named(name).name)
+        return {"delivered again": actions.retry(wanted, by=getpass.getuser())}
 
     def _off(self, name: str, **_: Any) -> Any:
         return self._switch(name, active=False)
@@ -124,6 +129,6 @@ class Command(BaseCommand):
         if found is None:
             names = Application.objects.values_list("name", flat=True)
             raise CommandError(
-                f"there is no application {name!r}{registry.suggest(name, names)}", returncode=1
+                f"unknown application {name!r}{registry.suggest(name, names)}", returncode=1
             )
         return found

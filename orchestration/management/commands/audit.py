@@ -11,11 +11,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from orchestration import audit
+from orchestration.audit import check, runner, snapshot
 
 
 class Command(BaseCommand):
-    """Names each task that breaks an invariant, its trouble and the mend. Changes nothing."""
+    """Names each task that breaks an invariant, its problem and the remedy. Changes nothing."""
 
     help = (
         "Check the invariants of all tasks, in one snapshot; safe while orders flow. "
@@ -38,13 +38,13 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **options: Any) -> None:
         """Run the audit and print what it found."""
         try:
-            result = audit.run(
+            result = runner.run(
                 _who(),
                 ledgers=not options["no_ledgers"],
                 since=options["since"],
                 report=self.stderr.write,
             )
-        except audit.Unreadable as error:
+        except snapshot.Unreadable as error:
             raise CommandError(
                 f"{error}\nIs the partner up? To leave the ledgers out: --no-ledgers", returncode=2
             ) from error
@@ -57,12 +57,12 @@ class Command(BaseCommand):
         if result.violations:
             raise SystemExit(1)
 
-    def _print(self, result: audit.Result) -> None:
+    def _print(self, result: runner.AuditResult) -> None:
         for one in result.violations:
-            name = audit.INVARIANTS[one.invariant]
+            name = check.INVARIANTS[one.invariant]
             self.stdout.write(
-                f"{one.reference}: {one.trouble}\n"
-                f"  breaks invariant {one.invariant}: {name}\n  mend: {one.mend}"
+                f"{one.reference}: {one.problem}\n"
+                f"  breaks invariant {one.invariant}: {name}\n  remedy: {one.remedy}"
             )
         what = len(result.violations) or "no"
         self.stdout.write(f"{result.tasks:,} tasks in {result.seconds:.1f} s: {what} violations")

@@ -1,4 +1,4 @@
-"""`manage.py canary`: sends a task through all parts, and says how long it took."""
+"""`manage.py canary`: sends a task through all parts, and prints how long it took."""
 
 import time
 from argparse import ArgumentParser
@@ -6,13 +6,13 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import canary
+from orchestration.monitoring import canary
 
 LOOK = 0.05  # seconds between two looks
 
 
 class Command(BaseCommand):
-    """Fails with the part that is missing, or that the task waits for."""
+    """Fails with the name of the part that is missing, or that the task waits for."""
 
     help = (
         "Send a task through all parts, after a deploy for example; no service is called. "
@@ -20,11 +20,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the patience."""
+        """Declare the timeout."""
         parser.add_argument("--seconds", type=float, default=30.0, help="at most (default: 30)")
 
     def handle(self, *_: Any, seconds: float, **__: Any) -> None:
-        """Send it, and wait for it."""
+        """Send the task, and wait for its end."""
         if missing := canary.unserved():
             raise CommandError(f"no worker serves {', '.join(sorted(missing))}")
         if not canary.led():

@@ -8,8 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import queries, registry, requeue
-from orchestration.requeue import Kind, State, Wanted
+from orchestration import registry
+from orchestration.dead_letters import actions
+from orchestration.dead_letters.actions import DeadLetterFilter, Kind, State
+from orchestration.queries import agent_facts, dead_letters
 
 DETAILS = """
 states:
@@ -36,7 +38,7 @@ class Command(BaseCommand):
     help = "See submissions and messages that failed or were set aside; retry or close them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take an act, and which."""
+        """Declare the actions and their options."""
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = DETAILS
         acts = parser.add_subparsers(dest="act", required=True)
@@ -57,37 +59,37 @@ class Command(BaseCommand):
             )
 
     def handle(self, *_: Any, act: str, **options: Any) -> None:
-        """Do it, and print the result as JSON."""
-        wanted = Wanted(
+        """Run the action, and print its result as JSON."""
+        wanted = DeadLetterFilter(
             **{name: options[name] for name in ("kind", "name", "state")}, id=options.get("id")
         )
         result = getattr(self, f"_{act}")(wanted, **options)
         self.stdout.write(json.dumps(result, indent=2, default=str))
 
-    def _list(self, wanted: Wanted, *, limit: int, **_: Any) -> Any:
-        page = queries.letters(wanted, personal=True, limit=limit)
+    def _list(self, wanted: DeadLetterFilter, *, limit: int, **_: Any) -> Any:
+        page = dead_letters.letters(wanted, personal=True, limit=limit)
         if page.total > len(page.rows):
-            more = "more than " if page.total > queries.CAP else ""
-            count = min(page.total, queries.CAP)
+            more = "more than " if page.total > agent_facts.CAP else ""
+            count = min(page.total, agent_facts.CAP)
             self.stderr.write(f"the newest {len(page.rows)} of {more}{count}; see --limit")
         return [asdict(row) for row in page.rows]
 
-    def _retry(self, wanted: Wanted, *, actor: str, reason: str, **options: Any) -> Any:
+    def _retry(self, wanted: DeadLetterFilter, *, actor: str, reason: str, **options: Any) -> Any:
         self._check(wanted, everything=options["all"])
-        return {"retried": self._some(requeue.retry(wanted, by=actor, reason=reason), wanted)}
+        return {"retried": self._some(actions.retry(wanted, by=actor, reason=reason), wanted)}
 
-    def _close(self, wanted: Wanted, *, actor: str, reason: str, **options: Any) -> Any:
+    def _close(self, wanted: DeadLetterFilter, *, actor: str, reason: str, **options: Any) -> Any:
         self._check(wanted, everything=options["all"])
-        return {"closed": self._some(requeue.close(wanted, by=actor, reason=reason), wanted)}
+        return {"closed": self._some(actions.close(wanted, by=actor, reason=reason), wanted)}
 
-    def _check(self, wanted: Wanted, *, everything: bool) -> None:
+    def _check(self, wanted: DeadLetterFilter, *, everything: bool) -> None:
         if wanted.id is not None and not wanted.kind:
-            raise CommandError("say of which --kind it is: each kind has its own numbers")
+            raise CommandError("give its --kind: each kind has its own numbers")
         narrowed = wanted.id is not None or wanted.kind or wanted.name or wanted.state
         if bool(narrowed) == everything:
             raise CommandError("say which: an id, --kind, --name or --state; or --all")
 
-    def _some(self, count: int, wanted: Wanted) -> int:
+    def _some(self, count: int, wanted: DeadLetterFilter) -> int:
         if count:
             return count
         if wanted.id is not None:
@@ -100,4 +102,4 @@ class Command(BaseCommand):
         hint = (
             registry.suggest(wanted.name, known) if wanted.name and wanted.name not in known else ""
         )
-        raise CommandError(f"there is no such dead letter{hint}", returncode=1)
+        raise CommandError(f"unknown dead letter{hint}", returncode=1)

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from orchestration.interface import rights
+from orchestration.applications import database_rights
 
 
 class Command(BaseCommand):
@@ -24,8 +24,8 @@ class Command(BaseCommand):
     def handle(self, *_: Any, role: str, **__: Any) -> None:
         """Grant it, and print each statement."""
         try:
-            done = rights.grant(role)
-        except (rights.StillReadable, DatabaseError) as error:
+            done = database_rights.grant(role)
+        except (database_rights.TableRightsRemain, DatabaseError) as error:
             raise CommandError(str(error)) from error
         for statement in done:
             self.stdout.write(statement)

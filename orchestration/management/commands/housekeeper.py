@@ -1,15 +1,16 @@
 """`manage.py housekeeper`: does what goes on beside the tasks; of several, one leads."""
 
-from orchestration import checks, leader
+from orchestration import checks
+from orchestration.cluster import leader_election
 from orchestration.housekeeping.housekeeper import sweep
-from orchestration.leading.command import Lead
-from orchestration.leading.watch import Sweep
+from orchestration.supervision.command import Lead
+from orchestration.supervision.watch import Sweep
 
 
 class Command(Lead):
     """Takes operations on, keeps incidents, figures and alerts up to date, ends holds."""
 
-    name = leader.HOUSEKEEPER
+    name = leader_election.HOUSEKEEPER
     requires_system_checks = [checks.TAG]
     help = (
         "Take bulk operations on, keep incidents, figures and alerts up to date, end holds. "

@@ -1,4 +1,4 @@
-"""`manage.py operations`: bulk acts from a shell: a dry run, the act itself, and what came of it."""
+"""`manage.py operations`: runs bulk operations: a dry run, the operation, and its result."""
 
 import getpass
 import json
@@ -13,9 +13,19 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import operations, queries, schemas
+from orchestration.agents import payload_schemas
+from orchestration.dashboard import selection as dashboard_selection
 from orchestration.models import Operation
 from orchestration.models.operation import Act
+from orchestration.operations import controls, lifecycle, summary
+from orchestration.operations.items import preview_figures
+from orchestration.queries import incidents
+from orchestration.queries import operations as operations_queries
+from orchestration.queries.operations import (
+    OperationFilters,
+    last_action_on_operation,
+    operation_by_id,
+)
 
 EXAMPLES = """
 examples:
@@ -49,14 +59,14 @@ class Command(BaseCommand):
         which.add_argument("--query", help="as typed into the dashboard's search")
         which.add_argument("--incident", type=int, help="an incident's number")
         which.add_argument("--task", action="append", help="a task's id; any number of times")
-        start.add_argument("--sample", type=int, help="only so many of them")
+        start.add_argument("--sample", type=int, help="only this number of them")
         start.add_argument("--rate", type=float, default=20.0, help="a second (20)")
         start.add_argument(
             "--force", action="store_true", help="undo the rest of what cannot be undone whole"
         )
-        start.add_argument("--result", type=schemas.parse, help="of by_hand, as JSON")
+        start.add_argument("--result", type=payload_schemas.parse, help="of by_hand, as JSON")
         start.add_argument(
-            "--dry-run", action="store_true", help="say what it would do, and no more"
+            "--dry-run", action="store_true", help="show what it would do; change nothing"
         )
         start.add_argument("--wait", action="store_true", help="until every item has its end")
         listing = doing.add_parser("list", help="the newest operations")
@@ -80,86 +90,86 @@ class Command(BaseCommand):
             one.add_argument("--json", action="store_true", help="answer in JSON")
 
     def handle(self, *_: Any, what: str, **options: Any) -> None:
-        """Do it, and say what came of it."""
+        """Run the action, and print its result."""
         getattr(self, f"_{what}")(**options)
 
     def _start(self, act: str, *, dry_run: bool, wait: bool, **options: Any) -> None:
         selection = _selection(**options)
         try:
-            chosen = operations.meaning(selection)
-        except operations.Meaningless as problem:
+            chosen = dashboard_selection.meaning(selection)
+        except dashboard_selection.Meaningless as problem:
             raise CommandError(str(problem), returncode=2) from problem
         if options["force"] and act != Act.UNDO:
             raise CommandError("only an undo can be forced", returncode=2)
         chosen = replace(chosen, forced=options["force"])
         if dry_run:
-            self._say(operations.figures(Act(act), chosen), as_json=options["json"])
+            self._say(preview_figures(Act(act), chosen), as_json=options["json"])
             return
         if not options["reason"]:
             raise CommandError("say why: --reason", returncode=2)
         if not 0 < options["rate"] <= 1000:
-            raise CommandError("the rate is more than 0 and at most 1000", returncode=2)
+            raise CommandError("the rate must be more than 0 and at most 1000", returncode=2)
         if act == Act.BY_HAND and not isinstance(options["result"], dict):
             raise CommandError("say what it gave, as a JSON object: --result", returncode=2)
-        draft = operations.draft(
+        draft = lifecycle.draft(
             Act(act), selection, chosen, actor=options["actor"], incident=options["incident"]
         )
         names = ("actor", "reason", "rate", "sample", "result")
-        refusal = operations.confirm(draft.id, chosen, **{name: options[name] for name in names})
+        refusal = lifecycle.confirm(draft.id, chosen, **{name: options[name] for name in names})
         if refusal:
             draft.delete()
             raise CommandError(refusal.value)
         self._stands(draft.id, as_json=options["json"], wait=wait)
 
     def _list(self, *, json: bool, **options: Any) -> None:
-        filters = queries.OperationFilters(state="open" if options["open"] else "")
-        for row in queries.operations(filters).rows:
-            self._say(_told(row), as_json=json)
+        filters = OperationFilters(state="open" if options["open"] else "")
+        for row in operations_queries.operations(filters).rows:
+            self._say(_as_dict(row), as_json=json)
 
     def _show(self, operation: int, *, json: bool, **_: Any) -> None:
         self._stands(operation, as_json=json)
 
     def _pause(self, **options: Any) -> None:
-        self._done(operations.pause, **options)
+        self._done(controls.pause, **options)
 
     def _resume(self, **options: Any) -> None:
-        self._done(operations.resume, **options)
+        self._done(controls.resume, **options)
 
     def _abort(self, **options: Any) -> None:
-        self._done(operations.abort, **options)
+        self._done(controls.abort, **options)
 
     def _approve(self, *, actor: str, **options: Any) -> None:
         user = User.objects.filter(username=actor).first()
         if user is None or not user.has_perm("orchestration.approve"):
-            raise CommandError(f"{actor} is nobody who may approve operations")
-        self._done(operations.approve, actor=actor, **options)
+            raise CommandError(f"{actor} may not approve operations")
+        self._done(lifecycle.approve, actor=actor, **options)
 
     def _done(self, doing: Any, *, operation: int, actor: str, reason: str, **options: Any) -> None:
         refusal = doing(operation, actor=actor, reason=reason)
         if refusal:
-            first = queries.who_operated(operation)
-            told = f": {first.actor} {first.did}" if first else ""
-            raise CommandError(refusal.value + told)
+            first = last_action_on_operation(operation)
+            actor_note = f": {first.actor} {first.did}" if first else ""
+            raise CommandError(refusal.value + actor_note)
         self._stands(operation, as_json=options["json"])
 
     def _stands(self, operation_id: int, *, as_json: bool, wait: bool = False) -> None:
         """Say how an operation stands, once it has ended if `wait`; fail if anything of it did."""
-        row = queries.operation_by_id(operation_id)
+        row = operation_by_id(operation_id)
         if row is None:
-            raise CommandError(f"there is no operation {operation_id}")
+            raise CommandError(f"unknown operation {operation_id}")
         while wait and row.ended_at is None:
             self.stderr.write(_line(row), ending="\n" if not sys.stderr.isatty() else "\r")
             time.sleep(LOOK)
-            row = queries.operation_by_id(operation_id) or row
-        self._say(_told(row), as_json=as_json)
+            row = operation_by_id(operation_id) or row
+        self._say(_as_dict(row), as_json=as_json)
         if row.again or row.other:
             sys.exit(1)
 
-    def _say(self, told: dict[str, Any], *, as_json: bool) -> None:
+    def _say(self, result: dict[str, Any], *, as_json: bool) -> None:
         if as_json:
-            self.stdout.write(json.dumps(told, default=str))
+            self.stdout.write(json.dumps(result, default=str))
             return
-        for name, value in told.items():
+        for name, value in result.items():
             self.stdout.write(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
 
 
@@ -169,7 +179,7 @@ def _selection(
     if query is not None:
         return {"query": urlencode({"q": query})}
     if incident is not None:
-        if queries.incident_by_id(incident) is None:
+        if incidents.incident_by_id(incident) is None:
             raise CommandError(f"there is no incident {incident}")
         return {"incident": incident}
     try:
@@ -178,12 +188,12 @@ def _selection(
         raise CommandError("a task's id is a UUID", returncode=2) from error
 
 
-def _told(row: Operation) -> dict[str, Any]:
+def _as_dict(row: Operation) -> dict[str, Any]:
     return {
         "operation": row.id,
         "act": row.act,
         "state": row.state,
-        "said": operations.sentence(row.act, row.counts, row.why),
+        "summary": summary.sentence(row.act, row.counts, row.why),
         **row.counts,
         "actor": row.actor,
         "reason": row.reason,
@@ -193,5 +203,5 @@ def _told(row: Operation) -> dict[str, Any]:
 
 
 def _line(row: Operation) -> str:
-    said = operations.sentence(row.act, row.counts, row.why)
-    return f"operation {row.id}, {row.get_state_display().lower()}: {said}"
+    sentence = summary.sentence(row.act, row.counts, row.why)
+    return f"operation {row.id}, {row.get_state_display().lower()}: {sentence}"

@@ -1,4 +1,4 @@
-"""`manage.py tasks`: what an operator can see and do, from a shell."""
+"""`manage.py tasks`: shows tasks, and runs operators' actions."""
 
 import getpass
 import json
@@ -9,11 +9,15 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import alerts, queries, queues, registry, schemas
-from orchestration.fairness import PRIORITIES
+from orchestration import registry
+from orchestration.agents import payload_schemas
+from orchestration.alerting import alerts
+from orchestration.applications.task_status import progress, set_aside
+from orchestration.decisions.fairness import PRIORITIES
+from orchestration.decisions.progress import Refusal
+from orchestration.messaging import queues
 from orchestration.models import Alert, Hold, Step, Task
-from orchestration.progression import Refusal
-from orchestration.standing import progress, set_aside
+from orchestration.queries import undo_preview
 from orchestration.states import LIVE_TASK_STATES, Direction, StepState, TaskState
 from orchestration.transitions.gates import probe_now
 from orchestration.transitions.holds import hold, release
@@ -45,10 +49,10 @@ LOOK = 0.05  # seconds between two looks
 class Command(BaseCommand):
     """Lists, shows, undoes, resubmits, holds and releases."""
 
-    help = "See tasks, and do what an operator may do about them."
+    help = "Show tasks, and undo, resubmit, hold, release or prioritize them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take an act, and what it needs."""
+        """Declare the actions and their options."""
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = EXAMPLES
         acts = parser.add_subparsers(dest="act", required=True)
@@ -63,11 +67,13 @@ class Command(BaseCommand):
         undoing = acts.add_parser("undo", help="have a task undone")
         undoing.add_argument("task", type=UUID)
         undoing.add_argument("--force", action="store_true", help="although something stands")
-        again = acts.add_parser("resubmit", help="have a failed step tried again")
-        again.add_argument("--request", type=schemas.parse, help="the changed input, as JSON")
+        again = acts.add_parser("resubmit", help="retry a failed step")
+        again.add_argument(
+            "--request", type=payload_schemas.parse, help="the changed input, as JSON"
+        )
         again.add_argument("--nothing-done", action="store_true", help="found out by hand")
         done = acts.add_parser("done", help="say that a failed step was done by hand")
-        done.add_argument("--result", type=schemas.parse, required=True, help="as JSON")
+        done.add_argument("--result", type=payload_schemas.parse, required=True, help="as JSON")
         for step in (again, done):
             step.add_argument("step", type=int, help="the step's number, as `show` gives it")
         held = acts.add_parser("hold", help="hold a task, a step, an agent, or everything")
@@ -76,8 +82,8 @@ class Command(BaseCommand):
         held.add_argument("--step", default="", help="workflow/step")
         held.add_argument("--everything", action="store_true")
         acts.add_parser("holds", help="what is held")
-        let_go = acts.add_parser("release", help="end a hold")
-        let_go.add_argument("hold", type=int)
+        released = acts.add_parser("release", help="end a hold")
+        released.add_argument("hold", type=int)
         preferred = acts.add_parser("prioritize", help="give a task another priority")
         preferred.add_argument("task", type=UUID)
         preferred.add_argument("--priority", type=int, required=True, help="higher goes first")
@@ -88,16 +94,16 @@ class Command(BaseCommand):
         settled = acts.add_parser("settle", help="close the alert of an effect that showed late")
         settled.add_argument("alert", type=int, help="its number, as `alerts` gives it")
         acts.add_parser("alerts", help="the open alerts")
-        for act in (undoing, again, done, held, let_go, preferred, probed, settled):
+        for act in (undoing, again, done, held, released, preferred, probed, settled):
             act.add_argument("--reason", required=True, help="kept in the history")
             act.add_argument("--actor", default=getpass.getuser(), help="who you are")
 
     def handle(self, *_: Any, act: str, **options: Any) -> None:
-        """Do it, and print what came of it as JSON."""
-        told = getattr(self, f"_{act}")(**options)
-        if isinstance(told, Refusal):
-            raise CommandError(told.value, returncode=1)
-        self.stdout.write(json.dumps(told, indent=2, default=str))
+        """Run the action, and print its result as JSON."""
+        result = getattr(self, f"_{act}")(**options)
+        if isinstance(result, Refusal):
+            raise CommandError(result.value, returncode=1)
+        self.stdout.write(json.dumps(result, indent=2, default=str))
 
     def _list(self, state: str | None, **_: Any) -> Any:
         rows = Task.objects.filter(**({"state": state} if state else {})).order_by("-id")[:50]
@@ -131,7 +137,7 @@ class Command(BaseCommand):
         return {"state": found.state, "steps": steps}
 
     def _preview(self, task: UUID, **_: Any) -> Any:
-        return queries.undo_preview(task) or Refusal.NO_SUCH_TASK
+        return undo_preview.undo_preview(task) or Refusal.NO_SUCH_TASK
 
     def _undo(self, task: UUID, *, actor: str, reason: str, force: bool, **_: Any) -> Any:
         return self._rung(undo(task, actor=actor, reason=reason, force=force), "the undo has begun")
@@ -153,7 +159,7 @@ class Command(BaseCommand):
                 done_by_hand, step, attempt=self._failed(step), actor=actor, reason=reason,
                 result=result,
             ),
-            "taken as done",
+            "marked as done",
         )  # fmt: skip
 
     def _hold(
@@ -189,16 +195,14 @@ class Command(BaseCommand):
 
     def _probe(self, agent: str, *, actor: str, reason: str, **_: Any) -> Any:
         self._known(registry.agents, "agent", agent)
-        return self._rung(
-            probe_now(agent, actor=actor, reason=reason), "the next probe goes at once"
-        )
+        return self._rung(probe_now(agent, actor=actor, reason=reason), "probe requested")
 
     def _alerts(self, **_: Any) -> Any:
         rows = Alert.objects.filter(closed_at=None).order_by("-last_seen")
         return list(rows.values("id", "severity", "title", "detail", "count", "first_seen"))
 
     def _settle(self, alert: int, *, actor: str, reason: str, **_: Any) -> Any:
-        if not alerts.settle(alert, by=actor, reason=reason):
+        if not alerts.close_late_effect(alert, by=actor, reason=reason):
             raise CommandError(f"{alert} is not the open alert of a late effect")
         return {"closed": alert}
 
@@ -209,13 +213,13 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _rung(self, refusal: Refusal | None, done: str) -> Any:
-        queues.try_to_ring(queues.SCHEDULER)
+        queues.ring_after_commit(queues.SCHEDULER)
         return refusal or {"done": done}
 
     def _valid(self, act: Any, *arguments: Any, **options: Any) -> Refusal | None:
         try:
             refusal: Refusal | None = act(*arguments, **options)
-        except schemas.Invalid as problem:
+        except payload_schemas.Invalid as problem:
             raise CommandError(str(problem)) from problem
         return refusal
 

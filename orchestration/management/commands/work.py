@@ -6,17 +6,20 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration import checks, instance, registry, vigil, workers
+from orchestration import checks, registry
+from orchestration.cluster import instance
+from orchestration.monitoring import monitors
+from orchestration.workers import worker
 
 
 class Command(BaseCommand):
-    """Serves queues until it is asked to stop."""
+    """Serves queues until SIGTERM or SIGINT."""
 
     requires_system_checks = [checks.TAG]
     help = "Serve queues: submission, scheduler, an agent's, status.<application>, …, or all."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the queues' names."""
+        """Declare the names of the queues."""
         parser.add_argument("queues", nargs="*", metavar="QUEUE", help="such as scheduler")
         parser.add_argument("--all", action="store_true", help="serve every queue of the engine")
 
@@ -25,8 +28,8 @@ class Command(BaseCommand):
         names = _chosen(options["queues"], everything=options["all"])
         try:
             with suppress(SystemExit):  # by SIGTERM
-                workers.run(names)
-        except workers.Ended as error:
+                worker.run(names)
+        except worker.ThreadEnded as error:
             self.stderr.write(f"{error}")
             instance.end(1)
         instance.end()
@@ -34,7 +37,7 @@ class Command(BaseCommand):
 
 def _chosen(given: list[str], *, everything: bool) -> list[str]:
     """Return the queues to serve, each once."""
-    known = vigil.needed_queues()
+    known = monitors.needed_queues()
     if everything == bool(given):
         raise CommandError("name the queues to serve, or give --all and no name")
     for name in given:

@@ -1,4 +1,4 @@
-"""`manage.py demo_orders`: orders in every state, made by really running them."""
+"""`manage.py demo_orders`: place orders that end in every state."""
 
 import signal
 from collections.abc import Iterator
@@ -9,32 +9,32 @@ from urllib.error import URLError
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from orders import scenes
-from orders.demo import NothingToSell
+from orders.demo import scenarios
+from orders.demo.shoppers import NothingToSell
 from orders.models import Placement
 
 
 class Command(BaseCommand):
-    """Plays the demo's scenes, on a running stack with the sandbox."""
+    """Plays the demo's scenarios on a running stack with the sandbox."""
 
     help = (
-        "Place orders that end in every state, by faults at the sandbox for these orders alone. "
+        "Place orders that end in every state, by faults at the sandbox for these orders only. "
         "Examples: `manage.py demo_orders`; only if there are none: `manage.py demo_orders --first`."
     )
 
     def add_arguments(self, parser: Any) -> None:
-        """Take `--first`."""
+        """Add `--first`."""
         parser.add_argument(
             "--first", action="store_true", help="do nothing if orders were ever placed"
         )
 
     def handle(self, *_args: Any, first: bool, **_options: Any) -> None:
-        """Play them."""
+        """Play the scenarios."""
         if first and Placement.objects.exists():
             return
         try:
             with _ended_in_order():
-                count = scenes.play(self.stderr.write)
+                count = scenarios.play(self.stderr.write)
         except NothingToSell as problem:
             raise CommandError(str(problem)) from problem
         except (URLError, OSError) as problem:
@@ -47,7 +47,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Have SIGTERM end this as an exception would: no fault stays behind at the sandbox."""
+    """Turn SIGTERM into an exception, so that no fault stays at the sandbox."""
 
     def end(*_: object) -> None:
         raise SystemExit(128 + signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""`manage.py demo_traffic`: customers who come and order, at a rate."""
+"""`manage.py demo_traffic`: place random orders at a rate."""
 
 import random
 import time
@@ -12,77 +12,77 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, connection
 
-from orders import mending
+from orders.agents.partner_http import request_json
 from orders.cards import Card
-from orders.demo import NothingToSell, Shoppers
-from orders.exchange import exchange
-from orders.tracking import CARD, mends
-from orders.watching import progress
+from orders.demo.shoppers import NothingToSell, Shoppers
+from orders.lifecycle import changes
+from orders.lifecycle.queries import progress
+from orders.lifecycle.tracking import CARD, fixes
 
 FASTEST = 200.0  # orders per second
-MENDS = 0.6  # share of customers who give another card after a decline
-THINKS = (5.0, 40.0)  # seconds that they take for it
-PAUSE = 2.0  # seconds to wait for a database that is away
-TOLD_EVERY = 10.0  # seconds
-ASKED_EVERY = 2.0  # seconds
-PATIENCE = 3.0  # seconds that the sandbox may take to answer
-IDLE = 0.5  # seconds between two looks whether there is anything to do
+RETURN_SHARE = 0.6  # of customers who use another card after a decline
+RETURN_AFTER = (5.0, 40.0)  # seconds
+PAUSE = 2.0  # seconds to wait while the database is unavailable
+REPORT_EVERY = 10.0  # seconds
+POLL_EVERY = 2.0  # seconds
+TIMEOUT = 3.0  # seconds for an answer of the sandbox
+IDLE = 0.5  # seconds between polls for work
 
 
 @dataclass
 class Traffic:
-    """What has been placed, and who will come back to an order of theirs, and when."""
+    """Counts of orders, and the customers who will return, with times."""
 
     shoppers: Shoppers
     placed: int = 0
-    mended: int = 0
+    repaid: int = 0
     returning: list[tuple[float, UUID]] = field(default_factory=list)
 
     def order(self, now: float) -> None:
-        """Place one order; who pays with a bad card may come back."""
+        """Place an order; its customer may return."""
         chance = self.shoppers.chance
         order = self.shoppers.buy()
         self.placed += 1
-        if chance.random() < MENDS:
-            self.returning.append((now + chance.uniform(*THINKS), order))
+        if chance.random() < RETURN_SHARE:
+            self.returning.append((now + chance.uniform(*RETURN_AFTER), order))
 
     def come_back(self, now: float) -> None:
-        """Have those whose time has come pay with another card, if theirs was declined."""
+        """Pay with another card for the customers due to return whose card was declined."""
         due = [order for at, order in self.returning if at <= now]
         self.returning = [one for one in self.returning if one[0] > now]
         for order in due:
-            for mend in mends(progress(order)):
-                if mend.step == CARD:
-                    mending.other_card(order, mend.attempt, Card.VISA)
-                    self.mended += 1
+            for fix in fixes(progress(order)):
+                if fix.step == CARD:
+                    changes.other_card(order, fix.attempt, Card.VISA)
+                    self.repaid += 1
 
 
 @dataclass
 class Switch:
-    """The switch on the sandbox's page."""
+    """The traffic switch of the sandbox's page."""
 
     rate: float = 0.0
-    asked_at: float = float("-inf")
+    polled_at: float = float("-inf")
 
     def wanted(self, placed: int) -> float:
-        """Return the orders per second that are wanted: none where there is no sandbox to ask."""
+        """Return the switch's orders per second; 0 without a sandbox."""
         now = time.monotonic()
-        if now - self.asked_at >= ASKED_EVERY:
-            self.asked_at = now
+        if now - self.polled_at >= POLL_EVERY:
+            self.polled_at = now
             self.rate = _ask(placed)
         return self.rate
 
 
 def _ask(placed: int) -> float:
     try:
-        answer = exchange(f"{settings.SANDBOX_URL}/demand", {"placed": placed}, patience=PATIENCE)
+        answer = request_json(f"{settings.SANDBOX_URL}/demand", {"placed": placed}, timeout=TIMEOUT)
         return min(float(answer["rate"]), FASTEST)
     except (URLError, OSError, ValueError, LookupError, TypeError):
         return 0.0
 
 
 class Command(BaseCommand):
-    """Places orders until Ctrl-C, or as many as asked for."""
+    """Places orders until Ctrl-C, or `--count` of them."""
 
     help = (
         "Place realistic orders at a rate, until Ctrl-C. "
@@ -91,15 +91,15 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: Any) -> None:
-        """Take the rate, and how many."""
+        """Add the options."""
         parser.add_argument(
             "--rate", type=float, default=1.0, help="orders per second on average (default: 1)"
         )
         parser.add_argument(
             "--switch", action="store_true", help="at the rate chosen on the sandbox's page"
         )
-        parser.add_argument("--count", type=int, help="stop after so many orders")
-        parser.add_argument("--seed", type=int, help="for the same customers again")
+        parser.add_argument("--count", type=int, help="stop after this number of orders")
+        parser.add_argument("--seed", type=int, help="random seed, for the same customers again")
 
     def handle(
         self,
@@ -110,7 +110,7 @@ class Command(BaseCommand):
         switch: bool = False,
         **_options: Any,
     ) -> None:
-        """Place orders, with gaps as between people who know nothing of each other."""
+        """Place orders as a Poisson process."""
         if not 0 < rate <= FASTEST:
             raise CommandError(f"--rate must be more than 0 and at most {FASTEST:g}, not {rate:g}")
         if count is not None and count < 1:
@@ -126,12 +126,12 @@ class Command(BaseCommand):
             self.stderr.write("")
         took = time.monotonic() - started
         self.stderr.write(
-            f"{traffic.placed} orders placed in {took:.0f} s, {traffic.mended} paid with another card"
+            f"{traffic.placed} orders placed in {took:.0f} s, {traffic.repaid} paid with another card"
         )
 
     def _run(self, traffic: Traffic, wanted: Callable[[int], float], count: int | None) -> None:
         chance = traffic.shoppers.chance
-        due = told = time.monotonic()
+        due = reported = time.monotonic()
         before = 0.0
         while count is None or traffic.placed < count:
             rate, now = wanted(traffic.placed), time.monotonic()
@@ -143,12 +143,12 @@ class Command(BaseCommand):
                     due += chance.expovariate(rate)
                 traffic.come_back(now)
             except Error as problem:
-                self.stderr.write(f"the database does not take orders: {str(problem).strip()}")
+                self.stderr.write(f"the database is unavailable: {str(problem).strip()}")
                 connection.close()
                 time.sleep(PAUSE)
-                due = time.monotonic()  # whoever could not order has gone
-            if rate and now - told >= TOLD_EVERY:
-                told = now
+                due = time.monotonic()  # skip the orders missed meanwhile
+            if rate and now - reported >= REPORT_EVERY:
+                reported = now
                 self.stderr.write(f"{traffic.placed} orders placed")
             soon = max(due - time.monotonic(), 0.001) if rate else IDLE
             time.sleep(min(soon, IDLE))

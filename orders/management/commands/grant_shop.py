@@ -1,4 +1,4 @@
-"""`manage.py grant_shop ROLE`: the rights of a web process that serves the shop alone."""
+"""`manage.py grant_shop ROLE`: grant the rights of a web process that serves the shop only."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,13 +10,13 @@ from django.db import Error, connection, transaction
 from django.db.models.options import Options
 from psycopg2 import sql
 
-APPLICATIONS = ("orders", "sessions", "axes")  # whose tables are the shop's to read and write
+APPLICATIONS = ("orders", "sessions", "axes")  # the shop reads and writes their tables
 WRITE = sql.SQL("SELECT, INSERT, UPDATE, DELETE")
-ACCOUNTS = sql.SQL("SELECT, INSERT, UPDATE")  # customers open accounts and change their password
+ACCOUNTS = sql.SQL("SELECT, INSERT, UPDATE")  # customers create accounts and change passwords
 
 
 class Command(BaseCommand):
-    """Grants a role the shop's own tables, those of sessions and sign-ins, and accounts."""
+    """Grants a role rights on the tables of the shop, sessions, sign-ins and accounts."""
 
     help = (
         "Grant a database role what a web process with SERVES=shop needs of the shop's own tables. "
@@ -25,11 +25,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: Any) -> None:
-        """Take the role."""
-        parser.add_argument("role", help="a role that exists, and owns no table")
+        """Add the role."""
+        parser.add_argument("role", help="an existing role that owns no table")
 
     def handle(self, *_: Any, role: str, **_options: Any) -> None:
-        """Grant it, all or nothing."""
+        """Grant all rights in one transaction."""
         try:
             with transaction.atomic(), connection.cursor() as cursor:
                 for table, rights in _rights():
@@ -39,7 +39,7 @@ class Command(BaseCommand):
 
 
 def _rights() -> "Iterator[tuple[Options[Any], sql.SQL]]":
-    """Return the tables, as their models' options, with the rights."""
+    """Yield the tables, as model options, with their rights."""
     for name in APPLICATIONS:
         for model in apps.get_app_config(name).get_models():
             yield model._meta, WRITE  # noqa: SLF001 - public by Django's documentation
@@ -51,5 +51,5 @@ def _grant(cursor: Any, role: str, of: "Options[Any]", rights: sql.SQL) -> None:
     cursor.execute(sql.SQL("GRANT {} ON {} TO {}").format(rights, sql.Identifier(of.db_table), to))
     cursor.execute("SELECT pg_get_serial_sequence(%s, %s)", [of.db_table, of.pk.column])
     ((sequence,),) = cursor.fetchall()
-    if sequence:  # quoted already, where it has to be
+    if sequence:  # already quoted if necessary
         cursor.execute(sql.SQL("GRANT USAGE ON SEQUENCE {} TO {}").format(sql.SQL(sequence), to))

@@ -1,4 +1,4 @@
-"""`manage.py seed`: what a fresh installation needs to be looked at."""
+"""`manage.py seed`: fill a new installation with demo data."""
 
 from typing import Any
 from urllib.error import URLError
@@ -11,24 +11,24 @@ from django.db import transaction
 from django.utils.text import slugify
 
 from orchestration.api import ensure_application, give
-from orders.catalogue import CATALOGUE, GONE
-from orders.exchange import exchange
+from orders.agents.partner_http import request_json
+from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
+from orders.demo.catalogue import CATALOGUE, GONE
 from orders.models import Availability, Product
-from orders.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 from sasweb.stack import folders
 
-STOCK = 100_000  # pieces of each product, at the sandbox
-EXAMPLE = "example"  # an application that places orders by the API
-PATIENCE = 3.0  # seconds that the sandbox may take to answer
+STOCK = 100_000  # items of each product at the sandbox
+EXAMPLE = "example"  # an application that uses the API
+TIMEOUT = 3.0  # seconds for an answer of the sandbox
 
-# what each role of the engine may see and do in the shop's own records
-SEES = ("orders.view_order", "orders.view_product")
-SELLS = ("orders.add_product", "orders.change_product")
-GROUPS = {"viewer": (), "operator": SEES, "lead": SEES, "admin": (*SEES, *SELLS)}
+# permissions of the engine's roles on the shop's records
+VIEW = ("orders.view_order", "orders.view_product")
+EDIT = ("orders.add_product", "orders.change_product")
+GROUPS = {"viewer": (), "operator": VIEW, "lead": VIEW, "admin": (*VIEW, *EDIT)}
 
 
 class Command(BaseCommand):
-    """Adds what is missing and changes nothing that is there."""
+    """Adds what is missing and leaves what exists unchanged."""
 
     help = (
         "Add the demo's catalogue, stock, groups, users and application, where they are missing. "
@@ -36,7 +36,7 @@ class Command(BaseCommand):
     )
 
     def handle(self, *_args: Any, verbosity: int = 1, **_options: Any) -> None:
-        """Seed the database, then the sandbox, whose absence is no reason to fail."""
+        """Seed the database, then the sandbox, which may be absent."""
         self._verbose = verbosity > 0
         with transaction.atomic():
             self._say(f"{add_products()} products added, {len(CATALOGUE)} in the catalogue")
@@ -44,9 +44,9 @@ class Command(BaseCommand):
             self._say(f"groups: {', '.join(GROUPS)}")
             for name in GROUPS:
                 made = add_user(name)
-                self._say(f"user {name}: {'made' if made else 'there already, password unchanged'}")
+                self._say(f"user {name}: {'created' if made else 'exists, password unchanged'}")
             made = add_application()
-            self._say(f"application {EXAMPLE}: {'made' if made else 'there already'}")
+            self._say(f"application {EXAMPLE}: {'created' if made else 'exists'}")
         try:
             self._say(f"stock of {add_stock()} products added at {settings.INVENTORY_URL}")
         except (URLError, OSError, ValueError) as error:
@@ -63,7 +63,7 @@ class Command(BaseCommand):
 
 
 def add_products() -> int:
-    """Add the products of the catalogue that are missing; return how many."""
+    """Add missing products of the catalogue; return their number."""
     before = Product.objects.count()
     Product.objects.bulk_create(
         (
@@ -87,13 +87,13 @@ def add_products() -> int:
 
 
 def add_groups() -> None:
-    """Let the roles see the shop's records; a permission that an admin took away comes back."""
+    """Give the roles their permissions, also those that an admin removed."""
     for name, permissions in GROUPS.items():
         give(name, permissions)
 
 
 def add_user(name: str) -> bool:
-    """Make a demo user with this installation's own password, reporting whether it was missing."""
+    """Create a demo user with this installation's password; return False if it exists."""
     users = get_user_model().objects
     if users.filter(username=name).exists():
         return False
@@ -106,25 +106,25 @@ def add_user(name: str) -> bool:
 
 
 def add_application() -> bool:
-    """Make the example application with this installation's own token, if it is missing."""
+    """Create the example application with this installation's token; return False if it exists."""
     return ensure_application(
         EXAMPLE,
         f"sas_{folders.secret('example_token', make_it=True)}",
-        description="Places orders by the API, as docs/shop_client.py does.",
+        description="Places orders by the API, as docs/examples/shop_client.py does.",
         scopes=(WRITE_ORDERS, READ_ORDERS, READ_STATUS),
     )
 
 
 def add_stock() -> int:
-    """Give the sandbox stock of what it does not know; return of how many products.
+    """Add stock of products unknown to the sandbox; return their number.
 
-    What it knows is left alone, so that a second start keeps what the first one sold.
+    Known products keep their stock, so that a second start keeps what was sold.
     """
     stock = f"{settings.INVENTORY_URL}/inventory/stock"
-    known = exchange(stock, patience=PATIENCE)
+    known = request_json(stock, timeout=TIMEOUT)
     missing = {
         item.sku: 0 if item.sku == GONE else STOCK for item in CATALOGUE if item.sku not in known
     }
     if missing:
-        exchange(stock, missing, method="PUT", patience=PATIENCE)
+        request_json(stock, missing, method="PUT", timeout=TIMEOUT)
     return len(missing)

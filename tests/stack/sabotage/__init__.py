@@ -1,1 +1,1 @@
-"""Takes a guard away from processes that start while a file says so: the drill must see it."""
+"""An app that removes a guard, named in a file, from processes that start: the drill must fail."""

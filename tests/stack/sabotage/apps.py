@@ -1,4 +1,4 @@
-"""Each function takes away one guard, in every layer of our code in which it stands."""
+"""Each function removes one guard from every layer of the code that has it."""
 
 import json
 import time
@@ -9,14 +9,14 @@ from uuid import uuid4
 from django.apps import AppConfig
 
 from sasweb.stack import folders
-from tests.unlocked import CLAIM_LOCKS, unlock
+from tests.support.unlocked import CLAIM_LOCKS, unlock
 
-ORDER = "sabotage"  # the file in a stack's folder that names the guard, if one is to be taken away
+ORDER = "sabotage"  # the file in a stack's folder that names the guard to remove
 
 
 def fence():
-    """A reply counts whichever attempt it answers, and however often."""
-    record = import_module("orchestration.transitions.record")
+    """Accept a reply to any attempt, any number of times."""
+    record = import_module("orchestration.transitions.replies")
     decide = replace(record, "refuse_reply", lambda step, attempt: None)
     assert decide
     guard = (
@@ -26,18 +26,18 @@ def fence():
     assert guard in record.ENDED
     record.ENDED = record.ENDED.replace(guard, "WHERE s.id = r.id").replace(
         "s.id, s.attempt, s.generation, s.locked_by,",
-        "s.id, s.attempt, s.generation, coalesce(s.locked_by, 'nobody'),",
+        "s.id, s.attempt, s.generation, coalesce(s.locked_by, 'none'),",
     )
 
 
 def key():
-    """Each dispatch has a key of its own, instead of one for all of a step's."""
+    """Give each dispatch a new key, instead of one key per step."""
     claim = import_module("orchestration.transitions.claim")
     step_key = replace(claim, "step_key", lambda *parts: f"{step_key(*parts)}:{uuid4().hex}")
 
 
 def claim():
-    """Schedulers claim without locks. A pause between looking and taking makes them meet."""
+    """Claim without locks, and with a pause between reading and writing, so that claims overlap."""
     unlock(*CLAIM_LOCKS)
     module = import_module("orchestration.transitions.claim")
 
@@ -49,16 +49,18 @@ def claim():
 
 
 def outbox():
-    """An accepted order is only a message on Redis until the submission process has it."""
-    from orchestration import posting, queues, submission
+    """Keep an accepted order only on Redis until the submission process takes it."""
+    from orchestration import submission
+    from orchestration.applications import submissions
+    from orchestration.messaging import queues
     from orchestration.models import Submission
 
     place = "sabotaged:submissions"
 
     def push(statement, rows):
-        if statement == posting.STANDINGS:
+        if statement == submissions.STANDINGS:
             return look(statement, rows)
-        assert statement == posting.POST
+        assert statement == submissions.POST
         for values in zip(*rows.values(), strict=True):
             posted = dict(zip(rows, values, strict=True))
             queues.connection().rpush(place, json.dumps(posted))
@@ -70,13 +72,13 @@ def outbox():
         Submission.objects.bulk_create(Submission(**json.loads(one)) for one in found)
         return taken + take_rows(limit)
 
-    look = posting.sql.run
-    replace(posting, "sql", SimpleNamespace(run=push, as_json=list))
+    look = submissions.sql.run
+    replace(submissions, "sql", SimpleNamespace(run=push, as_json=list))
     take_rows = replace(submission, "take", take)
 
 
 def replace(owner, name, new):
-    """Put `new` in the place of something that is there; return that."""
+    """Replace an existing attribute; return the old one."""
     old = getattr(owner, name)
     setattr(owner, name, new)
     return old

@@ -1,4 +1,4 @@
-"""The project's settings, with the saboteur at work."""
+"""The project's settings with the sabotage app."""
 
 from sasweb.settings import *  # noqa: F403
 from sasweb.settings import INSTALLED_APPS

@@ -1,1 +1,0 @@
-"""Documents, and an example client of the API that the tests use."""

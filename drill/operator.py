@@ -1,0 +1,62 @@
+"""Operators' actions on many tasks. Run in a stack's environment: `python -m drill.operator …`."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+import django
+
+REASON = "by the drill"
+
+
+def undo(references: Sequence[str]) -> None:
+    """Undo tasks; print the references of refused ones, and the reasons."""
+    from orchestration.models import Task
+    from orchestration.transitions import undo as transition
+
+    for reference in references:
+        task = Task.objects.get(reference=reference)
+        refusal = transition.undo(task.id, actor="drill", reason=REASON)
+        if refusal is not None:
+            print(f"{reference} {refusal.value}")
+
+
+def hold(agents: Sequence[str]) -> None:
+    """Hold agents."""
+    from orchestration.transitions import holds
+
+    for agent in agents:
+        holds.hold(actor="drill", reason=REASON, agent=agent)
+
+
+def release(agents: Sequence[str]) -> None:
+    """Release the agents that `hold` held."""
+    from orchestration.models import Hold
+    from orchestration.transitions import holds
+
+    for one in Hold.objects.filter(agent__in=agents, until=None, actor="drill"):
+        holds.release(one.id, actor="drill", reason=REASON)
+
+
+def resubmit(references: Sequence[str]) -> None:
+    """Resubmit the failed steps of tasks by one bulk operation; print its id."""
+    from orchestration.dashboard import selection as dashboard_selection
+    from orchestration.models import Task
+    from orchestration.models.operation import Act
+    from orchestration.operations import lifecycle
+
+    tasks = Task.objects.filter(reference__in=references)
+    selection = {"tasks": [str(task) for task in tasks.values_list("id", flat=True)]}
+    meant = dashboard_selection.meaning(selection)
+    operation = lifecycle.draft(Act.RESUBMIT, selection, meant, actor="drill")
+    refusal = lifecycle.confirm(operation.id, meant, actor="drill", reason=REASON, rate=500)
+    assert refusal is None, refusal.value
+    print(operation.id)
+
+
+ACTIONS: dict[str, Callable[[Sequence[str]], None]] = {
+    action.__name__: action for action in (undo, hold, release, resubmit)
+}
+
+if __name__ == "__main__":
+    django.setup()
+    ACTIONS[sys.argv[1]](sys.argv[2:])

@@ -1,0 +1,76 @@
+"""Places orders as the checkout does, and prints their ids. Run in a stack's environment."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import django
+
+CUSTOMERS = 4  # threads
+MOST = 5  # times `count`: the limit while too few orders are open
+
+
+def main(count: int, card: str, sku: str, flying: int) -> None:
+    """Place `count` orders of two units each, paid by `card`, and more until `flying` are open."""
+    django.setup()
+    from django.db import connection
+
+    from orchestration.models import Task
+    from orchestration.states import LIVE_TASK_STATES
+    from orders.lifecycle.message import WORKFLOW, Address, Line, Message, fingerprint
+    from orders.lifecycle.placement import confirmation, place
+    from orders.models import Product
+
+    product = Product.objects.filter(**({"sku": sku} if sku else {})).order_by("sku").first()
+    assert product, "the shop has no products"
+
+    def place_one() -> str:
+        order = uuid4()
+        message = Message(
+            order=order,
+            email="ada@example.org",
+            address=Address(name="Ada", street="1 Lane", postcode="1", city="Bath", country="GB"),
+            payment_method=card,
+            currency=product.currency,
+            total=2 * product.price,
+            lines=[Line(sku=product.sku, name=product.name, unit_price=product.price, quantity=2)],
+            confirmation=confirmation(order, "Ada", 2 * product.price, product.currency),
+        )
+        place(message, fingerprint(message.as_json()))
+        sys.stdout.write(f"{order}\n")  # one write, since threads share the output
+        sys.stdout.flush()
+        return str(order)
+
+    def place_some(number: int) -> list[str]:
+        try:
+            return [place_one() for _ in range(number)]
+        finally:
+            connection.close()
+
+    def in_flight(orders: Sequence[str]) -> int:
+        mine = Task.objects.filter(
+            workflow=WORKFLOW, reference__in=orders
+        )  # not the e-mails' tasks
+        return len(orders) - mine.exclude(state__in=LIVE_TASK_STATES).count()
+
+    with ThreadPoolExecutor(CUSTOMERS) as pool:
+        orders: list[str] = []
+        batch = count
+        while not orders or (flying and in_flight(orders) < flying):
+            if len(orders) > MOST * count:
+                sys.exit(f"orders end as fast as they are placed: {flying} are never open")
+            shares = [len(range(number, batch, CUSTOMERS)) for number in range(CUSTOMERS)]
+            for placed in pool.map(place_some, shares):
+                orders += placed
+            batch = max(CUSTOMERS, count // 5)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("count", type=int)
+    parser.add_argument("--card", default="pm_card_visa")
+    parser.add_argument("--sku", default="")
+    parser.add_argument("--flying", type=int, default=0)
+    main(**vars(parser.parse_args()))

@@ -1,0 +1,71 @@
+"""The ways in which an attempt can fail, as an agent sees it (P25)."""
+
+from typing import ClassVar
+
+from ..payloads.text import printable
+from ..states import Health, Outcome
+
+LONGEST_CODE = 100
+LONGEST_MESSAGE = 500  # of a remote service's error text
+
+
+class Fault(Exception):
+    """An attempt that did not succeed. `code` is short and stable; `message` is for people.
+
+    `retry_after` is the pause that the service asked for, in seconds; it ends the attempt, even if tries
+    are left. `health` is what the fault says about the service, where the outcome does not: by default a
+    failure is bad, a refusal is good.
+    """
+
+    outcome: ClassVar[Outcome]
+
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        retry_after: float | None = None,
+        health: Health | None = None,
+    ) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = printable(code).strip()[:LONGEST_CODE]
+        self.message = printable(message).strip()[:LONGEST_MESSAGE]
+        self.retry_after = retry_after
+        self.health = health
+
+
+class Transient(Fault):
+    """The service did nothing; a repeat may succeed."""
+
+    outcome = Outcome.TRANSIENT
+
+
+class Rejected(Fault):
+    """The service refused permanently; a repeat would not help (P25).
+
+    `stored`: the service keeps this refusal under the key and returns it to every repeat. Only then is it
+    certain that no earlier call under the key had an effect. `in_doubt`: the refusal shows that there was
+    an earlier call, such as one that used the key for another request.
+    """
+
+    outcome = Outcome.REJECTED
+
+    def __init__(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        retry_after: float | None = None,
+        health: Health | None = None,
+        stored: bool = False,
+        in_doubt: bool = False,
+    ) -> None:
+        super().__init__(code, message, retry_after=retry_after, health=health)
+        self.stored = stored
+        self.in_doubt = in_doubt
+
+
+class Unknown(Fault):
+    """The effect may have happened; only a repeat under the same key, or a question, shows it."""
+
+    outcome = Outcome.UNKNOWN

@@ -1,0 +1,133 @@
+"""Validate payloads and results that people enter against the JSON Schemas of actions."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from jsonschema import Draft202012Validator
+
+from .. import registry
+from ..payloads.limits import is_deep
+from ..payloads.text import READER
+
+DEEPEST = 50  # lists and objects inside one another, of what a person types
+
+LOADED_LATER = {"description": "JSON; null: loaded when it is sent"}
+
+
+class RequestedStep(Protocol):
+    """The part of a step that its request needs; agents do not know the models."""
+
+    agent: str
+    action: str
+    request: Any
+    loads: Any
+
+
+class Invalid(ValueError):
+    """A payload or result that does not match its schema, or cannot be stored."""
+
+
+def parse(text: str) -> Any:
+    """Return the JSON value in a text that a person entered; raise `Invalid` if it cannot be stored."""
+    try:
+        value = READER.decode(text)
+    except json.JSONDecodeError as error:
+        raise Invalid(error.msg) from None
+    except RecursionError:
+        raise Invalid("it is nested too deeply") from None
+    except ValueError:  # also raised for a number with thousands of digits
+        raise Invalid("it has a number that JSON does not allow, or that is too large") from None
+    written(value)
+    if is_deep(value, DEEPEST):
+        raise Invalid("it is nested too deeply")
+    return value
+
+
+def written(value: Any) -> str:
+    """Return a value as JSON; raise `Invalid` if it cannot be stored.
+
+    Python writes more than JSON allows (NaN), and more than the database stores (NUL, lone surrogates).
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()
+    except TypeError as error:
+        raise Invalid(f"it is not JSON: {error}") from None
+    except RecursionError:
+        raise Invalid("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise Invalid("it has half a character (a lone surrogate)") from None
+    except ValueError:
+        raise Invalid("it has a number that JSON does not allow, or that is too large") from None
+    if "\\u0000" in text.replace("\\\\", ""):
+        raise Invalid("it has a character of the code 0, which cannot be kept")
+    return text
+
+
+def check(step: RequestedStep, request: Mapping[str, Any]) -> None:
+    """Raise `Invalid` unless `request` can replace the step's request."""
+    _validate(accepted(step), request, "the input")
+
+
+def check_result(agent: str, action: str, result: Mapping[str, Any]) -> None:
+    """Raise `Invalid` unless `result` matches the action's `returns` schema, if it has one."""
+    _validate(returned(agent, action), result, "the result")
+
+
+def accepted(step: RequestedStep) -> dict[str, Any]:
+    """Return the payload schema of a step's action; without one, the shape of the step's request.
+
+    A field that is loaded when the request is sent may be null until then.
+    """
+    schema = _schema(step.agent, step.action, "accepts") or shape(step.request)
+    later = {str(where[0]): LOADED_LATER for where, _ in step.loads or ()}
+    if not later:
+        return schema
+    required = [name for name in schema.get("required", ()) if name not in later]
+    return {**schema, "properties": {**schema.get("properties", {}), **later}, "required": required}
+
+
+def returned(agent: str, action: str) -> dict[str, Any]:
+    """Return the result schema of an action; without one, the schema of any object."""
+    return _schema(agent, action, "returns") or {"type": "object"}
+
+
+def problems(schema: Mapping[str, Any], value: Any) -> list[tuple[tuple[str, ...], str]]:
+    """Return at most five problems of a value, as (path, message); empty if it is valid."""
+    found = sorted(Draft202012Validator(schema).iter_errors(value), key=str)
+    return [(tuple(map(str, one.absolute_path)), one.message) for one in found[:5]]
+
+
+def shape(value: Any) -> dict[str, Any]:  # noqa: PLR0911 - one for each JSON type
+    """Return a schema of values with the same fields and types as `value`."""
+    match value:
+        case Mapping():
+            fields = {name: shape(item) for name, item in value.items()}
+            return {
+                "type": "object", "properties": fields, "required": sorted(fields),
+                "additionalProperties": False,
+            }  # fmt: skip
+        case list():
+            return {"type": "array"}
+        case bool():
+            return {"type": "boolean"}
+        case int():
+            return {"type": "integer"}
+        case float():
+            return {"type": "number"}
+        case str():
+            return {"type": "string"}
+    return {}
+
+
+def _schema(agent: str, action: str, name: str) -> dict[str, Any] | None:
+    declared = registry.agents.get(agent)
+    method = declared.actions().get(action) if declared else None
+    schema: dict[str, Any] | None = getattr(method, name, None)
+    return schema
+
+
+def _validate(schema: Mapping[str, Any], value: Any, what: str) -> None:
+    if found := problems(schema, value):
+        raise Invalid("; ".join(f"{'.'.join(where) or what}: {wrong}" for where, wrong in found))

@@ -1,0 +1,300 @@
+"""Serve one agent in one process: many calls at once, each reply sent as soon as it is ready."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from django.conf import settings
+
+from .. import conf
+from ..cluster import crash_points
+from ..database import clock
+from ..decisions.recovery import INSTANCE_SICK
+from ..messaging import queues
+from ..messaging.agent_inbox import REPORT_LIFE, AgentInbox, PendingMessage, Taken
+from ..messaging.messages import Malformed, Reply, Request
+from ..states import ANSWERED, Health
+from .base import Agent
+from .errors import LONGEST_MESSAGE
+from .outliers import SLICE, Participation, Report, anyone_takes_part
+from .performers import Performers
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedRequest:
+    """A request that this worker has finished, and its reply, if there is one.
+
+    `began` is when its performance began; None if it was not performed.
+    """
+
+    request: Request
+    reply: Reply | None = None
+    began: float | None = None
+
+    @property
+    def good(self) -> bool | None:
+        """Whether the instance did well; None if the reply says nothing about that."""
+        if self.began is None:
+            return None
+        if self.reply is None or self.reply.code == "agent_error":
+            return False
+        if self.reply.health in {Health.NOTHING, Health.BUSY}:
+            return None
+        return self.reply.health == Health.GOOD or self.reply.outcome in ANSWERED
+
+
+class Runtime:
+    """An agent's event loop, kept for the life of the process so that connections are reused."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.loop = asyncio.new_event_loop()
+        self.performers = Performers(agent) if agent.isolated else None
+        self.inbox = AgentInbox(agent.name, agent.instance)
+        self.part = Participation()
+        self._siblings: list[Report] = []
+        self._exchanged_at = 0.0
+        self._unserved_looks = 0  # consecutive looks at which messages waited
+        self.slots = max(1, settings.AGENT_SLOTS.get(agent.name, agent.slots))
+        self._calls: set[asyncio.Task[None]] = set()
+        self._freed = asyncio.Event()
+        self._stopping = threading.Event()
+
+    def serve(self) -> None:
+        """Serve requests until there are none left and every call has ended."""
+        self.loop.run_until_complete(self._serve())
+
+    def stop(self) -> None:
+        """Take no more requests and finish the calls; safe to call from a signal handler."""
+        self._stopping.set()
+
+    def rest(self) -> None:
+        """Release resources that an idle worker does not need."""
+        if self.performers:
+            self.performers.tidy()
+
+    def close(self) -> None:
+        """Close the connections and the loop."""
+        self.loop.run_until_complete(self._close())
+        self.loop.close()
+
+    async def _close(self) -> None:
+        if self.performers:
+            await self.performers.close()
+        await self.agent.close()
+        await self.inbox.close()
+
+    async def _serve(self) -> None:
+        """Take requests for the free slots only; other workers take the rest (P16)."""
+        calls = self._calls
+        ended: asyncio.Queue[FinishedRequest | None] = asyncio.Queue()
+        sender = asyncio.create_task(self._send(ended))
+        try:
+            leaving = False
+            # Taking is never cancelled: Redis may have handed over messages already.
+            while not self._stopping.is_set():
+                if not (room := self._room()):
+                    await self._until_there_is_room()
+                    continue
+                messages = await self._take(room, 0 if leaving else conf.INBOX_IDLE_S)
+                room = self._room()  # it may have shrunk: other workers take the rest
+                await self._hand_back(_requests(messages[room:]))
+                messages = messages[:room]
+                for request in await self._new(messages, ended):
+                    call = asyncio.create_task(self._call(request, ended))
+                    calls.add(call)
+                    call.add_done_callback(self._free)
+                if messages or calls or self.part.back_since is not None:
+                    # a worker that has stepped back must not be called by the doorbell
+                    leaving = False
+                elif leaving:
+                    break
+                else:
+                    await self.inbox.clear_doorbell()
+                    leaving = True
+            if self._stopping.is_set():
+                await self.inbox.clear_doorbell()
+        finally:
+            if calls:
+                await asyncio.wait(calls)
+            ended.put_nowait(None)
+            await sender
+
+    def _free(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        self._freed.set()
+
+    def _room(self) -> int:
+        """Return how many requests may be begun now."""
+        if self._stopping.is_set():
+            return 0
+        under_way = len(self._calls)
+        return self.part.room(self.slots - under_way, under_way, clock.now())
+
+    async def _until_there_is_room(self) -> None:
+        """Call another worker for the waiting messages; wait for a call to end, or a short while."""
+        self._freed.clear()
+        await self.inbox.call_another()
+        if self.part.back_since is not None:
+            await self._look_for_siblings()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(conf.INBOX_IDLE_S):
+                await self._freed.wait()
+
+    async def _take(self, free: int, wait: float) -> list[bytes]:
+        """Return messages of the inbox; nothing while Redis is away and calls are under way.
+
+        Raising would wait for these calls; messages that arrive when Redis is back must not.
+        """
+        try:
+            return await self.inbox.take(min(free, conf.BATCH_SIZE), wait)
+        except queues.Unreachable:
+            if not self._calls:
+                raise
+            await asyncio.sleep(conf.SEND_RETRY_INTERVAL_S)
+            return []
+
+    async def _new(
+        self, messages: Sequence[bytes], ended: "asyncio.Queue[FinishedRequest | None]"
+    ) -> list[Request]:
+        """Return the requests in `messages` without those taken before: one may be delivered twice."""
+        requests = [request for raw in _requests(messages) if (request := self._parse(raw))]
+        if not requests:
+            return []
+        now = clock.now()
+        first = await self.inbox.first_time(
+            [
+                Taken(
+                    step=request.step,
+                    attempt=request.attempt,
+                    name=f"{request.step}:{request.attempt}:{request.dispatch}:{request.passed}",
+                    left=request.complete_by - now,  # it is not performed after that
+                )
+                for request in requests
+            ]
+        )
+        for request, new in zip(requests, first, strict=True):
+            if not new:
+                ended.put_nowait(FinishedRequest(request=request))
+        return [request for request, new in zip(requests, first, strict=True) if new]
+
+    def _parse(self, raw: bytes) -> Request | None:
+        try:
+            return Request.parse(raw)
+        except Malformed as error:
+            logger.error("a malformed request to %s was refused: %s", self.agent.name, error)
+            return None
+
+    async def _call(self, request: Request, ended: "asyncio.Queue[FinishedRequest | None]") -> None:
+        if request.action not in self.agent.actions() and await self._pass_on(request):
+            ended.put_nowait(FinishedRequest(request=request))
+            return
+        crash_points.reached("agent.before_call", request.reference)
+        began = clock.now()
+        reply = await self._answer(request)
+        crash_points.reached("agent.after_call", request.reference)
+        if reply is None:
+            logger.warning("%s of %s ran out of time", request.name, request.reference)
+        ended.put_nowait(FinishedRequest(request=request, reply=reply, began=began))
+
+    async def _answer(self, request: Request) -> Reply | None:
+        if self.performers is None:
+            return await self.agent.answer(request)
+        raw = await self.performers.answer(request)
+        return Reply.parse(raw) if raw else None
+
+    async def _pass_on(self, request: Request) -> bool:
+        """Return a request for an unknown action to the inbox; return whether that worked.
+
+        During a deploy a worker of the other release may know the action. The wait doubles each time, so
+        that workers which all lack it do not pass it around in a tight loop.
+        """
+        wait = min(conf.PASS_ON_WAIT_S * 2.0**request.passed, conf.PASS_ON_WAIT_CAP_S)
+        left = request.complete_by - conf.REPLY_MARGIN_S - clock.now()
+        if request.passed >= conf.MAX_PASS_ONS or left < 2 * wait:
+            return False
+        await asyncio.sleep(wait)
+        return await self._hand_back([replace(request, passed=request.passed + 1).dump()])
+
+    async def _hand_back(self, messages: Sequence[bytes]) -> bool:
+        handed = not messages or await self.inbox.hand_back(messages)
+        if not handed:
+            logger.error("Redis does not take %d requests back: they expire", len(messages))
+        return handed
+
+    async def _send(self, ended: "asyncio.Queue[FinishedRequest | None]") -> None:
+        """Send replies in batches; the next batch gathers while one is sent."""
+        more = True
+        while more:
+            batch = [await ended.get()]
+            while not ended.empty():
+                batch.append(ended.get_nowait())
+            more = batch[-1] is not None
+            finished = [one for one in batch if one is not None]
+            try:
+                await self._compare(finished)
+            except Exception:  # replies must be sent even if the siblings' reports are unusable
+                logger.exception("%s cannot compare itself with others", self.agent.instance)
+            replies = [
+                PendingMessage(
+                    message=self._attributed(one, one.reply).dump(), until=one.request.complete_by
+                )
+                for one in finished
+                if one.reply is not None
+            ]
+            steps = [one.request.step for one in finished]
+            if steps and not await self.inbox.send(replies, steps):
+                logger.error("Redis does not take %d replies: their steps expire", len(replies))
+
+    async def _compare(self, over: Sequence[FinishedRequest]) -> None:
+        """Count the results of calls, and step back if other workers' calls succeed."""
+        now = clock.now()
+        for one in over:
+            if one.began is not None and one.good is not None:
+                self.part.note(one.began, now, good=one.good)
+        if now - self._exchanged_at >= SLICE:
+            await self._exchange(now)
+        failed = any(one.good is False for one in over)
+        if failed and not anyone_takes_part(self._siblings, now, 2 * conf.INBOX_IDLE_S):
+            # another worker shows whether the cause is this worker or the service, and serves repeats
+            await self.inbox.call_another(even_if_empty=True)
+        if self.part.compare(self._siblings, now):
+            logger.error("%s steps back: its calls fail, its siblings' do not", self.agent.instance)
+            await self._exchange(now)
+
+    async def _exchange(self, now: float) -> int:
+        """Exchange reports with the agent's other workers; return how many messages wait."""
+        self._exchanged_at = now
+        raw, waiting = await self.inbox.exchange(self.part.report(now).dump())
+        found = {worker: Report.parse(one) for worker, one in raw.items()}
+        self._siblings = [one for one in found.values() if one]
+        if gone := [name for name, one in found.items() if not one or now - one.at > REPORT_LIFE]:
+            await self.inbox.forget_reports(gone)
+        return waiting
+
+    async def _look_for_siblings(self) -> None:
+        """Take part again if no other worker does and messages wait."""
+        now = clock.now()
+        waiting = await self._exchange(now)
+        alone = waiting and not anyone_takes_part(self._siblings, now)
+        self._unserved_looks = self._unserved_looks + 1 if alone else 0
+        if self._unserved_looks > 1:  # at a first look, a worker may have been about to take them
+            logger.warning("%s takes part again: no other worker does", self.agent.instance)
+            self.part.take_part(now)
+
+    def _attributed(self, one: FinishedRequest, reply: Reply) -> Reply:
+        """Return a reply; a failure while this worker has stepped back is blamed on the worker."""
+        if self.part.back_since is None or one.good is not False:
+            return reply
+        message = f"{reply.code}: {reply.message}"[:LONGEST_MESSAGE]
+        return replace(reply, code=INSTANCE_SICK, message=message, health=Health.NOTHING.value)
+
+
+def _requests(messages: Sequence[bytes]) -> list[bytes]:
+    """Return the messages without those that only ask to look."""
+    return [raw for raw in messages if raw != queues.LOOK]

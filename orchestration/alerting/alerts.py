@@ -1,0 +1,307 @@
+"""Raise and close alerts: one open row per cause, closed when the cause is gone."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+
+from .. import conf
+from ..database import sql
+from ..models import Alert, Event, Incident, Task
+from ..models.alert import Severity
+from ..models.history import EventKind
+from ..states import Direction
+from . import notifications
+
+STUCK = "stuck"  # ends the fingerprint of a cause that has failed for some minutes
+
+# Locks the open alerts of causes, or makes them, in one order, so concurrent raisers never deadlock. New
+# alerts (rows without xmax) create notifications in the same statement, unless their incident is muted.
+RAISE = f"""
+WITH raised AS (
+    INSERT INTO orchestration_alert
+        (fingerprint, severity, title, detail, count, incident_id, first_seen, last_seen)
+    SELECT fingerprint, severity, title, detail, count, incident, clock_timestamp(),
+        clock_timestamp()
+    FROM unnest(%(fingerprints)s::text[], %(severities)s::text[], %(titles)s::text[],
+        %(details)s::text[], %(counts)s::int[], %(incidents)s::bigint[])
+        AS a (fingerprint, severity, title, detail, count, incident)
+    ORDER BY fingerprint
+    ON CONFLICT (fingerprint) WHERE closed_at IS NULL DO UPDATE SET
+        count = orchestration_alert.count + excluded.count, last_seen = clock_timestamp(),
+        detail = excluded.detail
+    RETURNING id, fingerprint, severity, xmax = 0 AND NOT EXISTS (
+        SELECT 1 FROM orchestration_incident i
+        WHERE i.id = orchestration_alert.incident_id AND i.state = 'muted') AS opened
+), {notifications.OPENED}
+SELECT fingerprint, id FROM raised
+"""  # noqa: S608 - put together from constants
+
+LATE_EFFECT = "late_effect/"  # begins the fingerprints of alerts that only a person can close
+
+UNUSED = """
+a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id)
+"""
+
+# No submission, request or message of the alert fails or is set aside any more. ORDER BY and LIMIT make
+# Postgres read one row of the index submission_unresolved or status_unresolved; for an EXISTS it may hash
+# all rows.
+PROBLEM = "split_part(a.fingerprint, '/', 3)"
+SUBMISSION = """(SELECT true FROM orchestration_submission s
+    WHERE s.workflow = split_part(a.fingerprint, '/', 2)
+        AND (s.refused_at IS NOT NULL OR NOT (s.problem = '')) AND s.closed_at IS NULL AND {}
+    ORDER BY s.workflow, s.problem, s.tries LIMIT 1) IS TRUE"""
+REQUEST = SUBMISSION.replace("orchestration_submission", "orchestration_taskrequest")
+STATUS = """(SELECT true FROM orchestration_statusmessage m
+    WHERE m.reply_to = split_part(a.fingerprint, '/', 2)
+        AND NOT (m.reason = '') AND m.closed_at IS NULL AND m.refused_at {}
+    ORDER BY m.reply_to, m.refused_at, m.tries LIMIT 1) IS TRUE"""
+NO_FAILURE_LEFT = f"""
+NOT CASE split_part(a.fingerprint, '/', 1)
+    WHEN 'submission' THEN CASE {PROBLEM}
+        WHEN '{STUCK}' THEN
+            {SUBMISSION.format(f"s.problem = 'failing' AND s.tries >= {conf.ALERT_AFTER_FAILURES}")}
+            OR {SUBMISSION.format(f"s.problem = 'unknown' AND s.tries >= {conf.ALERT_AFTER_FAILURES}")}
+        ELSE {SUBMISSION.format(f"s.problem = {PROBLEM}")} END
+    WHEN 'request' THEN CASE {PROBLEM}
+        WHEN '{STUCK}' THEN
+            {REQUEST.format(f"s.problem = 'failing' AND s.tries >= {conf.ALERT_AFTER_FAILURES}")}
+            OR {REQUEST.format(f"s.problem = 'unknown' AND s.tries >= {conf.ALERT_AFTER_FAILURES}")}
+        ELSE {REQUEST.format(f"s.problem = {PROBLEM}")} END
+    WHEN 'status' THEN CASE {PROBLEM}
+        WHEN '' THEN {STATUS.format("IS NOT NULL")}
+        WHEN '{STUCK}' THEN {STATUS.format(f"IS NULL AND m.tries >= {conf.ALERT_AFTER_FAILURES}")}
+        ELSE {STATUS.format("IS NULL")} END
+    ELSE EXISTS (SELECT FROM orchestration_deadletter d
+        WHERE d.retry_at IS NULL AND a.fingerprint = 'dead_letter/' || d.queue) END
+"""
+
+NOT_ASIDE = f"a.id = ANY(%(ids)s) AND {NO_FAILURE_LEFT}"
+RECOVERED = f"""
+SELECT a.id FROM orchestration_alert a
+WHERE a.closed_at IS NULL AND a.fingerprint ~ '^(submission|request|status|dead_letter)/'
+    AND {NO_FAILURE_LEFT}
+"""  # noqa: S608 - put together from constants
+
+# Of a workflow's tasks past their time: the first along task_late_workflow is asked for, as above.
+NONE_LATE = """
+a.fingerprint LIKE 'overdue/%%' AND (SELECT true FROM orchestration_task t
+    WHERE t.workflow = substr(a.fingerprint, length('overdue/') + 1) AND t.overdue
+        AND t.state IN ('pending', 'processing', 'undoing') LIMIT 1) IS NOT TRUE
+"""
+
+NOTIFY = """
+INSERT INTO orchestration_notification (alert_id, channel_id, kind)
+SELECT a.id, c.id, 'opened' FROM orchestration_alert a JOIN orchestration_notificationchannel c
+    ON c.active AND (c.severity = 'warning' OR c.severity = a.severity)
+WHERE a.incident_id = %(incident)s AND a.closed_at IS NULL
+ON CONFLICT DO NOTHING
+"""
+
+ACKNOWLEDGE = """
+UPDATE orchestration_alert SET acknowledged_at = clock_timestamp(), acknowledged_by = %(by)s
+WHERE id = ANY(%(ids)s) AND closed_at IS NULL AND acknowledged_at IS NULL
+RETURNING id, title
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlertReport:
+    """One occurrence of a cause: the text of its alert, and how often it was seen."""
+
+    fingerprint: str
+    severity: Severity
+    title: str
+    detail: str = ""
+    count: int = 1
+    incident: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepError:
+    """A step that went to error: its incident, and the message of its agent."""
+
+    incident: int
+    message: str
+    settles_itself: bool = False  # its task is undone by itself, so it can wait
+
+    @property
+    def severity(self) -> Severity:
+        """How soon a person should look."""
+        return Severity.WARNING if self.settles_itself else Severity.CRITICAL
+
+
+def raise_alert(
+    fingerprint: str, *, severity: Severity, title: str, detail: str = "", count: int = 1
+) -> int:
+    """Open the alert of a cause, or count it again if it is open; return its id."""
+    report = AlertReport(
+        fingerprint=fingerprint, severity=severity, title=title, detail=detail, count=count
+    )
+    return raise_all([report])[fingerprint]
+
+
+def raise_all(reports: Sequence[AlertReport]) -> dict[str, int]:
+    """Open or count the alerts of different causes, in one statement; return their ids by cause."""
+    row = {
+        "fingerprints": [report.fingerprint for report in reports],
+        "severities": [report.severity.value for report in reports],
+        "titles": [report.title for report in reports],
+        "details": [report.detail for report in reports],
+        "counts": [report.count for report in reports],
+        "incidents": [report.incident for report in reports],
+    }
+    return dict(sql.run(RAISE, row))
+
+
+def raise_for_steps(errors: Sequence[StepError]) -> list[int]:
+    """Raise one alert per incident among `errors`; return the alert's id for each of them."""
+    counts = Counter(error.incident for error in errors)
+    by_cause = {error.incident: error for error in errors}
+    causes = {incident.id: incident for incident in Incident.objects.filter(id__in=counts)}
+    ids = raise_all(
+        [
+            AlertReport(
+                fingerprint=_cause(incident),
+                severity=by_cause[incident.id].severity,
+                title=incident.title + (": partly undone" if incident.direction == "undo" else ""),
+                detail=by_cause[incident.id].message,
+                count=counts[incident.id],
+                incident=incident.id,
+            )
+            for incident in causes.values()
+        ]
+    )
+    return [ids[_cause(causes[error.incident])] for error in errors]
+
+
+def _cause(incident: Incident) -> str:
+    """Return what is the same for all alerts of an incident, with the cause to be read in it."""
+    kind = "undo" if incident.direction == Direction.UNDO else "step"
+    where = f"{kind}/{incident.workflow}/{incident.step}/{incident.code}"[:250]
+    return f"{where}/{incident.fingerprint}"
+
+
+def notify(incident: int) -> None:
+    """Create the notifications that were suppressed while an incident was muted."""
+    sql.run(NOTIFY, {"incident": incident})
+
+
+def close(fingerprint: str, *, wait: bool = True) -> None:
+    """Close the open alert of a cause, if there is one; see `notifications.close` for `wait`."""
+    notifications.close("a.fingerprint = %(fingerprint)s", {"fingerprint": fingerprint}, wait=wait)
+
+
+@transaction.atomic
+def acknowledge(alerts: Iterable[int], *, by: str, reason: str = "") -> int:
+    """Mark open alerts as acknowledged; return how many were not before."""
+    taken = sql.run(ACKNOWLEDGE, {"ids": list(alerts), "by": by})
+    Event.objects.bulk_create(
+        Event(
+            kind=EventKind.ACKNOWLEDGED, actor=by, reason=reason,
+            detail={"alert": alert, "title": title},
+        )
+        for alert, title in taken
+    )  # fmt: skip
+    return len(taken)
+
+
+@transaction.atomic
+def close_late_effect(alert: int, *, by: str, reason: str) -> bool:
+    """Close the alert of a late effect that a person has settled; return whether it was open.
+
+    All other alerts close by themselves when their cause is gone.
+    """
+    mine = "a.id = %(id)s AND starts_with(a.fingerprint, %(prefix)s)"
+    if not notifications.close(mine, {"id": alert, "prefix": LATE_EFFECT}):
+        return False
+    row = Alert.objects.get(id=alert)
+    Event.objects.create(
+        task_id=late_effect_of(row.fingerprint), kind=EventKind.CLOSED, actor=by, reason=reason,
+        detail={"alert": alert, "title": row.title},
+    )  # fmt: skip
+    return True
+
+
+def late_effect_of(fingerprint: str) -> UUID | None:
+    """Return the task whose effect showed late, if that is the cause of an alert."""
+    kind, _, where = fingerprint.partition("/")
+    return UUID(where.partition("/")[0]) if f"{kind}/" == LATE_EFFECT else None
+
+
+def close_if_unused(alerts: Iterable[int | None]) -> None:
+    """Close those of `alerts` that no step in error refers to.
+
+    The rows are locked first. So a transaction that raises the same cause has either attached its step
+    before the check, or waits and then opens a new alert.
+    """
+    locked = list(
+        Alert.objects.select_for_update()
+        .filter(id__in=[alert for alert in alerts if alert is not None])
+        .order_by("id")
+        .values_list("id", flat=True)
+    )
+    if locked:
+        notifications.close(UNUSED, {"ids": locked})
+
+
+def raise_retrying(kind: str, name: str, problem: str, title: str, reason: str, tries: int) -> None:
+    """Raise the alert of a failing submission, request or message, from its second failure on.
+
+    `kind` is "submission", "request" or "status", `name` the workflow or application. After some minutes
+    of failures the alert is critical.
+    """
+    where = f"{kind}/{name}"
+    raised = []
+    if tries > 1:
+        raised.append(
+            AlertReport(
+                fingerprint=f"{where}/{problem}",
+                severity=Severity.WARNING,
+                title=title,
+                detail=f"It is retried automatically. {reason}",
+            )
+        )
+    if tries >= conf.ALERT_AFTER_FAILURES:
+        raised.append(
+            AlertReport(
+                fingerprint=f"{where}/{STUCK}",
+                severity=Severity.CRITICAL,
+                title=f"{title} for minutes",
+                detail=reason,
+            )
+        )
+    if raised:
+        raise_all(raised)
+
+
+def close_recovered() -> int:
+    """Close the alerts of submissions and messages that no longer fail; return how many.
+
+    The rows are locked before the second check, as in `close_if_unused`.
+    """
+    settled = [alert for (alert,) in sql.run(RECOVERED, {})]
+    if not settled:
+        return 0
+    with transaction.atomic():
+        rows = Alert.objects.select_for_update(skip_locked=True)  # the leader looks again
+        locked = rows.filter(id__in=settled).order_by("id")
+        return notifications.close(NOT_ASIDE, {"ids": list(locked.values_list("id", flat=True))})
+
+
+def overdue(tasks: Sequence[Task]) -> None:
+    """Raise one alert per workflow that has overdue tasks."""
+    for workflow, count in sorted(Counter(task.workflow for task in tasks).items()):
+        raise_alert(
+            f"overdue/{workflow}",
+            severity=Severity.WARNING,
+            title=f"{workflow}: tasks are overdue",
+            count=count,
+        )
+
+
+def close_overdue() -> int:
+    """Close the alerts of workflows without overdue tasks; return how many."""
+    return notifications.close(NONE_LATE, {}, wait=False)

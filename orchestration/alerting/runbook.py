@@ -1,0 +1,66 @@
+"""The paragraph of the runbook for each alert, by the alert's fingerprint.
+
+The runbook is docs/run/runbook.md; the dashboard shows it. A test compares its anchors with `ANCHORS`,
+and finds an anchor for each alert that the source can raise.
+"""
+
+import re
+from collections.abc import Mapping
+
+from django.conf import settings
+
+PAGE = "docs/run/runbook.md"  # below BASE_DIR
+
+# The first pattern that matches a fingerprint has its anchor. NAME is a workflow, step, agent, …
+NAME = "[^/]+"
+RULES: Mapping[str, str] = {
+    rf"step/{NAME}/{NAME}/expired/": "step-expired",
+    rf"step/{NAME}/{NAME}/key_forgotten/": "step-key-forgotten",
+    rf"step/{NAME}/{NAME}/(request_not_built|not_loaded|load_failed)/": "step-request",
+    rf"step/{NAME}/{NAME}/(agent_error|no_such_action|result_not_stored|compute_failed)/": "step-code",
+    r"step/": "step-failed",
+    r"undo/": "undo-failed",
+    r"late_effect/": "late-effect",
+    r"overdue/": "overdue",
+    rf"submission/{NAME}$": "submission-refused",
+    r"submission/": "submission-failing",
+    rf"request/{NAME}$": "request-refused",
+    r"request/": "request-failing",
+    rf"status/{NAME}$": "status-set-aside",
+    r"status/": "status-failing",
+    r"dead_letter/": "dead-letter",
+    r"gate/": "circuit-open",
+    r"operation/": "second-person",
+    r"audit/ledgers$": "audit-ledgers",
+    r"audit/": "audit-violation",
+    r"system/no_worker/": "no-worker",
+    r"system/instance/": "worker-stepped-back",
+    r"system/undeclared/": "agent-undeclared",
+    r"system/uncomputed/": "step-uncomputed",
+    r"system/waiting/": "steps-waiting",
+    r"system/undo_stuck/": "undo-stuck",
+    r"system/status_undelivered/": "status-undelivered",
+    r"system/clock_jumped$": "clock-jumped",
+    r"system/clock/": "clock-wrong",
+    r"system/blocked/": "foreign-lock",
+    rf"system/{NAME}/no_leader$": "no-leader",
+    rf"system/{NAME}/not_swept$": "no-sweep",
+    rf"system/{NAME}/failing/": "duty-failing",
+    rf"system/{NAME}/stuck$": "not-recoverable",
+}
+ANCHORS = frozenset(RULES.values())
+
+
+def anchor(fingerprint: str) -> str:
+    """Return the anchor of the alert with this fingerprint; empty if no rule matches."""
+    return next((name for rule, name in RULES.items() if re.match(rule, fingerprint)), "")
+
+
+def url(fingerprint: str, page: str = "") -> str:
+    """Return the address of an alert's paragraph.
+
+    `page` is the dashboard's page as the caller knows it; RUNBOOK_URL goes first. Both can be missing
+    outside of a request: then the page stands below SITE_URL.
+    """
+    base = settings.RUNBOOK_URL or page or f"{settings.SITE_URL}/ops/runbook/"
+    return f"{base}#{anchor(fingerprint)}"

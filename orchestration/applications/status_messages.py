@@ -1,0 +1,245 @@
+"""Deliver status messages to applications: each has a private response queue (P27).
+
+A message is a row, written in the transaction that changes its task, numbered per task, and deleted
+when it has arrived. A receiver in the engine's processes takes a batch; the transaction that stores its
+writes deletes the rows. Other applications fetch and acknowledge their messages, or have them sent
+(`push`).
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+
+from .. import conf, registry
+from ..alerting import alerts
+from ..cluster.debounce import Pauses
+from ..database import batches, sql
+from ..decisions.progress import Refusal
+from ..models import StatusMessage, TaskRequest
+from ..models.alert import Severity
+from ..models.fields import DatabaseNow
+from ..models.inbox import StatusKind
+from ..workflow import Refused
+from . import owner_updates
+from .outbox import StatusUpdate
+from .task_status import Progress
+
+logger = logging.getLogger(__name__)
+
+
+# Jumps from one application to the next in the index, and reads only the oldest message of each.
+WAITING = """
+WITH RECURSIVE queue AS (
+    (SELECT reply_to, created_at FROM orchestration_statusmessage
+        WHERE refused_at IS NULL ORDER BY reply_to, id LIMIT 1)
+    UNION ALL
+    SELECT next.reply_to, next.created_at FROM queue, LATERAL (
+        SELECT m.reply_to, m.created_at FROM orchestration_statusmessage m
+        WHERE m.refused_at IS NULL AND m.reply_to > queue.reply_to
+        ORDER BY m.reply_to, m.id LIMIT 1) AS next
+)
+SELECT reply_to, created_at FROM queue
+WHERE created_at < (SELECT clock_timestamp()) - %(seconds)s * interval '1 second'
+"""
+
+POSTPONE = f"""
+UPDATE orchestration_statusmessage SET tries = least(tries + 1, 32767), reason = %(reason)s,
+    send_after = clock_timestamp() + {batches.WAIT}
+WHERE id = %(id)s
+RETURNING tries
+"""  # noqa: S608 - put together from constants
+
+DUE = {"fresh": Q(send_after=None), "retries": Q(send_after__lte=DatabaseNow())}  # the lines
+
+_paused: Pauses[tuple[str, str]] = Pauses()  # lines and applications whose messages all fail here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """One message as the application sees it: `number` rises by one per task; older ones are stale.
+
+    It is 0 while there is no task. `progress` is where the task stands, for its owner only, without
+    the task's input.
+    """
+
+    workflow: str
+    reference: str
+    number: int
+    kind: StatusKind
+    at: datetime
+    detail: dict[str, Any]
+    progress: Progress | None = None
+
+
+def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal) -> None:
+    """Write the refusal of a request about a locked task to the application that made it.
+
+    The task's owner has it in order with its other messages; for another the number is 0.
+    """
+    workflow = registry.workflows.get(request.workflow)
+    owner_application = workflow.owner_application if workflow else ""
+    detail = {"request": str(request.request), "refusal": refusal.name}
+    asked = request.reply_to or owner_application
+    if task is not None and asked == owner_application != "":
+        news = [StatusUpdate(task=task, kind=StatusKind.REFUSED, detail=detail)]
+        owner_updates.write([task], news, owner_only=True)
+    elif asked:
+        StatusMessage.objects.create(
+            reply_to=asked,
+            workflow=request.workflow,
+            reference=request.reference,
+            number=0,
+            kind=StatusKind.REFUSED,
+            detail=detail,
+        )
+
+
+def waiting(seconds: float) -> list[tuple[str, datetime]]:
+    """Return the applications whose oldest message waits for longer, and since when."""
+    return [(name, since) for name, since in sql.run(WAITING, {"seconds": seconds})]
+
+
+def deliver(application: str, limit: int) -> int:
+    """Pass messages to the receiver of `application`; return how many were handled.
+
+    They are up to `limit` fresh ones, oldest first; then as many retries, in the order of their
+    times. What the receiver writes is committed together with the messages' deletion. Only messages
+    to this application are ever seen. If the receiver fails on a batch, it gets the batch in parts: a
+    message that it refuses is set aside until a person acts; one on which it fails otherwise is tried
+    again, with backoff, before later ones of its task. Neither holds up other tasks. If the receiver
+    fails on one after the other, that line is left alone for a while.
+    """
+    return sum(_deliver_from(line, application, limit) for line in DUE)
+
+
+def _deliver_from(line: str, application: str, limit: int) -> int:
+    if _paused.of((line, application)):
+        return 0
+    rows = _due(line, application)
+    free = rows.exclude(Exists(_before()))
+    try:
+        return batches.take(rows, limit, partial(_hand_over, application), _fail, free=free)
+    except Refused:
+        return limit  # one after the other was set aside: the rest has its turn
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
+        _paused.begin((line, application), conf.FAILING_WORKFLOW_PAUSE_S)
+        logger.exception("%s fails on one status message after the other (%s)", application, line)
+        return 0
+
+
+def _waiting(application: str) -> QuerySet[StatusMessage]:
+    return StatusMessage.objects.filter(reply_to=application, refused_at=None).order_by("id")
+
+
+def _before() -> QuerySet[StatusMessage]:
+    """Return the earlier messages of a task that are still to be delivered, for a subquery."""
+    return StatusMessage.objects.filter(
+        task=OuterRef("task"),
+        reply_to=OuterRef("reply_to"),
+        number__lt=OuterRef("number"),
+        refused_at=None,
+    )
+
+
+def _due(line: str, application: str) -> QuerySet[StatusMessage]:
+    """Return what a line has that is due, in the order of `status_due`.
+
+    A message comes after all earlier ones of its task that have failed, whose time has come or not.
+    """
+    rows = _waiting(application).filter(DUE[line])
+    failed = _before().filter(send_after__isnull=False)
+    ordered = rows.order_by(F("send_after").asc(nulls_first=True), "id")
+    # a subquery per row: as a join it might read all failed messages
+    return ordered.alias(behind=Subquery(failed.values("id")[:1])).filter(behind=None)
+
+
+@transaction.atomic
+def _hand_over(application: str, some: QuerySet[StatusMessage]) -> int:
+    rows = list(some.select_for_update(skip_locked=True))
+    if rows:
+        receive = registry.get(registry.receivers, "receiver of status messages", application)
+        receive([_as_status(row) for row in rows])
+        StatusMessage.objects.filter(id__in=[row.id for row in rows]).delete()
+    return len(rows)
+
+
+def fetch(application: str, limit: int, after: int = 0) -> list[StatusMessage]:
+    """Return the oldest messages to an application, beyond the one with the id `after`.
+
+    They stay until they are acknowledged. Those of one task come in the order of their numbers.
+    """
+    return list(_waiting(application).filter(id__gt=after)[:limit])
+
+
+def acknowledge(application: str, ids: Sequence[int]) -> int:
+    """Delete messages that an application has handled; return how many existed.
+
+    Ids of other applications' messages and of deleted ones are ignored.
+    """
+    return StatusMessage.objects.filter(reply_to=application, id__in=ids).delete()[0]
+
+
+def as_json(row: StatusMessage) -> dict[str, Any]:
+    """Return a message as external applications receive it."""
+    return {
+        "id": row.id,
+        "workflow": row.workflow,
+        "reference": row.reference,
+        "number": row.number,
+        "kind": row.kind,
+        "at": row.created_at.isoformat(),
+        "detail": row.detail,
+    }
+
+
+def _as_status(row: StatusMessage) -> Status:
+    return Status(
+        workflow=row.workflow,
+        reference=row.reference,
+        number=row.number,
+        kind=StatusKind(row.kind),
+        at=row.created_at,
+        detail=row.detail,
+        progress=Progress.from_json(row.progress) if row.progress else None,
+    )
+
+
+@transaction.atomic
+def _fail(message_id: int, error: Exception) -> None:
+    """Set a refused message aside; schedule a retry after any other failure."""
+    rows = StatusMessage.objects.filter(id=message_id, refused_at=None)
+    row = rows.select_for_update().first()
+    if row is None:
+        return  # another process could deliver it meanwhile
+    if isinstance(error, Refused):
+        reason = sql.storable(str(error)) or "refused"
+        StatusMessage.objects.filter(id=row.id).update(
+            refused_at=DatabaseNow(), send_after=None, reason=reason
+        )
+        alert(row, reason)
+        return
+    reason = f"{type(error).__name__}: {sql.first_line(error)}"
+    ((tries,),) = sql.run(POSTPONE, {"id": row.id, "reason": reason})
+    title = f"{row.reply_to}: its receiver fails on status messages"
+    alerts.raise_retrying("status", row.reply_to, "failing", title, reason, tries)
+    logger.warning("status %d of %s waits: %s", row.number, row.reference, reason)
+
+
+def alert(row: StatusMessage, reason: str) -> None:
+    """Raise the alert of a message that was set aside."""
+    alerts.raise_alert(
+        f"status/{row.reply_to}",
+        severity=Severity.CRITICAL,
+        title=f"{row.reply_to}: a status message was set aside",
+        detail=reason,
+    )
+    logger.error("status %d of %s was set aside: %s", row.number, row.reference, reason)

@@ -1,0 +1,106 @@
+"""Post submissions: rows of the caller's transaction that the submission process turns into tasks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from .. import registry
+from ..agents import payload_schemas
+from ..cluster import crash_points
+from ..database import sql
+from ..decisions.fairness import PRIORITIES, Arrival, Line, check_key, give_turns, positions
+from ..messaging import queues
+from . import tokens
+
+# Database functions: an application's role may call these, and has no rights on the engine's tables
+# (`database_rights`).
+POST = """
+SELECT orchestration_post(%(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[],
+    %(reply_to)s::text[], %(owner_application)s::text[], %(priority)s::smallint[], %(fairness_key)s::text[],
+    %(turn)s::bigint[])
+"""
+STANDINGS = "SELECT * FROM orchestration_standings(%(priorities)s::smallint[], %(keys)s::text[])"
+LONGEST_REFERENCE = 100  # characters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posting:
+    """A task to submit.
+
+    `reference` is your own id for it (at most 100 characters): one task per workflow and reference,
+    however often it is posted. `reply_to` is the application that receives its status messages.
+    A higher priority goes first. Within one, tasks of different fairness keys take turns; without a
+    `fairness_key` it is the application's name.
+    """
+
+    workflow: str
+    reference: str
+    data: dict[str, Any]
+    reply_to: str = ""
+    priority: int = 0
+    fairness_key: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its fairness key."""
+        return self.fairness_key or self.reply_to
+
+
+def post(postings: Sequence[Posting]) -> None:
+    """Post tasks, durably, in one statement, and ring once for the submission process.
+
+    Inside a transaction they are posted when that commits. Redis may be unavailable: a supervisor
+    rings again. Raises, before anything is written: `NotRegistered` for an unknown workflow or
+    `reply_to`; `Unresolved` for data without all the fields that the workflow takes; `ValueError`
+    for a reference, priority, fairness key or data that cannot be kept.
+    """
+    data = [_checked(one) for one in postings]
+    for reply_to in {one.reply_to for one in postings} - {"", *registry.receivers}:
+        if not tokens.is_known(reply_to):
+            registry.get(registry.receivers, "receiver of status messages", reply_to)
+    sql.run(
+        POST,
+        {
+            "workflow": [one.workflow for one in postings],
+            "reference": [one.reference for one in postings],
+            "data": data,
+            "reply_to": [one.reply_to for one in postings],
+            "owner_application": [
+                registry.workflows[one.workflow].owner_application for one in postings
+            ],
+            "priority": [one.priority for one in postings],
+            "fairness_key": [one.key for one in postings],
+            "turn": _turns(postings),
+        },
+    )
+    transaction.on_commit(partial(crash_points.reached, "web.after_commit_before_ring"))
+    queues.ring_after_commit(queues.SUBMISSION)
+
+
+def _turns(postings: Sequence[Posting]) -> list[int]:
+    """Return the turns of new submissions, each in the line of its priority."""
+    lines = [Line("", one.priority, one.key) for one in postings]
+    _, priorities, keys = zip(*sorted(set(lines)), strict=True)
+    rows = sql.run(STANDINGS, {"priorities": list(priorities), "keys": list(keys)})
+    return give_turns([Arrival(line) for line in lines], positions(rows))
+
+
+def _checked(one: Posting) -> str:
+    """Return a posting's data as JSON; raise what `post` names."""
+    workflow = registry.get(registry.workflows, "workflow", one.workflow)
+    if not 0 < len(one.reference) <= LONGEST_REFERENCE or "\0" in one.reference:
+        raise ValueError(
+            f"the reference {one.reference!r} has not 1 to {LONGEST_REFERENCE} printable characters"
+        )
+    if one.priority not in PRIORITIES:
+        raise ValueError(
+            f"the priority {one.priority!r} is not between {PRIORITIES[0]} and {PRIORITIES[-1]}"
+        )
+    check_key(one.fairness_key)
+    if not isinstance(one.data, dict):
+        raise payload_schemas.Invalid("the data is not a JSON object")
+    workflow.require(one.data)
+    return payload_schemas.written(one.data)

@@ -1,0 +1,218 @@
+"""The progress of a task, which its application reads repeatedly while people watch."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from datetime import datetime
+from enum import Enum
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from ..database import sql
+from ..decisions.compensation import plan
+from ..decisions.progress import RENAMED, StepView
+from ..states import Direction, StepState, TaskState
+
+# Uses submission_set_aside and submission_once: the last one of a reference, unless another one waits.
+SET_ASIDE = """
+SELECT CASE WHEN closed_at IS NULL THEN 'REFUSED' ELSE 'CLOSED' END
+FROM orchestration_submission
+WHERE workflow = %(workflow)s AND reference = %(reference)s AND refused_at IS NOT NULL
+    AND NOT EXISTS (SELECT FROM orchestration_submission WHERE workflow = %(workflow)s
+        AND reference = %(reference)s AND refused_at IS NULL)
+ORDER BY refused_at DESC LIMIT 1
+"""
+
+# What an owner sees. While a step runs, its dispatch and the number of its attempt are invisible. A wait
+# after an uncounted failure is visible, and so is the dispatch of an irreversible step, which forbids an
+# undo. Texts and results change only with an attempt.
+FINGERPRINT = """
+md5(ROW(replace(t.state, 'processing', 'pending'), t.overdue, t.undo_at, (
+    SELECT string_agg(
+        CASE
+            WHEN s.process_state IN ('pending', 'processing') THEN ROW(
+                s.failure_count > 0,
+                s.error_code,
+                s.failure_count = 0 AND s.error_code <> '' AND s.process_state = 'pending',
+                s.irreversible <> '' AND (s.in_doubt OR s.locked_by IS NOT NULL)
+            )
+            ELSE ROW(s.process_state, s.attempt, s.ended_at, s.resolve_by, s.in_doubt)
+        END::text,
+        ';' ORDER BY s.id
+    )
+    FROM orchestration_step s
+    WHERE s.task_id = t.id
+))::text)
+"""
+
+
+class SetAsideReason(Enum):
+    """Why a submission has not become a task."""
+
+    REFUSED = "its application refused it: an operator decides"
+    CLOSED = "an operator decided that it is not processed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepProgress:
+    """The progress of one step; an undo step has the name of the step that it undoes."""
+
+    name: str
+    direction: Direction
+    state: StepState
+    attempt: int
+    failure_count: int
+    ended_at: datetime | None
+    error_code: str
+    error_message: str
+    resolve_by: datetime | None
+    request: dict[str, Any]
+    result: dict[str, Any] | None
+    in_doubt: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """The progress of a task: its steps in the order of their declaration, then undo steps.
+
+    `undoable`: a request for an undo would be accepted now. `data` is the task's input. A field that
+    changes while a task runs must be part of `FINGERPRINT` too.
+    """
+
+    state: TaskState
+    created_at: datetime
+    ended_at: datetime | None
+    overdue: bool
+    undoable: bool
+    steps: tuple[StepProgress, ...]
+    data: dict[str, Any] = dataclass_field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON, to store it in a row of your own, for example."""
+        steps = [_plain(vars(step)) for step in self.steps]
+        return _plain(vars(self)) | {"steps": steps}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> "Progress":
+        """Read the result of `as_json`, of this release or an earlier one."""
+        steps = tuple(StepProgress(**_read_back(StepProgress, step)) for step in plain["steps"])
+        return cls(**_read_back(cls, plain) | {"steps": steps})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """The progress of a task at one moment, without its input, and its version."""
+
+    task: UUID
+    version: str
+    progress: Progress
+
+
+def progress(workflow: str, reference: str) -> Progress | None:
+    """Return the progress of a task, or None before it is created (one statement)."""
+    rows = sql.run(PROGRESS, {"workflow": workflow, "reference": reference})
+    return _progress(rows) if rows else None
+
+
+def snapshots(tasks: Collection[UUID], *, anyway: Collection[UUID] = ()) -> list[Snapshot]:
+    """Return the progress of locked tasks whose owners have an older version (one statement).
+
+    `anyway` are included although their version may be unchanged.
+    """
+    found = {"tasks": [str(task) for task in tasks], "anyway": [str(task) for task in anyway]}
+    return [
+        Snapshot(task=task, version=version, progress=_progress([row[2:] for row in rows]))
+        for (task, version), rows in groupby(sql.run(SNAPSHOTS, found), key=lambda row: row[:2])
+    ]
+
+
+def _progress(rows: Iterable[Sequence[Any]]) -> Progress:
+    """Return the progress of a task from its rows, one per step."""
+    rows = list(rows)
+    state, created_at, ended_at, overdue, undo_at, data, *_ = rows[0]
+    steps = [_step(row[TASK_COLUMNS:]) for row in rows if row[TASK_COLUMNS] is not None]
+    undo = plan([StepView(**_named(VIEWED, step)) for step in steps])
+    return Progress(
+        state=TaskState(state),
+        created_at=created_at,
+        ended_at=ended_at,
+        overdue=overdue,
+        undoable=undo_at is None and not undo.standing,
+        steps=tuple(StepProgress(**_named(PROGRESSED, step)) for step in steps),
+        data=json.loads(data) if data else {},
+    )
+
+
+def set_aside(workflow: str, reference: str) -> SetAsideReason | None:
+    """Return why a submission is not processed; None if it waits, or is a task."""
+    rows = sql.run(SET_ASIDE, {"workflow": workflow, "reference": reference})
+    return SetAsideReason[rows[0][0]] if rows else None
+
+
+VIEWED = {name: RENAMED.get(name, name) for name in StepView.__dataclass_fields__}
+PROGRESSED = {name: RENAMED.get(name, name) for name in StepProgress.__dataclass_fields__}
+STEP_COLUMNS = ["id", *sorted({*VIEWED.values(), *PROGRESSED.values()} - {"id"})]
+READ: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("request", "result", "undo_request"), lambda text: text and json.loads(text)),
+    "direction": Direction,
+    "process_state": StepState,
+}
+TASK_COLUMNS = 6
+# Plain SQL, as each refresh of a live page runs it, and building the queries took longer than running
+# them. The input is long, so only the first row has it.
+PROGRESS = f"""
+SELECT t.state, t.created_at, t.ended_at, t.overdue, t.undo_at,
+    CASE WHEN row_number() OVER (ORDER BY s.id) = 1 THEN t.data END,
+    {", ".join(f"s.{name}" for name in STEP_COLUMNS)}
+FROM orchestration_task t LEFT JOIN orchestration_step s ON s.task_id = t.id
+WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
+ORDER BY s.id
+"""  # noqa: S608 - constant columns
+# The same for several tasks, limited to changed ones.
+SNAPSHOTS = f"""
+WITH news AS MATERIALIZED (
+    SELECT * FROM (SELECT t.*, {FINGERPRINT} AS version FROM orchestration_task t
+        WHERE t.id = ANY(%(tasks)s::uuid[])) AS t
+    WHERE t.version <> t.owner_version OR t.id = ANY(%(anyway)s::uuid[])
+)
+SELECT t.id, t.version, t.state, t.created_at, t.ended_at, t.overdue, t.undo_at, NULL,
+    {", ".join(f"s.{name}" for name in STEP_COLUMNS)}
+FROM news t LEFT JOIN orchestration_step s ON s.task_id = t.id
+ORDER BY t.id, s.id
+"""  # noqa: S608 - constant columns
+
+
+def _step(values: Sequence[Any]) -> dict[str, Any]:
+    """Return the row of a step by its columns, its JSON and states read."""
+    row = dict(zip(STEP_COLUMNS, values, strict=True))
+    return row | {name: read(row[name]) for name, read in READ.items()}
+
+
+def _named(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[column] for name, column in columns.items()}
+
+
+TIMES = dict.fromkeys(("created_at", "ended_at", "resolve_by"), datetime.fromisoformat)
+FROM_JSON: dict[type, dict[str, Callable[[Any], Any]]] = {
+    Progress: {"state": TaskState, **TIMES},
+    StepProgress: {"state": StepState, "direction": Direction, **TIMES},
+}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as JSON has them."""
+    texts = {name: str(value) for name, value in values.items() if isinstance(value, str)}
+    times = {name: at.isoformat() for name, at in values.items() if isinstance(at, datetime)}
+    return {**values, **texts, **times}
+
+
+def _read_back(kind: type, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a dataclass that are in JSON, converted to their types."""
+    read = FROM_JSON[kind]
+    return {
+        name: read[name](plain[name]) if name in read and plain[name] is not None else plain[name]
+        for name in vars(kind)["__dataclass_fields__"]
+        if name in plain
+    }

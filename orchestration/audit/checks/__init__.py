@@ -1,0 +1,1 @@
+"""The checks of the audit: one statement per invariant, grouped by subject."""

@@ -1,0 +1,235 @@
+"""Invariants 1, 2 and 12: no task is lost or duplicated, or keeps locks and alerts of its past."""
+
+from ..check import Check
+
+# What a task's state must be, given its steps: the same rule as `progression.task_state`.
+SHOULD_BE = """CASE
+    WHEN t.failed THEN 'error'
+    WHEN t.undoing AND t.ended THEN 'undone'
+    WHEN t.undoing THEN 'undoing'
+    WHEN t.done THEN 'processed'
+    WHEN t.state = 'pending' AND t.fresh THEN 'pending'
+    ELSE 'processing' END"""
+
+LOSS = (
+    Check(
+        invariant=1,
+        remedy="Look at its steps and at the partners by its reference, and have a developer set the "
+        "task's state to what they say; submit it anew if it has no steps.",
+        query=f"""
+        SELECT t.reference, CASE t.steps WHEN 0 THEN 'has no steps'
+            ELSE 'is ' || t.state || ', but its steps make it ' || {SHOULD_BE} END
+        FROM audit_task t
+        WHERE t.steps = 0
+           OR (t.state <> {SHOULD_BE} AND NOT (t.state = 'error' AND NOT t.failed))
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=1,
+        remedy="Undo it, or have a developer make its next step pending.",
+        query=f"""
+        SELECT t.reference, 'is ' || t.state || ', but nothing of it is pending or processing'
+        FROM audit_task t
+        WHERE t.steps > 0 AND t.state IN ('pending', 'processing', 'undoing')
+          AND NOT t.moving AND t.state = {SHOULD_BE}
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=1,
+        remedy="Resubmit another step of it, which looks at the waiting ones again; or undo it.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' still waits, though all it comes after is done'
+        FROM audit_step s JOIN audit_task t ON t.id = s.task
+        WHERE s.state = 'waiting' AND s.direction = 'do' AND t.moving AND NOT t.undoing
+          AND NOT EXISTS (
+            SELECT 1 FROM unnest(s.after) AS a (name)
+            LEFT JOIN orchestration_step p
+                ON p.task_id = s.task AND p.direction = 'do' AND p.name = a.name
+            WHERE p.process_state IS DISTINCT FROM 'processed'
+              AND p.process_state IS DISTINCT FROM 'skipped')
+        """,
+    ),
+    Check(
+        invariant=1,
+        remedy="See that a supervisor leads: it finds such steps and has them tried again.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' is processing, but its deadline passed at '
+            || to_char(s.complete_by, 'YYYY-MM-DD HH24:MI:SS')
+        FROM audit_step s
+        WHERE s.state = 'processing'
+          AND (s.complete_by IS NULL
+               OR s.complete_by < (SELECT clock_timestamp()) - %(lag)s * interval '1 second')
+        """,
+    ),
+    Check(
+        invariant=1,
+        remedy="See that a supervisor leads: it has such tasks undone.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' should have been mended by '
+            || to_char(s.resolve_by, 'YYYY-MM-DD HH24:MI:SS') || ', and its task was not undone'
+        FROM audit_step s
+        WHERE s.resolve_by < (SELECT clock_timestamp()) - %(lag)s * interval '1 second'
+        """,
+    ),
+    Check(
+        invariant=1,
+        remedy="See that a supervisor leads: it ends waits that are over.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' waits for a retry that was due at '
+            || to_char(s.run_after, 'YYYY-MM-DD HH24:MI:SS')
+        FROM audit_step s
+        WHERE s.state = 'pending' AND s.held_by_id IS NULL
+          AND s.run_after < (SELECT clock_timestamp()) - %(lag)s * interval '1 second'
+        """,
+    ),
+    Check(
+        invariant=1,
+        remedy="Hold the same thing again and release it.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' is held, but '
+            || CASE WHEN h.id IS NULL THEN 'by nothing' ELSE 'its hold was released' END
+        FROM audit_step s LEFT JOIN orchestration_hold h ON h.id = s.held_by_id
+        WHERE s.state = 'pending' AND s.held_by_id IS NOT NULL
+          AND (h.id IS NULL OR h.until < (SELECT clock_timestamp()) - %(lag)s * interval '1 second')
+        """,
+    ),
+)
+
+TWINS = (
+    Check(
+        invariant=2,
+        remedy="Undo all of them but the first.",
+        query="""
+        SELECT reference, 'there are ' || count(*) || ' tasks of ' || workflow || ' for it'
+        FROM audit_task GROUP BY workflow, reference HAVING count(*) > 1
+        """,
+    ),
+)
+
+LEFT_BEHIND = (
+    Check(
+        invariant=12,
+        remedy="Have a developer clear what it holds; look for what wrote past the guards.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' is ' || s.state || ', but still has '
+            || concat_ws(', ', CASE WHEN s.locked_by IS NOT NULL THEN 'a lock' END,
+                CASE WHEN s.complete_by IS NOT NULL THEN 'a deadline' END,
+                CASE WHEN s.run_after IS NOT NULL THEN 'a time to run' END,
+                CASE WHEN s.held_by_id IS NOT NULL THEN 'a hold' END)
+        FROM audit_step s
+        WHERE (s.state NOT IN ('processing') AND num_nonnulls(s.locked_by, s.complete_by) > 0)
+           OR (s.state NOT IN ('pending') AND num_nonnulls(s.run_after, s.held_by_id) > 0)
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Have a developer set its end to that of its last step, or clear it.",
+        query="""
+        SELECT t.reference, 'is ' || t.state
+            || CASE WHEN o.ended_at IS NULL THEN ', but has no end' ELSE ', but has an end' END
+        FROM audit_task t JOIN orchestration_task o ON o.id = t.id
+        WHERE (t.state IN ('processed', 'undone')) <> (o.ended_at IS NOT NULL)
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Check that a worker of that application's status queue runs, and read its log.",
+        query="""
+        SELECT t.reference, 'status message ' || m.number || ' (' || m.kind
+            || ') has not been delivered since ' || to_char(m.created_at, 'YYYY-MM-DD HH24:MI:SS')
+        FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id
+        LEFT JOIN orchestration_application p ON p.name = m.reply_to
+        WHERE m.refused_at IS NULL
+          AND m.created_at < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
+          -- an external receiver may be away: then its alert is open
+          AND (coalesce(p.delivery, 'consumer') = 'consumer' OR NOT EXISTS (
+            SELECT 1 FROM orchestration_alert a WHERE a.closed_at IS NULL
+              AND a.fingerprint = 'system/status_undelivered/' || m.reply_to))
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
+        query="""
+        SELECT s.reference, 'its submission to ' || s.workflow || ' was refused at '
+            || to_char(s.refused_at, 'YYYY-MM-DD HH24:MI:SS') || ', and no alert is open'
+        FROM orchestration_submission s
+        WHERE s.refused_at IS NOT NULL AND s.closed_at IS NULL AND NOT EXISTS (
+            SELECT 1 FROM orchestration_alert a
+            WHERE a.closed_at IS NULL AND a.fingerprint = 'submission/' || s.workflow)
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Check that a worker of the queue submission runs, and read its log.",
+        query="""
+        SELECT s.reference, 'its submission to ' || s.workflow || ' could be taken since '
+            || to_char(coalesce(s.retry_at, s.created_at), 'YYYY-MM-DD HH24:MI:SS')
+        FROM orchestration_submission s
+        WHERE s.refused_at IS NULL AND coalesce(s.retry_at, s.created_at)
+            < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
+        query="""
+        SELECT t.reference, 'status message ' || m.number || ' was set aside, and no alert is open'
+        FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id
+        WHERE m.refused_at IS NOT NULL AND m.closed_at IS NULL AND NOT EXISTS (
+            SELECT 1 FROM orchestration_alert a
+            WHERE a.closed_at IS NULL AND a.fingerprint = 'status/' || m.reply_to)
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Resubmit or undo it now; then look for what closed its alert.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' is in error, but '
+            || CASE WHEN a.id IS NULL THEN 'has no alert' ELSE 'its alert is closed' END
+        FROM audit_step s LEFT JOIN orchestration_alert a ON a.id = s.alert_id
+        WHERE s.state = 'error' AND (a.id IS NULL OR a.closed_at IS NOT NULL)
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Have a developer set the task's state to what its steps say.",
+        query="""
+        SELECT t.reference, 'is in error, but none of its steps is, so it has no alert'
+        FROM audit_task t WHERE t.state = 'error' AND t.steps > 0 AND NOT t.failed
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Have a developer close it: no step in error refers to it.",
+        query="""
+        SELECT a.fingerprint, 'its alert is open, but no step in error refers to it'
+        FROM orchestration_alert a
+        WHERE a.closed_at IS NULL
+          AND (a.fingerprint LIKE 'step/%%' OR a.fingerprint LIKE 'undo/%%')
+          AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id
+              AND s.process_state = 'error')
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Have a developer close all of them but the first.",
+        query="""
+        SELECT fingerprint, count(*) || ' alerts are open for one cause'
+        FROM orchestration_alert WHERE closed_at IS NULL
+        GROUP BY fingerprint HAVING count(*) > 1
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="See that the supervisors run, and what sending to the channel says.",
+        query="""
+        SELECT a.fingerprint, 'a notification to ' || c.name || ' was due at '
+            || to_char(n.send_after, 'YYYY-MM-DD HH24:MI:SS') || ' and is not sent'
+        FROM orchestration_notification n JOIN orchestration_alert a ON a.id = n.alert_id
+        JOIN orchestration_notificationchannel c ON c.id = n.channel_id
+        WHERE n.sent_at IS NULL AND n.given_up_at IS NULL AND c.active
+          AND n.send_after < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
+        """,
+    ),
+)

@@ -1,0 +1,49 @@
+"""Debounce conditions, and pause keys, in the memory of one process."""
+
+import time
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Debounce:
+    """Reports a key only after it has been seen for a while without a gap.
+
+    A process that is replaced is absent for a moment, and a process that has just started has not seen
+    the others yet. Neither is worth an alert.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def of(self, seen: Iterable[str], patience: float) -> set[str]:
+        """Return the keys that were in every `seen` for at least `patience` seconds."""
+        now = time.monotonic()
+        self._since = {key: self._since.get(key, now) for key in seen}
+        return {key for key, since in self._since.items() if now - since >= patience}
+
+    def dump(self) -> dict[str, float]:
+        """Return since when each key has been seen, in Unix time, for another process."""
+        ahead = time.time() - time.monotonic()
+        return {key: since + ahead for key, since in self._since.items()}
+
+    @classmethod
+    def load(cls, seen: Mapping[str, float]) -> "Debounce":
+        """Return the state that another process dumped."""
+        ahead = time.time() - time.monotonic()
+        loaded = cls()
+        loaded._since = {key: since - ahead for key, since in seen.items()}
+        return loaded
+
+
+class Pauses(dict[Key, float]):
+    """Paused keys, each with the end of its pause on the monotonic clock."""
+
+    def begin(self, key: Key, seconds: float) -> None:
+        """Pause a key for `seconds` from now."""
+        self[key] = time.monotonic() + seconds
+
+    def of(self, key: Key) -> bool:
+        """Return whether a key is paused now."""
+        return self.get(key, 0.0) > time.monotonic()

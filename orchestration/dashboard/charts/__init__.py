@@ -1,0 +1,1 @@
+"""Charts as plain numbers for an SVG, drawn on the server."""

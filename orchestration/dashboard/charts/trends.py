@@ -1,0 +1,116 @@
+"""Which charts the overview shows: what happened, as series of values."""
+
+from dataclasses import dataclass
+
+from django.utils import timezone
+
+from ...queries.trends import StepTrend, Trends
+from ..durations import format_duration
+from .chart import COUNTS, LENGTHS, SHARES, Chart, Series, chart
+from .sparkline import Sparkline, sparkline
+
+SHADES = 6  # agents that have a colour of their own; more of them share
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRow:
+    """A row of the table of steps: its figures, and the trend of its failures."""
+
+    trend: StepTrend
+    p50: str
+    p95: str
+    spark: Sparkline
+
+
+def charts(seen: Trends) -> list[Chart]:
+    """Return the charts of a range, the most important first."""
+    moments = [timezone.localtime(start) for start in seen.starts]
+    points = seen.tasks
+    return [
+        chart(
+            f"Tasks per {seen.range.per}",
+            moments,
+            COUNTS,
+            stacked=[
+                Series(name="processed", kind="done", values=[one.processed for one in points]),
+                Series(name="undone", kind="undone", values=[one.undone for one in points]),
+                Series(name="in error", kind="error", values=[one.errors for one in points]),
+            ],
+            lines=[Series(name="created", kind="created", values=[one.created for one in points])],
+            wide=True,
+        ),
+        chart(
+            "Duration of tasks",
+            moments,
+            LENGTHS,
+            lines=[
+                Series(name="p95", kind="p95", values=[one.p95 for one in points]),
+                Series(name="p50", kind="p50", values=[one.p50 for one in points]),
+            ],
+        ),
+        chart(
+            f"Failed attempts per {seen.range.per}",
+            moments,
+            COUNTS,
+            stacked=[
+                Series(name="failed", kind="failed", values=[one.failed for one in points]),
+                Series(name="rejected", kind="error", values=[one.rejected for one in points]),
+            ],
+        ),
+        chart(
+            "Oldest waiting step",
+            moments,
+            LENGTHS,
+            lines=[
+                Series(
+                    name=agent,
+                    kind=f"shade-{place % SHADES}",
+                    values=[one.oldest if one else None for one in gate],
+                )
+                for place, (agent, gate) in enumerate(seen.gates.items())
+            ],
+        ),
+        chart(
+            "Window in use",
+            moments,
+            SHARES,
+            lines=[
+                Series(
+                    name=agent,
+                    kind=f"shade-{place % SHADES}",
+                    values=[one.full if one else None for one in gate],
+                )
+                for place, (agent, gate) in enumerate(seen.gates.items())
+            ],
+        ),
+    ]
+
+
+def step_rows(seen: Trends) -> list[StepRow]:
+    """Return the rows of the table of steps, those that fail most first."""
+    worst_first = sorted(seen.steps, key=lambda one: (-one.share, one.workflow))
+    return [
+        StepRow(
+            trend=one,
+            p50=_written(one.p50),
+            p95=_written(one.p95),
+            spark=sparkline(one.failures, _failures(one, seen)),
+        )
+        for one in worst_first
+    ]
+
+
+def _failures(step: StepTrend, seen: Trends) -> str:
+    failed = sum(step.failures)
+    attempts = "attempt" if failed == 1 else "attempts"
+    peak = f"at most {max(step.failures, default=0):,} per {seen.range.per}"
+    return f"{failed:,} failed {attempts} in the last {seen.range.past}, {peak}"
+
+
+def latency(seen: Trends) -> str:
+    """Return the percentiles of the tasks' durations over the whole range."""
+    return f"duration p50 {_written(seen.p50)}, p95 {_written(seen.p95)}" if seen.p95 else ""
+
+
+def _written(seconds: float | None) -> str:
+    return "\N{EN DASH}" if seconds is None else format_duration(seconds)

@@ -1,0 +1,1 @@
+"""What operators fill in: searches, reasons, payloads, bulk operations."""

@@ -1,0 +1,47 @@
+"""What a selection means: the tasks that were chosen one by one, an incident's, or a search's."""
+
+from typing import Any
+
+from django.http import QueryDict
+
+from ..models import Step, Task
+from ..operations.items import SelectedTasks
+from ..queries import task_filters
+from ..queries.search_query import read
+from ..states import StepState
+
+
+class Meaningless(ValueError):
+    """A search that cannot be understood; the text says what is wrong with it."""
+
+
+def meaning(selection: dict[str, Any], *, personal: bool = True) -> SelectedTasks:
+    """Return what a selection as it was given means now; raises `Meaningless`.
+
+    Of what a search finds by its steps, or of an incident's tasks, only these steps are meant, not
+    others of the same task that failed for another cause. `personal`: whether who asks may find
+    tasks by personal data.
+    """
+    failed = Step.objects.filter(process_state=StepState.ERROR).order_by()
+    if "incident" in selection:
+        failed = failed.filter(incident=selection["incident"])
+        return SelectedTasks(
+            tasks=failed.values_list("task_id", flat=True),
+            steps=failed.values_list("id", flat=True),
+        )
+    if "query" in selection:
+        search = read(QueryDict(selection["query"]).dict(), personal=personal)
+        if search.problems:
+            raise Meaningless(" ".join(search.problems))
+        found = task_filters.matching(search.filters).order_by()
+        steps = (
+            task_filters.current_steps(search.filters).order_by()
+            if search.filters.by_step
+            else None
+        )
+        return SelectedTasks(
+            tasks=found.values_list("id", flat=True),
+            steps=None if steps is None else steps.values_list("id", flat=True),
+        )
+    tasks = Task.objects.filter(id__in=selection["tasks"]).order_by()
+    return SelectedTasks(tasks=tasks.values_list("id", flat=True), explicit=True)

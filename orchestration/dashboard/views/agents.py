@@ -1,0 +1,87 @@
+"""The agents: their gates, who is inside, who waits, and what people do about them."""
+
+from collections.abc import Sequence
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from ... import conf
+from ...database import clock
+from ...messaging import queues
+from ...models import Hold
+from ...queries import agents as queries_agents
+from ...queries import conflicts
+from ...queries.redaction import Redactor
+from ...transitions.gates import probe_now
+from ..forms.actions import ReasonForm
+from .live import live
+from .permissions import HOLD, OPERATE, redactors_for, requires, user_of
+from .responses import COMMAND, act_page, conflict, done
+
+
+@require_safe
+@requires(OPERATE)
+def agents(request: HttpRequest) -> HttpResponse:
+    """Show every agent's gate, load, times and holds."""
+    seen = queries_agents.agents_page(conf.WORKER_DEAD_AFTER_S)
+    context = {
+        "now": seen.now,
+        "seen": seen,
+        "holds": _with_redactors(request, seen.holds),
+        "lately": _with_redactors(request, seen.lately),
+        "may_hold": user_of(request).has_perm(HOLD),
+        "section": "agents",
+        "heading": "Agents",
+    }
+    return live(request, "ops/live.html", "ops/_agents.html", context)
+
+
+def _with_redactors(
+    request: HttpRequest, holds: Sequence[Hold]
+) -> Sequence[tuple[Hold, Redactor | None]]:
+    """Return holds, each with what hides its task's words in the reasons that people typed."""
+    redactors = redactors_for(request, (hold.task for hold in holds if hold.task))
+    return [(hold, redactors.get(hold.task.id) if hold.task else None) for hold in holds]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(OPERATE, HOLD)
+def probe(request: HttpRequest, agent: str) -> HttpResponse:
+    """Have an open circuit breaker send its next probe at once."""
+    found = queries_agents.agent_row(agent)
+    if found is None:
+        raise Http404
+    gate, waiting = found
+    now, back = clock.database_now(), (reverse("ops:agents"), "Back to the agents")
+    form = ReasonForm(request.POST if request.method == "POST" else None)
+    waits = gate.probe_at is not None and gate.probe_at > now
+    if waits and form.is_valid():
+        refusal = probe_now(
+            agent, actor=user_of(request).get_username(), reason=form.cleaned_data["reason"]
+        )
+        if refusal is None:
+            queues.ring_after_commit(queues.SCHEDULER)
+            return done(request, f"{agent} will be probed now.", back[0])
+        waits = False
+    if not waits:
+        return conflict(
+            request,
+            what=f"the gate of {agent}",
+            first=conflicts.last_probe_request(agent) if request.method == "POST" else None,
+            advice=f"The circuit breaker of {agent} is not open, or its probe is already due.",
+            back=back,
+            section="agents",
+        )
+    return act_page(
+        request,
+        "ops/probe.html",
+        form,
+        heading=f"Probe {agent} now",
+        back=back,
+        section="agents",
+        gate=gate,
+        waiting=waiting,
+        now=now,
+        command=f'{COMMAND} probe {agent} --reason "…"',
+    )

@@ -1,0 +1,54 @@
+"""The audit: every act of people, newest first."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.views.decorators.http import require_safe
+
+from ...queries import audit_log
+from ...queries.audit_log import Cursor
+from ..forms.search import AuditSearch
+from .live import live
+from .permissions import OPERATE, SEE_PERSONAL, requires, user_of
+
+PAGING = ("older", "newer", "top")
+
+
+@require_safe
+@requires(OPERATE)
+def audit(request: HttpRequest) -> HttpResponse:
+    """List who did what, when and why, narrowed by what the address says."""
+    form = AuditSearch(request.GET)
+    wanted = form.wanted(personal=user_of(request).has_perm(SEE_PERSONAL))
+    try:
+        places = {name: Cursor.read(request.GET[name]) for name in PAGING if request.GET.get(name)}
+    except ValueError:
+        places, wanted = {}, None
+        form.add_error(None, "This address does not name a page of the list.")
+    page = audit_log.trail(wanted, **places) if wanted else None
+    context: dict[str, Any] = {
+        "now": page.now if page else None,
+        "form": form,
+        "page": page,
+        "query": _without_paging(request.GET),
+        "section": "audit",
+        "heading": "Audit",
+    }
+    first = page and page.lines and not places.keys() & {"older", "newer"}
+    keep = {"top": str(places.get("top") or page.lines[0].place)} if page and first else {}
+    return live(
+        request,
+        "ops/audit.html",
+        "ops/_audit.html",
+        context,
+        keep=keep,
+        status=200 if page else 400,
+    )
+
+
+def _without_paging(asked: QueryDict) -> str:
+    kept = QueryDict(mutable=True)
+    for name, value in asked.items():
+        if value and name not in (*PAGING, "seen"):
+            kept[name] = str(value)
+    return kept.urlencode()

@@ -1,0 +1,245 @@
+"""What people do with bulk operations: make a dry run, confirm it, approve, pause, resume, abort."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from ...decisions.progress import Refusal
+from ...models import Incident, Operation
+from ...models.operation import Act, OperationState
+from ...operations import controls, lifecycle
+from ...operations.items import SelectedTasks
+from ...queries import operations
+from .. import selection as dashboard_selection
+from ..forms.operations import Choosing, Confirmation, Word
+from .operations import dry_run, needed
+from .permissions import (
+    APPROVE,
+    BULK,
+    FORCE_UNDO,
+    OPERATE,
+    SEE_PERSONAL,
+    forbidden,
+    requires,
+    user_of,
+)
+from .responses import conflict, done
+
+Doing = Callable[..., Refusal | None]
+AGAIN = (Refusal.GROWN, Refusal.NOTHING_TO_DO)  # the dry run is shown anew
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_new(request: HttpRequest) -> HttpResponse:
+    """Make the dry run of an act on a selection, and show it."""
+    form = Choosing(request.POST)
+    if not form.is_valid():
+        problems = [str(error) for errors in form.errors.values() for error in errors]
+        return _back_to_tasks(request, problems)
+    act, selection = Act(form.cleaned_data["act"]), form.cleaned_data["selection"]
+    sample = form.cleaned_data["sample"]
+    incident = _incident(selection)
+    untried = incident and act == Act.RESUBMIT and not operations.ever_tried(incident)
+    if untried and not sample and "whole" not in request.POST:
+        sample = 1  # a first try takes one item, unless the user asks for all
+    return _draft(request, act, selection, sample=sample)
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_likewise(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Make a dry run of what another operation did, on all of its selection as that is by now."""
+    found = _found(operation_id)
+    return _draft(request, Act(found.act), found.selection, sample=None, forced=found.forced)
+
+
+def _draft(
+    request: HttpRequest,
+    act: Act,
+    selection: dict[str, Any],
+    *,
+    sample: int | None,
+    forced: bool = False,
+) -> HttpResponse:
+    if not user_of(request).has_perms(needed(act, forced=forced)):
+        return forbidden(request, *needed(act, forced=forced))
+    incident = _incident(selection)
+    try:
+        chosen = _meant(request, selection, forced=forced)
+    except dashboard_selection.Meaningless as problem:
+        return _back_to_tasks(request, [str(problem)])
+    made = lifecycle.draft(
+        act,
+        selection,
+        chosen,
+        actor=user_of(request).get_username(),
+        incident=incident.id if incident else None,
+        sample=sample,
+    )
+    return HttpResponseRedirect(reverse("ops:operation", args=[made.id]), status=303)
+
+
+def _back_to_tasks(request: HttpRequest, problems: Iterable[str]) -> HttpResponse:
+    for problem in problems:
+        messages.error(request, problem)
+    return HttpResponseRedirect(reverse("ops:tasks"), status=303)
+
+
+def _meant(
+    request: HttpRequest, selection: dict[str, Any], *, forced: bool = False
+) -> SelectedTasks:
+    chosen = dashboard_selection.meaning(
+        selection, personal=user_of(request).has_perm(SEE_PERSONAL)
+    )
+    return replace(chosen, forced=forced)
+
+
+def _incident(selection: dict[str, Any]) -> Incident | None:
+    if "incident" not in selection:
+        return None
+    found = Incident.objects.filter(id=selection["incident"]).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Freeze what a dry run showed, and have it begin."""
+    found = _found(operation_id)
+    must = needed(Act(found.act), forced=found.forced)
+    if not user_of(request).has_perms(must):
+        return forbidden(request, *must)
+    if found.state != OperationState.DRAFT:
+        return _too_late(request, found)
+    form = Confirmation(request.POST, act=found.act, forced=found.forced)
+    if not form.is_valid():
+        return dry_run(request, found, form=form)
+    try:
+        refusal = _confirm(request, found, form)
+        problem = f"{refusal.value.capitalize()}." if refusal else ""
+    except dashboard_selection.Meaningless as nonsense:
+        refusal, problem = None, str(nonsense)
+    if refusal is Refusal.CHANGED:
+        return _too_late(request, found)
+    if problem:
+        # what was typed stays, to be sent again
+        kept = Confirmation(act=found.act, forced=found.forced, initial=form.cleaned_data)
+        return dry_run(request, found, form=kept, problem=problem)
+    return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
+
+
+def _confirm(request: HttpRequest, found: Operation, form: Confirmation) -> Refusal | None:
+    """Confirm a dry run as the form says; look at it again if it is not what was shown."""
+    meant = _meant(request, found.selection, forced="force" in request.POST)
+    chosen = replace(meant, most=form.cleaned_data["shown"] or 0)
+    refusal = lifecycle.confirm(
+        found.id,
+        chosen,
+        actor=user_of(request).get_username(),
+        reason=form.cleaned_data["reason"],
+        rate=form.cleaned_data["rate"],
+        sample=(found.sample or 1) if form.cleaned_data["first"] == "sample" else None,
+        result=form.cleaned_data.get("result"),
+    )
+    if refusal in AGAIN:
+        lifecycle.preview(found, chosen)
+        found.refresh_from_db()
+    return refusal
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_look(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Make a dry run anew: the selection may have changed; with `force`, of a forced undo."""
+    found = _found(operation_id)
+    forced = found.act == Act.UNDO and "force" in request.POST
+    if forced and not user_of(request).has_perms(needed(Act.UNDO, forced=True)):
+        return forbidden(request, FORCE_UNDO)
+    if found.state != OperationState.DRAFT:
+        return _too_late(request, found)
+    try:
+        lifecycle.preview(found, _meant(request, found.selection, forced=forced))
+    except dashboard_selection.Meaningless as problem:
+        return dry_run(request, found, problem=str(problem))
+    return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_pause(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Send no more for now."""
+    return _do(
+        request,
+        operation_id,
+        controls.pause,
+        "The operation is paused. Items already sent are tracked to their end.",
+    )
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_resume(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Go on after a pause."""
+    return _do(request, operation_id, controls.resume, "The operation resumed.")
+
+
+@require_POST
+@requires(OPERATE, BULK)
+def operation_abort(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Send nothing more; before it began, this takes it back whole."""
+    message = "The operation was aborted. Items already sent are tracked to their end."
+    if _found(operation_id).started_at is None:
+        message = "The operation was cancelled. Nothing was changed."
+    return _do(request, operation_id, controls.abort, message)
+
+
+@require_POST
+@requires(OPERATE, APPROVE)
+def operation_approve(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Let a second person agree."""
+    return _do(
+        request,
+        operation_id,
+        lifecycle.approve,
+        "You approved the operation. It starts in a few seconds.",
+    )
+
+
+def _do(request: HttpRequest, operation_id: int, doing: Doing, message: str) -> HttpResponse:
+    found = _found(operation_id)
+    form = Word(request.POST)
+    reason = form.cleaned_data["reason"] if form.is_valid() else ""
+    refusal = doing(found.id, actor=user_of(request).get_username(), reason=reason)
+    if refusal:
+        return _too_late(request, found, refusal)
+    return done(request, message, reverse("ops:operation", args=[found.id]))
+
+
+def _too_late(
+    request: HttpRequest, found: Operation, refusal: Refusal = Refusal.CHANGED
+) -> HttpResponse:
+    changed = refusal is Refusal.CHANGED
+    advice = "Your action changed nothing." if changed else f"{refusal.value.capitalize()}."
+    return conflict(
+        request,
+        what=f"operation {found.id}",
+        first=operations.last_action_on_operation(found.id) if changed else None,
+        advice=advice,
+        back=(reverse("ops:operation", args=[found.id]), f"Back to operation {found.id}"),
+        section="operations",
+    )
+
+
+def _found(operation_id: int) -> Operation:
+    found = operations.operation_by_id(operation_id)
+    if found is None:
+        raise Http404
+    return found

@@ -1,0 +1,215 @@
+"""Bulk operations to look at: the list, a dry run, one under way, and how it ended."""
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from ...database import clock
+from ...decisions.progress import Refusal
+from ...models import Operation
+from ...models.operation import Act, ItemState, OperationState
+from ...operations import lifecycle, summary
+from ...queries import operations
+from ..forms.operations import Confirmation, Word
+from .live import live
+from .permissions import (  # fmt: skip
+    APPROVE,
+    BULK,
+    CORRECT,
+    FORCE_UNDO,
+    HOLD,
+    OPERATE,
+    RESUBMIT,
+    SEE_PERSONAL,
+    UNDO,
+    redactors_for,
+    requires,
+    user_of,
+)
+
+# the permission that an action on one task needs, which the same on many needs too
+NEEDED = {
+    Act.RESUBMIT: RESUBMIT,
+    Act.UNDO: UNDO,
+    Act.HOLD: HOLD,
+    Act.RELEASE: HOLD,
+    Act.BY_HAND: CORRECT,
+}
+FORCED = (UNDO, FORCE_UNDO)
+DEFAULT_RATE = 20
+STATES = [("", "any"), ("open", "unfinished"), *OperationState.choices[1:]]
+# the parts of the bar of an operation, in order
+PARTS = (
+    ItemState.FIXED, ItemState.AGAIN, ItemState.OTHER, ItemState.SKIPPED, ItemState.SENT,
+)  # fmt: skip
+
+
+@require_safe
+@requires(OPERATE)
+def operation_list(request: HttpRequest) -> HttpResponse:
+    """List operations, newest first, narrowed by what the address says."""
+    filters = _filters(request.GET)
+    page = operations.operations(filters)
+    narrowing = request.GET.copy()
+    for name in ("seen", "before"):
+        narrowing.pop(name, None)
+    context = {
+        "now": page.now,
+        "page": page,
+        "filters": filters,
+        "rows": [(row, summary_of(row), bar(row)) for row in page.rows],
+        "states": STATES,
+        "acts": [("", "any"), *Act.choices],
+        "narrowing": narrowing.urlencode(),
+        "section": "operations",
+        "heading": "Bulk operations",
+    }
+    return live(request, "ops/operations.html", "ops/_operations.html", context)
+
+
+@require_safe
+@requires(OPERATE)
+def operation(request: HttpRequest, operation_id: int) -> HttpResponse:
+    """Show a dry run, or how an operation stands, and what became of each of its items."""
+    found = operations.operation_by_id(operation_id)
+    if found is None:
+        raise Http404
+    if found.state == OperationState.DRAFT:
+        return dry_run(request, found)
+    return _progress(request, found)
+
+
+def dry_run(
+    request: HttpRequest, found: Operation, *, form: Confirmation | None = None, problem: str = ""
+) -> HttpResponse:
+    """Return the page of a dry run; with the form as it was sent, if it was."""
+    preview = found.preview
+    eligible = preview["eligible"]
+    first = "sample" if found.sample else "all"
+    form = form or Confirmation(
+        act=found.act, forced=found.forced, initial={"rate": DEFAULT_RATE, "first": first}
+    )
+    context = {
+        "operation": found,
+        "preview": preview,
+        "form": form,
+        "problem": problem,
+        "seconds": max(1, round(eligible / DEFAULT_RATE)),
+        "approval": lifecycle.approval_reason(eligible, preview["money"]),
+        "stopped": preview["skipped"].get(Refusal.IRREVERSIBLE.value, 0),
+        "selection": _selection(request, found),
+        "may": may(request, found),
+        "now": clock.database_now(),
+        "section": "operations",
+    }
+    status = 422 if form.is_bound else 409 if problem else 200
+    return render(request, "ops/operation_dry_run.html", context, status=status)
+
+
+def _progress(request: HttpRequest, found: Operation) -> HttpResponse:
+    state = request.GET.get("state", "")
+    after = request.GET.get("after", "")
+    detail = operations.operation_detail(
+        found,
+        state=state if state in ItemState.values else "",
+        after=int(after) if after.isdecimal() and len(after) < 19 else None,
+    )
+    redactors = redactors_for(request, (item.task for item in detail.items))
+    context = {
+        "now": detail.now,
+        "operation": found,
+        "detail": detail,
+        "summary": summary_of(found),
+        "bar": bar(found),
+        "selection": _selection(request, found),
+        "items": [(item, redactors.get(item.task_id)) for item in detail.items],
+        "tabs": [("", "all", found.items), *_tabs(found)],
+        "state": state,
+        "left": round(found.waiting / found.rate),
+        "word": Word(),
+        "may": may(request, found),
+        "can_go_on": found.sample is not None and found.ended_at is not None,
+        "section": "operations",
+        "heading": f"{found.get_act_display()}, {found.get_state_display().lower()}",
+    }
+    return live(request, "ops/operation.html", "ops/_operation.html", context)
+
+
+def may(request: HttpRequest, found: Operation) -> dict[str, bool]:
+    """Return what a user may do to an operation as it stands."""
+    user = user_of(request)
+    bulky = user.has_perm(BULK)
+    return {
+        "begin": user.has_perms([BULK, *needed(Act(found.act), forced=found.forced)]),
+        "force": found.act == Act.UNDO and user.has_perms([BULK, *FORCED]),
+        "pause": bulky and found.state == OperationState.RUNNING,
+        "resume": bulky and found.state == OperationState.PAUSED,
+        "abort": bulky and found.state in {OperationState.RUNNING, OperationState.PAUSED},
+        "take_back": bulky and found.state in {OperationState.WAITING, OperationState.APPROVAL},
+        "approve": found.state == OperationState.APPROVAL
+        and user.has_perm(APPROVE)
+        and found.actor != user.get_username(),
+    }
+
+
+def needed(act: Act, *, forced: bool = False) -> tuple[str, ...]:
+    """Return the permissions that `act` on many tasks needs."""
+    return FORCED if forced else (NEEDED[act],)
+
+
+def summary_of(found: Operation) -> str:
+    """Return how an operation stands in a sentence."""
+    return summary.sentence(found.act, found.counts, found.why)
+
+
+def bar(found: Operation) -> list[tuple[str, float, float]]:
+    """Return the bar of an operation: (state, where it begins, how long), in percent."""
+    parts, at = [], 0.0
+    for state in PARTS:
+        share = 100 * getattr(found, state.value) / max(1, found.items)
+        if share:
+            parts.append((state.value, round(at, 3), round(share, 3)))
+        at += share
+    return parts
+
+
+def _selection(request: HttpRequest, found: Operation) -> tuple[str, str]:
+    """Return what was selected, in words, and the address that shows it, if one does."""
+    if "query" in found.selection and not user_of(request).has_perm(SEE_PERSONAL):
+        return "all tasks that a search found", ""  # it may name whom they are for
+    if "query" in found.selection:
+        asked = QueryDict(found.selection["query"]).dict()
+        words = " ".join(str(value) for value in asked.values() if value)
+        address = f"{reverse('ops:tasks')}?{found.selection['query']}"
+        return f"all tasks that match “{words}”" if words else "all tasks", address
+    if "incident" in found.selection:
+        title = found.incident.title if found.incident else "an incident"
+        return f"all failed steps of the incident “{title}”", ""
+    count = len(found.selection["tasks"])
+    return f"{count:,} task{'' if count == 1 else 's'}, selected one by one", ""
+
+
+def _tabs(found: Operation) -> list[tuple[str, str, int]]:
+    return [
+        (state.value, state.label.lower(), getattr(found, state.value))
+        for state in ItemState
+        if getattr(found, state.value)
+    ]
+
+
+def _filters(asked: QueryDict) -> operations.OperationFilters:
+    def known(name: str, choices: list[str]) -> str:
+        return word if (word := str(asked.get(name, ""))) in choices else ""
+
+    def number(name: str) -> int | None:
+        text = str(asked.get(name, ""))
+        return int(text) if text.isdecimal() and len(text) < 19 else None
+
+    return operations.OperationFilters(
+        state=known("state", [value for value, _ in STATES]),
+        act=known("act", Act.values),
+        actor=str(asked.get("actor", ""))[:150].replace("\0", ""),
+        incident=number("incident"),
+        before=number("before"),
+    )

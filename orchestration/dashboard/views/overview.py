@@ -1,0 +1,36 @@
+"""The page to begin with: what needs attention, what waits, who is at work."""
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from ...queries import overview as overview_queries
+from ...queries.trends import RANGES
+from ..charts.sparkline import by_hour
+from ..charts.svg import drawing, rows
+from ..charts.trends import charts, latency, step_rows
+from .live import live
+from .permissions import OPERATE, RESUBMIT, is_redacted, requires, user_of
+
+
+@require_safe
+@requires(OPERATE)
+def overview(request: HttpRequest) -> HttpResponse:
+    """Show what needs attention, what waits, and who is at work."""
+    redacted = is_redacted(request)
+    seen = overview_queries.overview(request.GET.get("range", ""), personal=not redacted)
+    context = {
+        "now": seen.now,
+        "seen": seen,
+        "incident_rows": [(row, by_hour(row.trend, seen.now)) for row in seen.incidents],
+        "redacted": redacted,
+        "charts": [(one, drawing(one), rows(one)) for one in charts(seen.trends)],
+        "steps": step_rows(seen.trends),
+        "latency": latency(seen.trends),
+        "ranges": RANGES.values(),
+        "may": {"resubmit": user_of(request).has_perm(RESUBMIT)},
+        "zone": timezone.get_current_timezone_name(),
+        "section": "overview",
+        "heading": "Overview",
+    }
+    return live(request, "ops/live.html", "ops/_overview.html", context)

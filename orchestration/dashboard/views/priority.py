@@ -1,0 +1,60 @@
+"""Giving one task another priority."""
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_http_methods
+
+from ...decisions.progress import Refusal
+from ...messaging import queues
+from ...models import Task
+from ...queries import conflicts
+from ...queries import task as queries_task
+from ...transitions.priority import prioritize
+from ..forms.actions import Prioritizing
+from .permissions import OPERATE, PRIORITIZE, requires, user_of
+from .responses import COMMAND, act_page, conflict, done, to_task
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(OPERATE, PRIORITIZE)
+def priority(request: HttpRequest, task_id: UUID) -> HttpResponse:
+    """Change a task's priority, and that of its steps that have not ended."""
+    task = queries_task.task_by_id(task_id)
+    if task is None:
+        raise Http404
+    typed = request.POST if request.method == "POST" else None
+    form = Prioritizing(typed, initial={"seen": task.priority, "priority": task.priority})
+    if form.is_valid():
+        wanted = form.cleaned_data["priority"]
+        refusal = prioritize(
+            task.id,
+            wanted,
+            actor=user_of(request).get_username(),
+            reason=form.cleaned_data["reason"],
+            seen=form.cleaned_data["seen"],
+        )
+        if refusal is None:
+            queues.ring_after_commit(queues.SCHEDULER)
+            return done(request, f"The priority is now {wanted}.", to_task(task)[0])
+        return _refused(request, task, refusal)
+    return act_page(
+        request,
+        "ops/priority.html",
+        form,
+        heading=f"Priority of {task}",
+        back=to_task(task),
+        task=task,
+        command=f'{COMMAND} prioritize {task.id} --priority 5 --reason "…"',
+    )
+
+
+def _refused(request: HttpRequest, task: Task, refusal: Refusal) -> HttpResponse:
+    changed = refusal is not Refusal.ENDED
+    return conflict(
+        request,
+        what=str(task),
+        first=conflicts.last_priority_change(task.id) if changed else None,
+        advice=f"Your action changed nothing: {refusal.value}.",
+        back=to_task(task),
+    )

@@ -1,0 +1,25 @@
+"""The workflows as they are declared, drawn and listed, and where tasks stand in them."""
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from ...queries import workflows as queries_workflows
+from ..charts.workflow_graph import graph
+from .live import live
+from .permissions import HOLD, OPERATE, requires, user_of
+
+
+@require_safe
+@requires(OPERATE)
+def workflows(request: HttpRequest) -> HttpResponse:
+    """Show each registered workflow."""
+    seen = queries_workflows.workflows_page()
+    context = {
+        "now": seen.now,
+        "seen": seen,
+        "drawn": [(one, graph(one)) for one in seen.workflows],
+        "may_hold": user_of(request).has_perm(HOLD),
+        "section": "workflows",
+        "heading": "Workflows",
+    }
+    return live(request, "ops/live.html", "ops/_workflows.html", context)

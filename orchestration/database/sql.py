@@ -1,0 +1,171 @@
+"""Run SQL statements over whole batches, and classify database errors."""
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, TypeVar
+
+import psycopg2
+from django.db import connection
+from django.db.models import BooleanField, Expression, Field, FloatField, Func, QuerySet, TextField
+
+from .. import conf
+
+Shape = TypeVar("Shape")
+
+# Sent with the first statement of a transaction that many others wait for: limits each wait for a lock
+# until its end. The engine itself holds locks for less.
+BRIEFLY = f"SET LOCAL lock_timeout = '{conf.LOCK_TIMEOUT_S}s';"
+
+
+class Availability(Enum):
+    """The state of the whole database, as an error shows it."""
+
+    AWAY = "the connection is gone, or cannot be made"
+    READ_ONLY = "the server takes no writes: it is a standby, after a failover say"
+    AVAILABLE = "the database works: the error belongs to the statement, row or code that raised it"
+
+
+# SQLSTATEs after which a connection is unusable: the server ended or refused it.
+GONE = {
+    "25P03",  # idle in a transaction for too long
+    "25P04",  # a transaction took too long
+    "53300",  # too many connections
+    "57P01",  # an administrator ended it
+    "57P02",  # another server process crashed
+    "57P03",  # the server starts or stops
+    "57P04",  # the database was dropped
+    "57P05",  # idle for too long
+}
+CONNECTION = "08"  # the class of connection exceptions
+READ_ONLY = "25006"
+UNIQUE = "23505"
+# SQLSTATEs after which a retry may succeed at once: other sessions had the rows.
+BUSY = {
+    "40001",  # a serialization failure
+    "40P01",  # a deadlock
+    "55P03",  # a lock was not available in time
+}
+
+
+def availability(error: BaseException) -> Availability:
+    """Return the state of the database, by the SQLSTATE of an error or of its cause.
+
+    The exception's class is not enough: psycopg2 raises OperationalError for a lock timeout, and a
+    plain DatabaseError without a SQLSTATE for a connection that broke under a statement.
+    """
+    cause = _cause(error)
+    if cause is None:
+        return Availability.AVAILABLE
+    if cause.pgcode == READ_ONLY:
+        return Availability.READ_ONLY
+    return Availability.AWAY if _is_gone(cause) else Availability.AVAILABLE
+
+
+def is_unavailable(error: BaseException) -> bool:
+    """Return whether an error concerns the whole database, so that the work must be repeated."""
+    return availability(error) is not Availability.AVAILABLE
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether other sessions had the rows of a statement: a retry may succeed at once."""
+    cause = _cause(error)
+    return cause is not None and cause.pgcode in BUSY
+
+
+def is_duplicate(error: BaseException) -> bool:
+    """Return whether an error is a violation of a unique constraint."""
+    cause = _cause(error)
+    return cause is not None and cause.pgcode == UNIQUE
+
+
+def _cause(error: BaseException) -> psycopg2.Error | None:
+    """Return the driver's error in an exception's chain of causes, if any."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, psycopg2.Error):
+        cause = cause.__cause__
+    return cause
+
+
+def _is_gone(error: psycopg2.Error) -> bool:
+    code = error.pgcode
+    if code is not None:
+        return code in GONE or code.startswith(CONNECTION)
+    # Without a SQLSTATE no server answered. Other classes are errors of the calling code.
+    without = type(error) in {psycopg2.DatabaseError, psycopg2.OperationalError}
+    return without or isinstance(error, psycopg2.InterfaceError)
+
+
+def run(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Execute `statement`; return its rows, or an empty list."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+class Given(Expression):
+    """A named parameter of a `compiled` queryset; it gets a value each time the statement runs.
+
+    `cast` is its Postgres type, where Postgres cannot infer it.
+    """
+
+    def __init__(self, name: str, cast: str = "", output_field: "Field[Any, Any] | None" = None):
+        super().__init__(output_field=output_field or TextField())
+        self.text = f"(%%({name})s{'::' if cast else ''}{cast})"
+
+    def as_sql(self, *_: Any, **__: Any) -> tuple[str, tuple[Any, ...]]:
+        """Return the placeholder of the parameter."""
+        return self.text, ()
+
+
+class Among(Func):
+    """Whether a column's value is in a `Given` array."""
+
+    arg_joiner = " = ANY "
+    template = "%(expressions)s"
+    output_field = BooleanField()
+
+
+class UnixTime(Func):
+    """A time as seconds since 1970."""
+
+    template = "extract(epoch FROM %(expressions)s)::float8"
+    output_field = FloatField()
+
+
+def compiled(queryset: QuerySet[Any, Any]) -> str:
+    """Return a queryset's statement, for `run` with values of its `Given` parameters.
+
+    Callers cache it: building and compiling a queryset takes longer than running it. A queryset that
+    locks rows must be compiled in a transaction, as Django requires.
+    """
+    statement, parameters = queryset.query.sql_with_params()
+    text: str = connection.ops.compose_sql(statement, parameters)  # type: ignore[attr-defined]
+    return text
+
+
+def record(kind: type[Shape], row: Sequence[Any]) -> Shape:
+    """Return a row as a dataclass whose fields are in the order of the columns."""
+    names = vars(kind)["__dataclass_fields__"]
+    return kind(**dict(zip(names, row, strict=True)))
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, without the database's details."""
+    return storable(str(error)).split("\n")[0]
+
+
+def storable(text: str) -> str:
+    """Return a text without the characters that Postgres cannot store: NUL, lone surrogates."""
+    return text.replace("\0", "").encode(errors="replace").decode().strip()
+
+
+def as_json(values: Sequence[Any]) -> list[str]:
+    """Return values as JSON texts, for `%(name)s::jsonb[]`."""
+    return [json.dumps(value, separators=(",", ":")) for value in values]
+
+
+def as_array(words: Sequence[str]) -> str:
+    """Return words as the text of a Postgres array, as a parameter cannot be an array of arrays."""
+    quoted = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
+    return "{" + ",".join(f'"{word}"' for word in quoted) + "}"

@@ -1,0 +1,86 @@
+"""Store inbox messages that fail, and return them to their inbox.
+
+A dead letter returns a few times, after growing waits. After the last it waits for a person, and an
+alert is open for its queue.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db import transaction
+
+from .. import conf
+from ..alerting import alerts
+from ..database import sql
+from ..messaging import queues
+from ..messaging.messages import Reply, with_number
+from ..models import DeadLetter
+from ..models.alert import Severity
+from ..models.fields import DatabaseNow
+
+PREFIX = "dead_letter/"
+
+
+@transaction.atomic
+def store(queue: str, raw: bytes, error: Exception, *, returned: int) -> None:
+    """Keep a message that failed although it `returned` to its inbox that often."""
+    reason = sql.storable(f"{type(error).__name__}: {error}")
+    wait = conf.DEAD_LETTER_WAITS_S[returned] if returned < len(conf.DEAD_LETTER_WAITS_S) else None
+    DeadLetter.objects.create(
+        queue=queue,
+        body=raw.decode(errors="backslashreplace").replace("\0", r"\x00"),
+        reason=reason,
+        tries=returned + 1,
+        retry_at=None if wait is None else DatabaseNow() + timedelta(seconds=wait),
+    )
+    if wait is None:
+        alerts.raise_alert(
+            PREFIX + queue,
+            severity=Severity.CRITICAL,
+            title=f"{queue}: a message fails again and again",
+            detail=reason,
+        )
+
+
+def postpone(queue: str, messages: Sequence[tuple[bytes, Reply]], reason: str) -> None:
+    """Keep replies that can be recorded once another session has released a row: no failures.
+
+    The more often one has waited, the longer it waits now. Its attempt does not expire meanwhile.
+    """
+    DeadLetter.objects.bulk_create(
+        DeadLetter(
+            queue=queue,
+            body=raw.decode(),
+            reason=reason,
+            tries=reply.returned,
+            step=reply.step,
+            retry_at=DatabaseNow() + timedelta(seconds=wait),
+        )
+        for raw, reply in messages
+        for wait in [conf.LOCKED_WAIT_S * 2 ** min(reply.waited - conf.LOCKED_IMMEDIATE_RETURNS, 4)]
+    )
+
+
+@transaction.atomic
+def return_due(limit: int) -> int:
+    """Return up to `limit` letters whose time has come to their inboxes; return how many went.
+
+    A row is deleted after Redis took its message: a crash in between sends it twice, which the
+    fence of attempts is for. Those that Redis does not take stay.
+    """
+    rows = DeadLetter.objects.select_for_update(skip_locked=True)
+    letters: dict[str, list[DeadLetter]] = defaultdict(list)
+    for letter in rows.filter(retry_at__lte=DatabaseNow()).order_by("retry_at")[:limit]:
+        letters[letter.queue].append(letter)
+    sent: list[int] = []
+    for queue, some in letters.items():
+        if queues.try_to_ring(queue, [_message(letter) for letter in some]):
+            sent += [letter.id for letter in some]
+    DeadLetter.objects.filter(id__in=sent).delete()
+    return len(sent)
+
+
+def _message(letter: DeadLetter) -> bytes:
+    """Return the message, with the number of its failures."""
+    return with_number(letter.body.encode(), "returned", letter.tries)

@@ -1,0 +1,181 @@
+"""How a task is undone: a pure plan over its steps (P11, P12, P28).
+
+What was done, or may have been, is undone in the reverse order of the steps; what was not begun is
+cancelled; what is in doubt is settled first, and what an agent has at this moment is waited for.
+"""
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..payloads.placeholders import loads_of
+from ..states import DONE_STEP_STATES, Direction, Outcome, StepState
+from .progress import StepPlan, StepView
+from .readiness import build, needs_result
+
+UNUSED = (StepState.WAITING, StepState.CANCELLED)  # undo steps that were not sent
+GOES_ON = (StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
+SENT = (StepState.PENDING, StepState.PROCESSING, StepState.PROCESSED, StepState.ERROR)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UndoPlan:
+    """What an undo begins with; steps by their ids, undo steps as plans.
+
+    `standing` are the steps that cannot be undone although they were done, or may have been.
+    """
+
+    cancel: tuple[int, ...]
+    settle: tuple[int, ...]
+    undo: tuple[StepPlan, ...]
+    standing: tuple[StepView, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LateEffect:
+    """An effect that no state of its task stands for, shown by a reply that came too late.
+
+    `done` is the step as the reply has it, `undo` its undo step if there is one, and `request` what is
+    sent to undo it, or None if that is for a person.
+    """
+
+    done: StepView
+    undo: StepView | None
+    request: Mapping[str, Any] | None
+
+
+def plan(steps: Collection[StepView]) -> UndoPlan:
+    """Return the plan for a task with these steps."""
+    does = [step for step in steps if step.direction == Direction.DO]
+    begun = [step for step in does if may_be_done(step)]
+    undone = {step.name for step in begun if step.undo_action}
+    return UndoPlan(
+        cancel=tuple(step.id for step in does if not may_be_done(step)),
+        settle=tuple(step.id for step in begun if step.state not in DONE_STEP_STATES),
+        undo=tuple(
+            StepPlan(
+                name=step.name,
+                agent=step.agent,
+                action=step.undo_action,
+                after=sorted(undone & _followers(step.name, does)),
+                request=step.undo_request or {},
+                ready=False,
+                direction=Direction.UNDO,
+                loads=loads_of(step.undo_request),
+            )
+            for step in begun
+            if step.name in undone
+        ),
+        standing=tuple(step for step in begun if step.irreversible),
+    )
+
+
+def signature(wanted: UndoPlan) -> str:
+    """Return a short text that differs for plans that do different things."""
+    parts = (
+        wanted.cancel,
+        wanted.settle,
+        tuple(undo.name for undo in wanted.undo),
+        tuple(step.id for step in wanted.standing),
+    )
+    return hashlib.blake2s(repr(parts).encode(), digest_size=8).hexdigest()
+
+
+def may_be_done(step: StepView) -> bool:
+    """Return whether a step had its effect, or may have had it, or may have it any moment."""
+    at_work = step.state == StepState.PROCESSING and step.locked_by is not None
+    return step.state in DONE_STEP_STATES or step.in_doubt or at_work
+
+
+def shows_effect(outcome: str, in_doubt: bool | None) -> bool:
+    """Return whether a reply that changes no step any more shows that an effect was, or may have been."""
+    return outcome in {Outcome.DONE, Outcome.UNKNOWN} or bool(in_doubt)
+
+
+def finds_out(step: StepView, generation: int) -> bool:
+    """Return whether the next try of a step will find an effect under a generation of its key."""
+    return step.state in GOES_ON and generation == step.generation
+
+
+def proven(step: StepView) -> StepView:
+    """Return a step that goes on, under whose key an effect has shown, or may have been.
+
+    That an attempt which is out at this moment finds none no longer counts as an answer: it may have asked
+    before. Its outcome says so until it ends.
+    """
+    out = step.state == StepState.PROCESSING and step.locked_by is not None
+    return replace(step, in_doubt=True, outcome=Outcome.UNKNOWN if out else step.outcome)
+
+
+def late_effect(
+    step: StepView,
+    steps: Collection[StepView],
+    data: Mapping[str, Any],
+    *,
+    result: Mapping[str, Any] | None,
+    generation: int,
+    undoing: bool,
+) -> LateEffect | None:
+    """Return the late effect of a step under a generation of its key, if that counts nowhere.
+
+    Without a result it only may have happened. Its undo can be sent if the step was cancelled, its
+    task is being undone, or was, and the one undo of the step was not sent yet.
+    """
+    done = replace(step, result=result, generation=generation)
+    undoes = (one for one in steps if one.direction == Direction.UNDO)
+    undo = next((one for one in undoes if one.name == step.name), None)
+    request = _request_of_undo(steps, done, data)
+    if not _is_uncounted(step, done, undo, request):
+        return None
+    spent = undo is not None and undo.state not in UNUSED
+    if step.state != StepState.CANCELLED or not undoing or spent:
+        request = None
+    return LateEffect(done=done, undo=undo, request=request)
+
+
+def _request_of_undo(
+    steps: Collection[StepView], done: StepView, data: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the request that undoes an effect of a step, or None if none can be sent.
+
+    `done` is the step as the reply that shows the effect has it: with its result, if it brings one,
+    and the generation of its key. Without it, an undo that takes the result is for a person.
+    """
+    if done.direction == Direction.UNDO or not done.undo_action:
+        return None
+    if done.result is None and needs_result(done.name, done.undo_request):
+        return None
+    others = [step for step in steps if step.id != done.id]
+    proven = replace(done, state=StepState.PROCESSED)
+    template = replace(done, direction=Direction.UNDO, request=done.undo_request or {})
+    return build(template, [*others, proven], data)
+
+
+def _is_uncounted(
+    step: StepView, done: StepView, undo: StepView | None, request: Mapping[str, Any] | None
+) -> bool:
+    """Return whether an effect that shows late counts nowhere: no state of the task stands for it.
+
+    `done` is as for `_request_of_undo`, which returned `request`; without a result it may have
+    happened. `undo` is the undo step, if there is one.
+    """
+    if undo is not None and undo.state in SENT and request == undo.request:
+        return False  # taken back with what it was sent for
+    if done.generation != step.generation or step.state == StepState.CANCELLED:
+        return True
+    if step.state in DONE_STEP_STATES:
+        # the same result is a repeat, or what a person typed in; another is of another effect
+        return done.result is not None and done.result != step.result
+    # otherwise it is done, or the next try under this key finds it
+    return step.state == StepState.WAITING and done.result is not None
+
+
+def _followers(name: str, steps: Collection[StepView]) -> set[str]:
+    """Return the steps that come after `name`, directly or through others."""
+    found: set[str] = set()
+    fresh = {name}
+    while fresh:
+        fresh = {step.name for step in steps if fresh.intersection(step.after)} - found
+        found |= fresh
+    return found

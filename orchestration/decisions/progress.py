@@ -1,0 +1,178 @@
+"""What follows for a task when some of its steps change: pure decisions over plain data."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from ..payloads.placeholders import Loads
+from ..states import DONE_STEP_STATES, ENDED_STEP_STATES, Direction, Outcome, StepState, TaskState
+
+
+class Refusal(Enum):
+    """Why a write did not land: a normal outcome."""
+
+    NO_SUCH_STEP = "the step does not exist"
+    NOT_PROCESSING = "the step is not being processed any more"
+    OTHER_ATTEMPT = "the reply is for another attempt"
+    OTHER_DISPATCH = "the reply is for a dispatch that is not in the state store"
+    ALREADY_ANSWERED = "this attempt was answered already"
+    NOT_IN_ERROR = "the step is not in error"
+    NOT_BUILDABLE = "the request still cannot be built"
+    NO_SUCH_TASK = "the task does not exist"
+    IN_DOUBT = (
+        "the effect may have happened, so the input cannot be changed: the service recognises "
+        "only the same request with the same key"
+    )
+    KEY_FORGOTTEN = (
+        "the effect may have happened, and the service no longer remembers the key: check with "
+        "the service, then record what was done, or that nothing was done"
+    )
+    INVALID = "the input or result is not valid"
+    NOT_UNDOABLE = "the task is being undone or was undone"
+    IRREVERSIBLE = "a step that was done, or may have been done, is irreversible"
+    HELD_ALREADY = "it is already on hold"
+    NOT_HELD = "it is no longer on hold"
+    CHANGED = "it has changed since it was seen"
+    ENDED = "it has ended"
+    NOTHING_TO_DO = "no item of the selection is eligible"
+    GROWN = "the selection has grown since the dry run: refresh the dry run"
+    TOO_MANY = "the selection is too large: narrow it"
+    SAME_PERSON = "the creator of an operation cannot approve it"
+    SAME_PRIORITY = "the priority is already set to this value"
+    CLOSED = "an operator closed it"
+    NOT_OPEN = "the circuit breaker is not open, or its probe is already due"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepView:
+    """What decisions need of a step."""
+
+    id: int
+    task: Any
+    name: str
+    agent: str
+    state: str
+    after: Sequence[str]
+    attempt: int
+    locked_by: str | None
+    request: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+    direction: str = Direction.DO
+    generation: int = 1
+    outcome: str = ""
+    in_doubt: bool = False
+    undo_action: str = ""
+    undo_request: Mapping[str, Any] | None = None
+    irreversible: str = ""
+    dispatched_at: datetime | None = None
+    own_trouble: bool = False
+
+    @property
+    def dispatch(self) -> int:
+        """The number of its last dispatch: when that was, in microseconds of Unix time."""
+        if self.dispatched_at is None:
+            return 0
+        return (self.dispatched_at - EPOCH) // timedelta(microseconds=1)
+
+
+EPOCH = datetime.fromtimestamp(0, UTC)
+RENAMED = {"state": "process_state", "task": "task_id"}  # columns not called as a view's fields are
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepPlan:
+    """A step to be: ready at once, with its request built, or waiting with a template."""
+
+    name: str
+    agent: str
+    action: str
+    after: Sequence[str]
+    request: Mapping[str, Any]
+    ready: bool
+    direction: str = Direction.DO
+    undo_action: str = ""
+    undo_request: Mapping[str, Any] | None = None
+    irreversible: str = ""
+    charges: Mapping[str, Any] | None = None
+    loads: Loads = ()
+
+
+def refuse_reply(
+    step: StepView | None, attempt: int, generation: int = 0, dispatch: int = 0
+) -> Refusal | None:
+    """Return why a reply may change nothing, or None when it may (the fence).
+
+    Not because its complete-by time has passed: until the supervisor counts the attempt, no other
+    instance was given the step, and the agent sent the reply in time (decision 34).
+
+    A failover may lose a dispatch whose numbers are given again: the key's generation and the
+    dispatch itself must match too. 0 is of an agent that does not report them.
+    """
+    if step is None:
+        return Refusal.NO_SUCH_STEP
+    if step.attempt != attempt:
+        return Refusal.OTHER_ATTEMPT
+    if generation not in {0, step.generation} or dispatch not in {0, step.dispatch}:
+        return Refusal.OTHER_DISPATCH
+    if step.state != StepState.PROCESSING:
+        return Refusal.NOT_PROCESSING
+    if step.locked_by is None:
+        return Refusal.ALREADY_ANSWERED
+    return None
+
+
+def after_reply(
+    step: StepView,
+    outcome: str,
+    result: Mapping[str, Any],
+    *,
+    undoing: bool,
+    in_doubt: bool | None = None,
+) -> StepView:
+    """Return the step as it is once a reply to its attempt is recorded.
+
+    What is neither done nor refused stays processing, unlocked, for the supervisor to count. While
+    its task is being undone, a step that had no effect is cancelled. `in_doubt` is what the
+    reply says of it, if anything.
+    """
+    doubt = _doubt_after(step, outcome, in_doubt)
+    state, unwanted = step.state, undoing and step.direction == Direction.DO
+    if outcome == Outcome.DONE:
+        state = StepState.PROCESSED
+    elif unwanted and not doubt and outcome in {Outcome.REJECTED, Outcome.ABSENT}:
+        state = StepState.CANCELLED
+    elif outcome == Outcome.REJECTED:
+        state = StepState.ERROR
+    kept = result if outcome == Outcome.DONE else step.result
+    return replace(step, locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=kept)
+
+
+def _doubt_after(step: StepView, outcome: str, reported: bool | None) -> bool:
+    """Return whether the effect may have happened under the step's key, after one more reply.
+
+    An attempt only adds doubt, unless its answer is what the service keeps under the key. A refusal
+    by itself is not: it may have been made before the service looked at the key.
+    """
+    if outcome == Outcome.DONE:
+        return False
+    if outcome == Outcome.ABSENT:
+        return step.outcome == Outcome.UNKNOWN  # it showed while this attempt was out (`proven`)
+    if outcome == Outcome.UNKNOWN:
+        return True
+    return step.in_doubt if reported is None else reported
+
+
+def task_state(current: str, steps: Iterable[StepView], *, undoing: bool) -> TaskState:
+    """Return the state of a task with these steps; every workflow has a step."""
+    states = {step.state for step in steps}
+    if StepState.ERROR in states:
+        return TaskState.ERROR
+    if undoing:
+        return TaskState.UNDONE if states <= set(ENDED_STEP_STATES) else TaskState.UNDOING
+    if states <= set(DONE_STEP_STATES):
+        return TaskState.PROCESSED
+    if current == TaskState.PENDING and states <= {StepState.WAITING, StepState.PENDING}:
+        return TaskState.PENDING
+    return TaskState.PROCESSING

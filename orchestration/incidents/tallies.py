@@ -1,0 +1,222 @@
+"""Count failures for incidents as tallies, in a fixed number of statements per transaction."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from django.db.models import Count
+
+from ..database import sql
+from ..models import Incident
+from .fingerprint import VARIOUS, VERSION, Cause
+
+MAX_CAUSES = 100  # distinct messages of one step and code; concurrent failures may add a few more
+
+# In the order of fingerprints, so that two transactions with the same new causes do not deadlock.
+OPEN_INCIDENTS = """
+WITH made AS (
+    INSERT INTO orchestration_incident (fingerprint, version, workflow, step, direction, agent,
+        outcome, code, message, sample, title, severity, state)
+    SELECT c.fingerprint, %(version)s, c.workflow, c.step, c.direction, c.agent, c.outcome, c.code,
+        c.message, c.sample, c.title, 'warning', 'new'
+    FROM unnest(%(fingerprint)s::text[], %(workflow)s::text[], %(step)s::text[],
+        %(direction)s::text[], %(agent)s::text[], %(outcome)s::text[], %(code)s::text[],
+        %(message)s::text[], %(sample)s::text[], %(title)s::text[])
+        AS c (fingerprint, workflow, step, direction, agent, outcome, code, message, sample, title)
+    ORDER BY c.fingerprint
+    ON CONFLICT (fingerprint) DO NOTHING
+    RETURNING id, title
+)
+INSERT INTO orchestration_event (incident_id, kind, actor, reason, detail)
+SELECT id, 'cause', %(by)s, '', jsonb_build_object('what', 'opened', 'title', title) FROM made
+"""
+
+# A failure refers to its incident and may raise its alert; both need row locks. The engine itself holds
+# an alert's lock only briefly: a longer one is another session's.
+LOCKED = """
+WITH wanted AS MATERIALIZED (
+    SELECT id, fingerprint FROM orchestration_incident WHERE fingerprint = ANY(%(causes)s)
+), free AS MATERIALIZED (
+    SELECT id FROM orchestration_incident WHERE fingerprint = ANY(%(causes)s)
+    ORDER BY id FOR KEY SHARE SKIP LOCKED
+), free_alerts AS MATERIALIZED (
+    SELECT id FROM orchestration_alert
+    WHERE closed_at IS NULL AND incident_id IN (SELECT id FROM wanted)
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT w.fingerprint FROM wanted w
+WHERE w.id NOT IN (SELECT id FROM free) OR EXISTS (
+    SELECT FROM orchestration_alert a WHERE a.incident_id = w.id AND a.closed_at IS NULL
+        AND a.id NOT IN (SELECT id FROM free_alerts))
+"""
+
+# A step is hit once (a row without xmax); its row counts the failures. The writer has locked the task,
+# so this never waits.
+COUNT_HITS = """
+WITH hit AS (
+    INSERT INTO orchestration_incidenthit (incident_id, step_id, failures)
+    SELECT incident, step, 1
+    FROM unnest(%(incidents)s::bigint[], %(steps)s::bigint[]) AS f (incident, step)
+    ORDER BY incident, step
+    ON CONFLICT (incident_id, step_id) DO UPDATE SET
+        failures = orchestration_incidenthit.failures + 1, last_at = clock_timestamp()
+    RETURNING incident_id, xmax = 0 AS fresh
+)
+INSERT INTO orchestration_incidenttally (incident_id, failures, tasks)
+SELECT incident_id, count(*), count(*) FILTER (WHERE fresh) FROM hit GROUP BY incident_id
+"""
+
+ADD_OPEN = """
+INSERT INTO orchestration_incidenttally (incident_id, open_tasks, again, currency, value)
+SELECT s.incident_id, count(*), count(*) FILTER (WHERE h.retried_at IS NOT NULL), t.currency,
+    sum(t.value)
+FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+LEFT JOIN orchestration_incidenthit h ON h.incident_id = s.incident_id AND h.step_id = s.id
+WHERE s.id = ANY(%(steps)s) AND s.process_state = 'error' AND s.incident_id IS NOT NULL
+GROUP BY s.incident_id, t.currency
+"""
+
+REMOVE_OPEN = """
+WITH over AS (
+    SELECT s.id, s.incident_id, t.currency, t.value
+    FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+    WHERE s.id = ANY(%(steps)s) AND s.process_state = 'error' AND s.incident_id IS NOT NULL
+), retried AS (
+    UPDATE orchestration_incidenthit h SET retried_at = clock_timestamp() FROM over
+    WHERE %(retried)s AND h.incident_id = over.incident_id AND h.step_id = over.id
+)
+INSERT INTO orchestration_incidenttally (incident_id, open_tasks, retried, actor, currency, value)
+SELECT incident_id, -count(*), CASE WHEN %(retried)s THEN count(*) ELSE 0 END, %(by)s, currency,
+    -sum(value)
+FROM over GROUP BY incident_id, currency
+"""
+
+ADD_VALUE = """
+INSERT INTO orchestration_incidenttally (incident_id, currency, value)
+SELECT s.incident_id, t.currency, %(sign)s * sum(t.value)
+FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.id = %(task)s AND s.process_state = 'error' AND s.incident_id IS NOT NULL
+GROUP BY s.incident_id, t.currency
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepFailure:
+    """A failed attempt of a step, or one that could not be made: its cause and message."""
+
+    step: int
+    cause: Cause
+    message: str
+
+
+def lock(causes: Iterable[Cause]) -> set[str]:
+    """Lock the incidents and open alerts of these causes; return the fingerprints that are locked.
+
+    Another session holds the incident or the open alert of those. Never waits.
+    """
+    names = {
+        cause.fingerprint: {cause.fingerprint, _various(cause).fingerprint} for cause in causes
+    }
+    if not names:
+        return set()
+    found = sql.run(LOCKED, {"causes": list(set().union(*names.values()))})
+    locked = {fingerprint for (fingerprint,) in found}
+    return {name for name, either in names.items() if either & locked}
+
+
+def count_failures(failures: Sequence[StepFailure], *, by: str) -> list[int]:
+    """Count each failure for the incident of its cause; return one incident id per failure.
+
+    The caller has locked the steps' tasks, and names each step at most once.
+    """
+    if not failures:
+        return []
+    known = _identify({failure.cause.fingerprint: failure for failure in failures}, by)
+    found = [known[failure.cause.fingerprint] for failure in failures]
+    sql.run(COUNT_HITS, {"incidents": found, "steps": [failure.step for failure in failures]})
+    return found
+
+
+@contextmanager
+def revalue(task: UUID) -> Iterator[None]:
+    """Update the value at risk by the steps in error of a locked task whose value changes within."""
+    sql.run(ADD_VALUE, {"task": task, "sign": -1})
+    yield
+    sql.run(ADD_VALUE, {"task": task, "sign": 1})
+
+
+def add_open_failures(steps: Collection[int]) -> None:
+    """Count steps that are in error now; call it after their state and incident were written."""
+    if steps:
+        sql.run(ADD_OPEN, {"steps": list(steps)})
+
+
+def remove_open_failures(steps: Collection[int], *, retried_by: str = "") -> None:
+    """Count off those of `steps` that are in error; call it before their new state is written.
+
+    `retried_by` is the person who resubmits them, if one does.
+    """
+    if steps:
+        row = {"steps": list(steps), "retried": bool(retried_by), "by": retried_by}
+        sql.run(REMOVE_OPEN, row)
+
+
+def _identify(causes: Mapping[str, StepFailure], by: str) -> dict[str, int]:
+    """Return the incidents of causes by fingerprint; open the missing ones.
+
+    A service that words each failure differently would open an incident per failure. Past `MAX_CAUSES`
+    its further messages share one incident.
+    """
+    known = _known(causes)
+    missing = {name: failure for name, failure in causes.items() if name not in known}
+    if missing:
+        crowded = _crowded([failure.cause for failure in missing.values()])
+        meant = {
+            name: _various(failure.cause) if failure.cause.kind in crowded else failure.cause
+            for name, failure in missing.items()
+        }
+        _open({meant[name].fingerprint: (meant[name], missing[name]) for name in missing}, by)
+        # another transaction may have been first: a new statement sees its rows
+        opened = _known([cause.fingerprint for cause in meant.values()])
+        known |= {name: opened[cause.fingerprint] for name, cause in meant.items()}
+    return known
+
+
+def _various(cause: Cause) -> Cause:
+    """The cause that stands for all further messages of a kind."""
+    return replace(cause, message=VARIOUS)
+
+
+def _known(causes: Collection[str]) -> dict[str, int]:
+    rows = Incident.objects.filter(fingerprint__in=list(causes))
+    return dict(rows.values_list("fingerprint", "id"))
+
+
+def _crowded(causes: Sequence[Cause]) -> set[tuple[str, ...]]:
+    """The kinds of causes that have reached `MAX_CAUSES`."""
+    rows = Incident.objects.filter(
+        workflow__in={cause.workflow for cause in causes}, code__in={cause.code for cause in causes}
+    )
+    kinds = rows.values_list("workflow", "step", "direction", "agent", "outcome", "code")
+    return {
+        kind for *kind_of, count in kinds.annotate(count=Count("id"))
+        if count >= MAX_CAUSES and (kind := tuple(kind_of))
+    }  # fmt: skip
+
+
+def _open(causes: Mapping[str, tuple[Cause, StepFailure]], by: str) -> None:
+    names = (
+        *("fingerprint", "workflow", "step", "direction", "agent", "outcome", "code"),
+        *("message", "title"),
+    )
+    columns = {name: [getattr(cause, name) for cause, _ in causes.values()] for name in names}
+    sql.run(
+        OPEN_INCIDENTS,
+        {
+            **columns,
+            "sample": [failure.message for _, failure in causes.values()],
+            "version": VERSION,
+            "by": by,
+        },
+    )

@@ -1,1 +1,0 @@
-"""What applications ask the engine for besides tasks."""

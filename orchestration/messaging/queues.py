@@ -1,0 +1,267 @@
+"""Inboxes and doorbells of queues, on Redis.
+
+The database is the truth. A lost request or reply delays its step until its deadline; a lost doorbell
+delays work until the supervisor rings again.
+
+- An *inbox* is a list of messages to the workers of one queue: requests to an agent, replies to the
+  schedulers, and for every queue "look": there is work in the state store.
+- A *doorbell* is an RQ job that calls a worker to one queue. Its flag stays set while a worker is called
+  or serves the queue, so no second job is needed: that worker takes new messages from the inbox at once.
+  The worker clears the flag *before* its last look. The flag also expires, so that under lasting load
+  further workers are called to help.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+from threading import Lock
+from typing import Any
+
+import django_rq
+from django.conf import settings
+from django.db import transaction
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as Late
+from redis.retry import Retry
+from rq import Queue
+
+from .. import conf
+
+logger = logging.getLogger(__name__)
+
+SUBMISSION = "submission"
+SCHEDULER = "scheduler"
+ALERTS = "alerts"
+AUDIT = "audit"
+PUSH = "push"
+STATUS_PREFIX = "status."
+# Connections do not send the client's version to Redis: reading it costs 2 ms and 2 MB each time.
+QUIETLY: dict[str, Any] = {"driver_info": None}
+LOOK = b"look"  # a message that asks to look at the state store
+
+# The function that each queue's doorbell runs; a worker refuses every other function.
+HANDLERS = {
+    SUBMISSION: "orchestration.workers.jobs.take_submissions",
+    SCHEDULER: "orchestration.workers.jobs.schedule",
+    ALERTS: "orchestration.workers.jobs.send_notifications",
+    AUDIT: "orchestration.workers.jobs.run_audit",
+    PUSH: "orchestration.workers.jobs.push_status",
+}
+CALL_AGENT = "orchestration.workers.jobs.call_agent"
+DELIVER_STATUS = "orchestration.workers.jobs.deliver_status"
+
+
+class Unreachable(Exception):
+    """Redis does not answer. Tasks are safe; the supervisor rings again when Redis is back."""
+
+
+class Silent(Unreachable):
+    """Redis timed out a moment ago, so the command was not sent."""
+
+
+class Patience:
+    """A circuit breaker for a Redis that hangs: only one command waits for it at a time.
+
+    After a timeout all other commands fail at once, for `conf.REDIS_BACKOFF_S` seconds. Then one command
+    probes. A Redis that refuses connections fails at once anyway, so it is always asked.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._silent_until: float | None = None
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Run Redis commands in this context; any failure of theirs raises `Unreachable`."""
+        with self._lock:
+            now = time.monotonic()
+            if self._silent_until is not None:
+                if now < self._silent_until:
+                    raise Silent("Redis did not answer a moment ago")
+                # this command probes for all others
+                self._silent_until = now + conf.REDIS_BACKOFF_S
+        try:
+            yield
+        except Late as error:
+            self._silent_until = time.monotonic() + conf.REDIS_BACKOFF_S
+            raise Unreachable(str(error)) from error
+        except RedisError as error:
+            self._silent_until = None
+            raise Unreachable(str(error)) from error
+        self._silent_until = None
+
+
+def handler_of(queue: str) -> tuple[str, tuple[str, ...]]:
+    """Return the function that a queue's doorbell runs, and its arguments."""
+    if queue in HANDLERS:
+        return HANDLERS[queue], ()
+    if queue.startswith(STATUS_PREFIX):
+        return DELIVER_STATUS, (queue.removeprefix(STATUS_PREFIX),)
+    return CALL_AGENT, (queue,)
+
+
+def of_application(name: str) -> str:
+    """Return the queue whose workers deliver an application's status messages.
+
+    Messages to external applications are pushed, or wait until they are fetched.
+    """
+    return STATUS_PREFIX + name if STATUS_PREFIX + name in settings.RQ_QUEUES else PUSH
+
+
+def inbox(queue: str) -> str:
+    """Return the key of the list of messages to a queue's workers."""
+    return f"sas:inbox:{queue}"
+
+
+def flag(queue: str) -> str:
+    """Return the key that is set while a queue's doorbell rings, or a worker serves the queue."""
+    return f"sas:ringing:{queue}"
+
+
+def at_hand(worker: str) -> str:
+    """Return the key of the requests that an agent's worker holds, for recovery if it dies."""
+    return f"sas:at:{worker}"
+
+
+def reports(agent: str) -> str:
+    """Return the key of the reports that an agent's workers exchange."""
+    return f"sas:reports:{agent}"
+
+
+def connection() -> Redis:
+    """Return this process's client: short timeouts, no silent retries (which send a job twice)."""
+    # Two threads must not create one each: the client that is dropped closes its connections, even
+    # those in use.
+    with _connecting:
+        return _connection()
+
+
+_connecting = Lock()
+_patience = Patience()
+
+
+@cache
+def _connection() -> Redis:
+    return Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=conf.REDIS_TIMEOUT_S,
+        socket_connect_timeout=conf.REDIS_TIMEOUT_S,
+        retry=Retry(NoBackoff(), 0),
+        **QUIETLY,
+    )
+
+
+def worker_connection() -> Redis:
+    """Return a client for a worker that waits on its queue; RQ sets its timeouts."""
+    return Redis.from_url(settings.REDIS_URL, retry=Retry(NoBackoff(), 0), **QUIETLY)
+
+
+def queue(name: str, redis: Redis | None = None) -> Queue:
+    """Return an RQ queue by its name in RQ_QUEUES."""
+    return django_rq.get_queue(name, connection=redis or connection(), commit_mode="auto")
+
+
+def ring(name: str, messages: Sequence[bytes] = ()) -> None:
+    """Add messages to a queue's inbox and call a worker; raise `Unreachable`."""
+    if name not in settings.RQ_QUEUES:
+        raise Unreachable(f"unknown queue {name!r}: it is not in RQ_QUEUES")
+    with _patience.asking():
+        pipeline = connection().pipeline(transaction=False)
+        pipeline.rpush(inbox(name), *(messages or [LOOK]))
+        pipeline.ltrim(inbox(name), -conf.MAX_INBOX_MESSAGES, -1)
+        pipeline.set(flag(name), 1, nx=True, ex=conf.DOORBELL_TTL_S)
+        if pipeline.execute()[-1]:
+            call_worker(name)
+
+
+def try_to_ring(name: str, messages: Sequence[bytes] = ()) -> bool:
+    """Ring; return whether it worked. If not, the supervisor rings again."""
+    try:
+        ring(name, messages)
+    except Unreachable as error:
+        logger.warning("cannot ring for %s (the supervisor will): %s", name, error)
+        return False
+    return True
+
+
+def ring_after_commit(*names: str) -> None:
+    """Ring after the commit, or now outside a transaction; on failure the supervisor rings again."""
+    for name in names:
+        transaction.on_commit(partial(try_to_ring, name))
+
+
+def put_back(name: str, messages: Sequence[bytes]) -> None:
+    """Return taken messages to their inbox; keep trying while Redis is away."""
+    give_up_at = time.monotonic() + conf.SEND_RETRY_FOR_S
+    while not try_to_ring(name, messages):
+        if time.monotonic() > give_up_at:
+            logger.error("Redis does not take %d messages back to %s", len(messages), name)
+            return
+        time.sleep(conf.SEND_RETRY_INTERVAL_S)
+
+
+def call_worker(name: str) -> None:
+    """Enqueue the doorbell's job; the flag must be set. Raises RedisError."""
+    function, arguments = handler_of(name)
+    queue(name).enqueue_call(
+        function,
+        args=arguments,
+        timeout=-1,
+        result_ttl=0,
+        failure_ttl=60,
+        ttl=60,
+        description=f"doorbell of {name}",
+    )
+
+
+def clear_doorbell(name: str) -> None:
+    """Clear the doorbell: the next ring calls a worker. The caller must look once more afterwards."""
+    with _patience.asking():
+        connection().delete(flag(name))
+
+
+def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
+    """Take up to `limit` messages from an inbox; if it is empty, wait up to `wait` seconds for one."""
+    into = inbox(name)
+    with _patience.asking():
+        messages = as_messages(connection().lpop(into, limit))
+        if not messages and wait and (first := connection().blpop([into], wait)):
+            messages = as_messages(first[1:])
+    return messages
+
+
+def waiting(names: Sequence[str]) -> list[str]:
+    """Return the queues whose inbox is not empty; raise `Unreachable`."""
+    with _patience.asking():
+        pipeline = connection().pipeline(transaction=False)
+        for name in names:
+            pipeline.llen(inbox(name))
+        return [name for name, count in zip(names, pipeline.execute(), strict=True) if count]
+
+
+def oldest(name: str) -> tuple[bytes | None, bool]:
+    """Return the oldest message of an inbox, and whether Redis kept its data since the last call."""
+    with _patience.asking():
+        pipeline = connection().pipeline(transaction=False)
+        pipeline.lindex(inbox(name), 0)
+        pipeline.set("sas:kept", 1, get=True)
+        message, kept = pipeline.execute()
+        return message, kept is not None
+
+
+def held_by(worker: str) -> dict[int, int]:
+    """Return the requests that an agent's worker holds, as step → attempt."""
+    with _patience.asking():
+        found = connection().hgetall(at_hand(worker))
+    return {int(step): int(attempt) for step, attempt in found.items()}
+
+
+def as_messages(taken: object) -> list[bytes]:
+    """Return a response of Redis as a list of messages."""
+    return (
+        [item for item in taken if isinstance(item, bytes)] if isinstance(taken, Sequence) else []
+    )

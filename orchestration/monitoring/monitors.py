@@ -1,0 +1,246 @@
+"""Raise alerts about conditions of the machinery that last too long, and close them.
+
+The housekeeper checks with each round of its chores. A missing leader is detected by the alerts' worker
+(`workers.leader_monitor`).
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from .. import conf, registry
+from ..alerting import alerts
+from ..applications import status_messages
+from ..cluster import heartbeat
+from ..cluster.debounce import Debounce
+from ..cluster.leader_election import Jump
+from ..database import sql
+from ..messaging import queues
+from ..models import Application, SupervisorPolicy, Worker
+from ..models.alert import Severity
+from ..models.application import Delivery
+from ..queries import wait_reasons
+from ..queries.agents import wanted_agents
+from ..states import LOCAL
+from ..supervision.conditions import (
+    OF_LEADERS,
+    PREFIX,
+    Blocking,
+    Condition,
+    blocked,
+    blocking,
+    clocks_off,
+    jumped,
+    keep,
+)
+from ..transitions.holds import AGENT_UNTIL, ALL_UNTIL
+from ..transitions.local_steps import NO_FUNCTION
+
+NO_WORKER = f"{PREFIX}no_worker/"
+
+# The oldest claimable step of each agent that is not claimed. Holds and outages have their own alerts: steps
+# that they delay do not count, nor does the time for which they did.
+WAITING = f"""
+SELECT s.id, greatest(s.pending_since, h.until)
+FROM orchestration_policy p
+CROSS JOIN LATERAL (
+    SELECT id, pending_since FROM orchestration_step
+    WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
+      AND num_nonnulls(run_after, held_by_id) = 0  -- as step_waiting has it
+    ORDER BY pending_since LIMIT 1) s
+CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
+WHERE greatest(s.pending_since, h.until) < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+"""  # noqa: S608 - put together from constants
+
+# Steps without an agent that no scheduler computes: the function is not deployed, or no scheduler runs.
+UNCOMPUTED = """
+SELECT t.workflow, s.name, bool_or(s.error_code <> ''), min(s.pending_since) FROM (
+    (SELECT task_id, name, error_code, pending_since FROM orchestration_step
+    WHERE agent = '' AND process_state = 'pending' AND error_code = %(unknown)s LIMIT %(most)s)
+    UNION ALL
+    (SELECT task_id, name, '', pending_since FROM orchestration_step
+    WHERE agent = '' AND process_state = 'pending' AND num_nonnulls(run_after, held_by_id) = 0
+        AND pending_since < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+        AND NOT EXISTS (SELECT FROM orchestration_hold WHERE scope = 'all' AND until IS NULL)
+    ORDER BY pending_since LIMIT %(most)s)) AS s
+JOIN orchestration_task t ON t.id = s.task_id GROUP BY t.workflow, s.name
+"""
+
+# Undos that were requested and have not started, or started and have not finished.
+UNDOING = """
+SELECT workflow, count(*), min(since) FROM (
+    SELECT workflow, undo_at AS since FROM orchestration_task
+    WHERE state = 'undoing' AND undo_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+    UNION ALL
+    SELECT t.workflow, r.requested_at
+    FROM orchestration_undorequest r JOIN orchestration_task t ON t.id = r.task_id
+    WHERE r.requested_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second') AS long
+GROUP BY workflow
+"""
+
+
+NOT_REACHED = "Check the log of the schedulers."
+
+
+def look(
+    absent: Debounce,
+    locking: Debounce | None = None,
+    *,
+    patience: float = conf.WORKER_DEAD_AFTER_S,
+    jump: Jump | None = None,
+) -> int:
+    """Raise an alert for each condition of the machinery, and close those that are over.
+
+    The leading housekeeper keeps `absent` and `locking` between calls: a queue must have been without a
+    worker for `patience` seconds, and another session's locks must last. `jump` is the last jump of the
+    database's clock: durations count only from then on. Returns the number of conditions.
+    """
+    limits = SupervisorPolicy.objects.get(id=1)
+    alive = heartbeat.alive()
+    quiet = jump.ago if jump else float("inf")  # seconds for which the clock has been reliable
+    found = [
+        *blocked(_lasting(blocking(), locking or Debounce())),
+        *_no_workers(
+            absent.of(set(needed_queues()) - {worker.queue for worker in alive}, patience)
+        ),
+        *_stepped_back(alive),
+        *_undeclared(),
+        *(_uncomputed(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
+        *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
+        *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
+        *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
+        *([jumped(jump)] if jump and quiet < conf.CLOCK_JUMP_ALERT_S else clocks_off(alive)),
+    ]
+    keep(PREFIX, found, but=OF_LEADERS)
+    alerts.close_recovered()
+    return len(found)
+
+
+def _lasting(sessions: Sequence[Blocking], locking: Debounce) -> list[Blocking]:
+    """Return the sessions whose transaction has held locks for too long."""
+    lasting = locking.of([one.transaction for one in sessions], conf.BLOCKING_ALERT_AFTER_S)
+    return [one for one in sessions if one.transaction in lasting]
+
+
+def needed_queues() -> list[str]:
+    """Return the queues of the engine: its own, each agent's, each receiver's of status messages."""
+    statuses = [queues.STATUS_PREFIX + name for name in sorted(registry.receivers)]
+    return [*queues.HANDLERS, *sorted(registry.agents), *statuses]
+
+
+def unserved(since: datetime | None = None) -> set[str]:
+    """Return the queues that no living worker serves, or none that started after `since`."""
+    return set(needed_queues()) - {worker.queue for worker in heartbeat.alive(since)}
+
+
+def _no_workers(names: Iterable[str]) -> list[Condition]:
+    return [
+        Condition(
+            fingerprint=NO_WORKER + name,
+            severity=Severity.CRITICAL,
+            title=f"No worker serves the queue {name}",
+            detail=f"The work of the queue waits. Start a worker: manage.py work {name}",
+        )
+        for name in sorted(names)
+    ]
+
+
+def _stepped_back(alive: Sequence[Worker]) -> list[Condition]:
+    return [
+        Condition(
+            fingerprint=f"{PREFIX}instance/{worker.instance}",
+            severity=Severity.WARNING,
+            title=f"{worker.queue}: worker {worker.instance} takes no requests",
+            detail=f"Since {_utc(worker.stepped_back_at)} its calls fail, while those of the agent's other "
+            f"workers succeed. Check process {worker.pid} on {worker.host}: network, credentials, "
+            "memory. It tries one request at intervals, and resumes when one succeeds.",
+        )
+        for worker in alive
+        if worker.stepped_back_at is not None
+    ]
+
+
+def _undeclared() -> list[Condition]:
+    return [
+        Condition(
+            fingerprint=f"{PREFIX}undeclared/{agent}",
+            severity=Severity.CRITICAL,
+            title=f"Steps wait for the agent {agent}, which no code declares",
+            detail="Finish the deploy, or restore the agent.",
+        )
+        for agent in wanted_agents()
+        if agent != LOCAL and agent not in registry.agents
+    ]
+
+
+def _uncomputed(limit: float) -> list[Condition]:
+    wanted = {"limit": limit, "unknown": NO_FUNCTION, "most": conf.BATCH_SIZE}
+    return [
+        Condition(
+            fingerprint=f"{PREFIX}uncomputed/{workflow}/{step}",
+            severity=Severity.CRITICAL,
+            title=f"{workflow}: no scheduler computes the step {step}",
+            detail=f"The oldest waits since {_utc(since)}. "
+            + (
+                "No running release declares its function: finish the deploy."
+                if missing
+                else NOT_REACHED
+            ),
+        )
+        for workflow, step, missing, since in sql.run(UNCOMPUTED, wanted)
+    ]
+
+
+def _waiting(limit: float) -> list[Condition]:
+    oldest = dict(sql.run(WAITING, {"limit": limit}))
+    return [
+        Condition(
+            fingerprint=f"{PREFIX}waiting/{step.agent}",
+            severity=Severity.WARNING,
+            title=f"{step.agent}: steps wait longer than {limit:g} s for their turn",
+            detail=f"The oldest could have gone {_utc(oldest[step.id])}. When this was noticed, it "
+            f"{why.sentence(step.agent)}{f' {_utc(why.at)}' if why.at else ''}. Its window "
+            "or rate is too small for what comes in, its service is slow, or nothing schedules.",
+        )
+        for step, why in wait_reasons.why_each(oldest)
+    ]
+
+
+def _undoing(limit: float) -> list[Condition]:
+    return [
+        Condition(
+            fingerprint=f"{PREFIX}undo_stuck/{workflow}",
+            severity=Severity.CRITICAL,
+            title=f"{workflow}: undoing takes longer than {limit:g} s",
+            detail=f"When this was noticed: {count} tasks, the oldest since {_utc(since)}.",
+        )
+        for workflow, count, since in sql.run(UNDOING, {"limit": limit})
+    ]
+
+
+def _undelivered(limit: float) -> list[Condition]:
+    late = status_messages.waiting(limit)
+    found = Application.objects.in_bulk([name for name, _ in late], field_name="name")
+    return [
+        Condition(
+            fingerprint=f"{PREFIX}status_undelivered/{name}",
+            severity=Severity.WARNING,
+            title=f"{name}: status messages wait longer than {limit:g} s",
+            detail=f"The oldest was written {_utc(since)}. {_why_undelivered(found.get(name))}",
+        )
+        for name, since in late
+    ]
+
+
+def _why_undelivered(application: Application | None) -> str:
+    if application is None or application.delivery == Delivery.CONSUMER:
+        return "Its worker is stopped, slow or failing."
+    if not application.active:
+        return "The application is inactive."
+    if application.delivery == Delivery.PULL:
+        return "The application does not fetch and acknowledge them."
+    return f"Its receiver fails: {application.push_error or 'it is slow'}"
+
+
+def _utc(moment: Any) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,209 @@
+"""Send the items of operations at their rates, check the sent ones, and count; the housekeeper calls it.
+
+Each turn is one transaction under the lock of the operation's row, and an item is marked in the
+transaction that acts on it: after a crash both are done, or neither. A process that lost its lease stops.
+If two run at once, the row lock admits one, and the other skips the operation.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+
+from .. import conf
+from ..cluster import crash_points, leader_election
+from ..cluster.leader_election import Leadership
+from ..database import clock, sql
+from ..decisions.backoff import refilled
+from ..models import Operation, OperationItem, Step, Task
+from ..models.fields import DatabaseNow
+from ..models.operation import ItemState, OperationState
+from ..states import StepState, TaskState
+from .actions import ONE_BY_ONE, perform
+from .counters import recount
+
+logger = logging.getLogger(__name__)
+
+BEGIN = """
+UPDATE orchestration_operation SET state = 'running', started_at = clock_timestamp(),
+    tokens_at = clock_timestamp(), tokens = 1
+WHERE state = 'waiting' AND starts_at <= least((SELECT clock_timestamp()), %(now)s)
+"""
+
+MARK = """
+UPDATE orchestration_operationitem i SET state = m.state, reason = m.reason,
+    sent_at = CASE m.state WHEN 'sent' THEN clock_timestamp() ELSE i.sent_at END,
+    ended_at = CASE m.state WHEN 'sent' THEN NULL ELSE clock_timestamp() END
+FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(reasons)s::text[]) AS m (id, state, reason)
+WHERE i.id = m.id AND i.state IN ('waiting', 'sent')
+"""
+
+# What a step that has ended means for its item. That one failed again is noted as it happens
+# (`transitions/followed.py`), so one that is processed now never failed in between.
+ENDED_AS = {
+    StepState.PROCESSED: (ItemState.FIXED, ""),
+    StepState.SKIPPED: (ItemState.SKIPPED, "it was marked as done by hand meanwhile"),
+    StepState.CANCELLED: (ItemState.SKIPPED, "its task was undone meanwhile"),
+}
+
+
+@dataclass(kw_only=True)
+class _Sending:
+    """The limits of one sweep: its end, its lease, and the interval that it may make up for."""
+
+    until: float
+    leadership: Leadership
+    reach: float
+
+
+def advance(leadership: Leadership, *, reach: float = 2.0) -> int:
+    """Advance all open operations; return how many items were sent.
+
+    `reach` is the time in seconds that a late sweep may make up for.
+    """
+    sql.run(BEGIN, {"now": leadership.at})
+    until = time.monotonic() + conf.OPERATIONS_BUDGET_S
+    sending = _Sending(until=until, leadership=leadership, reach=reach)
+    open_ones = Operation.objects.filter(ended_at=None).exclude(state=OperationState.DRAFT)
+    done = 0
+    for operation in list(open_ones.order_by("id").values_list("id", "state")):
+        if operation[1] == OperationState.RUNNING:
+            done += _send(operation[0], sending)
+        if operation[1] in {OperationState.RUNNING, OperationState.PAUSED, OperationState.ABORTED}:
+            _check_sent(operation[0])
+    return done
+
+
+def _send(operation_id: int, sending: _Sending) -> int:
+    """Send what the rate allows in batches, until the time is over; return how many items."""
+    done = 0
+    most = conf.BATCH_SIZE
+    first = True  # what the rate allows meanwhile is for the next sweep, in one batch
+    while time.monotonic() < sending.until:
+        try:
+            sent = _turn(operation_id, sending, most, accrue=first)
+        except Exception as error:
+            if sql.is_unavailable(error):
+                raise
+            if sql.is_busy(error):
+                break  # others have a row it needs: its turn comes again with the next sweep
+            logger.exception("operation %d: a batch failed", operation_id)
+            if most == 1:
+                _skip_unsendable(operation_id)
+            most = 1  # the others shall not wait for the one that cannot be sent
+            continue
+        if not sent:
+            break
+        done += sent
+        first = False
+    return done
+
+
+@transaction.atomic
+def _turn(operation_id: int, sending: _Sending, most: int, *, accrue: bool) -> int:
+    """Send one batch; return how many items had their turn.
+
+    With `accrue`, the time since the last turn counts.
+    """
+    operation = _locked(operation_id)
+    if operation is None or operation.state != OperationState.RUNNING:
+        return 0
+    if not leader_election.holds(sending.leadership):
+        return 0
+    now = clock.database_now().timestamp()
+    tokens = operation.tokens
+    if accrue:
+        since = now - operation.tokens_at.timestamp() if operation.tokens_at else 0.0
+        tokens = refilled(tokens, since, operation.rate, sending.reach)
+        operation.tokens_at = datetime.fromtimestamp(now, UTC)
+    most = min(most, int(tokens), 1 if operation.act in ONE_BY_ONE else most)
+    items = _next(operation, most)
+    answers = perform(operation, items, _mark) if items else {}
+    crash_points.reached("operation.before_commit", answers)
+    operation.tokens = tokens - len(answers)
+    operation.save(update_fields=["tokens", "tokens_at"])
+    return len(answers)
+
+
+def _next(operation: Operation, count: int) -> list[OperationItem]:
+    """Lock the next items and their tasks; pass over those that others have locked."""
+    if count <= 0:
+        return []
+    waiting = OperationItem.objects.filter(operation=operation, state=ItemState.WAITING)
+    locked = waiting.select_for_update(no_key=True, skip_locked=True, of=("self", "task"))
+    return list(locked.select_related("task").defer("task__data").order_by("id")[:count])
+
+
+def _mark(items: Sequence[tuple[OperationItem, ItemState, str]]) -> None:
+    """Write the states of items in hand, each with a reason if it is skipped."""
+    sql.run(
+        MARK,
+        {
+            "ids": [item.id for item, _, _ in items],
+            "states": [state.value for _, state, _ in items],
+            "reasons": [reason[:500] for _, _, reason in items],
+        },
+    )
+
+
+@transaction.atomic
+def _skip_unsendable(operation_id: int) -> None:
+    """Pass over the one item that cannot be sent, so that the others go on."""
+    operation = _locked(operation_id)
+    if operation is not None:
+        why = "the action failed: see the log of the housekeeper"
+        _mark([(item, ItemState.SKIPPED, why) for item in _next(operation, 1)])
+
+
+@transaction.atomic
+def _check_sent(operation_id: int) -> None:
+    """Find out what became of items under way, a bounded number from where it ended, and count."""
+    operation = _locked(operation_id)
+    if operation is None:
+        return
+    under_way = OperationItem.objects.filter(
+        operation=operation, state=ItemState.SENT, id__gt=operation.checked_until
+    )
+    looked = list(under_way.order_by("id")[: conf.OPERATION_ITEMS_PER_SWEEP])
+    if ended := _ended(looked):
+        _mark(ended)
+    operation.checked_until = looked[-1].id if len(looked) == conf.OPERATION_ITEMS_PER_SWEEP else 0
+    operation.save(update_fields=["checked_until"])
+    recount(operation)
+
+
+def _ended(items: Sequence[OperationItem]) -> list[tuple[OperationItem, ItemState, str]]:
+    """Return those of items under way that have come to their end, and to which."""
+    steps = [item.step_id for item in items if item.step_id is not None]
+    tasks = [item.task_id for item in items if item.step_id is None]
+    states = dict(
+        Step.objects.filter(id__in=steps, process_state__in=ENDED_AS).values_list(
+            "id", "process_state"
+        )
+    )
+    undone = set(
+        Task.objects.filter(id__in=tasks, state=TaskState.UNDONE).values_list("id", flat=True)
+    )
+    ended = []
+    for item in items:
+        if item.step_id in states:
+            ended.append((item, *ENDED_AS[StepState(states[item.step_id])]))
+        elif item.step_id is None and item.task_id in undone:
+            ended.append((item, ItemState.FIXED, ""))
+    return ended
+
+
+def _locked(operation_id: int) -> Operation | None:
+    """Lock an operation; None while another session has locked it."""
+    rows = Operation.objects.select_for_update(no_key=True, skip_locked=True)
+    return rows.filter(id=operation_id).first()
+
+
+def prune_drafts() -> int:
+    """Delete dry runs that are older than `conf.DRAFT_TTL_S`; return how many."""
+    long_ago = DatabaseNow() - timedelta(seconds=conf.DRAFT_TTL_S)
+    drafts = Operation.objects.filter(state=OperationState.DRAFT, created_at__lt=long_ago)
+    return drafts.delete()[0]

@@ -1,0 +1,25 @@
+"""Text and JSON from outside, as far as they can be stored and shown."""
+
+import json
+import math
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """Return `text` with a space for each character that is not printable, but for those to `keep`."""
+    clean = text.encode("utf-8", "replace").decode()  # half a character cannot be stored
+    return "".join(one if one.isprintable() or one in keep else " " for one in clean)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in {math.inf, -math.inf}:
+        raise ValueError(f"{text} is too large a number")
+    return number
+
+
+# Strict where `json.loads` is not. Made once: json.loads would make one for each message.
+READER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)

@@ -1,0 +1,222 @@
+"""What happens next to a step, in a sentence: decided from rows at hand, no query is made."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ..decisions.wait_reasons import AgentFacts, Reason, StepFacts, Why, why
+from ..models import Hold, Step
+from ..states import DONE_STEP_STATES, FINAL_TASK_STATES, Direction, GateState, StepState, TaskState
+from ..transitions.local_steps import NO_FUNCTION
+
+BADGES = {
+    GateState.CLOSED: ("success", "breaker closed"),
+    GateState.OPEN: ("warning", "breaker open"),
+    GateState.HALF_OPEN: ("warning", "breaker half-open"),
+    GateState.RECOVERING: ("info", "recovering"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentView:
+    """An agent's gate and the thresholds of its policy; `blocked` says why its steps wait, if so."""
+
+    facts: AgentFacts
+    blocked: Why | None
+    failure_threshold: int
+    undo_threshold: int = 20
+    max_extended_waits: int = 3
+
+    @property
+    def free(self) -> bool:
+        """Return whether its steps may go as long as the window has room."""
+        return self.blocked is None
+
+    def facts_with(self, in_flight: int) -> AgentFacts:
+        """Return what decides about its steps, with `in_flight` calls under way."""
+        return replace(self.facts, in_flight=in_flight)
+
+    @property
+    def badge(self) -> tuple[str, str]:
+        """Return the colour and word of its circuit breaker."""
+        if self.facts.hold:
+            return "warning", "held"
+        if self.blocked and self.blocked.reason == Reason.PAUSED:
+            return "warning", "paused"
+        return BADGES[GateState(self.facts.state)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Queued:
+    """Where a step that may be claimed stands: what is in flight at its agent, and who is before it."""
+
+    in_flight: int = 0
+    urgent: int = 0
+    ahead: int = 0
+
+
+NOT_QUEUED = Queued()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NextStep:
+    """A sentence; where it names a moment, that stands between `text` and `after`."""
+
+    text: str
+    at: datetime | None = None
+    after: str = ""
+
+
+# Which of a task's steps says most about where the task stands: the first of these that it has.
+TELLING = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.WAITING)
+
+ENDINGS = {
+    StepState.PROCESSED: "done",
+    StepState.SKIPPED: "done by hand",
+    StepState.CANCELLED: "cancelled: the task is being undone",
+    StepState.ERROR: "waiting for an operator",
+}
+
+
+def of_step(
+    step: Step,
+    *,
+    done: Collection[str],
+    agents: Mapping[str, AgentView],
+    now: datetime,
+    hold: Hold | None = None,
+    place: Queued = NOT_QUEUED,
+) -> NextStep:
+    """Return what happens next to `step`; `done` names the steps of its task that are.
+
+    `hold` is the hold in force on its task, or on this step of every task; `place` is where it
+    stands while it may be claimed.
+    """
+    if step.process_state == StepState.WAITING:
+        missing = [name for name in step.after if name not in done]
+        return NextStep(text=f"waiting for {_listed(missing)}")
+    if step.process_state == StepState.PENDING:
+        agent = agents.get(step.agent)
+        return _of_pending(step, agent, why_step(step, agent, now, hold, place))
+    if step.process_state == StepState.PROCESSING:
+        return _of_processing(step, now)
+    if step.process_state == StepState.ERROR and step.resolve_by is not None:
+        return NextStep(text="waiting for a fix; the task will be undone", at=step.resolve_by)
+    return NextStep(text=ENDINGS[StepState(step.process_state)])
+
+
+def why_step(
+    step: Step, agent: AgentView | None, now: datetime, hold: Hold | None, place: Queued
+) -> Why:
+    """Return why a pending step waits, from rows at hand."""
+    held = held_because(hold) if hold else "on hold" if step.held_by_id is not None else ""
+    facts = StepFacts(
+        hold=held,
+        run_after=step.run_after,
+        isolated=step.isolated,
+        urgent=place.urgent,
+        ahead=place.ahead,
+    )
+    of_agent = agent.facts_with(place.in_flight) if agent else None
+    return why(facts, of_agent, now)
+
+
+def _of_pending(step: Step, agent: AgentView | None, found: Why) -> NextStep:
+    text = found.sentence(step.agent)
+    if step.error_code == NO_FUNCTION and step.run_after:
+        text = "waiting, no running release declares the function of this step; next check"
+        return NextStep(text=text, at=step.run_after)
+    if found.reason == Reason.RETRY:
+        return NextStep(text=text, at=found.at, after=_next_attempt(step, agent))
+    if found.reason in {Reason.PAUSED, Reason.BREAKER} and found.at:
+        return NextStep(text=text, at=found.at, after=f" ({found.text})")
+    return NextStep(text=text, at=found.at)
+
+
+def _of_processing(step: Step, now: datetime) -> NextStep:
+    if step.locked_by is None:
+        why = step.error_code or step.outcome or "no reply"
+        return NextStep(text=f"failed ({why}); the supervisor will decide whether to retry")
+    if step.complete_by and step.complete_by > now:
+        work = (
+            "is checking whether the step was done"
+            if step.probing_outcome
+            else "is processing the step"
+        )
+        return NextStep(text=f"{step.agent} {work}; reply due", at=step.complete_by)
+    return NextStep(
+        text="no reply before the deadline; the supervisor will decide whether to retry"
+    )
+
+
+def _next_attempt(step: Step, agent: AgentView | None) -> str:
+    """Return which of the attempts comes next that a policy grants before it decides otherwise."""
+    number = f", attempt {step.failure_count + 1}"
+    if agent is None:
+        return number
+    backward = step.probing_outcome or step.direction == Direction.UNDO
+    number += f" of {agent.undo_threshold if backward else agent.failure_threshold}"
+    if step.extended_waits:
+        number += f", extended wait {step.extended_waits} of {agent.max_extended_waits}"
+    return number
+
+
+def held_because(hold: Hold) -> str:
+    """Return who holds, and why."""
+    return f"held by {hold.actor} ({hold.reason})"
+
+
+def telling_step(steps: Sequence[Step]) -> int | None:
+    """Return the index of the step that says where its task stands; None when all are done."""
+    for state in TELLING:
+        for index, step in enumerate(steps):
+            if step.process_state == state:
+                return index
+    return None
+
+
+def of_task(
+    state: str, step: str, outlook: NextStep | None, others: int, standing: Sequence[str] = ()
+) -> NextStep:
+    """Return what happens next to a task, from its most telling step's name and outlook.
+
+    `others` is how many more of its steps are in error, at work or about to be; `standing` are
+    those that were done and cannot be undone.
+    """
+    if state in FINAL_TASK_STATES:
+        return NextStep(text=f"Ended: {_ended(state, standing)}")
+    if outlook is None:
+        return NextStep(text="The state is about to change")
+    plural = "step" if others == 1 else "steps"
+    more = f"; {others} more {plural} in progress" if others else ""
+    if state == TaskState.ERROR and outlook.at is not None:
+        return NextStep(text=f"“{step}”: {outlook.text}", at=outlook.at, after=more)
+    if state == TaskState.ERROR:
+        return NextStep(text=f"“{step}” failed: waiting for an operator{more}")
+    return NextStep(text=f"“{step}”: {outlook.text}", at=outlook.at, after=outlook.after + more)
+
+
+def _ended(state: str, standing: Sequence[str]) -> str:
+    if state == TaskState.PROCESSED:
+        return "all steps are done"
+    if not standing:
+        return "all effects were undone"
+    return f"all effects were undone except {_listed(standing)}"
+
+
+def standing_names(steps: Collection[Step]) -> list[str]:
+    """Return the names of the steps that were done and can never be undone."""
+    return [
+        step.name for step in steps if step.irreversible and step.process_state in DONE_STEP_STATES
+    ]
+
+
+def done_names(steps: Collection[Step]) -> set[str]:
+    """Return the names of the steps that others need not wait for any more."""
+    return {step.name for step in steps if step.process_state in DONE_STEP_STATES}
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) < 2:
+        return "".join(f"“{name}”" for name in names) or "other steps"
+    return ", ".join(f"“{name}”" for name in names[:-1]) + f" and “{names[-1]}”"

@@ -1,0 +1,116 @@
+"""Personal data, hidden from those who may not see it.
+
+A workflow declares which fields of its input are personal; what it loads is personal by itself. These
+are hidden where they are, and their words wherever else they turn up: in requests, in what a service
+answered, in its errors.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from django.utils.functional import cached_property  # functools' has one lock for all instances
+
+from .. import registry
+from ..models import Task
+from ..payloads.placeholders import at, placeholders
+
+HIDDEN = "[hidden]"
+SHORTEST = 4  # characters: a shorter word is hidden where it stands alone, not inside of others
+
+
+class Redactor:
+    """What may be shown of one task: call it with a text, or with any JSON value."""
+
+    do_not_call_in_templates = True  # templates take it as it is, and hand it to a filter
+
+    def __init__(self, workflow: str, data: Any, loaded: Any = None) -> None:
+        """Take the task's workflow and input; of a workflow that is gone, all input is personal.
+
+        What its workflow has `loaded` for it is, too.
+        """
+        declared = registry.workflows.get(workflow)
+        self._loaded = loaded
+        self._paths: list[tuple[str, ...]] = [()]
+        if declared is not None:
+            templates = [declared.contact, *declared.personal]
+            self._paths = [
+                tuple(path[1:]) for template in templates for path in placeholders(template)
+            ]
+        self._data = data
+
+    def __call__(self, value: Any) -> Any:
+        """Return `value` without personal words."""
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, Mapping):
+            return {name: self(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [self(part) for part in value]
+        return value
+
+    @property
+    def input(self) -> Any:
+        """Return the task's input: the personal fields hidden whole, numbers and all."""
+        return self(self._without(self._data, ()))
+
+    def _without(self, value: Any, at: tuple[str, ...]) -> Any:
+        if at in self._paths:
+            return _hidden(value)
+        if isinstance(value, Mapping):
+            return {name: self._without(part, (*at, name)) for name, part in value.items()}
+        return value
+
+    def _text(self, text: str) -> str:
+        if text.strip().lower() in self._words:
+            return HIDDEN
+        return self._pattern.sub(HIDDEN, text) if self._pattern else text
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        found = [self._loaded, *(at(self._data, path) for path in self._paths)]
+        return frozenset(word.strip().lower() for value in found for word in _texts(value))
+
+    @cached_property
+    def _pattern(self) -> "re.Pattern[str] | None":
+        long = sorted((word for word in self._words if len(word) >= SHORTEST), key=len)
+        # the longest first: a part of it may be a word of its own
+        either = "|".join(re.escape(word) for word in reversed(long))
+        return re.compile(either, re.IGNORECASE) if either else None
+
+
+def redactors(tasks: Iterable[Task]) -> dict[UUID, Redactor]:
+    """Return what may be shown of tasks, by id; their workflows load once each."""
+    by_workflow: dict[str, dict[UUID, Task]] = defaultdict(dict)
+    for task in tasks:
+        by_workflow[task.workflow][task.id] = task
+    found = {}
+    for workflow, some in by_workflow.items():
+        declared = registry.workflows.get(workflow)
+        load = declared.load if declared else None
+        loaded = load([task.reference for task in some.values()]) if load else {}
+        for task in some.values():
+            found[task.id] = Redactor(workflow, task.data, loaded.get(task.reference))
+    return found
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        if value.strip():
+            yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _hidden(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_hidden(part) for part in value]
+    return value if value is None else HIDDEN

@@ -1,0 +1,60 @@
+"""What an undo of a task would do: each call, the money it gives back, and what would stand."""
+
+from typing import Any
+from uuid import UUID
+
+from ..database import sql
+from ..decisions.compensation import plan, signature
+from ..decisions.progress import RENAMED, StepView
+from ..decisions.readiness import needs_person
+from ..models import Step, Task
+from ..payloads.keys import step_key
+from ..states import DONE_STEP_STATES, Direction, StepState
+
+
+def undo_preview(task_id: UUID) -> dict[str, Any] | None:
+    """Return the preview as data, or None if the task is unknown.
+
+    `calls` are in the order of the undo: {step, agent, action, key, after, amount, currency,
+    settled_first, by_hand}; amounts are in minor units, and what is in doubt counts as done. What a
+    person did by hand and only a person can undo is `by_hand`, in error until then. `net` is the
+    sum by currency that goes back. `stands` names what cannot be undone, and why. `seen` is what
+    `transitions.undo` wants back, to know that nothing has changed since.
+    """
+    if not Task.objects.filter(id=task_id).exists():
+        return None
+    columns = [RENAMED.get(name, name) for name in StepView.__dataclass_fields__]
+    rows = Step.objects.filter(task=task_id).order_by("id")
+    views = [sql.record(StepView, row) for row in rows.values_list(*columns)]
+    charges = dict(rows.filter(direction=Direction.DO).values_list("name", "charges"))
+    does = {view.name: view for view in views if view.direction == Direction.DO}
+    wanted = plan(views)
+    calls = [
+        {
+            "step": undo.name,
+            "agent": undo.agent,
+            "action": undo.action,
+            "key": step_key(task_id, undo.name, Direction.UNDO, 1),
+            "after": list(undo.after),
+            "amount": (charges[undo.name] or {}).get("amount", 0),
+            "currency": (charges[undo.name] or {}).get("currency", ""),
+            "settled_first": does[undo.name].state not in DONE_STEP_STATES,
+            "by_hand": needs_person(does[undo.name], undo.request),
+        }
+        for undo in sorted(wanted.undo, key=lambda undo: len(undo.after))
+    ]
+    net: dict[str, int] = {}
+    for call in calls:
+        if call["currency"]:
+            net[str(call["currency"])] = net.get(str(call["currency"]), 0) + int(call["amount"])
+    return {
+        "calls": calls,
+        "net": net,
+        "cancelled": [
+            does[view.name].name
+            for view in views
+            if view.id in wanted.cancel and view.state != StepState.CANCELLED
+        ],
+        "seen": signature(wanted),
+        "stands": [{"step": step.name, "why": step.irreversible} for step in wanted.standing],
+    }

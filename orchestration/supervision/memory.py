@@ -1,0 +1,51 @@
+"""The state of a leader between two sweeps."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import conf
+from ..cluster.debounce import Debounce
+from .losses import Losses
+
+
+@dataclass(kw_only=True)
+class Memory:
+    """A leader's memory: debounced observations, losses, failing duties, time of the next chores."""
+
+    absent: Debounce = field(default_factory=Debounce)  # queues without a worker
+    blocking: Debounce = field(default_factory=Debounce)  # other programs' sessions that hold locks
+    silent: Debounce = field(default_factory=Debounce)  # workers that may be dead
+    losses: Losses = field(default_factory=Losses)
+    chores_at: float = 0.0
+    failing: dict[str, Exception] = field(default_factory=dict)  # duties, until they succeed again
+
+    def wants_chores(self) -> bool:
+        """Return whether chores are due; if so, start the next interval."""
+        now = time.monotonic()
+        if now < self.chores_at:
+            return False
+        self.chores_at = now + conf.CHORE_INTERVAL_S
+        return True
+
+    def dump(self) -> dict[str, Any]:
+        """Return the state for the next scheduled sweep, as JSON.
+
+        Silent workers are left out: between two such sweeps the database may have been away, so that no
+        worker could report.
+        """
+        return {
+            "absent": self.absent.dump(),
+            "blocking": self.blocking.dump(),
+            "losses": self.losses.dump(),
+        }
+
+    @classmethod
+    def load(cls, left: Mapping[str, Any]) -> "Memory":
+        """Return the memory that the previous sweep dumped."""
+        return cls(
+            absent=Debounce.load(left.get("absent", {})),
+            blocking=Debounce.load(left.get("blocking", {})),
+            losses=Losses.load(left.get("losses")),
+        )

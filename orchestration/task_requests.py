@@ -1,0 +1,188 @@
+"""Carry out applications' requests about their tasks, each exactly once (P18).
+
+A request is posted like a submission. It runs after the submission of its task, and after earlier requests
+about the same task, by the same transitions that operators use. The application's own writes are committed
+with it, or not at all. A request that fails is retried with backoff; one that the application refuses is
+set aside until a person acts. Neither blocks requests about other tasks.
+"""
+
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
+
+from . import registry
+from .agents import payload_schemas
+from .alerting import alerts
+from .applications import status_messages
+from .database import batches, sql
+from .decisions.progress import Refusal
+from .messaging import queues
+from .models import StatusMessage, Step, Submission, Task, TaskRequest
+from .models.alert import Severity
+from .models.fields import DatabaseNow
+from .models.inbox import Problem
+from .models.request import REQUEST_OPEN, RequestedAct
+from .states import Direction
+from .transitions.amendments import Amendment
+from .transitions.resubmit import resubmit
+from .transitions.undo import undo
+from .workflow import Accepted, Refused
+
+logger = logging.getLogger(__name__)
+
+POSTPONE = f"""
+UPDATE orchestration_taskrequest SET tries = least(tries + 1, 32767), problem = %(problem)s,
+    reason = %(reason)s, retry_at = clock_timestamp() + {batches.WAIT}
+WHERE id = %(id)s
+RETURNING tries
+"""  # noqa: S608 - put together from constants
+
+COLUMNS = (
+    *("request", "workflow", "reference", "what", "step", "attempt", "amendment", "note", "actor"),
+    *("because", "reply_to"),
+)
+POST = """
+SELECT orchestration_request(%(request)s::uuid, %(workflow)s, %(reference)s, %(what)s, %(step)s,
+    %(attempt)s, %(amendment)s::jsonb, %(note)s::jsonb, %(actor)s, %(because)s, %(reply_to)s)
+"""  # a function of the database, as for submissions
+# Marks the messages of the transaction that carries out a request, by their ids after `last`.
+NAME = """
+UPDATE orchestration_statusmessage SET detail = detail || jsonb_build_object('request', %(request)s)
+WHERE task_id = %(task)s AND id > %(last)s
+"""
+
+
+def post(request: TaskRequest) -> None:
+    """Post a request, durably, and ring for the submission process; see `api.request_undo`."""
+    registry.get(registry.workflows, "workflow", request.workflow)
+    values = {name: getattr(request, name) for name in COLUMNS}
+    changes, note = sql.as_json([request.amendment, request.note])
+    sql.run(POST, values | {"amendment": changes, "note": note, "request": str(request.request)})
+    queues.ring_after_commit(queues.SUBMISSION)
+
+
+def take(limit: int) -> int:
+    """Carry out up to `limit` requests, each in its own transaction; return how many were handled."""
+    done = 0
+    for number in _due().values_list("id", flat=True)[:limit]:
+        try:
+            done += _deal(number)
+        except Exception as error:
+            if sql.is_unavailable(error):
+                raise
+            if not sql.is_busy(error):  # else a later look finds it
+                _fail(number, error)
+                done += 1
+    return done
+
+
+def _due() -> QuerySet[TaskRequest]:
+    """Return the due requests that are first for their task, in the order of `request_due`."""
+    about = {"workflow": OuterRef("workflow"), "reference": OuterRef("reference")}
+    before = TaskRequest.objects.filter(REQUEST_OPEN, **about, id__lt=OuterRef("id"))
+    submission = Submission.objects.filter(**about, refused_at=None)
+    due = TaskRequest.objects.filter(
+        REQUEST_OPEN, Q(retry_at=None) | Q(retry_at__lte=DatabaseNow())
+    )
+    return (
+        due.exclude(Exists(before))
+        .exclude(Exists(submission))
+        .order_by(F("retry_at").asc(nulls_first=True), "id")
+    )
+
+
+@transaction.atomic
+def _deal(number: int) -> int:
+    """Carry out a request and notify its application, or write the refusal."""
+    request = _due().select_for_update(skip_locked=True, of=("self",)).filter(id=number).first()
+    if request is None:
+        return 0  # another process has it
+    workflow = registry.get(registry.workflows, "workflow", request.workflow)
+    found = Task.objects.filter(workflow=request.workflow, reference=request.reference)
+    free = found.select_for_update(no_key=True, skip_locked=True)
+    task = free.values_list("id", flat=True).first()
+    if task is None and found.exists():
+        return 0  # another session has locked it, and other requests must not wait
+    last = StatusMessage.objects.filter(task=task).aggregate(last=Max("id", default=0))["last"]
+    refusal = CARRY_OUT[RequestedAct(request.what)](request, task) if task else Refusal.NO_SUCH_TASK
+    if refusal is None:
+        names = {"request": str(request.request), "task": str(task), "last": last}
+        sql.run(NAME, names)
+        workflow.accepted([_as_accepted(request)])
+    else:
+        status_messages.write_refusal(request, task, refusal)
+    request.done_at = DatabaseNow()
+    request.refusal = refusal.name if refusal else ""
+    request.problem = request.reason = ""
+    request.save(update_fields=["done_at", "refusal", "problem", "reason"])
+    receivers = {request.reply_to, workflow.owner_application} & registry.receivers.keys()
+    queues.ring_after_commit(queues.SCHEDULER, *map(queues.of_application, receivers))
+    return 1
+
+
+def _as_accepted(request: TaskRequest) -> Accepted:
+    return Accepted(
+        reference=request.reference,
+        id=request.request,
+        what=request.what,
+        step=request.step,
+        note=request.note,
+    )
+
+
+def _undo(request: TaskRequest, task: UUID) -> Refusal | None:
+    return undo(task, actor=request.actor, reason=request.because)
+
+
+def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:
+    steps = Step.objects.filter(task=task, name=request.step, direction=Direction.DO)
+    step = steps.values_list("id", flat=True).first()
+    if step is None:
+        return Refusal.NO_SUCH_STEP
+    try:
+        return resubmit(
+            step,
+            attempt=request.attempt,
+            actor=request.actor,
+            reason=request.because,
+            amendment=Amendment(**request.amendment),
+        )
+    except payload_schemas.Invalid:
+        return Refusal.INVALID
+
+
+CARRY_OUT: dict[RequestedAct, Callable[[TaskRequest, UUID], Refusal | None]] = {
+    RequestedAct.UNDO: _undo,
+    RequestedAct.RESUBMIT: _resubmit,
+}
+
+
+@transaction.atomic
+def _fail(number: int, error: Exception) -> None:
+    """Set a refused request aside; postpone it after any other failure."""
+    request = TaskRequest.objects.filter(REQUEST_OPEN, id=number).select_for_update().first()
+    if request is None:
+        return  # another process could carry it out meanwhile
+    name = request.workflow
+    if isinstance(error, Refused):
+        request.reason = sql.storable(str(error)) or "refused"
+        request.refused_at, request.retry_at, request.problem = DatabaseNow(), None, ""
+        request.save(update_fields=["reason", "refused_at", "retry_at", "problem"])
+        alerts.raise_alert(
+            f"request/{name}",
+            severity=Severity.CRITICAL,
+            title=f"{name}: a request about a task was refused by its application",
+            detail=request.reason,
+        )
+        logger.error("request %s was refused: %s", request.request, request.reason)
+        return
+    unknown = isinstance(error, registry.NotRegistered)
+    problem = Problem.UNKNOWN if unknown else Problem.FAILING
+    reason = f"{type(error).__name__}: {sql.first_line(error)}"
+    ((tries,),) = sql.run(POSTPONE, {"id": number, "problem": problem.value, "reason": reason})
+    title = f"{name}: requests about tasks fail"
+    alerts.raise_retrying("request", name, problem.value, title, reason, tries)
+    logger.warning("request %s waits for its next try: %s", request.request, reason)

@@ -1,0 +1,150 @@
+"""Handle effects that replies show after their attempt was given up."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from ..alerting import alerts, notifications
+from ..database import sql
+from ..decisions.compensation import (
+    UNUSED,
+    LateEffect,
+    finds_out,
+    late_effect,
+    proven,
+    shows_effect,
+)
+from ..decisions.progress import StepPlan, StepView
+from ..messaging.messages import Reply
+from ..models import Attempt, Event
+from ..models.alert import Severity
+from ..models.history import EventKind
+from ..payloads.keys import step_key
+from ..payloads.placeholders import loads_of
+from ..states import Direction, Outcome, StepState
+from .create import NewStep, insert_steps
+from .locked_task import Change, note, read_steps
+from .turns import rejoin
+
+REVIVED = """
+UPDATE orchestration_step SET process_state = 'pending', request = %(request)s::jsonb,
+    pending_since = clock_timestamp(), ended_at = NULL
+WHERE id = %(id)s AND process_state IN ('waiting', 'cancelled')
+"""
+
+DOUBTED = """
+UPDATE orchestration_step s SET in_doubt = true, outcome = r.outcome
+FROM unnest(%(ids)s::bigint[], %(outcomes)s::text[]) AS r (id, outcome) WHERE s.id = r.id
+"""
+
+UNDONE_BY_ITSELF = "The task is being undone or was undone: the undo of this step is sent as well."
+FOR_A_PERSON = (
+    "This effect is not undone automatically. Check with the service what was done with this key, "
+    "settle it by hand, then close this alert."
+)
+
+
+def detect_late_effects(
+    replies: Sequence[Reply], changes: Mapping[UUID, Change], *, by: str
+) -> list[tuple[Change, StepView]]:
+    """Handle effects that refused replies show; return the steps concerned, with their tasks.
+
+    A step that continues, or is in error, is in doubt from then on: the next try under its key finds
+    the effect. A step that has ended raises an alert; if its task is being undone, or was, its undo
+    is sent.
+    """
+    late_steps: list[tuple[Change, StepView]] = []
+    doubtful: list[StepView] = []
+    events: list[Event] = []
+    for reply in replies:
+        change = changes.get(UUID(reply.task))
+        step = change.steps.get(reply.step) if change else None
+        if change is None or step is None or not shows_effect(reply.outcome, reply.in_doubt):
+            continue
+        generation = reply.generation or step.generation
+        if finds_out(step, generation):
+            shown = proven(step)
+            doubtful.append(shown)
+            change.moved(shown)
+            continue
+        result = reply.result if reply.outcome == Outcome.DONE else None
+        if result is None and generation < step.generation and _was_in_doubt(reply):
+            continue  # that was known, and settled, before the key changed
+        late = late_effect(
+            step, change.steps.values(), change.data,
+            result=result, generation=generation, undoing=change.undoing,
+        )  # fmt: skip
+        if late is not None:
+            if late.request is not None:
+                _undo(change, late, late.request)
+            events.append(_alarm(change, late, by=by))
+            late_steps.append((change, step))
+    if doubtful:
+        ids, outcomes = [step.id for step in doubtful], [step.outcome for step in doubtful]
+        sql.run(DOUBTED, {"ids": ids, "outcomes": outcomes})
+    Event.objects.bulk_create(events)
+    return late_steps
+
+
+def _was_in_doubt(reply: Reply) -> bool:
+    """Return whether the attempt was recorded as one that may have had its effect."""
+    ended = Attempt.objects.filter(step=reply.step, number=reply.attempt)
+    return ended.filter(outcome__in=(Outcome.EXPIRED, Outcome.UNKNOWN)).exists()
+
+
+def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
+    """Have an effect undone whose step had been given up: by its undo step, or by one more."""
+    step, undo = late.done, late.undo
+    if undo is not None:
+        (request_text,) = sql.as_json([request])
+        rejoin([undo.id])
+        sql.run(REVIVED, {"id": undo.id, "request": request_text})
+        change.moved(replace(undo, state=StepState.PENDING, request=request))
+        return
+    plan = StepPlan(
+        name=step.name, agent=step.agent, action=step.undo_action, after=(), request=request,
+        ready=True, direction=Direction.UNDO, loads=loads_of(step.undo_request),
+    )  # fmt: skip
+    insert_steps([NewStep(change.id, change.priority, change.fairness_key, plan)], again=True)
+    changed = dict(change.steps)  # some of them are changed and not written yet
+    read_steps({change.id: change})
+    change.steps.update(changed)
+
+
+def _alarm(change: Change, late: LateEffect, *, by: str) -> Event:
+    """Raise the alert of a late effect; return its line of history, still to be written."""
+    done, undone = late.done, late.request is not None
+    key = step_key(change.id, done.name, done.direction, done.generation)
+    what = UNDONE_BY_ITSELF if undone else FOR_A_PERSON
+    if change.steps[done.id].state == StepState.PROCESSED:
+        title = (
+            f"{change.workflow}: {done.name} may have been done twice: its key brought two results"
+        )
+    else:
+        had = "may have had" if done.result is None else "had"
+        title = f"{change.workflow}: {done.name} {had} its effect after it was given up"
+    alerts.raise_alert(
+        _sent(change.id, done.name) if undone else f"{alerts.LATE_EFFECT}{key.replace(':', '/')}",
+        severity=Severity.WARNING if undone else Severity.CRITICAL,
+        title=title[:300],
+        detail=f"Idempotency key: {key}. {what}",
+    )
+    return note(change, done, EventKind.LATE, by=by, reason=f"Idempotency key: {key}. {what}")
+
+
+def close_undone(steps: Iterable[tuple[StepView, Change]]) -> None:
+    """Close the alerts of late effects whose undo was sent, and is done by now."""
+    healed = [
+        _sent(change.id, undo.name)
+        for undo, change in steps
+        for done in change.steps.values()
+        if done.name == undo.name and done.direction == Direction.DO and done.state in UNUSED
+    ]
+    if healed:
+        notifications.close("a.fingerprint = ANY(%(causes)s)", {"causes": healed})
+
+
+def _sent(task: UUID, step: str) -> str:
+    """Return the cause of the alert about an effect whose undo was sent: a step has one undo."""
+    return f"{alerts.LATE_EFFECT}{task}/{step}/undo"

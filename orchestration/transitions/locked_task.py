@@ -1,0 +1,266 @@
+"""Lock tasks with all their steps, and write what follows from changed steps."""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, QuerySet
+from django.db.models.lookups import IsNull
+
+from ..applications.outbox import StatusUpdate
+from ..database import sql
+from ..database.sql import Among, Given, compiled
+from ..decisions.fairness import Arrival, Line
+from ..decisions.progress import RENAMED, StepView
+from ..decisions.readiness import Released, release
+from ..models import Event, Step, Task
+from ..models.history import EventKind
+from ..models.inbox import StatusKind
+from ..states import StepState
+from .task_state import FinalFailure, settle, to_error
+from .turns import next_turns
+
+RELEASED = """
+UPDATE orchestration_step s SET process_state = 'pending', request = r.request,
+    pending_since = clock_timestamp(), turn = r.turn
+FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[], %(turns)s::bigint[]) AS r (id, request, turn)
+WHERE s.id = r.id AND s.process_state = 'waiting'
+"""
+
+CANCELLED = """
+UPDATE orchestration_step SET process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
+    run_after = NULL, held_by_id = NULL, alert_id = NULL, resolve_by = NULL, probing_outcome = false,
+    ended_at = clock_timestamp(), loaded = NULL
+WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing', 'error')
+"""
+
+
+NAMES = tuple(field.name for field in fields(StepView))
+TEXTS = ("request", "result", "undo_request")  # JSON comes as it was written
+COLUMNS = (RENAMED.get(name, name) for name in NAMES)
+STEPS = f"""
+SELECT {", ".join(COLUMNS)} FROM orchestration_step
+WHERE task_id = ANY(%(tasks)s::uuid[]) ORDER BY id
+"""  # noqa: S608 - names of our own
+
+LOCKED_STEPS = """
+WITH free AS MATERIALIZED (
+    SELECT id FROM orchestration_step WHERE task_id = ANY(%(tasks)s::uuid[])
+    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT DISTINCT task_id FROM orchestration_step
+WHERE task_id = ANY(%(tasks)s::uuid[]) AND id NOT IN (SELECT id FROM free)
+"""
+
+# states of a step that applications are notified of; a failure is reported for the whole task
+REPORTED = {StepState.PROCESSED, StepState.SKIPPED}
+
+
+@dataclass(kw_only=True)
+class Change:
+    """One locked task: its data, the present states of its steps, and their final failures."""
+
+    id: UUID
+    workflow: str
+    data: dict[str, Any]
+    state: str
+    undoing: bool
+    owner_application: str = ""
+    notify_steps: bool = False
+    priority: int = 0
+    fairness_key: str = ""
+    steps: dict[int, StepView] = field(default_factory=dict)
+    updates: list[StatusUpdate] = field(default_factory=list)
+    final_failures: list[FinalFailure] = field(default_factory=list)
+
+    def moved(self, step: StepView) -> None:
+        """Record a step's new state, and an update for the application if it wants those of steps."""
+        before = self.steps.get(step.id)
+        self.steps[step.id] = step
+        if self.notify_steps and before and before.state != step.state and step.state in REPORTED:
+            detail = {"step": step.name, "direction": step.direction, "state": step.state}
+            self.updates.append(StatusUpdate(task=self.id, kind=StatusKind.STEP, detail=detail))
+
+    def arrival(self, step: StepView) -> Arrival:
+        """Return how a step joins its agent's line: a later step of the same task there goes next.
+
+        So tasks that have begun end before others of their fairness key begin.
+        """
+        been_there = any(
+            other.agent == step.agent and other.state != StepState.WAITING
+            for other in self.steps.values()
+        )
+        return Arrival(Line(step.agent, self.priority, self.fairness_key), again=been_there)
+
+
+@dataclass(kw_only=True)
+class Consequences:
+    """What to wake after a change."""
+
+    agents: set[str] = field(default_factory=set)  # whose backlog grew
+    applications: set[str] = field(default_factory=set)  # who has a status message waiting
+
+
+def tasks_of(steps: QuerySet[Step], limit: int, beyond: Collection[UUID]) -> list[UUID]:
+    """Return the tasks of the first `limit` of `steps`, in their order, `beyond` some tasks."""
+    task_ids = steps.exclude(task__in=beyond).values_list("task_id", flat=True)[:limit]
+    return list(dict.fromkeys(task_ids))
+
+
+def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
+    """Lock the tasks in the order of their ids; read all their steps.
+
+    Without `wait`, those that others have locked are left out, and no lock is waited for long from
+    here to the end of the transaction.
+    """
+    statement = locking(skip=False) if wait else sql.BRIEFLY + locking(skip=True)
+    rows = sql.run(statement, {"tasks": [str(task) for task in tasks]})
+    changes = {
+        task: Change(
+            id=task,
+            workflow=workflow,
+            data=json.loads(data),
+            state=state,
+            undoing=undoing,
+            owner_application=owner,
+            notify_steps=notify_steps,
+            priority=priority,
+            fairness_key=fairness_key,
+        )
+        for task, workflow, data, state, undoing, owner, notify_steps, priority, fairness_key in rows
+    }
+    read_steps(changes)
+    return changes
+
+
+@cache
+def locking(*, skip: bool) -> str:
+    """Return the statement that locks tasks, and reads what a change of them needs."""
+    return compiled(
+        Task.objects.select_for_update(no_key=True, skip_locked=skip)
+        .filter(Among(F("id"), Given("tasks", "uuid[]")))
+        .order_by("id")
+        .values_list(
+            "id",
+            "workflow",
+            "data",
+            "state",
+            IsNull(F("undo_at"), False),
+            "owner_application",
+            "notify_steps",
+            "priority",
+            "fairness_key",
+        )
+    )
+
+
+def existing(tasks: Collection[UUID]) -> set[UUID]:
+    """Return the existing ones of `tasks`: those that could not be locked are locked by others."""
+    if not tasks:
+        return set()
+    return set(Task.objects.filter(id__in=tasks).values_list("id", flat=True))
+
+
+def with_locked_steps(tasks: Collection[UUID]) -> set[UUID]:
+    """Lock all steps of locked tasks; return the tasks with a step that another session has locked."""
+    return {task for (task,) in sql.run(LOCKED_STEPS, {"tasks": [str(task) for task in tasks]})}
+
+
+def read_steps(changes: Mapping[UUID, Change]) -> None:
+    """Read the steps of locked tasks."""
+    for row in sql.run(STEPS, {"tasks": [str(task) for task in changes]}):
+        values = dict(zip(NAMES, row, strict=True))
+        for name in TEXTS:
+            values[name] = None if values[name] is None else json.loads(values[name])
+        changes[values["task"]].steps[values["id"]] = StepView(**values)
+
+
+def cancel(steps: Collection[int]) -> None:
+    """Cancel steps: waiting, pending, processing or error → cancelled."""
+    if steps:
+        sql.run(CANCELLED, {"ids": list(steps)})
+
+
+def finish(changes: Iterable[Change], *, by: str) -> Consequences:
+    """Write what follows for locked tasks from the steps that have changed.
+
+    Waiting steps that are ready become pending, undo steps that are not needed are cancelled, failed
+    ones go to error, and each task's own state follows.
+    """
+    changes = list(changes)
+    done = Consequences()
+    ready: list[Released] = []
+    arrivals: list[Arrival] = []
+    needless: list[int] = []
+    for change in changes:
+        released, broken, unneeded = release(
+            change.steps.values(), change.data, undoing=change.undoing
+        )
+        for step in released:
+            view = change.steps[step.id]
+            arrivals.append(change.arrival(view))
+            change.moved(replace(view, state=StepState.PENDING, request=step.request))
+            done.agents.add(view.agent)
+        for problem in broken:
+            change.moved(replace(change.steps[problem.id], state=StepState.ERROR))
+            change.final_failures.append(
+                FinalFailure(step=problem.id, code=problem.code, message=problem.reason, attempt=0)
+            )
+        for unneeded_step in unneeded:
+            change.moved(replace(change.steps[unneeded_step], state=StepState.CANCELLED))
+        ready += released
+        needless += unneeded
+    if ready:
+        sql.run(
+            RELEASED,
+            {
+                "ids": [step.id for step in ready],
+                "requests": sql.as_json([step.request for step in ready]),
+                "turns": next_turns(arrivals),
+            },
+        )
+    cancel(needless)
+    to_error(
+        [
+            (failure, change.id, change.workflow, change.steps[failure.step])
+            for change in changes
+            for failure in change.final_failures
+        ],
+        by=by,
+    )
+    done.applications = settle(
+        {
+            change.id: (change.state, list(change.steps.values()), change.undoing)
+            for change in changes
+        },
+        [one for change in changes for one in change.updates],
+        {change.id: change.final_failures for change in changes},
+        kept=[change.id for change in changes if change.owner_application],
+    )
+    return done
+
+
+def note(
+    change: Change,
+    step: StepView | None,
+    kind: EventKind,
+    *,
+    by: str,
+    reason: str,
+    operation: int | None = None,
+    **detail: Any,
+) -> Event:
+    """Return a line of history about a locked task, still to be written."""
+    return Event(
+        task_id=change.id,
+        step_id=step.id if step else None,
+        kind=kind,
+        actor=by,
+        attempt=step.attempt if step else None,
+        reason=reason,
+        operation_id=operation,
+        detail=detail,
+    )

@@ -1,0 +1,96 @@
+"""Begin the undos that the supervisor requested, each once (P11)."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from django.db import transaction
+
+from ..decisions.progress import StepView
+from ..models import Step, UndoRequest
+from ..models.fields import DatabaseNow
+from ..states import StepState
+from .holds import held
+from .locked_task import Change, finish, lock
+from .task_state import FinalFailure
+from .undo import begin
+
+
+@dataclass(kw_only=True)
+class Begun:
+    """How many requests were handled, and the agents and applications to wake."""
+
+    handled: int = 0
+    agents: set[str] = field(default_factory=set)
+    applications: set[str] = field(default_factory=set)
+
+
+def requested_tasks(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
+    """Return the tasks of the `limit` oldest requests, except `excluded`."""
+    rows = UndoRequest.objects.exclude(task__in=excluded).order_by("requested_at", "step_id")
+    return list(dict.fromkeys(rows.values_list("task_id", flat=True)[:limit]))
+
+
+@transaction.atomic
+def begin_requested(tasks: Collection[UUID]) -> Begun:
+    """Begin the requested undos of some tasks; skip tasks that other sessions have locked.
+
+    Requests are read under the locks of their tasks: another scheduler may have handled them. If
+    something irreversible was done, or the step is held, the step goes to error; the task of a held
+    step is undone after the release.
+    """
+    changes = lock(tasks, wait=False)
+    rows = UndoRequest.objects.filter(task__in=changes).select_related("step")
+    requests = defaultdict(list)
+    for request in rows.order_by("requested_at", "step_id"):
+        requests[request.task_id].append(request)
+    kept = held([request.step_id for group in requests.values() for request in group])
+    for task, group in requests.items():
+        _answer(changes[task], group, kept)
+    UndoRequest.objects.filter(task__in=requests).delete()
+    by = {task: group[0].requested_by for task, group in requests.items()}
+    done = Begun(handled=len(requests))
+    for actor in sorted(set(by.values())):
+        follows = finish([changes[task] for task in by if by[task] == actor], by=actor)
+        done.agents |= follows.agents
+        done.applications |= follows.applications
+    return done
+
+
+def _answer(change: Change, requests: Sequence[UndoRequest], kept: Collection[int]) -> None:
+    """Begin one task's undo, or have the steps in error for which it was asked."""
+    valid = [request for request in requests if _is_valid(change.steps[request.step_id], request)]
+    if change.undoing or not valid:
+        return
+    first, *_ = valid
+    waits = any(request.step_id in kept for request in valid)
+    if not waits and not begin(change, actor=first.requested_by, reason=first.reason):
+        return
+    for request in valid:
+        _to_error(change, request, resolve_within=0.0 if waits else None)
+
+
+def _is_valid(step: StepView, request: UndoRequest) -> bool:
+    """Return whether a step still is what its task was to be undone for."""
+    return step.state == (StepState.ERROR if request.unmended else StepState.PENDING)
+
+
+def _to_error(change: Change, request: UndoRequest, *, resolve_within: float | None) -> None:
+    """Have a step in error; `again` is after how many seconds its task is to be undone, if at all."""
+    step = request.step
+    if request.unmended:
+        if resolve_within is not None:
+            Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow())
+        return
+    change.moved(replace(change.steps[step.id], state=StepState.ERROR))
+    change.final_failures.append(
+        FinalFailure(
+            step=step.id,
+            code=step.error_code or step.outcome,
+            message=f"{step.error_message} (failed {step.failure_count} times)".strip(),
+            attempt=step.attempt,
+            resolve_within=resolve_within,
+            incident=step.incident_id,
+        )
+    )

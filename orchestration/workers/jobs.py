@@ -1,0 +1,159 @@
+"""The jobs that doorbells run. They take primitives and delegate; no other job is allowed."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+from django.db import connection
+
+from .. import conf, registry, scheduler, submission, task_requests
+from ..agents.runner import Runtime
+from ..alerting import notifications
+from ..applications import push, status_messages
+from ..audit import runner
+from ..cluster import instance
+from ..messaging import queues
+
+
+def take_submissions() -> None:
+    """Serve the submission queue: turn submissions into tasks, carry out applications' requests."""
+    for _ in _Turns(queues.SUBMISSION):
+        more = True
+        while more and not _stopping.is_set():
+            done = submission.take(conf.BATCH_SIZE) + task_requests.take(conf.BATCH_SIZE)
+            more = done >= conf.BATCH_SIZE
+            if done:
+                queues.try_to_ring(queues.SCHEDULER)
+
+
+def schedule() -> None:
+    """Serve the schedulers' queue: record replies and dispatch the next steps."""
+    for messages in (turns := _Turns(queues.SCHEDULER)):
+        replies = [message for message in messages if message != queues.LOOK]
+        looks = len(replies) < len(messages)
+        look_at = scheduler.all_agents() if looks else set()
+        more = True
+        while more:
+            done = scheduler.run_once(instance.name(queues.SCHEDULER), replies, look_at)
+            look_at, turns.again_in, replies = done.more, done.again_in, []
+            if looks:
+                look_at |= scheduler.begin_undos()
+                looks = False
+            more = bool(look_at) and not _stopping.is_set()
+
+
+def call_agent(agent: str) -> None:
+    """Serve an agent's queue: perform requests until there are none."""
+    runtime(agent).serve()
+
+
+def deliver_status(application: str) -> None:
+    """Serve an application's status queue: deliver its status messages."""
+    for _ in _Turns(queues.STATUS_PREFIX + application):
+        size = conf.BATCH_SIZE
+        while not _stopping.is_set() and status_messages.deliver(application, size) >= size:
+            pass
+
+
+def send_notifications() -> None:
+    """Serve the alerts' queue: send notifications."""
+    for _ in _Turns(queues.ALERTS):
+        size = conf.NOTIFICATION_BATCH_SIZE
+        while not _stopping.is_set() and notifications.send_due() == size:
+            pass
+
+
+def push_status() -> None:
+    """Serve the push queue: send status messages to applications with a webhook."""
+    for _ in _Turns(queues.PUSH):
+        # each message that is accepted releases the next one of its task
+        while not _stopping.is_set() and push.send_due():
+            pass
+
+
+def run_audit() -> None:
+    """Serve the audit's queue: run the audit if it is due."""
+    for _ in _Turns(queues.AUDIT):
+        runner.run(runner.HOURLY)
+        connection.close()  # the next is an hour away
+
+
+class _Turns:
+    """The messages for each turn of a job, until its queue's inbox has been empty for a while.
+
+    Turns have a minimum interval, so that messages gather into batches: a turn for each message would
+    cost many times as much. The doorbell is cleared before the last look. A turn may set `again_in`, the
+    seconds after which another must follow, with or without messages; the supervisor rings if that is
+    far off.
+    """
+
+    def __init__(self, queue: str) -> None:
+        self.queue = queue
+        self.again_in: float | None = None
+
+    def __iter__(self) -> Iterator[Sequence[bytes]]:
+        messages: Sequence[bytes] = [queues.LOOK]
+        leaving = False
+        while messages or not leaving:
+            leaving = not messages
+            if leaving:
+                queues.clear_doorbell(self.queue)
+            else:
+                started = time.monotonic()
+                self.again_in = None
+                yield messages
+                _stopping.wait(max(0.0, started + conf.TURN_INTERVAL_S - time.monotonic()))
+            if _stopping.is_set():  # another worker takes the rest
+                queues.clear_doorbell(self.queue)
+                queues.try_to_ring(self.queue)
+                return
+            again_in = self.again_in
+            soon = again_in is not None and again_in < conf.INBOX_IDLE_S and not leaving
+            wait = max(again_in or 0.0, conf.TURN_INTERVAL_S) if soon else conf.INBOX_IDLE_S
+            messages = queues.take(self.queue, conf.BATCH_SIZE, 0 if leaving else wait)
+            if soon and not messages:
+                messages = [queues.LOOK]
+
+
+def stop() -> None:
+    """Have the loops of this process finish their current work, take no more, and end."""
+    _stopping.set()
+    for running in list(_runtimes.values()):  # a copy: other threads may add to it
+        running.stop()
+
+
+def stopping() -> bool:
+    """Return whether this process was asked to stop."""
+    return _stopping.is_set()
+
+
+_stopping = threading.Event()
+_runtimes: dict[str, Runtime] = {}
+
+
+def runtime(agent: str) -> Runtime:
+    """Return this process's runtime of an agent, with its event loop and connections."""
+    if agent not in _runtimes:
+        kind = registry.get(registry.agents, "agent", agent)
+        _runtimes[agent] = Runtime(kind(instance.name(agent)))
+        if _stopping.is_set():
+            _runtimes[agent].stop()
+    return _runtimes[agent]
+
+
+def stepped_back(queue: str) -> float | None:
+    """Return when this process's instance of an agent stepped back; None if it takes part."""
+    served = _runtimes.get(queue)
+    return served.part.back_since if served else None
+
+
+def rest(queue: str) -> None:
+    """Release resources that an idle queue does not need."""
+    if served := _runtimes.get(queue):
+        served.rest()
+
+
+def close_runtimes() -> None:
+    """Close the connections and loops of this process's agents."""
+    while _runtimes:
+        _runtimes.popitem()[1].close()

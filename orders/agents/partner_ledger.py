@@ -1,0 +1,42 @@
+"""The partners' ledgers, read from the sandbox page by page."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from orchestration.api import LedgerEntry
+
+from .partner_http import request_json
+
+PAGE = 5_000  # entries
+TIMEOUT = 30.0  # seconds for one page
+LEVEL = "level"  # kind of an entry with the stock of a SKU, its reference
+
+
+def entries(base_url: str, partner: str) -> Iterator[LedgerEntry]:
+    """Yield what a partner did, oldest first, refusals included."""
+    after: int | None = 0
+    while after is not None:
+        page = request_json(
+            f"{base_url}/ledger?partner={partner}&after={after}&limit={PAGE}", timeout=TIMEOUT
+        )
+        for entry in page["entries"]:
+            yield _entry(entry)
+        after = page["next"]
+
+
+def levels(base_url: str) -> Iterator[LedgerEntry]:
+    """Yield the stock of each SKU: {start, on_hand, reserved, shipped}."""
+    for sku, level in request_json(f"{base_url}/inventory/stock", timeout=TIMEOUT).items():
+        yield LedgerEntry(reference=sku, kind=LEVEL, detail=level)
+
+
+def _entry(entry: Mapping[str, Any]) -> LedgerEntry:
+    lines = entry.get("lines")
+    return LedgerEntry(
+        key=entry["key"],
+        reference=entry["order"],
+        kind=entry["effect"],
+        amount=entry["amount"],
+        currency=entry["currency"],
+        detail={line["sku"]: line["quantity"] for line in lines} if lines else None,
+    )

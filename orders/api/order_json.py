@@ -1,0 +1,98 @@
+"""An order as JSON for its application, from the shop's own rows."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from orchestration import api
+from orders.lifecycle import access as links
+from orders.lifecycle import snapshots
+from orders.lifecycle.message import order_number
+from orders.lifecycle.requests import Change, ChangeRequest
+from orders.lifecycle.tracking import parcel
+from orders.models import Order, Placement
+
+STATUS = {  # by the task's state at the last status message
+    None: "received",
+    api.TaskState.PENDING: "received",
+    api.TaskState.PROCESSING: "processing",
+    api.TaskState.PROCESSED: "completed",
+    api.TaskState.ERROR: "failed",
+    api.TaskState.UNDOING: "undoing",
+    api.TaskState.UNDONE: "undone",
+}
+
+
+def _known(request: HttpRequest, row: Placement) -> dict[str, Any]:
+    return {
+        "id": row.order,
+        "number": order_number(row.order),
+        "placed_at": row.created_at,
+        **(row.offer or {}),
+        "url": request.build_absolute_uri(reverse("api:order", args=[row.order])),
+    }
+
+
+def placed(request: HttpRequest, row: Placement) -> dict[str, Any]:
+    """Return an order as accepted, with the link to the customer's page."""
+    page = request.build_absolute_uri(links.link(row.order))
+    return {**_known(request, row), "page": page}
+
+
+def summary(request: HttpRequest, row: Placement, order: Order | None) -> dict[str, Any]:
+    """Return an order for a list."""
+    return {**_known(request, row), "status": _status(row, order)}
+
+
+def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
+    """Return an order and its progress (at most three queries)."""
+    order = Order.objects.filter(id=row.order).prefetch_related("lines").first()
+    progress = snapshots.of(order) if order else None
+    asked = order.request if order else None
+    steps = progress.steps if progress else ()
+    pending = bool(asked and asked.pending)
+    return {
+        **placed(request, row),
+        **(_as_it_is(order) if order else {}),
+        "status": _status(row, order),
+        "cancellable": progress is not None and progress.undoable and not pending,
+        "cancellation": _cancellation(asked),
+        "tracking": parcel(progress),
+        "steps": [
+            {"name": step.name, "direction": step.direction, "state": step.state,
+             "ended_at": step.ended_at}
+            for step in steps
+        ],
+        "trouble": [
+            {"step": step.name, "code": step.error_code, "resolve_by": step.resolve_by}
+            for step in steps if step.state == api.StepState.ERROR
+        ],
+    }  # fmt: skip
+
+
+def _status(row: Placement, order: Order | None) -> str:
+    if order is None:
+        return "failed" if row.aside else "received"
+    progress = snapshots.of(order)
+    return STATUS[progress.state if progress else None]
+
+
+def _cancellation(asked: ChangeRequest | None) -> str | None:
+    """Return the state of the last request, if it was to cancel."""
+    if asked is None or asked.act is not Change.CANCEL:
+        return None
+    return "asked" if asked.pending else "refused"
+
+
+def _as_it_is(order: Order) -> dict[str, Any]:
+    """Return the order's current content: its customer may have removed lines."""
+    lines = sorted(order.lines.all(), key=lambda line: line.id)
+    return {
+        "total": order.total,
+        "lines": [
+            {"sku": line.sku, "name": line.name, "quantity": line.quantity,
+             "unit_price": line.unit_price, "price": line.price}
+            for line in lines
+        ],
+    }  # fmt: skip

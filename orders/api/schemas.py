@@ -1,0 +1,293 @@
+"""Request and response bodies of the API. Amounts are in minor units (cents), times in UTC."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from ninja import Schema
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from orders.cards import Card
+from orders.countries import COUNTRIES
+from orders.lifecycle.message import LANGUAGES, MAX_LENGTH, MAX_LINES, MAX_PRICE, MAX_QUANTITY
+
+
+def _number(value: object) -> object:
+    """Reject true and "2" as numbers."""
+    if isinstance(value, bool | str):
+        raise ValueError("This must be a number.")  # noqa: TRY004 - pydantic asks for this one
+    return value
+
+
+# not pydantic's "strict": JSON has one kind of number, so 2.0 is an integer
+NUMBER = BeforeValidator(_number)
+Amount = Annotated[int, Field(description="In minor units (cents).", examples=[4250])]
+Currency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"])]
+Country = Annotated[
+    str,
+    Field(
+        description="ISO 3166-1 code of a country with delivery.",
+        json_schema_extra={"enum": sorted(COUNTRIES)},
+        pattern=f"^({'|'.join(sorted(COUNTRIES))})$",
+        examples=["DE"],
+    ),
+]
+PaymentMethod = Annotated[
+    str,
+    Field(
+        description="The id of a payment method at the payment provider.",
+        json_schema_extra={"enum": list(Card.values)},
+        pattern=f"^({'|'.join(Card.values)})$",
+        examples=["pm_card_visa"],
+    ),
+]
+PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+TRIMMED = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
+LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+EMAIL = (
+    rf"^[A-Za-z0-9_+-]{{1,60}}(\.[A-Za-z0-9_+-]{{1,60}}){{0,4}}@({LABEL}\.){{1,4}}[A-Za-z]{{2,24}}$"
+)
+FAIRNESS_KEY = "Orders with different keys take turns; a burst with one key does not delay others."
+CANCELLATION = "The last request to cancel: pending or too late; null once accepted."
+Status = Literal["received", "processing", "completed", "failed", "undoing", "undone"]
+
+ORDER = "7f3b8a52-5a0e-5c7e-9a57-0d4ee2a4c9d1"
+PLACED = "2026-11-21T16:00:00Z"
+LINE = {"sku": "coffee-morning", "name": "Morning House Blend", "quantity": 2, "unit_price": 950,
+        "price": 1900}  # fmt: skip
+PLACED_EXAMPLE: dict[str, Any] = {
+    "id": ORDER,
+    "number": "FWXRM-MJT1W",
+    "placed_at": PLACED,
+    "total": 1900,
+    "currency": "EUR",
+    "lines": [LINE],
+    "url": f"https://shop.example/api/orders/{ORDER}",
+    "page": f"https://shop.example/orders/{ORDER}/?t=0bBmDk…",
+}
+
+
+def text(name: str, example: str) -> Any:
+    """Return the type of a text field: printable, of limited length, without outer spaces."""
+    field = Field(min_length=1, max_length=MAX_LENGTH[name], pattern=TRIMMED, examples=[example])
+    return Annotated[str, field]
+
+
+class Strict(Schema):
+    """A request body; unknown fields are rejected, so that misspelt ones are noticed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Address(Strict):
+    """The delivery address."""
+
+    name: text("name", "Ada Lovelace")  # type: ignore[valid-type] # a type made here
+    street: text("street", "Rue de Lyon 12")  # type: ignore[valid-type]
+    postcode: text("postcode", "1203")  # type: ignore[valid-type]
+    city: text("city", "Genève")  # type: ignore[valid-type]
+    country: Country
+
+
+class NewLine(Strict):
+    """A product and its quantity."""
+
+    sku: Annotated[
+        str,
+        Field(max_length=MAX_LENGTH["sku"], pattern=r"^[\w.-]+$", examples=["coffee-morning"]),
+    ]
+    quantity: Annotated[int, Field(ge=1, le=MAX_QUANTITY, examples=[2]), NUMBER]
+
+
+class NewOrder(Strict):
+    """A new order. The shop sets the prices; `expected_total` guards against changed ones."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "email": "ada@example.org",
+                    "address": {"name": "Ada Lovelace", "street": "Rue de Lyon 12",
+                                "postcode": "1203", "city": "Genève", "country": "CH"},
+                    "payment_method": "pm_card_visa",
+                    "lines": [{"sku": "coffee-morning", "quantity": 2}],
+                    "expected_total": 1900,
+                }
+            ]
+        }
+    )  # fmt: skip
+
+    email: Annotated[
+        str,
+        Field(
+            max_length=MAX_LENGTH["email"],
+            pattern=EMAIL,
+            description="The customer's e-mail address.",
+            examples=["ada@example.org"],
+        ),
+    ]
+    address: Address
+    payment_method: PaymentMethod
+    language: Annotated[
+        str,
+        Field(
+            description="The language of e-mails to the customer.",
+            json_schema_extra={"enum": sorted(LANGUAGES)},
+            pattern=f"^({'|'.join(sorted(LANGUAGES))})$",
+        ),
+    ] = "en"
+    lines: Annotated[
+        list[NewLine], Field(min_length=1, max_length=MAX_LINES, description="Each product once.")
+    ]
+    expected_total: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MAX_LINES * MAX_QUANTITY * MAX_PRICE,
+            description="If this differs from the total at today's prices, nothing is ordered (409).",
+        ),
+        NUMBER,
+    ] = None
+    fairness_key: Annotated[
+        str, Field(max_length=30, pattern=r"^[A-Za-z0-9._-]*$", description=FAIRNESS_KEY)
+    ] = ""
+    priority: Annotated[int, Field(ge=-10, le=10, description="Higher runs first."), NUMBER] = 0
+
+
+class Line(Schema):
+    """A product, its quantity and its price when ordered."""
+
+    sku: str
+    name: str
+    quantity: int
+    unit_price: Amount
+    price: Amount
+
+
+class Placed(Schema):
+    """An accepted order: it will be completed or undone."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [PLACED_EXAMPLE]})
+
+    id: UUID
+    number: Annotated[str, Field(description="The id, short enough to read out.")]
+    placed_at: datetime
+    total: Amount
+    currency: Currency
+    lines: list[Line]
+    url: Annotated[str, Field(description="Read the order's progress here.")]
+    page: Annotated[
+        str, Field(description="The customer's page. The link gives access to the whole order.")
+    ]
+
+
+class Step(Schema):
+    """One step of an order's workflow, or of its undo."""
+
+    name: Annotated[str, Field(examples=["authorize_payment"])]
+    direction: Literal["do", "undo"]
+    state: Annotated[
+        Literal["waiting", "pending", "processing", "processed", "error", "skipped", "cancelled"],
+        Field(
+            description="Processed and skipped steps are done; staff or the customer resolve an error."
+        ),
+    ]
+    ended_at: datetime | None
+
+
+class Trouble(Schema):
+    """An error that stops an order."""
+
+    step: str
+    code: Annotated[str, Field(examples=["card_declined"])]
+    resolve_by: Annotated[
+        datetime | None,
+        Field(
+            description="The customer may fix it on the order's page until then; later it is undone."
+        ),
+    ]
+
+
+class Order(Placed):
+    """An order and its progress."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    **PLACED_EXAMPLE,
+                    "status": "completed",
+                    "cancellable": False,
+                    "cancellation": None,
+                    "tracking": "TRK4711",
+                    "steps": [{"name": "reserve_stock", "direction": "do", "state": "processed",
+                               "ended_at": PLACED}],
+                    "trouble": [],
+                }
+            ]
+        }
+    )  # fmt: skip
+
+    status: Status
+    cancellable: Annotated[bool, Field(description="Whether the order can be cancelled now.")]
+    cancellation: Annotated[Literal["asked", "refused"] | None, Field(description=CANCELLATION)]
+    tracking: Annotated[str, Field(description="The parcel's tracking number, once booked.")]
+    steps: list[Step]
+    trouble: list[Trouble]
+
+
+class Summary(Schema):
+    """An order in a list."""
+
+    id: UUID
+    number: str
+    status: Status
+    placed_at: datetime
+    total: Amount
+    currency: Currency
+    url: str
+
+
+class Orders(Schema):
+    """A page of orders, newest first."""
+
+    orders: list[Summary]
+    next: Annotated[str | None, Field(description="URL of the next page, if any.")]
+
+
+class Cancellation(Strict):
+    """The reason for a cancellation."""
+
+    reason: Annotated[
+        str, Field(max_length=200, pattern=PRINTABLE, examples=["Ordered twice."])
+    ] = ""
+
+
+class FieldError(Schema):
+    """An error of one field."""
+
+    field: Annotated[str, Field(examples=["lines.0.sku"])]
+    message: str
+
+
+class Problem(Schema):
+    """An error (RFC 9457): `code` is for programs, the sentences are for people."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "examples": [
+                {"type": "urn:problem:not_found", "title": "Not Found", "status": 404,
+                 "code": "not_found", "detail": "Unknown order.",
+                 "what_to_do": "Compare the address with the OpenAPI document.", "errors": []}
+            ]
+        },
+    )  # fmt: skip
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    what_to_do: str
+    errors: list[FieldError]

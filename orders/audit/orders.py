@@ -1,0 +1,122 @@
+"""Checks of orders against their tasks, in the database only."""
+
+from orchestration.api import Check
+from orders.lifecycle.message import APPLICATION, WORKFLOW
+
+GRACE = 60  # seconds in which a placed order becomes a task
+
+PLACEMENT = "Look at its placement and at the partners by its id; place it again, or apologise."
+MONEY = "Look at the payment by the order's id, and refund or charge what is wrong."
+STATUS = "Have a developer set the order's status to the task's state, and inform the customer."
+
+CHECKS = (
+    Check(
+        invariant=1,
+        remedy=PLACEMENT,
+        query=f"""
+        SELECT p.order::text, 'was placed at ' || to_char(p.created_at, 'YYYY-MM-DD HH24:MI:SS')
+            || ', but has neither an order nor a submission'
+        FROM orders_placement p
+        WHERE p.created_at < (SELECT clock_timestamp()) - {GRACE} * interval '1 second'
+          AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id = p.order)
+          AND NOT EXISTS (SELECT 1 FROM audit_submission s
+              WHERE s.workflow = '{WORKFLOW}' AND s.reference = p.order::text)
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=1,
+        remedy=PLACEMENT,
+        query=f"""
+        SELECT o.id::text, 'is ' || o.status || ', but has no task, so nothing will happen to it'
+        FROM orders_order o
+        WHERE o.status NOT IN ('confirmed', 'undone') AND NOT EXISTS (
+            SELECT 1 FROM audit_data t
+            WHERE t.workflow = '{WORKFLOW}' AND t.reference = o.id::text)
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=2,
+        remedy="Find who submitted it, and undo it: it was not ordered in the shop.",
+        query=f"""
+        SELECT t.reference, 'has a task but no order'
+        FROM audit_task t WHERE t.workflow = '{WORKFLOW}' AND NOT EXISTS (
+            SELECT 1 FROM orders_order o WHERE o.id::text = t.reference)
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=2,
+        remedy="Compare both with the customer's confirmation page, and undo it if the task's is wrong.",
+        query=f"""
+        SELECT t.reference, 'its order says ' || o.total || ', its lines ' || l.total
+            || ' and its task ' || coalesce(k.data->>'total', 'nothing') || ' (in cents)'
+        FROM audit_task t
+        JOIN audit_data k ON k.task = t.id
+        JOIN orders_order o ON o.id::text = t.reference
+        CROSS JOIN LATERAL (SELECT coalesce(sum(unit_price * quantity), 0) AS total
+            FROM orders_orderline WHERE order_id = o.id) l
+        WHERE t.workflow = '{WORKFLOW}'
+          AND (o.total <> l.total OR k.data->>'total' IS DISTINCT FROM o.total::text)
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=3,
+        remedy=MONEY,
+        query=f"""
+        SELECT s.reference, 'step ' || s.name || ' requested '
+            || coalesce(s.request->>'amount', 'nothing') || ' of ' || o.total || ' cents'
+        FROM audit_step s JOIN orders_order o ON o.id::text = s.reference
+        WHERE s.workflow = '{WORKFLOW}' AND s.direction = 'do' AND s.state = 'processed'
+          AND s.name IN ('authorize_payment', 'capture_payment')
+          AND (s.request->>'amount' IS NULL OR (s.request->>'amount')::bigint < o.total
+            -- more may be authorized than captured, if the customer removed a product since
+            OR s.name = 'capture_payment' AND (s.request->>'amount')::bigint > o.total)
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=11,
+        remedy=STATUS,
+        query=f"""
+        SELECT t.reference, CASE
+            WHEN o.status_number > t.owner_statuses THEN 'the shop applied status message '
+                || o.status_number || ', but the last one written is ' || t.owner_statuses
+            WHEN o.status_number < t.owner_statuses THEN 'the shop applied status message '
+                || o.status_number || ', but number ' || t.owner_statuses || ' is lost'
+            ELSE 'is ' || t.state || ', but the shop shows it as ' || o.status END
+        FROM audit_task t JOIN orders_order o ON o.id::text = t.reference
+        WHERE t.workflow = '{WORKFLOW}' AND t.owner_application <> '' AND (
+            o.status_number > t.owner_statuses
+            OR (o.status_number < t.owner_statuses AND t.unsent < t.owner_statuses)
+            OR (o.status_number = t.owner_statuses AND o.status <> CASE t.state
+                WHEN 'processed' THEN 'confirmed' WHEN 'error' THEN 'failed'
+                WHEN 'undoing' THEN 'undoing' WHEN 'undone' THEN 'undone' ELSE 'received' END))
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=11,
+        remedy="Have a developer clear the order's request, so that its customer can repeat it.",
+        query=f"""
+        SELECT o.id::text, 'waits for the answer to its request (' || (o.asked->>'act')
+            || '), but there is no pending request and no answer'
+        FROM orders_order o
+        WHERE o.asked->>'refused' = ''
+          AND NOT EXISTS (SELECT 1 FROM audit_request r
+              WHERE r.id = (o.asked->>'id')::uuid AND r.pending)
+          AND NOT EXISTS (SELECT 1 FROM audit_message m
+              WHERE m.reply_to = '{APPLICATION}' AND m.detail->>'request' = o.asked->>'id')
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=11,
+        remedy="Have a developer set the placement's note, and inform the customer.",
+        query=f"""
+        SELECT p.order::text, 'was set aside, but the shop shows it as received'
+        FROM orders_placement p JOIN audit_submission s
+            ON s.workflow = '{WORKFLOW}' AND s.reference = p.order::text
+        WHERE p.aside = '' AND s.refused
+          AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id = p.order)
+          AND NOT EXISTS (SELECT 1 FROM audit_message m
+              WHERE m.reply_to = '{APPLICATION}' AND m.workflow = s.workflow
+                AND m.reference = s.reference)
+        """,  # noqa: S608 - no input in it
+    ),
+)

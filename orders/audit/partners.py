@@ -1,0 +1,163 @@
+"""Checks of orders against the partners' ledgers: money, goods, parcels and e-mails."""
+
+from orchestration.api import Check
+from orders.agents.partner_ledger import LEVEL
+from orders.lifecycle.message import WORKFLOW
+
+from .orders import MONEY
+
+GOODS = "Look at the reservation by the order's id, and have the inventory correct it."
+
+# Per order: what was authorized, captured and refunded by the ledger, and what its task claims. A
+# step in doubt, and one that was done by hand, allow both.
+ACCOUNTS = f"""
+SELECT t.reference, t.state, o.total, o.currency, m.*,
+    coalesce(m.captured, 0) - coalesce(m.refunded, 0) AS net,
+    coalesce(m.holds, 0) - coalesce(m.voids, 0) - coalesce(m.captures, 0) AS open_holds,
+    c.state = 'processed' AND NOT coalesce(r.state IN ('processed', 'skipped') OR r.in_doubt, false)
+        AS surely_taken,
+    coalesce(r.state = 'processed', false)
+        OR NOT (c.state IN ('processed', 'skipped') OR c.in_doubt) AS surely_not,
+    EXISTS (SELECT 1 FROM audit_step s WHERE s.task = t.id AND s.agent = 'payment'
+        AND s.state = 'skipped') AS by_hand
+FROM audit_task t
+JOIN orders_order o ON o.id::text = t.reference
+JOIN audit_step c ON c.task = t.id AND c.name = 'capture_payment' AND c.direction = 'do'
+LEFT JOIN audit_step r ON r.task = t.id AND r.name = 'capture_payment' AND r.direction = 'undo'
+LEFT JOIN (
+    SELECT reference AS paid, lower(min(currency)) AS in_currency, max(currency) <> min(currency)
+            AS mixed,
+        sum(amount) FILTER (WHERE kind = 'capture') AS captured,
+        sum(amount) FILTER (WHERE kind = 'refund') AS refunded,
+        count(*) FILTER (WHERE kind = 'authorize') AS holds,
+        count(*) FILTER (WHERE kind = 'cancel') AS voids,
+        count(*) FILTER (WHERE kind = 'capture') AS captures
+    FROM audit_effect WHERE agent = 'payment' AND kind <> 'none' GROUP BY reference
+) m ON m.paid = t.reference
+WHERE t.workflow = '{WORKFLOW}' AND t.quiet
+"""  # noqa: S608 - no input in it
+
+RESERVED = f"""
+SELECT t.id, t.reference, t.state, t.quiet, coalesce(g.count, 0) AS count, g.wrong,
+    EXISTS (SELECT 1 FROM audit_step s WHERE s.task = t.id AND s.agent = 'inventory'
+        AND (s.state = 'skipped' OR s.in_doubt)) AS unsure
+FROM audit_task t
+LEFT JOIN (
+    SELECT e.reference,
+        count(*) FILTER (WHERE e.kind = 'reserve') - count(*) FILTER (WHERE e.kind = 'release')
+            AS count,
+        bool_or(e.kind = 'reserve' AND e.detail <> w.goods) AS wrong
+    FROM audit_effect e LEFT JOIN (
+        SELECT order_id::text AS reference, jsonb_object_agg(sku, quantity) AS goods
+        FROM orders_orderline GROUP BY order_id
+    ) w ON w.reference = e.reference
+    WHERE e.agent = 'inventory' AND e.kind IN ('reserve', 'release') GROUP BY e.reference
+) g ON g.reference = t.reference
+WHERE t.workflow = '{WORKFLOW}'
+"""  # noqa: S608 - no input in it
+
+PHANTOMS = Check(
+    invariant=2,
+    remedy="Find who sent the call: the order is unknown. Have the partner undo it.",
+    query="""
+    SELECT e.reference, min(e.agent) || ' has an effect for it (' || min(e.kind)
+        || '), but the order is unknown'
+    FROM audit_effect e
+    WHERE e.kind NOT IN ('none', 'level') AND e.reference IS NOT NULL
+      AND e.agent IN ('inventory', 'payment', 'shipping', 'notification')
+      AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id::text = e.reference)
+    GROUP BY e.reference
+    """,
+)
+
+PAYMENT = (
+    Check(
+        invariant=3,
+        remedy=MONEY,
+        query=f"""
+        SELECT a.reference, 'is ' || a.state || ', and ' || coalesce(a.captured, 0)
+            || ' cents were captured, ' || coalesce(a.refunded, 0) || ' refunded, of ' || a.total
+        FROM ({ACCOUNTS}) a
+        WHERE NOT ((a.net = a.total AND NOT a.surely_not) OR (a.net = 0 AND NOT a.surely_taken))
+           OR a.captures > 1 OR a.mixed OR a.in_currency <> lower(a.currency)
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=3,
+        remedy=MONEY,
+        query=f"""
+        SELECT a.reference, 'is ' || a.state || ', and its card has '
+            || coalesce(a.holds, 0) || ' authorizations, ' || coalesce(a.voids, 0)
+            || ' voids and ' || coalesce(a.captures, 0) || ' captures'
+        FROM ({ACCOUNTS}) a
+        WHERE NOT a.by_hand AND (a.open_holds < 0 OR coalesce(a.holds, 0) - coalesce(a.voids, 0) > 1
+            OR (a.state IN ('processed', 'undone') AND a.open_holds <> 0))
+        """,  # noqa: S608 - no input in it
+    ),
+)
+
+INVENTORY = (
+    Check(
+        invariant=4,
+        remedy="Have the inventory count its stock, and compare its entries for that SKU.",
+        query=f"""
+        SELECT reference, 'of ' || (detail->>'start') || ' there are ' || (detail->>'on_hand')
+            || ' on hand, ' || (detail->>'reserved') || ' reserved and ' || (detail->>'shipped')
+            || ' shipped'
+        FROM audit_effect WHERE agent = 'inventory' AND kind = '{LEVEL}' AND (
+            (detail->>'start')::bigint <> (detail->>'on_hand')::bigint
+                + (detail->>'reserved')::bigint + (detail->>'shipped')::bigint
+            OR least((detail->>'on_hand')::bigint, (detail->>'reserved')::bigint,
+                (detail->>'shipped')::bigint) < 0)
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=4,
+        remedy=GOODS,
+        query=f"""
+        SELECT r.reference, CASE WHEN r.wrong THEN 'other goods are reserved than ordered'
+            ELSE 'is ' || r.state || ', and its goods are reserved ' || r.count || ' times' END
+        FROM ({RESERVED}) r
+        WHERE r.wrong OR r.count NOT IN (0, 1) OR (r.quiet AND NOT r.unsure
+            AND r.count <> CASE r.state WHEN 'processed' THEN 1 WHEN 'undone' THEN 0
+                ELSE r.count END)
+        """,  # noqa: S608 - no input in it
+    ),
+)
+
+SHIPPING = Check(
+    invariant=7,
+    remedy="Have the shipper cancel the parcel, or settle it with the customer.",
+    query=f"""
+    SELECT t.reference, 'is undone, but its parcel is still booked'
+    FROM audit_task t JOIN audit_step u ON u.task = t.id
+    JOIN audit_effect e ON e.reference = t.reference AND e.agent = 'shipping'
+    WHERE t.workflow = '{WORKFLOW}' AND t.quiet AND t.state = 'undone'
+      AND u.name = 'create_shipment' AND u.direction = 'undo' AND u.state = 'processed'
+    GROUP BY t.id, t.reference
+    HAVING count(*) FILTER (WHERE e.kind = 'book') <> count(*) FILTER (WHERE e.kind = 'cancel')
+    """,  # noqa: S608 - no input in it
+)
+
+
+def _recorded(agent: str) -> Check:
+    """Return the check that a partner has a record of each processed step."""
+    return Check(
+        invariant=1,
+        remedy="Ask the partner by the order's id, and have it done by hand if it was not.",
+        query=f"""
+        SELECT s.reference, 'step ' || s.name || ' is processed, but the partner has no record of it'
+        FROM audit_step s JOIN audit_task t ON t.id = s.task
+        WHERE t.quiet AND s.direction = 'do' AND s.state = 'processed' AND s.agent = '{agent}'
+          AND t.workflow = '{WORKFLOW}' AND NOT EXISTS (SELECT 1 FROM audit_effect e
+            WHERE e.task = s.task AND e.step = s.name AND e.direction = 'do' AND e.kind <> 'none')
+        """,  # noqa: S608 - no input in it
+    )
+
+
+CHECKS = {  # by agent
+    "payment": PAYMENT,
+    "inventory": INVENTORY,
+    "shipping": (SHIPPING, _recorded("shipping")),
+    "notification": (_recorded("notification"),),
+}

@@ -1,0 +1,226 @@
+"""Orders in every state for a demo.
+
+Each scenario places a real order, with faults at the sandbox for that order only, and then acts as
+its customer. Once the orders have settled the faults are removed, so that operators can resolve them.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
+from uuid import UUID, uuid4
+
+from django.conf import settings
+
+from orchestration import api
+from orders.agents.partner_http import request_json
+from orders.cards import Card
+from orders.lifecycle import changes, queries
+from orders.lifecycle.tracking import CARD, STOCK
+from orders.models import Product
+
+from .catalogue import GONE
+from .shoppers import Shoppers
+
+TIMEOUT = 60.0  # seconds for an order to reach its customer's action, and then to settle
+PAUSE = 0.3  # seconds between polls
+SANDBOX_TIMEOUT = 5.0  # seconds
+
+Fault = dict[str, Any]
+Ready = Callable[[api.Progress], bool]
+Action = Callable[[UUID, api.Progress], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A scenario: the card, the faults, and the customer's `act` once `ready`."""
+
+    name: str
+    card: Card = Card.VISA
+    faults: Sequence[Fault] = ()
+    sold_out: bool = False
+    ready: Ready | None = None
+    act: Action | None = None
+    times: int = 1
+
+
+def failed(step: str) -> Ready:
+    """Return a check that a step is in error."""
+    return lambda progress: _step(progress, step).state is api.StepState.ERROR
+
+
+def paid(progress: api.Progress) -> bool:
+    """Return whether an order is paid and can be cancelled."""
+    return progress.undoable and (
+        _step(progress, "capture_payment").state is api.StepState.PROCESSED
+    )
+
+
+def cancel(order: UUID, _progress: api.Progress) -> object:
+    """Cancel as the customer."""
+    return changes.cancel(order)
+
+
+def use_other_card(order: UUID, progress: api.Progress) -> object:
+    """Pay with another card as the customer."""
+    return changes.other_card(order, _step(progress, CARD).attempt, Card.VISA)
+
+
+def leave_out(order: UUID, progress: api.Progress) -> object:
+    """Remove the product that is sold out as the customer."""
+    return changes.leave_out(order, _step(progress, STOCK).attempt, GONE)
+
+
+def wait(order: UUID, progress: api.Progress) -> object:
+    """Wait for the product that is sold out as the customer."""
+    return changes.wait_for_stock(order, _step(progress, STOCK).attempt)
+
+
+# The mail service is busy for this order, so it is paid but not confirmed yet. Faults are few, so that
+# no circuit breaker opens and delays a visitor's first order.
+UNCONFIRMED = {"partner": "mail", "fault": "status", "status": 429, "times": 6}
+SCENARIOS = (
+    Scenario(name="confirmed", times=14),
+    Scenario(name="paid at the third attempt", card=Card.SLOW),
+    Scenario(name="paid, though the answer was lost", card=Card.LOST),
+    Scenario(name="declined, the customer is asked", card=Card.DECLINED),
+    Scenario(name="without funds, the customer is asked", card=Card.NO_FUNDS),
+    Scenario(
+        name="declined, paid with another card",
+        card=Card.DECLINED,
+        ready=failed(CARD),
+        act=use_other_card,
+    ),
+    Scenario(name="declined, given up", card=Card.DECLINED, ready=failed(CARD), act=cancel),
+    Scenario(name="sold out, the customer is asked", sold_out=True),
+    Scenario(name="sold out, left out", sold_out=True, ready=failed(STOCK), act=leave_out),
+    Scenario(name="sold out, waited for", sold_out=True, ready=failed(STOCK), act=wait),
+    Scenario(
+        name="paid and cancelled",
+        faults=[UNCONFIRMED],
+        ready=paid,
+        act=cancel,
+    ),
+    Scenario(
+        name="cancelled, but the refund was refused",
+        faults=[UNCONFIRMED, {"partner": "payment", "action": "refund", "fault": "reject"}],
+        ready=paid,
+        act=cancel,
+    ),
+    Scenario(
+        name="cancelled, and the refund took a while",
+        faults=[
+            UNCONFIRMED,
+            {
+                "partner": "payment",
+                "action": "refund",
+                "fault": "status",
+                "status": 503,
+                "times": 6,
+            },
+        ],
+        ready=paid,
+        act=cancel,
+    ),
+    Scenario(
+        name="refused by the shipper",
+        faults=[
+            {
+                "partner": "shipping",
+                "action": "book",
+                "fault": "reject",
+                "times": 1,
+                "code": "address_unknown",
+                "message": "Unknown house number.",
+            }
+        ],
+        times=2,
+    ),
+    Scenario(
+        name="tried again and again",
+        faults=[{"partner": "shipping", "action": "book", "fault": "status", "times": 7}],
+    ),
+)
+
+
+def play(say: Callable[[str], None] = lambda _: None, *, timeout: float = TIMEOUT) -> int:
+    """Place each scenario's orders and act as their customers; return the number of orders.
+
+    Its own faults, and only those, are removed when it returns or raises.
+    """
+    shoppers = Shoppers()
+    board = Product.objects.filter(sku=GONE).first()
+    waiting: dict[UUID, Scenario] = {}
+    faulty: set[UUID] = set()
+    count = 0
+    with ExitStack() as cleanup:
+        for scenario in SCENARIOS:
+            for _ in range(scenario.times):
+                order = uuid4()
+                for fault in scenario.faults:
+                    cleanup.callback(_remove_fault, _add_fault({**fault, "order": str(order)}))
+                    faulty.add(order)
+                shoppers.buy(
+                    card=scenario.card, order=order, also=board if scenario.sold_out else None
+                )
+                say(f"{order}  {scenario.name}")
+                count += 1
+                if scenario.act:
+                    waiting[order] = scenario
+        _act(waiting, timeout)
+        _await_settled(faulty, timeout)
+    return count
+
+
+def has_settled(order: UUID) -> bool:
+    """Return whether an order has settled: it ended, or a person must act."""
+    placed_order, progress = queries.placed_order(order), queries.progress(order)
+    if progress is None or (placed_order and placed_order.asked and placed_order.asked.pending):
+        return False
+    states = {step.state for step in progress.steps}
+    return progress.state in (api.TaskState.PROCESSED, api.TaskState.UNDONE) or (
+        api.StepState.ERROR in states
+        and not states & {api.StepState.PENDING, api.StepState.PROCESSING}
+    )
+
+
+def _act(waiting: dict[UUID, Scenario], timeout: float) -> None:
+    """Act on each order once it is ready."""
+    until = time.monotonic() + timeout
+    while waiting and time.monotonic() < until:
+        for order, scenario in list(waiting.items()):
+            progress = queries.progress(order)
+            if progress and scenario.ready and scenario.act and scenario.ready(progress):
+                scenario.act(order, progress)
+                del waiting[order]
+        time.sleep(PAUSE)
+
+
+def _await_settled(orders: set[UUID], timeout: float) -> None:
+    """Wait until orders have settled."""
+    until = time.monotonic() + timeout
+    while orders and time.monotonic() < until:
+        orders = {one for one in orders if not has_settled(one)}
+        time.sleep(PAUSE)
+
+
+def _step(progress: api.Progress, name: str) -> api.StepProgress:
+    return next(
+        step for step in progress.steps if step.name == name and step.direction is api.Direction.DO
+    )
+
+
+def _add_fault(fault: Fault) -> int:
+    """Create a fault; return its id."""
+    answer = request_json(f"{settings.SANDBOX_URL}/faults", fault, timeout=SANDBOX_TIMEOUT)
+    return int(answer["id"])
+
+
+def _remove_fault(fault: int) -> None:
+    """Remove a fault, as its button does; it may be gone already."""
+    form = urlencode({"id": fault}).encode()
+    button = f"{settings.SANDBOX_URL}/faults/remove"
+    urlopen(button, form, timeout=SANDBOX_TIMEOUT).close()  # noqa: S310 - the sandbox

@@ -1,0 +1,101 @@
+"""Simulated customers, who place real orders."""
+
+import random
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+from orders.cards import Card
+from orders.lifecycle.message import Address, Line, Message, fingerprint
+from orders.lifecycle.placement import confirmation, place
+from orders.models import Product
+
+from .catalogue import GONE
+
+NAMES = (
+    "Ada Lovelace", "Alan Turing", "Annie Easley", "Barbara Liskov", "Edsger Dijkstra",
+    "Emmy Noether", "Frances Allen", "Grace Hopper", "Hedy Lamarr", "Jean Bartik",
+    "Karen Spärck Jones", "Katherine Johnson", "Konrad Zuse", "Leslie Lamport", "Lynn Conway",
+    "Margaret Hamilton", "Mary Somerville", "Radia Perlman", "Shafi Goldwasser", "Sofja Kowalewskaja",
+)  # fmt: skip
+PLACES = (
+    ("Kastanienallee", "10435", "Berlin", "DE"), ("Rue de Lyon", "1203", "Genève", "CH"),
+    ("Mariahilfer Straße", "1060", "Wien", "AT"), ("Patrick Street", "T12 W8KP", "Cork", "IE"),
+    ("Prinsengracht", "1015 DZ", "Amsterdam", "NL"), ("Via Garibaldi", "16124", "Genova", "IT"),
+    ("Lange Straße", "20099", "Hamburg", "DE"), ("Rue du Bac", "75007", "Paris", "FR"),
+)  # fmt: skip
+GERMAN = {"DE", "AT", "CH"}
+CARDS = {  # weights in percent
+    Card.VISA: 90,
+    Card.DECLINED: 3,
+    Card.NO_FUNDS: 1,
+    Card.SLOW: 3,
+    Card.LOST: 3,
+}
+LINES = (1, 2, 3)
+LINES_WEIGHTS = (60, 30, 10)
+QUANTITIES = (1, 2, 3)
+QUANTITY_WEIGHTS = (75, 20, 5)
+
+
+class NothingToSell(Exception):
+    """The shop has no products."""
+
+
+@dataclass(kw_only=True)
+class Shoppers:
+    """Places random orders; `chance` is the random generator, `products` are on offer."""
+
+    chance: random.Random = field(default_factory=random.Random)
+    products: list[Product] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.products:
+            self.products = list(Product.objects.available().exclude(sku=GONE))
+        if not self.products:
+            raise NothingToSell("there are no products: run `manage.py seed` first")
+
+    def buy(
+        self, *, card: str = "", order: UUID | None = None, also: Product | None = None
+    ) -> UUID:
+        """Place an order that includes `also`, paid with `card` or a random one; return its id."""
+        order = order or uuid4()
+        lines = self._lines(also)
+        street, postcode, city, country = self.chance.choice(PLACES)
+        name = self.chance.choice(NAMES)
+        address = Address(
+            name=name,
+            street=f"{street} {self.chance.randint(1, 120)}",
+            postcode=postcode,
+            city=city,
+            country=country,
+        )
+        total = sum(line.price for line in lines)
+        currency = self.products[0].currency
+        language = "de" if country in GERMAN else "en"
+        chosen = card or self.chance.choices(list(CARDS), list(CARDS.values()))[0]
+        message = Message(
+            order=order,
+            email=f"{name.lower().replace('ä', 'ae').replace(' ', '.')}@example.org",
+            address=address,
+            payment_method=str(chosen),
+            currency=currency,
+            total=total,
+            lines=lines,
+            confirmation=confirmation(order, name, total, currency, language),
+            language=language,
+        )
+        place(message, fingerprint(message.as_json()))
+        return order
+
+    def _lines(self, also: Product | None) -> list[Line]:
+        count = self.chance.choices(LINES, LINES_WEIGHTS)[0]
+        wanted = self.chance.sample(self.products, min(count, len(self.products)))
+        return [
+            Line(
+                sku=product.sku,
+                name=product.name,
+                unit_price=product.price,
+                quantity=self.chance.choices(QUANTITIES, QUANTITY_WEIGHTS)[0],
+            )
+            for product in [*([also] if also else []), *wanted]
+        ]

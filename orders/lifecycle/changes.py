@@ -1,0 +1,187 @@
+"""Changes by the customer: another card, without a product, wait for goods, or cancel.
+
+Each change is a request to the engine: checked against the shop's rows, noted on the order and
+posted in one transaction. The engine carries it out later and calls `accepted` in its transaction,
+so the order and its task change together. A request names the failed attempt that the customer saw,
+and an order has one pending request at a time, so a second click changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from orchestration import api
+from orders.models import Order, OrderLine, Placement
+
+from . import snapshots
+from .emails import Recipient, confirmation
+from .message import WORKFLOW, Line, fingerprint
+from .requests import Change, ChangeRequest
+from .tracking import CARD, STOCK, fixes
+
+ACTOR = "customer"
+WAIT_FOR_STOCK = timedelta(days=14)
+RETRY_EVERY = 600.0  # seconds between attempts to reserve them
+
+
+class NothingLeft(Exception):
+    """The order would be empty; the customer can cancel it instead."""
+
+
+@transaction.atomic
+def other_card(order_id: UUID, attempt: int, card: str) -> api.Refusal | None:
+    """Request payment with another card; return the refusal, or None when requested."""
+    order = _lock(order_id)
+    if not _offered(order, CARD, attempt):
+        return api.Refusal.CHANGED
+    amendment = api.Amendment(request={"payment_method": card, "amount": order.total})
+    asked = ChangeRequest(id=uuid4(), act=Change.CARD)
+    _resubmit(order, asked, CARD, attempt, "another card", amendment, {"card": card})
+    return None
+
+
+@transaction.atomic
+def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
+    """Request to continue without a product; return the refusal, or None when requested.
+
+    Raises `NothingLeft` if it is the only product. More than the new total may be authorized on the
+    card; only the new total is captured.
+    """
+    order = _lock(order_id)
+    if not _offered(order, STOCK, attempt):
+        return api.Refusal.CHANGED
+    lines = [
+        Line(sku=line.sku, name=line.name, unit_price=line.unit_price, quantity=line.quantity)
+        for line in order.lines.exclude(sku=sku).order_by("id")
+    ]
+    if not lines:
+        raise NothingLeft
+    total = sum(line.price for line in lines)
+    to = Recipient(order=order.id, name=order.name, language=order.language)
+    changed = {
+        "lines": [line.as_json() for line in lines],
+        "total": total,
+        "confirmation": confirmation(to, total, order.currency).as_json(),
+    }
+    amendment = api.Amendment(request={"lines": _wanted(lines)}, data=changed)
+    asked = ChangeRequest(id=uuid4(), act=Change.LEAVE_OUT)
+    note = {"sku": sku, "total": total}
+    _resubmit(order, asked, STOCK, attempt, f"without {sku}", amendment, note)
+    return None
+
+
+def may_wait(order_id: UUID) -> bool:
+    """Return whether an order can wait for its goods: not one placed by an application."""
+    return not Placement.objects.filter(order=order_id).exclude(application="").exists()
+
+
+@transaction.atomic
+def wait_for_stock(order_id: UUID, attempt: int) -> api.Refusal | None:
+    """Request to wait for goods, for two weeks at most; return the refusal, or None."""
+    order = _lock(order_id)
+    if not _offered(order, STOCK, attempt):
+        return api.Refusal.CHANGED
+    if not may_wait(order_id):
+        return api.Refusal.INVALID
+    later = api.Amendment(wait=RETRY_EVERY, patience=WAIT_FOR_STOCK.total_seconds())
+    asked = ChangeRequest(id=uuid4(), act=Change.WAIT)
+    _resubmit(order, asked, STOCK, attempt, "waits until it is back", later, {})
+    return None
+
+
+@transaction.atomic
+def cancel(
+    order_id: UUID, *, actor: str = ACTOR, reason: str = "the customer cancelled it"
+) -> api.Refusal | None:
+    """Request to undo the order; return the refusal, or None when requested."""
+    order = _lock(order_id)
+    if refusal := _undoable(order):
+        return refusal
+    asked = ChangeRequest(id=uuid4(), act=Change.CANCEL)
+    api.request_undo(WORKFLOW, str(order.id), actor=actor, reason=reason, id=asked.id)
+    _note(order, asked)
+    return None
+
+
+def accepted(requests: Sequence[api.Accepted]) -> None:
+    """Change the orders' rows for accepted requests, in the engine's transaction.
+
+    Runs in the submission process, which may read the engine's tables.
+    """
+    for one in requests:
+        if note := one.note:
+            _apply(_lock(UUID(one.reference)), note)
+
+
+def _apply(order: Order, note: Mapping[str, Any]) -> None:
+    match note["act"]:
+        case Change.CARD:
+            order.payment_method = note["card"]
+        case Change.LEAVE_OUT:
+            OrderLine.objects.filter(order=order, sku=note["sku"]).delete()
+            order.total, order.waits_until = note["total"], None
+            task = api.progress(WORKFLOW, str(order.id))
+            order.fingerprint = fingerprint(task.data if task else {})
+        case Change.WAIT:
+            order.waits_until = Now() + WAIT_FOR_STOCK
+    order.save(update_fields=["payment_method", "total", "fingerprint", "waits_until"])
+
+
+def _lock(order_id: UUID) -> Order:
+    return Order.objects.select_for_update(no_key=True).get(id=order_id)
+
+
+def _offered(order: Order, step: str, attempt: int) -> bool:
+    """Return whether the customer may fix a step; staff handle other failures."""
+    if order.request and order.request.pending:
+        return False
+    offers = fixes(snapshots.of(order))
+    return any((offer.step, offer.attempt) == (step, attempt) for offer in offers)
+
+
+def _undoable(order: Order) -> api.Refusal | None:
+    """Return why a request to undo would be refused, by the shop's own rows."""
+    asked, progress = order.request, snapshots.of(order)
+    if asked and asked.pending:
+        return api.Refusal.NOT_UNDOABLE if asked.act is Change.CANCEL else api.Refusal.CHANGED
+    if progress is None:
+        return api.Refusal.CHANGED
+    if progress.state in {api.TaskState.UNDOING, api.TaskState.UNDONE}:
+        return api.Refusal.NOT_UNDOABLE
+    return None if progress.undoable else api.Refusal.IRREVERSIBLE
+
+
+def _resubmit(
+    order: Order,
+    asked: ChangeRequest,
+    step: str,
+    attempt: int,
+    reason: str,
+    amendment: api.Amendment,
+    note: dict[str, Any],
+) -> None:
+    api.request_resubmit(
+        WORKFLOW,
+        str(order.id),
+        step,
+        attempt=attempt,
+        actor=ACTOR,
+        reason=reason,
+        id=asked.id,
+        amendment=amendment,
+        note={"act": asked.act, **note},
+    )
+    _note(order, asked)
+
+
+def _note(order: Order, asked: ChangeRequest) -> None:
+    order.asked = asked.as_json()
+    order.save(update_fields=["asked"])
+
+
+def _wanted(lines: list[Line]) -> list[dict[str, str | int]]:
+    return [line.as_json() for line in lines]

@@ -1,0 +1,158 @@
+"""E-mails to customers; each is a task of its own, except for the confirmation.
+
+An e-mail is posted in the transaction that makes it due, so it is sent if and only if that commits.
+The engine retries it while the mail service fails; the order does not wait for it. The confirmation
+is a step of the order's workflow.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.template.loader import render_to_string
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from orchestration import api
+from orders.agents.notification import PARCEL
+from orders.models import Order, OrderStatus
+
+from . import access, snapshots, tracking
+from .message import EMAIL_WORKFLOW, Mail, Message, order_number
+
+PRIORITY = -1  # orders go first
+
+
+@dataclass(frozen=True, kw_only=True)
+class Email:
+    """The text of an e-mail: paragraphs, and the label of the link to the order."""
+
+    subject: str
+    paragraphs: Sequence[str]
+    act: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipient:
+    """The customer that an e-mail is for, and the order it is about."""
+
+    order: UUID
+    name: str
+    language: str
+
+    @property
+    def number(self) -> str:
+        """The order's number."""
+        return order_number(self.order)
+
+
+def confirmation(to: Recipient, total: int, currency: str) -> Mail:
+    """Return the confirmation; `total` is in minor units."""
+    with translation.override(to.language):
+        return _mail(
+            to,
+            Email(
+                subject=_("Your order %(number)s is confirmed") % {"number": to.number},
+                paragraphs=[
+                    _("Your order %(number)s for %(total)s is paid and on its way to you.")
+                    % {"number": to.number, "total": api.format_money(total, currency)},
+                    _("Your parcel's tracking number is %(parcel)s.") % {"parcel": PARCEL},
+                    _("Thank you, and enjoy it."),
+                ],
+                act=pgettext("a link in a letter", "See your order"),
+            ),
+        )
+
+
+def received(message: Message) -> api.Posting:
+    """Return the e-mail for a received order, to be posted with the order."""
+    to = Recipient(order=message.order, name=message.address.name, language=message.language)
+    with translation.override(to.language):
+        values = {"number": to.number, "total": api.format_money(message.total, message.currency)}
+        letter = Email(
+            subject=_("We received your order %(number)s") % values,
+            paragraphs=[
+                _("Thank you for your order %(number)s for %(total)s.") % values,
+                _("We are preparing it now, and will write again when it is on its way."),
+            ],
+            act=_("Follow your order"),
+        )
+        return _posting("received", to, message.email, letter)
+
+
+def send_due(orders: Mapping[UUID, int]) -> None:
+    """Post the e-mails due after status messages; `orders` maps ids to message numbers.
+
+    Uses the current status: an order that was fixed meanwhile gets no e-mail.
+    """
+    for order in Order.objects.filter(id__in=orders).order_by("id"):
+        progress = snapshots.of(order)
+        if progress is None:
+            continue
+        to = Recipient(order=order.id, name=order.name, language=order.language)
+        with translation.override(to.language):
+            seen = tracking.track(
+                progress,
+                placed_at=order.created_at,
+                now=timezone.now(),
+                asked=order.request,
+            )
+            if order.status == OrderStatus.UNDONE:
+                _post("cancelled", to, order.email, _cancelled(to, seen))
+            elif order.status == OrderStatus.FAILED and seen.fixes:
+                number = orders[order.id]
+                _post("action-needed", to, order.email, _needed(to, seen), number)
+
+
+def _needed(to: Recipient, seen: tracking.Tracking) -> Email:
+    until = min((fix.until for fix in seen.fixes if fix.until), default=None)
+    return Email(
+        subject=_("Your order %(number)s needs your decision") % {"number": to.number},
+        paragraphs=[seen.sentence, *_kept(until)],
+        act=_("Choose how to continue"),
+    )
+
+
+def _kept(until: datetime | None) -> list[str]:
+    if until is None:
+        return []
+    at = timezone.localtime(until)
+    words = _("We keep your order until %(time)s. After that we cancel it, and you pay nothing.")
+    return [words % {"time": f"{at:%H:%M} {at.tzname()}"}]
+
+
+def _cancelled(to: Recipient, seen: tracking.Tracking) -> Email:
+    return Email(
+        subject=_("Your order %(number)s was cancelled") % {"number": to.number},
+        paragraphs=[seen.sentence, _("Nothing will be sent to you.")],
+        act=pgettext("a link in a letter", "See your order"),
+    )
+
+
+def _post(kind: str, to: Recipient, email: str, letter: Email, number: int = 0) -> None:
+    api.post([_posting(kind, to, email, letter, number)])
+
+
+def _posting(kind: str, to: Recipient, email: str, letter: Email, number: int = 0) -> api.Posting:
+    """Return an e-mail to post; the reference makes each kind unique per order and message number."""
+    reference = f"{to.order}:{kind}" + (f":{number}" if number else "")
+    data: dict[str, Any] = {"number": to.number, "email": email}
+    data["mail"] = _mail(to, letter).as_json()
+    return api.Posting(workflow=EMAIL_WORKFLOW, reference=reference, data=data, priority=PRIORITY)
+
+
+def _mail(to: Recipient, letter: Email) -> Mail:
+    values = {
+        "letter": letter,
+        "to": to,
+        "link": f"{settings.SITE_URL}{access.link(to.order)}",
+    }
+    return Mail(
+        subject=letter.subject,
+        text=render_to_string("mail/letter.txt", values),
+        html=render_to_string("mail/letter.html", values),
+    )

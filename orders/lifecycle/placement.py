@@ -1,0 +1,91 @@
+"""Place an order once per checkout, and post its message in the same transaction."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from orchestration import api
+from orders.models import Placement
+
+from . import emails
+from .message import APPLICATION, WORKFLOW, Mail, Message
+
+CLAIM = """
+INSERT INTO orders_placement ("order", fingerprint, customer_id, application, offer)
+VALUES (%s, %s, %s, %s, %s::jsonb) ON CONFLICT DO NOTHING
+RETURNING created_at
+"""
+
+
+class OtherContent(Exception):
+    """The id was used for an order with other content, which is unchanged."""
+
+
+def placed(order: UUID) -> str | None:
+    """Return the fingerprint of the order placed under an id, or None."""
+    return Placement.objects.filter(order=order).values_list("fingerprint", flat=True).first()
+
+
+def place(
+    message: Message,
+    content: str,
+    *,
+    application: str = "",
+    offer: Mapping[str, Any] | None = None,
+    fairness_key: str = "",
+    priority: int = 0,
+) -> Placement:
+    """Post an order and its first e-mail, once; return its placement.
+
+    `content` is the fingerprint of what the customer agreed to. `application` receives the status
+    messages, and `offer` records the lines and total it was promised. A higher `priority` runs first;
+    within one, orders of different `fairness_key`s take turns (default: one per application).
+
+    Placing the same order again changes nothing; raises `OtherContent` if the content differs. A
+    parallel call waits for the first one's commit, so exactly one of them posts.
+    """
+    new = Placement(
+        order=message.order,
+        fingerprint=content,
+        customer_id=message.customer,
+        application=application,
+        offer=offer,
+    )
+    with transaction.atomic():
+        if not _claim(new):
+            before = Placement.objects.get(order=message.order)
+            if before.fingerprint != content:
+                raise OtherContent(message.number)
+            return before
+        task = api.Posting(
+            workflow=WORKFLOW,
+            reference=str(message.order),
+            data=message.as_json(),
+            reply_to=application or APPLICATION,
+            fairness_key=fairness_key,
+            priority=priority,
+        )
+        api.post([task, replace(emails.received(message), fairness_key=task.key)])
+    return new
+
+
+def _claim(new: Placement) -> bool:
+    """Insert the placement; return False if the id was taken. The database sets the time."""
+    offer = json.dumps(new.offer) if new.offer else None
+    with connection.cursor() as cursor:
+        cursor.execute(CLAIM, [new.order, new.fingerprint, new.customer_id, new.application, offer])
+        claimed = cursor.fetchone()
+    if claimed is None:
+        return False
+    (new.created_at,) = claimed
+    return True
+
+
+def confirmation(order: UUID, name: str, total: int, currency: str, language: str = "en") -> Mail:
+    """Return the confirmation; `total` is in minor units."""
+    to = emails.Recipient(order=order, name=name, language=language)
+    return emails.confirmation(to, total, currency)

@@ -1,0 +1,126 @@
+"""Queries of an order's page, which polls them."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection
+
+from orchestration.api import Progress
+from orders.cards import Card
+
+from . import requests, snapshots
+from .message import Address, Line
+from .requests import ChangeRequest
+
+# rows, not models: most polls end here, and building a model takes longer than the statement
+PLACED = """
+SELECT o.id IS NOT NULL,
+    CASE WHEN o.id IS NULL THEN p.customer_id ELSE o.customer_id END,
+    coalesce(o.created_at, p.created_at),
+    o.waits_until IS NOT NULL,
+    coalesce(o.status_number, 0),
+    o.asked,
+    CASE WHEN o.id IS NULL THEN p.aside ELSE '' END
+FROM (SELECT %s::uuid AS id) one
+LEFT JOIN orders_order o ON o.id = one.id
+LEFT JOIN orders_placement p ON p."order" = one.id
+WHERE o.id IS NOT NULL OR p."order" IS NOT NULL
+"""
+PROGRESS = "SELECT snapshot, status, created_at FROM orders_order WHERE id = %s"
+DETAILS = """
+SELECT o.name, o.street, o.postcode, o.city, o.country, o.email, o.payment_method, o.total, o.currency,
+    l.sku, l.name, l.unit_price, l.quantity
+FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
+WHERE o.id = %s
+ORDER BY l.id
+"""
+CARDS = dict(Card.choices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacedOrder:
+    """A placed order, with what its page's version depends on.
+
+    `taken`: submitted, so it has a row; `waits`: for goods that are sold out; `number`: of the last
+    status message; `asked`: the last request; `aside`: why it did not become an order.
+    """
+
+    id: UUID
+    taken: bool
+    customer: int | None
+    placed_at: datetime
+    waits: bool
+    number: int
+    asked: ChangeRequest | None
+    aside: str
+
+
+def placed_order(order: UUID) -> PlacedOrder | None:
+    """Return a placed order or None (one query by primary keys)."""
+    with connection.cursor() as cursor:
+        cursor.execute(PLACED, [order])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    taken, customer, placed_at, waits, number, asked, aside = row
+    return PlacedOrder(
+        id=order,
+        taken=taken,
+        customer=customer,
+        placed_at=placed_at,
+        waits=waits,
+        number=number,
+        asked=requests.read(json.loads(asked) if asked else None),
+        aside=aside,
+    )
+
+
+def progress(order: UUID) -> Progress | None:
+    """Return the progress of the last status message, or None (one query)."""
+    with connection.cursor() as cursor:
+        cursor.execute(PROGRESS, [order])
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    snapshot, status, placed_at = row
+    return snapshots.read(json.loads(snapshot) if snapshot else None, status, placed_at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderDetails:
+    """The details that an order's page shows; `total` is in minor units."""
+
+    address: Address
+    email: str
+    payment_method: str
+    total: int
+    currency: str
+    lines: tuple[Line, ...]
+
+    @property
+    def card(self) -> str:
+        """The card in words."""
+        return str(CARDS.get(self.payment_method, self.payment_method))
+
+
+def details(order: UUID) -> OrderDetails | None:
+    """Return an order's details, or None if it has no row yet (one query)."""
+    with connection.cursor() as cursor:
+        cursor.execute(DETAILS, [order])
+        rows = cursor.fetchall()
+    if not rows:
+        return None
+    name, street, postcode, city, country, email, payment_method, total, currency, *_ = rows[0]
+    return OrderDetails(
+        address=Address(name=name, street=street, postcode=postcode, city=city, country=country),
+        email=email,
+        payment_method=payment_method,
+        total=total,
+        currency=currency,
+        lines=tuple(
+            Line(sku=sku, name=product, unit_price=price, quantity=quantity)
+            for *_, sku, product, price, quantity in rows
+        ),
+    )

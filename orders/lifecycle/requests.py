@@ -1,0 +1,47 @@
+"""The customer's last request to change an order, as noted on its row.
+
+The request is noted in the transaction that posts it. The engine answers with a status message: an
+accepted request is removed from the row; a refused one stays, so that the order's page can show it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+
+class Change(StrEnum):
+    """The changes that can be requested."""
+
+    CARD = "card"
+    LEAVE_OUT = "leave_out"
+    WAIT = "wait"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeRequest:
+    """A request; `refused` is the name of the engine's `Refusal`, empty while pending."""
+
+    id: UUID
+    act: Change
+    refused: str = ""
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is unanswered."""
+        return not self.refused
+
+    def as_json(self) -> dict[str, str]:
+        """Return JSON for the order's row."""
+        return {**asdict(self), "id": str(self.id)}
+
+
+def read(note: Mapping[str, Any] | None) -> ChangeRequest | None:
+    """Return the request in an order's row, if any."""
+    if note is None:
+        return None
+    return ChangeRequest(
+        id=UUID(note["id"]), act=Change(note["act"]), refused=note.get("refused", "")
+    )

@@ -1,0 +1,120 @@
+"""Receives status messages from the shop's private response queue (P27).
+
+Each message has a snapshot of its task, so an order's page needs only the shop's own rows.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import connection
+
+from orchestration.api import Status
+from orders.models import Aside, OrderStatus
+
+from . import emails
+from .message import WORKFLOW
+
+STATUS_BY_KIND = {  # other kinds leave the status unchanged
+    "received": OrderStatus.RECEIVED,
+    "resumed": OrderStatus.RECEIVED,
+    "completed": OrderStatus.CONFIRMED,
+    "action_needed": OrderStatus.FAILED,
+    "failed": OrderStatus.FAILED,
+    "undoing": OrderStatus.UNDOING,
+    "undone": OrderStatus.UNDONE,
+}
+ASIDE = {
+    "set_aside": Aside.REFUSED,
+    "closed": Aside.CLOSED,
+}  # for submissions that did not become a task
+EMAILED = {OrderStatus.FAILED, OrderStatus.UNDONE}  # may need an e-mail
+# Rows are locked in the order of their ids, so that two receivers cannot deadlock. A number that is
+# not higher than the last one applied changes nothing.
+APPLY = """
+WITH incoming AS (
+    SELECT * FROM unnest(
+        %(orders)s::uuid[], %(numbers)s::int[], %(statuses)s::text[], %(snapshots)s::jsonb[]
+    ) AS incoming (id, number, status, snapshot)
+), locked AS MATERIALIZED (
+    SELECT o.id FROM orders_order o JOIN incoming USING (id) ORDER BY o.id FOR NO KEY UPDATE OF o
+)
+UPDATE orders_order o
+SET status = coalesce(incoming.status, o.status), status_number = incoming.number,
+    snapshot = coalesce(incoming.snapshot, o.snapshot)
+FROM incoming JOIN locked USING (id)
+WHERE o.id = incoming.id AND o.status_number < incoming.number
+RETURNING o.id, incoming.status, o.status_number
+"""
+# An answer counts regardless of its number: two receivers may process one order's messages in turn.
+ANSWER = """
+UPDATE orders_order o
+SET asked = CASE WHEN a.refusal <> '' THEN o.asked || jsonb_build_object('refused', a.refusal) END
+FROM unnest(%(orders)s::uuid[], %(requests)s::text[], %(refusals)s::text[])
+    AS a (id, request, refusal)
+WHERE o.id = a.id AND o.asked->>'id' = a.request
+"""
+SET_ASIDE = """
+UPDATE orders_placement p SET aside = incoming.aside
+FROM unnest(%(orders)s::uuid[], %(asides)s::text[]) AS incoming (id, aside)
+WHERE p."order" = incoming.id
+"""
+
+
+def receive(messages: Sequence[Status]) -> None:
+    """Apply the latest message of each order to its row, and post the e-mails that are due.
+
+    Older messages change nothing.
+    """
+    relevant = [message for message in messages if message.workflow == WORKFLOW]
+    _set_aside(message for message in relevant if message.kind.value in ASIDE)
+    latest: dict[str, tuple[Status, str | None]] = {}
+    for message in sorted(relevant, key=lambda message: message.number):
+        if message.kind.value in ASIDE:
+            continue
+        _, before = latest.get(message.reference, (None, None))
+        latest[message.reference] = message, STATUS_BY_KIND.get(message.kind.value, before)
+    if not latest:
+        return
+    columns: dict[str, Any] = {
+        "orders": list(latest),
+        "numbers": [message.number for message, _ in latest.values()],
+        "statuses": [status for _, status in latest.values()],
+        "snapshots": [_snapshot(message) for message, _ in latest.values()],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(APPLY, columns)
+        applied = cursor.fetchall()
+    _answer([message for message in relevant if "request" in message.detail])
+    if due := {order: number for order, status, number in applied if status in EMAILED}:
+        emails.send_due(due)
+
+
+def _snapshot(message: Status) -> str | None:
+    return json.dumps(message.progress.as_json()) if message.progress else None
+
+
+def _answer(answers: Sequence[Status]) -> None:
+    """Remove accepted requests from their orders; note the refusal of others."""
+    if not answers:
+        return
+    columns = {
+        "orders": [message.reference for message in answers],
+        "requests": [message.detail["request"] for message in answers],
+        "refusals": [message.detail.get("refusal", "") for message in answers],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(ANSWER, columns)
+
+
+def _set_aside(messages: Iterable[Status]) -> None:
+    """Note on placements why they did not become orders; the latest message counts."""
+    asides = {
+        message.reference: ASIDE[message.kind.value].value
+        for message in sorted(messages, key=lambda message: message.at)
+    }
+    if not asides:
+        return
+    columns = {"orders": list(asides), "asides": list(asides.values())}
+    with connection.cursor() as cursor:
+        cursor.execute(SET_ASIDE, columns)

@@ -1,0 +1,73 @@
+"""The shop's hook in the submission process: writes orders with their tasks (P19)."""
+
+from collections.abc import Sequence
+
+from orchestration.api import Refused, Submitted
+from orders.models import Order, OrderLine, Product
+
+from .message import Malformed, Message, fingerprint, public, read
+
+
+def record(submitted: Sequence[Submitted]) -> None:
+    """Write the orders of a batch of messages; raise `Refused` if one is permanently invalid.
+
+    A message of a newer release raises `NewerFormat`, and waits for a worker of that release.
+    """
+    messages = [_read(one) for one in submitted]
+    _refuse_unknown_products(messages)
+    Order.objects.bulk_create(
+        _order(message, fingerprint(public(one.data)))
+        for message, one in zip(messages, submitted, strict=True)
+    )
+    OrderLine.objects.bulk_create(
+        OrderLine(
+            order_id=message.order,
+            sku=line.sku,
+            name=line.name,
+            unit_price=line.unit_price,
+            quantity=line.quantity,
+        )
+        for message in messages
+        for line in message.lines
+    )
+
+
+def _read(one: Submitted) -> Message:
+    try:
+        message = read(one.data)
+    except Malformed as problem:
+        raise Refused(f"not a valid order: {problem}") from problem
+    if str(message.order) != one.reference:
+        raise Refused(f"order {message.order} does not match the reference {one.reference}")
+    return message
+
+
+def _refuse_unknown_products(messages: Sequence[Message]) -> None:
+    """Refuse unknown products; prices that the customer agreed to stay.
+
+    Staff may add the product and retry the submission.
+    """
+    wanted = {line.sku for message in messages for line in message.lines}
+    known = set(Product.objects.filter(sku__in=wanted).values_list("sku", flat=True))
+    if unknown := wanted - known:
+        raise Refused(f"unknown product {', '.join(sorted(unknown))}")
+
+
+def _order(message: Message, content: str) -> Order:
+    address = message.address
+    return Order(
+        id=message.order,
+        number=message.number,
+        email=message.email,
+        name=address.name,
+        street=address.street,
+        postcode=address.postcode,
+        city=address.city,
+        country=address.country,
+        total=message.total,
+        currency=message.currency,
+        payment_method=message.payment_method,
+        fingerprint=content,
+        customer_id=message.customer,
+        language=message.language,
+    )

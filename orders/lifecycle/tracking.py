@@ -1,0 +1,306 @@
+"""Order tracking in the customer's words. Pure functions."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from orchestration.api import Progress, Refusal, StepProgress, StepState, TaskState
+from orders.agents.error_codes import DECLINED, OUT_OF_STOCK
+from orders.models import Aside
+
+from .requests import Change, ChangeRequest
+from .stages import DONE, Stage, do_steps, stages, undo_steps
+
+CARD, STOCK = "authorize_payment", "reserve_stock"  # the steps that a customer can fix
+FIXABLE = DECLINED | {OUT_OF_STOCK}
+# only the reasons that help the customer; others stay with the bank
+REASONS = {
+    "insufficient_funds": _("Your card was declined for insufficient funds."),
+    "expired_card": _("Your card was declined: it has expired."),
+}
+PLAINLY_DECLINED = _("Your card was declined.")
+
+LATE = 30.0  # seconds in "received" before the sentence reassures the customer
+# (age below, poll every), in seconds: most orders end within the first minute
+POLL_EVERY = ((6, 1), (60, 2), (300, 5), (1800, 15))
+POLL_SLOWEST = 30.0
+POLL_PENDING = 2.0  # while a request is pending
+POLL_FIXABLE = 15.0  # while the customer fills in a form
+
+RECEIVED = _("We received your order.")
+DELAYED = _("We received your order. It is safe, and we start on it as soon as we can.")
+SET_ASIDE = _(
+    "We could not take your order. Nothing was charged; our staff is looking into it and will "
+    "write to you."
+)
+CLOSED = _("We could not take your order. Nothing was charged.")
+WORKING = _("We received your order and are preparing it.")
+TROUBLE = _("This is taking longer than usual. Your order is safe; we keep trying.")
+STUCK = _("This is taking longer than usual. Your order is safe; our staff is looking into it.")
+CONFIRMED = _("Your order is confirmed: paid for, and on its way to you.")
+NOTHING_CHARGED = _("Nothing was charged.")
+SOLD_OUT = _("Something in your order is out of stock. Nothing was charged.")
+WAITING = _(
+    "Something in your order is out of stock. We keep the order and look for it again and again; "
+    "until then nothing is charged."
+)
+CANCELLING = _("Your order is being cancelled.")
+REFUNDING = _("Your order is being cancelled, and your payment is on its way back to you.")
+CANCELLING_STUCK = _(
+    "Your order is being cancelled. This is taking longer than usual; our staff is looking into it."
+)
+CANCELLED = _("Your order was cancelled. Nothing was charged.")
+REFUNDED = _(
+    "Your order was cancelled. You get back what you paid; banks take up to ten days to show it."
+)
+PASSED_ON = _("Thank you, we have passed that on. Your order goes on in a moment.")
+CANCEL_ASKED = _(
+    "We have passed your cancellation on. In a moment you will see here whether it came in time."
+)
+TOO_LATE = _(
+    "Your order is on its way, so it cannot be cancelled any more. You may send back what arrives "
+    "within 14 days."
+)
+MOVED_ON = _("That came too late: your order had moved on by then. This is how it stands now.")
+ENDED = {TaskState.PROCESSED, TaskState.UNDONE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fix:
+    """A failed `step` that the customer can fix; `sku` is out of stock."""
+
+    step: str
+    attempt: int
+    until: datetime | None
+    sku: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracking:
+    """The state of an order. `mood`: good, busy, slow or bad; `interval`: seconds between polls.
+
+    `thanks`: it proceeds normally. `until`: when it changes by time alone. `notice`: why the last
+    request was refused.
+    """
+
+    sentence: str
+    mood: str
+    thanks: bool
+    stages: tuple[Stage, ...]
+    final: bool
+    interval: float
+    parcel: str
+    until: datetime | None = None
+    fixes: tuple[Fix, ...] = ()
+    cancellable: bool = False
+    notice: str = ""
+
+    def redacted(self) -> "Tracking":
+        """Return a copy for visitors who are not the customer."""
+        kept = replace(self, parcel="", fixes=(), cancellable=False, notice="")
+        kept = replace(kept, stages=tuple(stage.redacted() for stage in self.stages))
+        if self.mood != "bad":
+            return kept
+        return replace(kept, sentence=str(STUCK), mood="slow")
+
+    @property
+    def pause(self) -> int:
+        """The interval in milliseconds."""
+        return round(self.interval * 1000)
+
+    @property
+    def spoken(self) -> str:
+        """The announcement of a change: the sentence and the current stages."""
+        now = [f"{stage.text}." for stage in self.stages if stage.state == "now"]
+        return " ".join([*filter(None, [self.notice]), self.sentence, *now])
+
+    @property
+    def digest(self) -> str:
+        """A digest of the announcement."""
+        return hashlib.sha256(self.spoken.encode()).hexdigest()[:16]
+
+
+def track(
+    progress: Progress | None,
+    *,
+    placed_at: datetime,
+    now: datetime,
+    aside: str = "",
+    waits: bool = False,
+    asked: ChangeRequest | None = None,
+) -> Tracking:
+    """Return the tracking of an order; `progress` is None before its first status message.
+
+    `aside`: why it is not processed. `waits`: the customer waits for goods that are sold out.
+    `asked`: the last request; while it is pending, the customer can make no other.
+    """
+    age = (now - placed_at).total_seconds()
+    pending = asked is not None and asked.pending and not _undone(progress)
+    sentence, mood = _summary(progress, age, aside=aside, waits=waits)
+    if asked is not None and pending:
+        sentence, mood = (CANCEL_ASKED if asked.act is Change.CANCEL else PASSED_ON), "busy"
+    found = () if pending else fixes(progress)
+    undoing = progress is not None and bool(
+        progress.state in {TaskState.UNDOING, TaskState.UNDONE} or undo_steps(progress)
+    )
+    cancelled = undoing or sentence is CANCEL_ASKED
+    return Tracking(
+        sentence=str(sentence),
+        mood=mood,
+        thanks=mood != "bad" and not cancelled,
+        stages=stages(progress, placed_at),
+        final=progress is not None and progress.state in ENDED and not pending,
+        interval=_interval(age, pending=pending, calm=bool(found)),
+        parcel=parcel(progress),
+        until=_until(progress, placed_at, age, calm=bool(found)),
+        fixes=tuple(found),
+        cancellable=progress is not None and not cancelled and not pending and progress.undoable,
+        notice=str(_notice(asked, progress)),
+    )
+
+
+def _undone(progress: Progress | None) -> bool:
+    return progress is not None and progress.state is TaskState.UNDONE
+
+
+def _interval(age: float, *, pending: bool, calm: bool) -> float:
+    """Return the seconds until the next poll."""
+    if pending:
+        return POLL_PENDING
+    return (
+        POLL_FIXABLE
+        if calm
+        else next((every for younger, every in POLL_EVERY if age < younger), POLL_SLOWEST)
+    )
+
+
+def _until(
+    progress: Progress | None, placed_at: datetime, age: float, *, calm: bool
+) -> datetime | None:
+    """Return when the page changes by time alone, if it does."""
+    turns: list[float] = [] if calm else [younger for younger, _ in POLL_EVERY if age < younger]
+    if progress is None and age <= LATE:
+        turns.append(LATE)
+    return placed_at + timedelta(seconds=min(turns)) if turns else None
+
+
+def _notice(asked: ChangeRequest | None, progress: Progress | None) -> str | Promise:
+    """Return why the last request was refused, while that explains the current state."""
+    if asked is None or asked.pending or progress is None:
+        return ""
+    if asked.act is not Change.CANCEL:
+        return "" if progress.state in ENDED else MOVED_ON
+    if progress.state in {TaskState.UNDOING, TaskState.UNDONE}:
+        return ""
+    return TOO_LATE if asked.refused == Refusal.IRREVERSIBLE.name else MOVED_ON
+
+
+def fixes(progress: Progress | None) -> Sequence[Fix]:
+    """Return what the customer can fix now; a step in doubt may have been done."""
+    if progress is None or progress.state != TaskState.ERROR or undo_steps(progress):
+        return ()
+    failed = {
+        name: step
+        for name, step in do_steps(progress).items()
+        if step.state is StepState.ERROR and not step.in_doubt
+    }
+    found = []
+    card, stock = failed.get(CARD), failed.get(STOCK)
+    if stock and stock.error_code == OUT_OF_STOCK:
+        named, lines = stock.error_message.partition(": ")[0], stock.request.get("lines", [])
+        sku = named if named in {line["sku"] for line in lines} else ""
+        found.append(Fix(step=STOCK, attempt=stock.attempt, until=stock.resolve_by, sku=sku))
+    if card and card.error_code in DECLINED:
+        found.append(Fix(step=CARD, attempt=card.attempt, until=card.resolve_by))
+    return found
+
+
+def _summary(
+    progress: Progress | None, age: float, *, aside: str, waits: bool
+) -> tuple[str | Promise, str]:
+    if progress is None:
+        if aside:
+            return (CLOSED if aside == Aside.CLOSED else SET_ASIDE), "bad"
+        return (DELAYED, "slow") if age > LATE else (RECEIVED, "busy")
+    if progress.state in {TaskState.PENDING, TaskState.PROCESSING}:
+        return _under_way(progress, waits=waits)
+    return _turned(progress)
+
+
+def _turned(progress: Progress) -> tuple[str | Promise, str]:
+    """Return sentence and mood of an order that ended, or stopped."""
+    match progress.state:
+        case TaskState.PROCESSED:
+            return CONFIRMED, "good"
+        case TaskState.UNDONE:
+            return _cancelled(progress), "bad"
+        case TaskState.UNDOING:
+            return (REFUNDING if _paid(progress) else CANCELLING), "slow"
+    return _failure(progress)
+
+
+def _under_way(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
+    """Return sentence and mood of an order in process."""
+    stock = do_steps(progress).get(STOCK)
+    if waits and stock and stock.state is not StepState.PROCESSED:
+        return WAITING, "slow"
+    troubled = progress.overdue or any(_troubled(step) for step in progress.steps)
+    return (TROUBLE, "slow") if troubled else (WORKING, "busy")
+
+
+def _troubled(step: StepProgress) -> bool:
+    """Return whether a step waits after a failure, counted or (while its service is down) not.
+
+    A step that the customer has just fixed keeps its last error until the next attempt.
+    """
+    if step.state is StepState.PROCESSED:
+        return False
+    failed = step.state is StepState.PENDING and step.error_code not in {"", *FIXABLE}
+    return step.failure_count > 0 or failed
+
+
+def _failure(progress: Progress) -> tuple[str | Promise, str]:
+    """Return sentence and mood of a failed order, with the reason if the customer can fix it."""
+    if undo_steps(progress):
+        return CANCELLING_STUCK, "slow"
+    wrong = {fix.step for fix in fixes(progress)}
+    if CARD in wrong:
+        declined = f"{_declined(do_steps(progress)[CARD])} {NOTHING_CHARGED}"
+        return (f"{SOLD_OUT} {declined}" if STOCK in wrong else declined), "bad"
+    if STOCK in wrong:
+        return SOLD_OUT, "bad"
+    return STUCK, "slow"
+
+
+def _cancelled(progress: Progress) -> str | Promise:
+    """Return the sentence of a cancelled order, with the reason if it was the card."""
+    if _paid(progress):
+        return REFUNDED
+    card = do_steps(progress).get(CARD)
+    if card and card.state is StepState.CANCELLED and card.error_code in DECLINED:
+        return f"{_declined(card)} {CANCELLED}"
+    return CANCELLED
+
+
+def _paid(progress: Progress) -> bool:
+    paid = do_steps(progress).get("capture_payment")
+    return paid is not None and paid.state in DONE
+
+
+def _declined(card: StepProgress) -> str:
+    return str(REASONS.get(card.error_code, PLAINLY_DECLINED))
+
+
+def parcel(progress: Progress | None) -> str:
+    """Return the parcel's tracking number, or "" without a parcel."""
+    booked = do_steps(progress).get("create_shipment") if progress else None
+    if progress is None or booked is None or not booked.result:
+        return ""
+    cancelled = undo_steps(progress).get("create_shipment")
+    if cancelled and cancelled.state in DONE:
+        return ""
+    return str(booked.result.get("tracking", ""))

@@ -1,0 +1,1 @@
+"""The website: products, cart, checkout, accounts and pages of orders."""

@@ -1,0 +1,143 @@
+"""Forms of customers' accounts."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib.auth import authenticate, password_validation
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.debug import sensitive_variables
+
+from .accounts import LONGEST_NAME, account_name
+from .forms import CustomerForm
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise as Words
+
+LONGEST_PASSWORD = 4096  # characters; hashing more would waste time
+
+
+def _email(autocomplete: str, help_text: "Words" = "") -> forms.EmailField:
+    return forms.EmailField(
+        label=_("E-mail"),
+        max_length=LONGEST_NAME,
+        help_text=help_text,
+        widget=forms.EmailInput(attrs={"autocomplete": autocomplete}),
+        error_messages={
+            "required": _("Please enter your e-mail address."),
+            "invalid": _("This is not an e-mail address: it needs a form like name@example.org."),
+        },
+    )
+
+
+def _password(
+    label: "Words", autocomplete: str, missing: "Words", help_text: "Words" = ""
+) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        strip=False,
+        max_length=LONGEST_PASSWORD,
+        help_text=help_text,
+        widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+        error_messages={"required": missing},
+    )
+
+
+class NewPasswordForm(CustomerForm):
+    """A new password, typed twice because there is no reset by e-mail."""
+
+    password = _password(
+        _("Password"),
+        "new-password",
+        _("Please choose a password."),
+        _("At least 8 characters; the longer, the better."),
+    )
+    again = _password(
+        _("Password again"), "new-password", _("Please enter the password a second time.")
+    )
+
+    def owner(self) -> User:
+        """Return the password's owner; the password must not resemble their name."""
+        return User()
+
+    @sensitive_variables()
+    def clean(self) -> dict[str, Any]:
+        """Compare the two, and validate the password."""
+        values = super().clean() or self.cleaned_data
+        password, again = values.get("password"), values.get("again")
+        if password:
+            try:
+                password_validation.validate_password(password, self.owner())
+            except ValidationError as problem:
+                self.add_error("password", problem)
+        if password and again and password != again:
+            different = _("This is not the same password as above.")
+            self.add_error("again", ValidationError(different, code="different"))
+        return values
+
+
+class SignUpForm(NewPasswordForm):
+    """A new account."""
+
+    email = _email("username", _("You sign in with it, and confirmations go there."))
+    field_order = ["email", "password", "again"]
+
+    def owner(self) -> User:
+        """Return the unsaved account."""
+        email = self.cleaned_data.get("email", "")
+        return User(username=account_name(email), email=email)
+
+
+class ChangePasswordForm(NewPasswordForm):
+    """A change of password, by the current one."""
+
+    old = _password(
+        _("Current password"), "current-password", _("Please enter your current password.")
+    )
+    field_order = ["old", "password", "again"]
+
+    def __init__(self, customer: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.customer = customer
+        self.fields["password"].label = _("New password")
+        self.fields["again"].label = _("New password again")
+
+    def owner(self) -> User:
+        """Return the customer."""
+        return self.customer
+
+    @sensitive_variables()
+    def clean_old(self) -> str:
+        """Check the current password."""
+        old: str = self.cleaned_data["old"]
+        if not self.customer.check_password(old):
+            raise ValidationError(_("This is not your current password."), code="wrong")
+        return old
+
+
+class SignInForm(CustomerForm):
+    """A sign-in. A wrong password and an unknown address get the same answer."""
+
+    email = _email("username")
+    password = _password(_("Password"), "current-password", _("Please enter your password."))
+
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.request = request
+        self.user: User | None = None
+
+    @sensitive_variables()
+    def clean(self) -> dict[str, Any]:
+        """Authenticate. After too many wrong passwords the right one is refused too."""
+        values = super().clean() or self.cleaned_data
+        if {"email", "password"} <= values.keys():
+            name = account_name(values["email"])
+            user = authenticate(self.request, username=name, password=values["password"])
+            if not isinstance(user, User):
+                raise ValidationError(
+                    _("The e-mail address or the password is wrong."), code="wrong"
+                )
+            self.user = user
+        return values

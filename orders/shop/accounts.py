@@ -1,0 +1,108 @@
+"""Customers' accounts: named by e-mail address, with a usual address and orders.
+
+A guest's order never joins an account by its e-mail address, which is not verified. It stays
+reachable by its link.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from orders.lifecycle.message import Address, order_number
+from orders.models import Order, Placement, Profile
+
+LONGEST_NAME = 150  # characters of a username, which is the e-mail address
+PAGE_SIZE = 20  # orders
+
+
+class EmailTaken(Exception):
+    """An account with this e-mail address exists."""
+
+
+def account_name(email: str) -> str:
+    """Return the username for an e-mail address; case is ignored."""
+    return email.strip().lower()
+
+
+def open_account(email: str, password: str) -> User:
+    """Create an account; raise `EmailTaken` if it exists."""
+    users = get_user_model().objects
+    try:
+        with transaction.atomic():
+            return users.create_user(account_name(email), email.strip(), password)
+    except IntegrityError:
+        raise EmailTaken from None
+
+
+def usual_address(customer: User) -> Address | None:
+    """Return a customer's saved address, or that of the last order."""
+    profile = Profile.objects.filter(user=customer).first()
+    source = profile or Order.objects.filter(customer=customer).order_by("-created_at").first()
+    if source is None:
+        return None
+    return Address(
+        name=source.name,
+        street=source.street,
+        postcode=source.postcode,
+        city=source.city,
+        country=source.country,
+    )
+
+
+def save_address(customer: User, address: Address) -> None:
+    """Save a customer's usual address."""
+    Profile.objects.update_or_create(
+        user=customer,
+        defaults={
+            "name": address.name,
+            "street": address.street,
+            "postcode": address.postcode,
+            "city": address.city,
+            "country": address.country,
+        },
+    )
+
+
+@dataclass(frozen=True)
+class OrderPage:
+    """A page of a customer's orders, newest first; `older` is where the next page begins."""
+
+    orders: Sequence[Order]
+    older: UUID | None
+    first: bool
+
+
+def orders_of(customer: User, before: UUID | None = None) -> OrderPage:
+    """Return a page of a customer's orders, from before one of their orders if given."""
+    mine = Order.objects.filter(customer=customer)
+    last = mine.filter(id=before).first() if before else None
+    rows = mine.order_by("-created_at", "-id")
+    if last:
+        rows = rows.filter(
+            Q(created_at__lt=last.created_at) | Q(id__lt=last.id),
+            created_at__lte=last.created_at,
+        )
+    page = list(rows[: PAGE_SIZE + 1])
+    older = page[PAGE_SIZE - 1].id if len(page) > PAGE_SIZE else None
+    return OrderPage(orders=page[:PAGE_SIZE], older=older, first=last is None)
+
+
+@dataclass(frozen=True)
+class PendingOrder:
+    """An order that is placed but not submitted yet."""
+
+    id: UUID
+    number: str
+
+
+def pending_orders(customer: User) -> list[PendingOrder]:
+    """Return those of a customer's last ten placements that are not submitted yet."""
+    placed = Placement.objects.filter(customer=customer).order_by("-created_at")
+    ids = list(placed.values_list("order", flat=True)[:10])
+    taken = set(Order.objects.filter(id__in=ids).values_list("id", flat=True)) if ids else set()
+    return [PendingOrder(id=one, number=order_number(one)) for one in ids if one not in taken]

@@ -1,0 +1,28 @@
+"""URLs of the shop."""
+
+from django.urls import path
+
+from .views import account, cart, checkout, order, order_changes, products
+
+app_name = "shop"
+urlpatterns = [
+    path("", products.index, name="index"),
+    path("products/<slug:slug>/", products.product, name="product"),
+    path("cart/", cart.show, name="cart"),
+    path("cart/add/", cart.add, name="cart_add"),
+    path("cart/change/", cart.change, name="cart_change"),
+    path("cart/undo/", cart.undo, name="cart_undo"),
+    path("checkout/", checkout.checkout, name="checkout"),
+    path("account/", account.account, name="account"),
+    path("account/address/", account.address, name="address"),
+    path("account/password/", account.password, name="password"),
+    path("account/sign-in/", account.sign_in, name="sign_in"),
+    path("account/sign-up/", account.sign_up, name="sign_up"),
+    path("orders/find/", order.find, name="find"),
+    path("orders/<uuid:order_id>/", order.order, name="order"),
+    path("orders/<uuid:order_id>/status/", order.status, name="order_status"),
+    path("orders/<uuid:order_id>/card/", order_changes.card, name="order_card"),
+    path("orders/<uuid:order_id>/leave-out/", order_changes.leave_out, name="order_leave_out"),
+    path("orders/<uuid:order_id>/wait/", order_changes.wait, name="order_wait"),
+    path("orders/<uuid:order_id>/cancel/", order_changes.cancel, name="order_cancel"),
+]

@@ -1,0 +1,176 @@
+"""Pages of a customer's account."""
+
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth import login, update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
+
+from orders.rate_limit import Limit
+from orders.shop.account_forms import ChangePasswordForm, SignInForm, SignUpForm
+from orders.shop.accounts import (
+    EmailTaken,
+    open_account,
+    orders_of,
+    pending_orders,
+    save_address,
+    usual_address,
+)
+from orders.shop.forms import AddressForm
+
+from .redirect import next_path, see_other
+
+# axes limits wrong passwords per account; these limits are per IP address, for all accounts.
+SIGN_INS = Limit("sign-in", most=60, seconds=600)
+SIGN_UPS = Limit("sign-up", most=20, seconds=3600)
+PASSWORDS = Limit("password", most=10, seconds=600)
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+TAKEN = _(
+    "We cannot create an account with this address. If it is yours, you may have one already: "
+    "sign in instead."
+)
+
+signed_in = login_required(login_url="shop:sign_in")
+form_page = require_http_methods(["GET", "HEAD", "POST"])
+
+
+@never_cache
+@sensitive_post_parameters()
+@form_page
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """Sign in."""
+    if request.method != "POST":
+        return _form(request, "sign_in", SignInForm(request))
+    if not SIGN_INS.allows_address(request):
+        return _form(request, "sign_in", SignInForm(request, initial=_typed(request)), SIGN_INS)
+    form = SignInForm(request, request.POST)
+    if not form.is_valid() or form.user is None:
+        return _form(request, "sign_in", form)
+    login(request, form.user)
+    return see_other(next_path(request) or reverse("shop:account"))
+
+
+@never_cache
+@sensitive_post_parameters()
+@form_page
+def sign_up(request: HttpRequest) -> HttpResponse:
+    """Create an account and sign in.
+
+    The answer reveals whether an address has an account; avoiding that needs a confirmation by
+    e-mail. So the number of tries per IP address is limited.
+    """
+    if request.method != "POST":
+        return _form(request, "sign_up", SignUpForm())
+    form = SignUpForm(request.POST)
+    if not form.is_valid():
+        return _form(request, "sign_up", form)
+    if not SIGN_UPS.allows_address(request):
+        return _form(request, "sign_up", form, SIGN_UPS)
+    try:
+        customer = open_account(form.cleaned_data["email"], form.cleaned_data["password"])
+    except EmailTaken:
+        form.add_error("email", ValidationError(TAKEN, code="taken"))
+        return _form(request, "sign_up", form)
+    login(request, customer, backend=BACKEND)
+    messages.success(request, _("Your account is created, and you are signed in."))
+    return see_other(next_path(request) or reverse("shop:account"))
+
+
+@never_cache
+@signed_in
+@require_safe
+def account(request: HttpRequest) -> HttpResponse:
+    """Show a customer's orders, newest first, and their usual address."""
+    customer = _customer(request)
+    page = orders_of(customer, _uuid(request.GET.get("before", "")))
+    context = {
+        "page": page,
+        "waiting": pending_orders(customer) if page.first else [],
+        "address": usual_address(customer),
+    }
+    return render(request, "account/account.html", context)
+
+
+@never_cache
+@signed_in
+@form_page
+def address(request: HttpRequest) -> HttpResponse:
+    """Change a customer's usual address; orders that were placed keep theirs."""
+    customer = _customer(request)
+    if request.method != "POST":
+        known = usual_address(customer)
+        return _form(request, "address", AddressForm(initial=asdict(known) if known else None))
+    form = AddressForm(request.POST)
+    if not form.is_valid():
+        return _form(request, "address", form)
+    save_address(customer, form.address())
+    messages.success(request, _("Your address is kept for your next order."))
+    return see_other(reverse("shop:account"))
+
+
+@never_cache
+@sensitive_post_parameters()
+@signed_in
+@form_page
+def password(request: HttpRequest) -> HttpResponse:
+    """Change a customer's password and end their other sessions."""
+    customer = _customer(request)
+    if request.method != "POST":
+        return _form(request, "password", ChangePasswordForm(customer))
+    if not PASSWORDS.allows(str(customer.pk)):
+        return _form(request, "password", ChangePasswordForm(customer), PASSWORDS)
+    form = ChangePasswordForm(customer, request.POST)
+    if not form.is_valid():
+        return _form(request, "password", form)
+    customer.set_password(form.cleaned_data["password"])
+    customer.save(update_fields=["password"])
+    update_session_auth_hash(request, customer)
+    messages.success(request, _("Your password is changed. You are signed out everywhere else."))
+    return see_other(reverse("shop:account"))
+
+
+def _form(request: HttpRequest, name: str, form: Form, over: Limit | None = None) -> HttpResponse:
+    """Show a form: 422 with errors, 429 over the rate limit `over`."""
+    context: dict[str, Any] = {"form": form, "next": next_path(request)}
+    status, headers = HTTPStatus.OK, {}
+    if over:
+        context["problem"] = over.refusal_text
+        status, headers = HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": str(over.seconds)}
+    elif form.errors:
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    response = render(request, f"account/{name}.html", context, status=status)
+    for header, value in headers.items():
+        response[header] = value
+    return response
+
+
+def _typed(request: HttpRequest) -> dict[str, str]:
+    """Return the values to show again in a form that was not validated."""
+    return {"email": request.POST.get("email", "")}
+
+
+def _customer(request: HttpRequest) -> User:
+    """Return the signed-in customer; the caller requires a sign-in."""
+    if not isinstance(request.user, User):
+        raise TypeError("this view needs a signed-in customer")
+    return request.user
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

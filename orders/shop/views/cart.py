@@ -1,0 +1,103 @@
+"""The cart's page and its changes: partials for htmx, redirects otherwise."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+from django_htmx.middleware import HtmxDetails
+
+from orders.lifecycle.message import MAX_QUANTITY
+from orders.models import Product
+from orders.shop.cart import BadQuantity, Cart, price, read_quantity
+
+from .redirect import next_path, see_other
+
+
+class Request(HttpRequest):
+    """A request after django-htmx's middleware."""
+
+    htmx: HtmxDetails
+
+
+@never_cache  # going back must not offer an undo that is no longer possible
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """Show the cart."""
+    return render(request, "shop/cart.html", _context(request))
+
+
+@require_POST
+@vary_on_headers("HX-Request")
+def add(request: Request) -> HttpResponse:
+    """Add a product and stay on the page."""
+    product = _sold(request.POST.get("sku", ""))
+    if product is None:
+        return _stay(request, _("We do not sell this product (any more)."), failed=True)
+    try:
+        quantity = read_quantity(request.POST.get("quantity", "1"))
+        Cart(request.session).add(product.sku, quantity, price=product.price)
+    except BadQuantity as problem:
+        return _stay(request, str(problem), failed=True)
+    return _stay(request, _("%(product)s is in your cart.") % {"product": _(product.name)})
+
+
+@require_POST
+@vary_on_headers("HX-Request")
+def change(request: Request) -> HttpResponse:
+    """Set a product's quantity; 0 or the Remove button removes it."""
+    cart, sku = Cart(request.session), request.POST.get("sku", "")
+    if sku not in cart.quantities:
+        return _changed(request, _("This product is not in your cart (any more)."), sku)
+    if "remove" in request.POST:
+        cart.change(sku, 0)
+        return _changed(request)
+    try:
+        quantity = read_quantity(request.POST.get("quantity", ""), least=0)
+    except BadQuantity as problem:
+        return _changed(request, str(problem), sku)
+    product = _sold(sku)  # the page shows the price beside the quantity
+    cart.change(sku, quantity, price=product.price if product else None)
+    return _changed(request)
+
+
+@require_POST
+@vary_on_headers("HX-Request")
+def undo(request: Request) -> HttpResponse:
+    """Undo the last removal."""
+    try:
+        undone = Cart(request.session).put_back()
+    except BadQuantity as problem:
+        return _changed(request, str(problem))
+    return _changed(request, "" if undone else _("There is nothing to put back (any more)."))
+
+
+def _sold(sku: str) -> Product | None:
+    return Product.objects.available().filter(sku=sku[:100].replace("\0", "")).first()
+
+
+def _context(request: HttpRequest) -> dict[str, object]:
+    cart = Cart(request.session)
+    removed = _sold(cart.removed.sku) if cart.removed else None
+    return {"cart": price(cart), "removed": removed, "most": MAX_QUANTITY}
+
+
+def _changed(request: Request, problem: str = "", sku: str = "") -> HttpResponse:
+    """Show the cart after a change, or the problem."""
+    if request.htmx:
+        context = {**_context(request), "problem": problem, "problem_sku": sku}
+        return render(request, "shop/_cart.html", context, status=422 if problem else 200)
+    if problem:
+        messages.error(request, problem)
+    return see_other(reverse("shop:cart"))
+
+
+def _stay(request: Request, text: str, *, failed: bool = False) -> HttpResponse:
+    if request.htmx:
+        context = {"text": text, "failed": failed}
+        return render(request, "shop/_added.html", context, status=422 if failed else 200)
+    messages.add_message(request, messages.ERROR if failed else messages.SUCCESS, text)
+    return see_other(next_path(request) or reverse("shop:cart"))

@@ -1,0 +1,72 @@
+"""Error pages: they state what happened to the order, and what to do."""
+
+import logging
+import sys
+from http import HTTPStatus
+
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.utils.translation import gettext_lazy as _
+from django.views import defaults
+
+from orders.api.problems import Problem, may_pass
+
+logger = logging.getLogger(__name__)
+RETRY_AFTER = 30  # seconds
+
+NOTHING_ORDERED = _("Nothing was ordered and nothing was charged.")
+PERHAPS_ORDERED = _(
+    "We cannot tell at the moment whether your order reached us. Send it again: the same order is "
+    "never placed twice."
+)
+
+
+def may_be_ordered(request: HttpRequest) -> None:
+    """Mark that the order may exist from now on, even if the request fails."""
+    request.META["shop.may_be_ordered"] = True
+
+
+def may_be_repeated(request: HttpRequest) -> None:
+    """Mark that the error page may offer to send this form again."""
+    request.META["shop.may_be_repeated"] = True
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a suspicious request; below /api/ with a problem."""
+    if not request.path.startswith("/api/"):
+        return defaults.bad_request(request, exception)
+    return Problem(
+        status=HTTPStatus.BAD_REQUEST,
+        code="bad_request",
+        detail="The request is malformed or not for this host.",
+    ).answer()
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer an exception with 503 if a retry may succeed, otherwise 500. Uses no database."""
+    error = sys.exc_info()[1]
+    away = isinstance(error, Exception) and may_pass(error)
+    perhaps = request.META.get("shop.may_be_ordered", False)
+    app_name = "" if request.resolver_match is None else request.resolver_match.app_name
+    folder = "ops/" if app_name == "ops" else ""
+    text = render_to_string(
+        f"{folder}{503 if away else 500}.html",
+        {
+            "safe": request.method in {"GET", "HEAD"},
+            "ordered": PERHAPS_ORDERED if perhaps else NOTHING_ORDERED,
+            "path": request.get_full_path(),
+            "fields": _fields(request),
+        },
+    )
+    if not away:
+        return HttpResponse(text, status=500)
+    logger.error("%s %s: the database is away: %s", request.method, request.path, error)
+    connection.close()
+    return HttpResponse(text, status=503, headers={"Retry-After": str(RETRY_AFTER)})
+
+
+def _fields(request: HttpRequest) -> list[tuple[str, str]]:
+    """Return the form's fields, CSRF token included, if it may be sent again."""
+    repeats = request.META.get("shop.may_be_repeated", False)
+    return [(name, str(value)) for name, value in request.POST.items()] if repeats else []

@@ -1,0 +1,167 @@
+"""The page of an order, live until it has ended, and the form to find it."""
+
+import hashlib
+import time
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from math import ceil
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone, translation
+from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from orders.lifecycle import access, changes
+from orders.lifecycle.message import order_number
+from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
+from orders.lifecycle.tracking import CARD, Fix, track
+from orders.models import Order
+from orders.rate_limit import Limit
+from orders.shop.forms import FindForm, OtherCardForm
+
+from .redirect import see_other
+
+NEVER = 9_999_999_999  # seconds since 1970
+GUESSES = Limit("find", most=30, seconds=600)
+NOT_FOUND = _(
+    "We found no order with this number and e-mail address. Please compare both with the "
+    "confirmation; a new order can take a few seconds to appear here."
+)
+
+
+@never_cache
+@require_safe
+def order(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Show an order and its tracking."""
+    return show(request, order_id)
+
+
+@never_cache
+@require_safe
+@vary_on_headers("HX-Request")
+def status(request: HttpRequest, order_id: UUID) -> HttpResponse:
+    """Return the live part of an order's page, or 204 if unchanged."""
+    visit = _visit(request, order_id)
+    if _unchanged(request, visit.version):
+        return HttpResponse(status=HTTPStatus.NO_CONTENT)
+    context = _context(request, visit)
+    context["announce"] = (
+        request.GET.get("s", context["tracking"].digest) != context["tracking"].digest
+    )
+    return render(request, "shop/_status.html", context)
+
+
+def show(
+    request: HttpRequest, order_id: UUID, *, notice: str = "", status: int = HTTPStatus.OK
+) -> HttpResponse:
+    """Show an order's page, with a notice and status if given.
+
+    A notice requires that the request proved knowledge of the order, or may see all of it.
+    """
+    context = {**_context(request, _visit(request, order_id, known=bool(notice))), "notice": notice}
+    return render(request, "shop/order.html", context, status=status)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def find(request: HttpRequest) -> HttpResponse:
+    """Redirect to an order by number and e-mail; either being wrong gets the same answer."""
+    if request.method != "POST":
+        return render(request, "shop/find.html", {"form": FindForm()})
+    form = FindForm(request.POST)
+    if not GUESSES.allows_address(request):
+        context = {"form": form, "problem": GUESSES.refusal_text}
+        return render(request, "shop/find.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
+    if form.is_valid():
+        found = Order.objects.filter(
+            number=form.cleaned_data["number"], email__iexact=form.cleaned_data["email"]
+        ).first()
+        if found:
+            return see_other(access.link(found.id))
+        form.add_error(None, NOT_FOUND)
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    return render(request, "shop/find.html", {"form": form}, status=status)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """A visit to an order's page. `full`: may see all of it; `own`: may change it."""
+
+    order: PlacedOrder
+    own: bool
+    full: bool
+
+    @cached_property
+    def version(self) -> str:
+        """A digest of what the page shows, except for changes by time alone."""
+        shown = repr((self, translation.get_language()))
+        return hashlib.sha256(shown.encode()).hexdigest()[:16]
+
+
+def _visit(request: HttpRequest, order_id: UUID, *, known: bool = False) -> Visit:
+    """Return what a request may see of an order; raise 404 for another account's order.
+
+    `known`: the request proved knowledge of the order, so the stub reveals nothing new.
+    """
+    order = placed_order(order_id)
+    if order is None:
+        raise Http404
+    own = access.may_see(request, order_id, order.customer)
+    full = own or access.has_staff_link(request, order_id)
+    if not full and order.customer is not None and not known:
+        raise Http404
+    return Visit(order=order, own=own, full=full)
+
+
+def _unchanged(request: HttpRequest, version: str) -> bool:
+    """Return whether the browser has this version, and it is not outdated by time."""
+    has, _, until = request.GET.get("v", "").partition("-")
+    return has == version and f"{time.time():010.0f}" < until
+
+
+def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
+    """Return the template's context. The version is read first, so later changes get a new one."""
+    version, order_id = visit.version, visit.order.id
+    order = details(order_id) if visit.order.taken and visit.full else None
+    tracking = track(
+        progress(order_id) if visit.order.taken else None,
+        placed_at=visit.order.placed_at,
+        now=timezone.now(),
+        aside=visit.order.aside,
+        waits=visit.order.waits,
+        asked=visit.order.asked if visit.full else None,
+    )
+    if not visit.own:
+        tracking = replace(tracking, fixes=(), cancellable=False)  # only the customer may act
+    if not visit.full:
+        tracking = tracking.redacted()
+    until = ceil(tracking.until.timestamp()) if tracking.until else NEVER
+    link = {name: request.GET[name] for name in ("t", "look") if name in request.GET}
+    query = {"v": f"{version}-{until:010}", "s": tracking.digest, **link}
+    return {
+        "id": order_id,
+        "number": order_number(order_id),
+        "order": order,
+        "full": visit.full,
+        "tracking": tracking,
+        "link": f"?{urlencode(link)}" if link else "",
+        "fixes": [_fix(fix, order_id, order) for fix in tracking.fixes] if order else [],
+        "poll": f"{reverse('shop:order_status', args=[order_id])}?{urlencode(query)}",
+    }
+
+
+def _fix(fix: Fix, order_id: UUID, order: OrderDetails) -> dict[str, Any]:
+    """Return the context of a fix: a choice of cards, or options without a product."""
+    if fix.step == CARD:
+        return {"fix": fix, "cards": OtherCardForm(attempt=fix.attempt)}
+    gone = next((line for line in order.lines if line.sku == fix.sku), None)
+    waits = changes.may_wait(order_id)
+    return {"fix": fix, "gone": gone, "others": len(order.lines) > 1, "waits": waits}

@@ -1,0 +1,79 @@
+"""The lines of files under version control, and the blocks of lines that stand in two places."""
+
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+SUFFIXES = {".py", ".css", ".js", ".toml"}
+SHORTEST = 6  # lines: a shorter block that is repeated may be chance
+
+
+class Block(NamedTuple):
+    """Lines of a file that stand elsewhere too: where they begin, and how many they are."""
+
+    path: str
+    line: int
+    lines: int
+
+
+def sources(root: Path) -> dict[str, str]:
+    """Return the text of each source file under version control, by its path, without tests.
+
+    Sources are Python, CSS, JavaScript and TOML anywhere, and all files below `templates`.
+    """
+    listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=root, text=True)
+    paths = [Path(name) for name in listed.split("\0") if name]
+    return {
+        str(path): (root / path).read_text()
+        for path in paths
+        if path.parts[0] != "tests"
+        and (path.suffix in SUFFIXES or path.parts[0] == "templates")
+        and (root / path).is_file()  # not one that is deleted, but not yet committed
+    }
+
+
+def without_migrations(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the files that are not migrations, which are history."""
+    return {path: text for path, text in texts.items() if "migrations" not in Path(path).parts}
+
+
+def lines(texts: Mapping[str, str]) -> dict[str, int]:
+    """Return the number of lines of each file, blank ones included."""
+    return {path: len(text.splitlines()) for path, text in texts.items()}
+
+
+def duplicates(texts: Mapping[str, str]) -> list[Block]:
+    """Return the longest runs of lines whose every window of `SHORTEST` stands elsewhere too.
+
+    Lines are compared without indentation and with single spaces; blank ones are skipped. A block
+    that stands in three places counts three times.
+    """
+    numbered = {
+        path: [
+            (number, " ".join(line.split()))
+            for number, line in enumerate(text.splitlines(), 1)
+            if line.strip()
+        ]
+        for path, text in texts.items()
+    }
+    windows = {
+        path: [
+            tuple(line for _, line in rows[start : start + SHORTEST])
+            for start in range(len(rows) - SHORTEST + 1)
+        ]
+        for path, rows in numbered.items()
+    }
+    times = Counter(window for found in windows.values() for window in found)
+    blocks = []
+    for path, found in windows.items():
+        length = 0
+        for start, window in enumerate([*found, ()]):
+            if times[window] > 1:
+                length += 1
+            elif length:
+                first = numbered[path][start - length][0]
+                blocks.append(Block(path, first, length + SHORTEST - 1))
+                length = 0
+    return blocks

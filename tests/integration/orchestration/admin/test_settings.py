@@ -1,0 +1,187 @@
+"""Settings in the admin: bounds, with a sentence each, and a history of each change."""
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from orchestration.models import FairnessWeight, Policy, SupervisorPolicy
+from tests.support.operators import browser, person
+from tests.support.page import page
+
+pytestmark = pytest.mark.django_db
+
+VALID = {
+    "time_allowed": "10",
+    "call_timeout": "3",
+    "tries": "2",
+    "failure_threshold": "5",
+    "backoff": "1",
+    "backoff_cap": "60",
+    "window": "100",
+    "aged_after": "60",
+    "past_threshold": "error",
+    "extended_wait": "600",
+    "max_extended_waits": "3",
+    "on_rejection": "error",
+    "resolve_within": 1800,
+    "undo_threshold": "20",
+    "key_memory": "",
+    "rate": "",
+    "breaker_calls": "20",
+    "breaker_failures": "5",
+    "breaker_share": "0.5",
+    "breaker_pause": "5",
+    "breaker_pause_cap": "60",
+}
+SUPERVISOR = {
+    "oldest_waiting": "300",
+    "undo_stuck": "900",
+    "status_undelivered": "300",
+    "audit_every": "3600",
+}
+
+
+def address(view, row, name="policy"):
+    return reverse(f"admin:orchestration_{name}_{view}", args=[row])
+
+
+def save(client, **changes):
+    return client.post(address("change", "greeter"), {**VALID, **changes})
+
+
+def test_changed_threshold_takes_effect_at_once(client):
+    assert save(client, failure_threshold="7").status_code == 302
+    assert Policy.objects.get(agent="greeter").failure_threshold == 7
+
+
+def history_of(response) -> list[list[str]]:
+    """Return time, user and changes of each version, newest first."""
+    return page(response).one("#change-history").rows()
+
+
+def errors_of(response) -> str:
+    return " ".join(page(response).texts(".errorlist"))
+
+
+def test_history_names_user_time_old_and_new_value(client):
+    save(client, failure_threshold="7", window="20")
+    save(browser(person("bea", is_staff=True, is_superuser=True)), failure_threshold="7")
+    response = client.get(address("history", "greeter"))
+    times, users, changes = zip(*history_of(response), strict=True)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", time) for time in times)
+    assert users == ("bea", "ada", "the system")
+    assert changes[0] == "Window : 20 → 100"
+    assert "Failure threshold : 5 → 7" in changes[1]
+    assert "Window : 100 → 20" in changes[1]
+    assert changes[2] == "created with the defaults"
+    assert "Updated at" not in " ".join(changes)
+    assert " style=" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"failure_threshold": "0"}, "The failure threshold must be between 1 and 1000"),
+        ({"failure_threshold": "1001"}, "The failure threshold must be between 1 and 1000"),
+        ({"failure_threshold": "-1"}, "greater than or equal to 0"),
+        ({"failure_threshold": "many"}, "Enter a whole number"),
+        ({"failure_threshold": ""}, "This field is required"),
+        ({"time_allowed": "2.9"}, "at least as long as one call may take"),
+        ({"time_allowed": "86401"}, "at least as long as one call may take"),
+        ({"call_timeout": "0"}, "One call must be allowed more than 0"),
+        ({"call_timeout": "-1"}, "One call must be allowed more than 0"),
+        ({"call_timeout": "601", "time_allowed": "700"}, "at most 600 seconds"),
+        ({"call_timeout": "nan"}, "Enter a number"),
+        ({"tries": "0"}, "between 1 and 10 calls"),
+        ({"tries": "11"}, "between 1 and 10 calls"),
+        ({"backoff": "0"}, "The wait before a retry must be more than 0"),
+        ({"backoff": "61"}, "its cap at least as long"),
+        ({"backoff_cap": "86401"}, "at most a day"),
+        ({"window": "0"}, "The window must be between 1 and 10,000"),
+        ({"window": "10001"}, "The window must be between 1 and 10,000"),
+    ],
+)
+def test_invalid_value_is_refused_with_a_sentence(client, changes, sentence):
+    before = Policy.objects.values().get(agent="greeter")
+    response = save(client, **changes)
+    assert response.status_code == 200
+    assert sentence in errors_of(response)
+    assert Policy.objects.values().get(agent="greeter") == before
+    assert Policy.history.filter(agent="greeter").count() == 1
+
+
+def test_all_invalid_values_are_reported(client):
+    errors = errors_of(save(client, failure_threshold="0", window="0"))
+    assert "The failure threshold must be between" in errors
+    assert "The window must be between" in errors
+
+
+def test_agent_of_a_policy_cannot_be_changed(client):
+    save(client, agent="another", failure_threshold="6")
+    assert not Policy.objects.filter(agent="another").exists()
+    assert Policy.objects.get(agent="greeter").failure_threshold == 6
+    assert page(client.get(address("change", "greeter"))).all('[name="agent"]') == []
+
+
+def test_form_explains_its_fields(client):
+    form = page(client.get(address("change", "greeter")))
+    for name in ("failure_threshold", "window"):
+        help_text = Policy._meta.get_field(name).help_text
+        assert form.one(f"#id_{name}_helptext").text == help_text != ""
+
+
+@pytest.mark.parametrize(("name", "row"), [("policy", "greeter"), ("supervisorpolicy", "1")])
+def test_settings_are_neither_added_nor_deleted_nor_reverted(client, name, row):
+    assert client.get(reverse(f"admin:orchestration_{name}_changelist")).status_code == 200
+    assert client.get(reverse(f"admin:orchestration_{name}_add")).status_code == 403
+    assert client.post(address("delete", row, name), {"post": "yes"}).status_code == 403
+    version = {"policy": Policy, "supervisorpolicy": SupervisorPolicy}[name].history.latest(
+        "history_date"
+    )
+    old = address("history", row, name) + f"{version.pk}/"
+    assert client.get(old).status_code in {302, 404}
+    assert client.post(old, VALID).status_code in {302, 404}
+
+
+@pytest.mark.parametrize(("interval", "done"), [("5", True), ("0.1", False), ("61", False)])
+def test_interval_of_the_supervisor_has_bounds(client, interval, done):
+    response = client.post(
+        address("change", "1", "supervisorpolicy"), {**SUPERVISOR, "interval": interval}
+    )
+    if done:
+        assert SupervisorPolicy.objects.get().interval == 5
+        ((_, user, change), *_) = history_of(
+            client.get(address("history", "1", "supervisorpolicy"))
+        )
+        assert (user, change) == ("ada", "Interval : 1.0 → 5.0")
+    else:
+        assert "must be between 0.2 and 60 seconds" in errors_of(response)
+        assert SupervisorPolicy.objects.get().interval == 1
+
+
+def test_viewer_cannot_change_settings():
+    viewer = browser(person("vic", "view_policy", is_staff=True))
+    assert viewer.get(address("change", "greeter")).status_code == 200
+    assert save(viewer, failure_threshold="9").status_code == 403
+    assert viewer.get(address("history", "greeter")).status_code == 200
+    version = Policy.history.filter(agent="greeter").latest("history_date")
+    viewer.post(address("history", "greeter") + f"{version.pk}/", {**VALID, "window": "9"})
+    policy = Policy.objects.get(agent="greeter")
+    assert (policy.failure_threshold, policy.window) == (5, 100)
+
+
+def test_weight_of_a_fairness_key_has_history_and_bounds(client):
+    add = reverse("admin:orchestration_fairnessweight_add")
+    refused = client.post(add, {"key": "till", "weight": "0"})
+    assert "A weight is between 0.01 and 100." in errors_of(refused)
+    assert client.post(add, {"key": "till", "weight": "2"}).status_code == 302
+    (weight,) = FairnessWeight.objects.all()
+    form = address("change", weight.pk, "fairnessweight")
+    assert client.post(form, {"key": "other", "weight": "3"}).status_code == 302
+    weight.refresh_from_db()
+    assert (weight.key, weight.weight) == ("till", 3)
+    ((_, user, change), *_) = history_of(
+        client.get(address("history", weight.pk, "fairnessweight"))
+    )
+    assert (user, change) == ("ada", "Weight : 2.0 → 3.0")

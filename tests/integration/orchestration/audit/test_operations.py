@@ -1,0 +1,65 @@
+"""The audit finds bulk operations that do not tell the truth, and is silent about those that do."""
+
+import pytest
+
+from orchestration.models import Operation
+from tests.integration.orchestration.audit.test_audit import found, plant
+from tests.support.engine import new_task, reply_to
+from tests.support.operations import advance, answer, failed, running
+
+pytestmark = pytest.mark.django_db
+
+OPERATION = "UPDATE orchestration_operation SET {} WHERE act = 'resubmit'"
+ITEM = "UPDATE orchestration_operationitem SET {} WHERE step_id = (SELECT min(step_id) FROM orchestration_operationitem)"  # noqa: E501
+
+
+@pytest.fixture
+def operation():
+    """Three steps resubmitted; one of them failed again; and a hold, an undo and a task."""
+    made = running(failed(3))
+    advance(made)
+    advance(made)
+    answer(reply_to)
+    advance(made)
+    for act in ("hold", "undo"):
+        other = running([new_task()], act)
+        advance(other)
+        answer(reply_to)
+        advance(other)
+    return made
+
+
+def test_operation_run_by_the_engine_has_no_findings(operation):
+    assert operation.state == "ended"
+    assert Operation.objects.exclude(ended_at=None).count() == 3
+    assert found() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        ITEM.format("state = 'sent', ended_at = NULL"),
+        ITEM.format("state = 'waiting', ended_at = NULL"),
+        ITEM.format("state = 'skipped', reason = 'x'"),
+        OPERATION.format("fixed = fixed + 1"),
+        OPERATION.format("again = 1, fixed = fixed - 1"),
+        OPERATION.format("approval = 'too many', approved_by = ''"),
+        OPERATION.format("approval = 'too many', approved_by = actor"),
+    ],
+)
+def test_operation_with_wrong_counts_is_found(operation, statement):
+    plant(statement)
+    named = {(one.invariant, one.reference) for one in found()}
+    assert named == {(13, f"operation {operation.id}")}
+
+
+@pytest.mark.parametrize("state", ["fixed", "sent"])
+def test_item_with_a_wrong_result_is_found(state):
+    (task,) = failed(1)
+    operation = running([task])
+    advance(operation)
+    answer(lambda request: reply_to(request, "rejected", code="no_route"))
+    assert found() == []
+    ended = "clock_timestamp()" if state == "fixed" else "NULL"
+    plant(ITEM.format(f"state = '{state}', ended_at = {ended}"))
+    assert {(one.invariant, one.reference) for one in found()} == {(13, task.reference)}

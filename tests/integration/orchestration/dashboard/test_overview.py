@@ -1,0 +1,215 @@
+"""The overview: what needs attention, what waits, and the processes."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db.models import F
+
+from orchestration.cluster import heartbeat
+from orchestration.models import Lease, Operation, Policy, Submission, Task, Worker
+from orchestration.models.fields import DatabaseNow
+from orchestration.models.history import EventKind
+from orchestration.queries.agent_facts import CAP
+from orchestration.queries.trends import RANGES
+from orchestration.statistics import rollups
+from orchestration.transitions.holds import hold
+from orchestration.transitions.replies import record
+from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end, sweep, watch_of
+from tests.support.operators import LEADER, browser, fail, person, press, staffed
+from tests.support.page import listed, page, problems_of, query_count
+
+pytestmark = pytest.mark.django_db
+
+
+def row_of(client, step) -> list[str]:
+    """Return the cells of a failed step."""
+    row = page(client.get("/ops/")).one(f"#failed-{step.id}")
+    assert row.one("a[data-open]")["href"] == f"/ops/tasks/{step.task_id}/#step-{step.id}"
+    return row.rows()[0]
+
+
+def test_overview_counts_and_names_tasks_in_error(client):
+    run_to_end(new_task())
+    step = in_error(new_task("bad-1"))
+    shown = page(client.get("/ops/"))
+    assert shown.one(".verdict.bad").numbers() == [1]
+    assert shown.one("#count-errors").text == "1"
+    (incident,) = shown.section("h-incidents").rows()
+    assert incident[1] == "greet: hello failed (rejected_code)"
+    assert row_of(client, step)[:3] == ["bad-1 greet", "hello greeter", "rejected_code"]
+
+
+def test_messages_of_services_require_the_personal_data_permission(client):
+    step = in_error(new_task("bad-1"))
+    assert "it was rejected" not in client.get("/ops/").text
+    trusted = browser(person("bea", "operate", "see_personal"))
+    assert row_of(trusted, step)[2] == "rejected_code it was rejected"
+
+
+def test_failures_are_grouped_by_cause(client):
+    in_error(new_task("bad-1"))
+    in_error(new_task("bad-2"))
+    sweep(LEADER)
+    (row,) = page(client.get("/ops/")).section("h-incidents").rows()
+    assert row[:2] == ["New", "greet: hello failed (rejected_code)"]
+    assert (row[2], row[4], row[5]) == ("2", "2", "2")  # in error now, tasks, failures
+    assert re.fullmatch(r"\d+ s ago", row[7])
+
+
+def test_held_agent_is_shown_with_the_reason(client):
+    assert page(client.get("/ops/")).all('section[aria-labelledby="h-kept"]') == []
+    hold(agent="greeter", actor="olga", reason="they are moving house")
+    shown = page(client.get("/ops/"))
+    assert shown.one('a.figure[href="/ops/agents/"]').numbers() == [1]
+    (line,) = shown.section("h-kept").all("li")
+    assert (line.one(".badge").text, line.one("a").text) == ("held", "greeter")
+    assert re.search(r"olga.* \(they are moving house\)", line.text)
+
+
+def test_queue_without_a_worker_is_shown(client):
+    staffed()
+    silent = Worker.objects.filter(instance="greeter-1")
+    silent.update(seen_at=DatabaseNow() - timedelta(seconds=30))
+    response = client.get("/ops/")
+    assert "“greeter”" in problems_of(response)["queues"]
+    leader = page(response).one('[data-leader="supervisor"]')
+    assert leader["data-leads"] == "yes"
+    assert "supervisor-1 (epoch 1)" in leader.text
+    heartbeat.report("greeter")
+    assert problems_of(client.get("/ops/")) == {}
+
+
+def test_retry_shows_its_time_and_number_of_failures(client):
+    new_task("slow-1")
+    Policy.objects.filter(agent="greeter").update(backoff=100, backoff_cap=100)
+    fail(claimed(), threshold=4)
+    (row,) = page(client.get("/ops/")).section("h-retrying").rows()
+    assert row[:2] == ["slow-1 greet", "hello greeter"]
+    assert re.match(r"in \d+ (s|min) .*, after 1 of 4 failure", row[2])
+
+
+def test_missing_leader_is_shown(client):
+    staffed()
+    Lease.objects.update(expires_at=F("renewed_at") - timedelta(seconds=1))
+    response = client.get("/ops/")
+    assert list(problems_of(response)) == ["supervisor", "housekeeper"]
+    for name in ("supervisor", "housekeeper"):
+        leader = page(response).one(f'[data-leader="{name}"]')
+        assert leader["data-leads"] == "no"
+        assert f"{name}-1 (epoch 1)" in leader.text  # who led last
+
+
+def test_unavailable_redis_is_shown(client, settings, tmp_path):
+    staffed()
+    settings.REDIS_URL = f"unix://{tmp_path}/missing.sock"
+    assert list(problems_of(client.get("/ops/"))) == ["redis"]
+
+
+def test_dead_letters_and_waiting_submissions_are_counted(client):
+    Submission.objects.create(workflow="greet", reference="waiting-1", data={})
+    Submission.objects.create(
+        workflow="greet",
+        reference="odd-1",
+        data={},
+        refused_at=DatabaseNow(),
+        reason="the input has no name",
+    )
+    section = page(client.get("/ops/")).section("h-leader")
+    assert section.one('[href="/ops/dead-letters/"]').numbers() == [1]
+    assert section.one("[data-inbox]").numbers()[0] == 1
+    assert "waiting-1" not in client.get("/ops/").text
+
+
+def test_counts_are_capped(client):
+    due = DatabaseNow()
+    new = (
+        Task(workflow="greet", reference=str(number), data={}, complete_by=due)
+        for number in range(CAP + 1)
+    )
+    Task.objects.bulk_create(new, batch_size=1000)  # none takes longer than an idle transaction may
+    figure = page(client.get("/ops/")).one('a.figure[href="/ops/tasks/?state=processing"]')
+    assert figure.one("b").text == "1,000+"
+
+
+def rolled_up():
+    rollups.count(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+
+
+def test_overview_of_a_healthy_system_has_no_problems(client):
+    staffed()
+    run_to_end(new_task())
+    rolled_up()
+    response = client.get("/ops/")
+    assert problems_of(response) == {}
+    shown = page(response)
+    assert shown.one(".verdict.good").numbers()[0] == 1  # processed in the last hour
+    for heading in ("h-alerts", "h-incidents", "h-errors", "h-operations"):
+        assert shown.all(f'[aria-labelledby="{heading}"]') == []
+
+
+@pytest.mark.parametrize("key", [*RANGES, "", "nonsense"])
+def test_charts_have_a_text_alternative(client, key):
+    run_to_end(new_task())
+    in_error(new_task())
+    rolled_up()
+    response = client.get("/ops/", {"range": key})
+    trends = page(response).section("h-trends")
+    chosen = RANGES.get(key, RANGES["1h"])
+    assert trends.one("#h-trends").text.endswith(chosen.past)
+    assert trends.one('[aria-current="true"]')["href"] == f"?range={chosen.key}#h-trends"
+    counted = re.compile(r": created 2, processed 1, in error 1$")
+    assert any(counted.search(title) for title in trends.texts("title"))
+    # start, created, processed, undone, in error
+    assert ["2", "1", "0", "1"] in [
+        row[1:] for row in trends.one('details[id^="table-tasks-per"]').rows()
+    ]
+    assert ["hello greet", "greeter", "2", "50.0 %"] in [row[:4] for row in trends.rows()]
+    assert " style=" not in response.text
+
+
+def test_latest_actions_of_users_are_listed(client):
+    step = in_error(new_task("bad-1"))
+    press(client, step)
+    (action,) = page(client.get("/ops/")).section("h-acts").all("li")
+    assert action.one("strong").text == "ann"
+    assert EventKind.RESUBMITTED.label in action.text
+    assert action.one("a").text == "hello of bad-1"
+    assert "“it is repaired”" in action.text
+
+
+def test_last_sweep_of_the_leader_is_shown(client):
+    staffed()
+    new_task("slow-1")
+    record([reply_to(request, "transient") for request in claimed()])
+    watch_of("supervisor-1").step(0.0)
+    leader = page(client.get("/ops/")).one('[data-leader="supervisor"]').text
+    assert "Its last sweep ended within the last 10 s." in leader
+    assert re.search(r"1 retried \( \d s ago \)", leader)
+
+
+def test_queries_are_independent_of_the_data(client):
+    staffed()
+    press(client, in_error(new_task()))
+    in_error(new_task())
+    sweep(LEADER)
+    client.get("/ops/")  # some queries are made only once
+    before = query_count(client, "/ops/?range=24h")
+    for number in range(3):
+        press(client, in_error(new_task(f"bad-{number}")))
+        in_error(new_task())
+        run_to_end(new_task())
+        new_task()
+    Operation.objects.create(act="hold", state="waiting", reason="r", selection={}, actor="ann")
+    rolled_up()
+    assert query_count(client, "/ops/?range=24h") == before
+
+
+def test_overdue_tasks_are_an_alert_that_links_to_them(client):
+    late = new_task("late-1")
+    new_task("early-1")
+    Task.objects.filter(id=late.id).update(complete_by=DatabaseNow())
+    sweep(LEADER)
+    search = "/ops/tasks/?q=workflow:greet%20is:overdue"
+    assert page(client.get("/ops/")).section("h-alerts").one(f'[href="{search}"]')
+    assert listed(client.get(search)) == ["late-1"]

@@ -1,0 +1,132 @@
+"""The system page: queues, backlog, processes and the data audit; with and without Redis."""
+
+from datetime import timedelta
+
+import pytest
+
+from orchestration.messaging import queues
+from orchestration.models import AuditRun, StatusMessage, Submission, Worker
+from orchestration.models.fields import DatabaseNow
+from tests.support.engine import new_task
+from tests.support.operators import staffed
+from tests.support.page import page, problems_of, query_count
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/ops/system/"
+
+
+def queues_of(response) -> dict[str, list[str]]:
+    """Return the cells of each queue: its workers, and with Redis what is in it."""
+    rows = page(response).section("h-queues").rows()
+    return {name: cells for name, *cells in rows}
+
+
+def test_healthy_system_lists_processes_and_roles(client):
+    staffed()
+    Worker.objects.filter(queue="supervisor").update(instance="supervisor-1")
+    queues.ring("greeter", [b"one", b"two"])
+    response = client.get(ADDRESS)
+    shown = page(response)
+    assert queues_of(response)["greeter"][:4] == ["1", "0", "2", "1"]
+    assert queues_of(response)["scheduler"][:4] == ["1", "0", "0", "0"]
+    assert queues_of(response)["greeter"][4] != queues_of(response)["scheduler"][4]  # rings
+    for name in ("supervisor", "housekeeper"):
+        leader = shown.one(f'[data-leader="{name}"]')
+        assert leader["data-leads"] == "yes"
+        assert f"{name}-1 (epoch" in leader.text
+        assert "every 1 s" in leader.text
+    leads = [row[:3] for row in shown.section("h-processes").rows() if "leads" in row[1]]
+    assert ["supervisor", "supervisor-1 leads", "h"] in leads
+    assert shown.section("h-audit").all(".empty")
+    assert shown.all("[data-redis]") == []
+    assert problems_of(response) == {}
+
+
+def test_page_without_redis_shows_what_still_works(client, settings):
+    staffed()
+    settings.REDIS_URL = "unix:///nowhere/redis.sock"
+    response = client.get(ADDRESS)
+    assert list(problems_of(response)) == ["redis"]
+    assert "Submissions are still accepted" in page(response).one("[data-redis]").text
+    assert queues_of(response)["greeter"] == ["1", "0"]  # and nothing of its messages
+
+
+def test_redis_that_hangs_delays_one_page_only(client, hanging_redis):
+    staffed()
+    for address in (ADDRESS, *["/ops/"] * 3):
+        assert list(problems_of(client.get(address))) == ["redis"]
+    assert hanging_redis() == 1
+
+
+def test_silent_worker_and_wrong_clock_are_shown(client):
+    Worker.objects.create(
+        instance="greeter-9", queue="greeter", host="h", pid=1, clock_offset=300,
+        seen_at=DatabaseNow() - timedelta(minutes=1),
+    )  # fmt: skip
+    response = client.get(ADDRESS)
+    shown = page(response)
+    assert "supervisor" in problems_of(response)
+    assert queues_of(response)["greeter"][:2] == ["none", "1"]
+    (process,) = shown.section("h-processes").rows()
+    assert process[:4] == ["greeter", "greeter-9", "h", "1"]
+    assert process[4].startswith("silent 1 min")
+    assert "5 min behind" in shown.one('[data-clock="greeter-9"]').text
+
+
+def test_ejected_worker_is_shown(client):
+    staffed()
+    since = DatabaseNow() - timedelta(minutes=5)
+    Worker.objects.create(
+        instance="greeter-9", queue="greeter", host="h", pid=1, stepped_back_at=since
+    )
+    processes = page(client.get(ADDRESS)).section("h-processes")
+    ejected = [row for row in processes.rows() if "stepped back" in row[4]]
+    assert [row[1] for row in ejected] == ["greeter-9"]
+    assert "stepped back 5 min" in ejected[0][4]
+
+
+def test_queued_messages_are_counted_with_their_age(client):
+    staffed()
+    before = DatabaseNow() - timedelta(minutes=5)
+    Submission.objects.create(workflow="greet", reference="s-1", data={}, created_at=before)
+    Submission.objects.create(
+        workflow="greet", reference="s-2", data={}, refused_at=before, reason="no"
+    )
+    task = new_task()
+    StatusMessage.objects.create(
+        reply_to="shop", task=task, number=1, kind="received", created_at=before
+    )
+    shown = page(client.get(ADDRESS))
+    figures = {one["data-figure"]: one.numbers() for one in shown.all("[data-figure]")}
+    assert figures == {  # how many, and how old the oldest is in minutes
+        "submissions": [1, 5], "submissions-rejected": [1], "statuses": [1, 5], "notifications": [0],
+    }  # fmt: skip
+
+
+def test_last_audit_is_shown_with_its_violations(client):
+    staffed()
+    AuditRun.objects.create(by="hourly", tasks=7, ended_at=DatabaseNow(), violations=[])
+    audit = page(client.get(ADDRESS)).section("h-audit")
+    assert len(audit.all(".badge.success")) == 1
+    assert audit.rows() == []
+    found = {
+        "invariant": 3,
+        "reference": "t-1",
+        "problem": "was taken twice",
+        "remedy": "give back",
+    }
+    AuditRun.objects.create(by="ann", tasks=8, ended_at=DatabaseNow(), violations=[found] * 60)
+    audit = page(client.get(ADDRESS)).section("h-audit")
+    assert audit.one(".badge.error").numbers() == [60]
+    assert audit.rows() == [["3", "t-1", "was taken twice", "give back"]] * 50
+    assert "checked 8 tasks" in audit.text
+
+
+def test_queries_are_independent_of_the_number_of_processes(client):
+    staffed()
+    few = query_count(client, ADDRESS)
+    Worker.objects.bulk_create(
+        Worker(instance=f"w-{number}", queue=f"q-{number % 9}", host="h", pid=number)
+        for number in range(200)
+    )
+    assert query_count(client, ADDRESS) == few

@@ -1,0 +1,135 @@
+"""The filters of the task list: by its address and by the search box."""
+
+import time
+
+import pytest
+from django.http import QueryDict
+
+from orchestration.database import clock
+from orchestration.models import Hold
+from orchestration.models.fields import DatabaseNow
+from orchestration.models.hold import HoldCause
+from orchestration.transitions.holds import hold
+from tests.support.engine import in_error, new_task, run_to_end
+from tests.support.page import listed, page
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def _three(client):
+    in_error(new_task("a-bad"))
+    run_to_end(new_task("a-done"))
+    new_task("b-waits")
+
+
+@pytest.mark.usefixtures("_three")
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", {"a-bad", "a-done", "b-waits"}),
+        ("state=error", {"a-bad"}),
+        ("state=processed", {"a-done"}),
+        ("workflow=greet", {"a-bad", "a-done", "b-waits"}),
+        ("workflow=order", set()),
+        ("step=hello", {"a-bad", "b-waits"}),
+        ("step=again", set()),
+        ("agent=greeter", {"a-bad", "b-waits"}),
+        ("agent=payment", set()),
+        ("reference=a-", {"a-bad", "a-done"}),
+        ("reference=a-done", {"a-done"}),
+        ("reference=%25", set()),
+        ("state=error&step=hello&reference=a", {"a-bad"}),
+        ("q=is:overdue", set()),
+        ("alert=123456789", set()),
+        ("q=a-bad", {"a-bad"}),
+        ("q=a-&state=error", {"a-bad"}),
+        ("q=state:error step:hel", {"a-bad"}),
+        ("q=error:rejected", {"a-bad"}),
+        ("q=error:time", set()),
+        ("q=attempts:>0 state:error", {"a-bad"}),
+        ("q=attempts:>1", set()),
+        ("q=is:retrying", set()),
+        ("q=is:held", set()),
+        ("q=after:1h", {"a-bad", "a-done", "b-waits"}),
+        ("q=before:2020-01-01", set()),
+        ("q=value:>0", set()),
+        ("q=value:0", {"a-bad", "a-done", "b-waits"}),
+        ("q=incident:987654", set()),
+    ],
+)
+def test_list_is_filtered_by_its_address(client, query, expected):
+    assert set(listed(client.get(f"/ops/tasks/?{query}"))) == expected
+
+
+@pytest.mark.usefixtures("_three")
+@pytest.mark.parametrize("seconds", [7200, -7200])
+def test_relative_times_use_the_adjusted_clock(client, monkeypatch, seconds):
+    clock.measure()
+    wrong = time.time() + seconds
+    monkeypatch.setattr("time.time", lambda: wrong)
+    task = new_task("now")
+    found = listed(client.get("/ops/tasks/?q=after:1h"))
+    assert set(found) == {"a-bad", "a-done", "b-waits", "now"}, task.id
+    assert listed(client.get("/ops/tasks/?q=before:1h")) == []
+
+
+@pytest.mark.usefixtures("_three")
+@pytest.mark.parametrize(
+    ("held", "cause", "expected"),
+    [
+        ("greeter", HoldCause.HAND, {"b-waits"}),
+        ("", HoldCause.HAND, {"b-waits"}),
+        ("greeter", HoldCause.NO_WORKER, {"b-waits"}),
+        ("greeter", HoldCause.BREAKER, set()),  # its breaker is open
+        ("payment", HoldCause.HAND, set()),
+    ],
+)
+def test_steps_of_a_held_agent_are_shown_as_held(client, held, cause, expected):
+    active = hold(agent=held, actor="olga", reason="they move", cause=cause)
+    response = client.get("/ops/tasks/?q=is:held")
+    assert set(listed(response)) == expected
+    assert [("olga (they move)" in text) for text in page(response).texts(".ops-next")] == [
+        True for _ in expected
+    ]
+    Hold.objects.filter(id=active.id).update(until=DatabaseNow())
+    assert listed(client.get("/ops/tasks/?q=is:held")) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        (
+            "state=nonsense",
+            "“state:nonsense”: unknown state; known: error, pending",
+        ),
+        ("older=nonsense", "does not name a page"),
+        ("shown=x", "does not name a page"),
+        ("before=nonsense", "such as 2026-01-31"),
+        ("alert=x", "enter a number, such as 7"),
+        ("reference=%00", "null character"),
+        ("q=%00", "null character"),
+        ("agent=greter", "did you mean “greeter”?"),
+        ("q=stp:hello", "Unknown filter “stp:”; did you mean “step”?"),
+        ("q=state:error&state=pending", "is given twice"),
+        ("q=state:proc", "the value is ambiguous: “processed” or “processing”"),
+        ("q=state:", "“state:” has no value; the value is ambiguous: “error” or “pending”"),
+        ("q=state: error", "“state:” has no value"),
+        ("q=workflow:%22%22", "“workflow:” has no value; the value is ambiguous: “"),
+        ("q=attempts:", "“attempts:” has no value; enter a number or a comparison"),
+        ("q=error:", "“error:” has no value; enter the beginning of the text"),
+        ("q=contact:", "permission to see personal data"),
+        ("q=stp:", "Unknown filter “stp:”; did you mean “step”?"),
+        ("q=attempts:many", "such as >2"),
+        ("q=value:x", "such as >100"),
+        ("q=%22a", "quotation mark"),
+        ("q=" + "a" * 501, "at most 500"),
+    ],
+)
+def test_invalid_filter_is_reported(client, query, sentence):
+    response = client.get(f"/ops/tasks/?{query}")
+    assert response.status_code == 400
+    assert sentence in page(response).one(".errors").text
+    typed = QueryDict(query).get("q", "")
+    if len(typed) > 1 and "\0" not in typed:
+        assert page(response).one("#q")["value"] == typed  # to be corrected, not typed again

@@ -1,0 +1,80 @@
+"""The workflows' page: the steps of each, and how many tasks are at each step."""
+
+import pytest
+
+from orchestration.transitions.holds import hold
+from orchestration.transitions.undo import undo
+from tests.support.engine import claimed, in_error, new_task, run_to_end
+from tests.support.operators import browser, person
+from tests.support.page import page, query_count
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/ops/workflows/"
+STEP, AFTER, ACTION, POLICY, PENDING, PROCESSING, ERROR, UNDOING, ACTS = range(9)  # columns
+
+
+@pytest.fixture
+def client():
+    return browser(person("ann", "operate", "hold"))
+
+
+def cells(client, step, workflow="greet") -> list[str]:
+    """Return the texts of a step's row."""
+    section = page(client.get(ADDRESS)).one(f"#workflow-{workflow}")
+    return [cell.text for cell in section.one(f'[data-step="{step}"]').cells()]
+
+
+def test_workflows_are_drawn_with_counts_by_step(client):
+    done = new_task()
+    run_to_end(done)
+    in_error(new_task())
+    undo(done.id, actor="ann", reason="no")
+    new_task()
+    claimed()
+    new_task()
+    new_task()
+    shown = page(client.get(ADDRESS))
+    drawing = shown.one("#workflow-greet").one("svg")
+    assert drawing.texts(".name") == ["hello", "again"]
+    assert drawing.one("g.error").one(".counts").text == "1 in error, 1 at work …"
+    hello = cells(client, "hello")
+    assert hello[PENDING : UNDOING + 1] == ["2", "1", "1", "0"]
+    assert "10 s, up to 2 calls. After 5 failed attempts: error." in hello[POLICY]
+    again = cells(client, "again")
+    assert again[AFTER] == "hello"
+    assert again[ACTION] == "greeter.greet undone by greeter.take_back"
+    names = [section["id"].removeprefix("workflow-") for section in shown.all("section[id]")]
+    assert names[-3:] == ["process_order", "canary", "tell_customer"]  # background tasks come last
+
+
+def test_irreversible_step_shows_its_reason(client):
+    action = cells(client, "send_confirmation", "process_order")[ACTION]
+    assert action.startswith("notification.send irreversible the confirmation is in the customer")
+
+
+def test_held_step_names_its_user(client):
+    held = hold(workflow="greet", step="hello", actor="olga", reason="wrong words")
+    assert cells(client, "hello")[STEP] == "hello held by olga. Reason: wrong words"
+    section = page(client.get(ADDRESS)).one("#workflow-greet")
+    links = {
+        name: section.one(f'[data-step="{name}"]').cells()[ACTS].one("a")["href"]
+        for name in ("hello", "again")
+    }
+    assert links == {
+        "hello": f"/ops/holds/{held.id}/release/", "again": "/ops/holds/new/?step=greet/again",
+    }  # fmt: skip
+    viewer = page(browser(person("bob", "operate")).get(ADDRESS))
+    assert viewer.all('[href^="/ops/holds/"]') == []
+
+
+def test_queries_are_independent_of_the_number_of_tasks(client):
+    none = query_count(client, ADDRESS)
+    for _ in range(20):
+        new_task()
+    in_error(new_task())
+    assert query_count(client, ADDRESS) == none
+
+
+@pytest.mark.parametrize("step", ["address", "report"])
+def test_local_step_has_no_agent(client, step):
+    assert cells(client, step, "invite")[ACTION] == "local (no agent) no undo needed"

@@ -1,0 +1,141 @@
+"""What a time bounds is found by an index: cost follows what is due, not what lives.
+
+The statements are those that sweeps, turns and pages really execute, explained on filled tables.
+"""
+
+import re
+from datetime import datetime
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.test import Client
+
+from bench.pages.measure import pages
+from bench.pages.seed import seed
+from orchestration import policies, scheduler, submission
+from orchestration.alerting import notifications
+from orchestration.applications import push, status_messages
+from orchestration.cluster import leader_election
+from orchestration.messaging import queues
+from orchestration.supervision.memory import Memory
+from tests.support.engine import staff, sweep
+
+EXPLAINED = re.compile(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT)\b")
+CLOCK = "clock_timestamp()"
+PARAMETER = "timestamp with time zone"
+# A handful of rows, or one that is found by its key; those that wait for a push are tried one by one.
+SMALL = {
+    "django_session",
+    "orchestration_application",
+    "orchestration_incident",
+    "orchestration_lease",
+    "orchestration_operation",
+    "orchestration_statusmessage",
+    "orchestration_undorequest",
+    "orchestration_worker",
+}
+ASKED_AGAIN = "orchestration_lease"  # one row; after waiting for it the time is another
+# Whose bounds have to be there: else nothing was looked at.
+BOUNDED = {
+    "task_due",
+    "task_undoing",
+    "step_expiry",
+    "step_retry",
+    "step_unmended",
+    "notification_outbox",
+}
+
+
+class Recording:
+    """Keeps each statement that has to do with time, with the first of its parameters."""
+
+    def __init__(self):
+        self.statements = {}
+
+    def __call__(self, execute, sql, params, many, context):
+        values = params.values() if isinstance(params, dict) else params or ()
+        timed = CLOCK in sql or any(isinstance(value, datetime) for value in values)
+        if timed and not many and EXPLAINED.match(sql):
+            self.statements.setdefault(sql, params)
+        return execute(sql, params, many, context)
+
+
+@transaction.atomic
+def explained(statement, parameters, *, off=("seqscan",)):
+    """Return the nodes of a statement's plan, as if its tables were too large to be read."""
+    with connection.cursor() as cursor:
+        for way in off:
+            cursor.execute(f"SET LOCAL enable_{way} = off")
+        cursor.execute(f"EXPLAIN (VERBOSE, FORMAT JSON) {statement}", parameters)
+        ((found,),) = cursor.fetchall()
+    return list(nodes(found[0]["Plan"]))
+
+
+def nodes(plan):
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from nodes(part)
+
+
+def clocks(plan):
+    """Return how a plan refers to the clock, which a sub-select of it read."""
+    return [
+        f"({node['Subplan Name']}).col1"
+        for node in plan
+        if node.get("Output") == [CLOCK] and "Subplan Name" in node
+    ]
+
+
+@pytest.fixture
+def recorded(transactional_db):
+    """Record what is asked of a database after a month of much work."""
+    seed(3_000, 600, lambda line: None)
+    staff()
+    client = Client()
+    user = User.objects.create(username="olga", is_staff=True, is_superuser=True)
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    recording = Recording()
+    with connection.execute_wrapper(recording):
+        sweep(leader_election.acquire("supervisor-1"), memory=Memory())
+        scheduler.run_once("scheduler-1", [], policies.agents())
+        submission.take(9)
+        status_messages.deliver("shop", 9)
+        notifications.send_due()
+        push.send_due()
+        for path in {page.path for page in pages() if "page" not in page.name}:
+            assert client.get(path).status_code == 200
+        assert client.get("/metrics").status_code == 200
+    queues.connection().flushdb()
+    return recording.statements
+
+
+def test_time_bound_limits_the_index_scan(recorded):
+    searched, filtered = set(), []
+    for statement, parameters in recorded.items():
+        plan = explained(statement, parameters)
+        times = [*clocks(plan), PARAMETER]
+        for node in plan:
+            if any(time in node.get("Index Cond", "") for time in times):
+                searched.add(node["Index Name"])
+            tested = node.get("Filter", "") + node.get("Join Filter", "")
+            large = node.get("Relation Name", "a join") not in SMALL and "Relation Name" in node
+            changing = CLOCK in tested and node.get("Relation Name") != ASKED_AGAIN
+            few = node.get("Index Name") == "step_in_flight"  # no more than the window takes
+            if changing or (large and not few and any(time in tested for time in times)):
+                filtered.append((node.get("Relation Name"), tested, statement))
+    assert filtered == []
+    assert searched >= BOUNDED, BOUNDED - searched
+
+
+def test_first_of_many_rows_come_from_an_index_in_order(recorded):
+    """A sort reads all that wait, or live, to find a few."""
+    sorted_ones = []
+    for statement, parameters in recorded.items():
+        off = ("seqscan", "sort", "incremental_sort", "bitmapscan")
+        for node in explained(statement, parameters, off=off):
+            if node["Node Type"] == "Limit" and "Sort" in node["Plans"][0]["Node Type"]:
+                read = {part["Relation Name"] for part in nodes(node) if "Relation Name" in part}
+                if read - SMALL:
+                    sorted_ones.append((read, node["Plans"][0]["Sort Key"], statement))
+    assert sorted_ones == []

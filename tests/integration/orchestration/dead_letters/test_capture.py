@@ -1,0 +1,169 @@
+"""A reply is never lost: recorded, back in the inbox, or kept as a dead letter."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import Error
+
+from orchestration import conf, scheduler
+from orchestration.dead_letters import capture
+from orchestration.housekeeping import due
+from orchestration.messaging import queues
+from orchestration.messaging.messages import Reply
+from orchestration.models import Alert, Attempt, DeadLetter, Event
+from orchestration.models.fields import DatabaseNow
+from tests.support.database import commits_fail, writes_fail
+from tests.support.engine import claimed, new_task, reply_to, staff, states, sweep
+from tests.support.operators import LEADER
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ALERT = "dead_letter/scheduler"
+UNSTORABLE = 1e15  # no moment that a database knows
+
+
+def replies(count, **fields):
+    for _ in range(count):
+        new_task()
+    return [reply_to(request, **fields) for request in claimed()]
+
+
+def turn(some, look_at=()):
+    return scheduler.run_once("scheduler-1", [reply.dump() for reply in some], look_at)
+
+
+def in_the_inbox():
+    return [raw for raw in queues.take(queues.SCHEDULER, 1000) if raw != queues.LOOK]
+
+
+def let_wait(seconds):
+    """Have the dead letters wait for so much longer already."""
+    for letter in DeadLetter.objects.exclude(retry_at=None):
+        DeadLetter.objects.filter(id=letter.id).update(
+            retry_at=letter.retry_at - timedelta(seconds=seconds)
+        )
+
+
+def test_unrecordable_reply_is_kept_and_the_others_are_recorded():
+    good, bad = new_task(), new_task()
+    some = [
+        reply_to(request, started=UNSTORABLE if request.task == str(bad.id) else 1.0)
+        for request in claimed()
+    ]
+    turn(some)
+    assert states(good) == {"hello": "processed", "again": "processing"}
+    assert states(bad)["hello"] == "processing"
+    letter = DeadLetter.objects.get()
+    assert Reply.parse(letter.body.encode()) in some
+    assert (letter.queue, letter.tries) == ("scheduler", 1)
+    assert "timestamp out of range" in letter.reason
+    assert not in_the_inbox()
+    assert not Alert.objects.exists()
+
+
+def test_reply_is_retried_three_times_then_waits_for_a_person():
+    staff()
+    (reply,) = replies(1, started=UNSTORABLE)
+    turn([reply])
+    for returned, wait in enumerate(conf.DEAD_LETTER_WAITS_S, 1):
+        letter = DeadLetter.objects.get()
+        assert letter.tries == returned
+        assert wait - 1 < (letter.retry_at - letter.created_at).total_seconds() < wait + 1
+        assert capture.return_due(10) == 0  # not before its time
+        let_wait(wait)
+        assert due.anything()
+        sweep(LEADER)
+        assert not DeadLetter.objects.exists()
+        (raw,) = in_the_inbox()
+        assert Reply.parse(raw).returned == returned
+        scheduler.run_once("scheduler-1", [raw], [])
+    letter = DeadLetter.objects.get()
+    assert (letter.tries, letter.retry_at) == (4, None)
+    assert Alert.objects.get(fingerprint=ALERT).severity == "critical"
+    sweep(LEADER)
+    assert Alert.objects.get(fingerprint=ALERT).closed_at is None
+    DeadLetter.objects.all().delete()
+    sweep(LEADER)
+    assert Alert.objects.get(fingerprint=ALERT).closed_at
+
+
+def test_reply_that_succeeds_on_a_retry_is_not_kept():
+    task = new_task()
+    (request,) = claimed()
+    with writes_fail("orchestration_attempt", "INSERT", "XX000"):
+        turn([reply_to(request)])
+    DeadLetter.objects.update(retry_at=DatabaseNow())
+    assert capture.return_due(10) == 1
+    scheduler.run_once("scheduler-1", in_the_inbox(), [])
+    assert states(task)["hello"] == "processed"
+    assert not DeadLetter.objects.exists()
+
+
+def test_letter_that_redis_does_not_take_stays():
+    capture.store("no such queue", b"{}", ValueError("why"), returned=0)
+    DeadLetter.objects.update(retry_at=DatabaseNow())
+    assert capture.return_due(10) == 0
+    assert DeadLetter.objects.exists()
+
+
+def test_letter_keeps_any_bytes():
+    capture.store("scheduler", b"\xff\x00{", ValueError("a\x00b"), returned=7)
+    letter = DeadLetter.objects.get()
+    assert letter.body == r"\xff\x00{"
+    assert letter.reason == "ValueError: ab"
+    assert letter.retry_at is None
+
+
+def test_reply_that_cannot_be_kept_returns_unchanged():
+    (reply,) = replies(1, started=UNSTORABLE)
+    with (
+        writes_fail("orchestration_deadletter", "INSERT", "53100"),
+        pytest.raises(Error, match="it is struck"),
+    ):
+        turn([reply])
+    assert in_the_inbox() == [reply.dump()]
+
+
+def test_few_replies_are_kept_when_all_fail_alike():
+    some = replies(12)
+    with (
+        writes_fail("orchestration_attempt", "INSERT", "42P01"),
+        pytest.raises(Error, match="it is struck"),
+    ):
+        turn(some)
+    assert DeadLetter.objects.count() == 5
+    kept = [
+        raw.encode() for raw in DeadLetter.objects.order_by("id").values_list("body", flat=True)
+    ]
+    assert kept + in_the_inbox() == [reply.dump() for reply in some]
+    assert not Attempt.objects.exists()
+
+
+@pytest.mark.parametrize("code", ["23514", "22003", "42P01"])
+def test_failed_claim_does_not_affect_replies(code):
+    task = new_task()
+    (request,) = claimed()
+    new_task()  # for another claim
+    with (
+        writes_fail("orchestration_gate", "UPDATE", code),
+        pytest.raises(Error, match="it is struck"),
+    ):
+        turn([reply_to(request)], ["greeter"])
+    assert states(task)["hello"] == "processed"
+    assert not DeadLetter.objects.exists()
+    assert not in_the_inbox()
+    turn([], ["greeter"])
+    assert states(task)["again"] == "processing"
+
+
+@pytest.mark.parametrize("code", ["57P01", "40P01"])
+def test_failed_commit_loses_and_doubles_nothing(code):
+    some = replies(3)
+    with commits_fail("orchestration_attempt", "INSERT", code, times=1):
+        try:
+            turn(some)
+        except Error:
+            assert code == "57P01"
+    scheduler.run_once("scheduler-1", in_the_inbox(), [])
+    assert Attempt.objects.count() == 3
+    assert not Event.objects.filter(kind="reply_refused").exists()
+    assert not DeadLetter.objects.exists()

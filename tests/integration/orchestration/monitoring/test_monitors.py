@@ -1,0 +1,299 @@
+"""Alerts about the machinery itself: each opens when something lasts, and closes when it is over."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db.models import F
+
+from orchestration import conf, supervisor
+from orchestration.cluster import leader_election
+from orchestration.cluster.debounce import Debounce
+from orchestration.models import (
+    Alert,
+    Gate,
+    Hold,
+    Lease,
+    Notification,
+    NotificationChannel,
+    StatusMessage,
+    Step,
+    SupervisorPolicy,
+    Task,
+    Worker,
+)
+from orchestration.models.fields import DatabaseNow
+from orchestration.monitoring import monitors
+from orchestration.monitoring.monitors import look
+from orchestration.supervision import missed
+from orchestration.supervision.conditions import CLOCK
+
+pytestmark = pytest.mark.django_db
+LONG = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def _staffed():
+    for queue in monitors.unserved():
+        Worker.objects.create(instance=f"{queue}-1", queue=queue, host="h", pid=1)
+    leadership = leader_election.acquire("supervisor-1")
+    assert leadership is not None
+    leader_election.note_sweep(leadership, "")
+
+
+def troubles():
+    """Look once; return what is open."""
+    look(Debounce())
+    opened = Alert.objects.filter(closed_at=None).order_by("fingerprint")
+    return list(opened.values_list("fingerprint", flat=True))
+
+
+def task(**fields):
+    known = {"workflow": "greet", "reference": uuid4().hex, "data": {}}
+    return Task.objects.create(**known | {"complete_by": DatabaseNow() + LONG} | fields)
+
+
+def waiting_step(*, since=LONG, **fields):
+    known = {
+        "name": "hello", "agent": "greeter", "action": "greet", "request": {},
+        "process_state": "pending", "pending_since": DatabaseNow() - since,
+    }  # fmt: skip
+    return Step.objects.create(task=task(), **known | fields)
+
+
+def test_healthy_system_has_no_alert():
+    waiting_step(since=timedelta(seconds=1))
+    assert troubles() == []
+
+
+class TestWorkers:
+    def test_queue_without_a_worker_raises_an_alert_after_a_delay(self):
+        absent = Debounce()
+        Worker.objects.filter(queue="greeter").update(
+            seen_at=DatabaseNow() - timedelta(seconds=conf.WORKER_DEAD_AFTER_S + 1)
+        )
+        assert look(absent) == 0  # it may be about to start
+        assert look(absent, patience=0) == 1
+        alert = Alert.objects.get(closed_at=None)
+        assert alert.fingerprint == "system/no_worker/greeter"
+        Worker.objects.update(seen_at=DatabaseNow())
+        assert look(absent, patience=0) == 0
+        assert not Alert.objects.filter(closed_at=None).exists()
+
+    def test_worker_seen_in_between_restarts_the_delay(self, monkeypatch):
+        clock = iter([0.0, 6.0, 12.0, 18.0, 24.0])
+        monkeypatch.setattr("orchestration.cluster.debounce.time.monotonic", lambda: next(clock))
+        absent = Debounce()
+        assert absent.of({"a"}, 10) == set()
+        assert absent.of({"a", "b"}, 10) == set()
+        assert absent.of({"a"}, 10) == {"a"}
+        assert absent.of(set(), 10) == set()
+        assert absent.of({"a", "b"}, 10) == set()
+
+
+class TestLeader:
+    def test_missing_leader_is_reported_until_the_next_leader(self):
+        absent = Debounce()
+        Lease.objects.update(expires_at=DatabaseNow())
+        assert missed.look("supervisor", absent) is False
+        assert not Alert.objects.exists()  # another one may be about to take over
+        for _ in range(3):
+            missed.look("supervisor", absent, patience=0)
+        alert = Alert.objects.get()
+        assert (alert.fingerprint, alert.count, alert.closed_at) == (
+            "system/supervisor/no_leader",
+            1,
+            None,
+        )
+        supervisor.sweep(leader_election.acquire("supervisor-2"))
+        assert not Alert.objects.filter(closed_at=None).exists()
+
+    def test_impossibly_long_lease_counts_as_no_leader(self):
+        """Its holder died before the database's clock went back."""
+        Lease.objects.update(expires_at=DatabaseNow() + LONG)
+        assert missed.look("supervisor", Debounce(), patience=0) is False
+
+    def test_other_process_sees_the_leader(self):
+        absent = Debounce()
+        Lease.objects.update(expires_at=DatabaseNow())
+        missed.look("supervisor", absent, patience=0)
+        leader_election.acquire("supervisor-2")
+        assert missed.look("supervisor", absent, patience=0) is True
+        assert not Alert.objects.filter(closed_at=None).exists()
+
+    @pytest.mark.parametrize("seconds", [-31, 31])  # ahead: the clock went back since
+    def test_leader_without_a_finished_sweep_raises_an_alert(self, seconds):
+        absent = Debounce()
+        Lease.objects.update(swept_at=DatabaseNow() + timedelta(seconds=seconds))
+        assert missed.look("supervisor", absent) is True
+        assert not Alert.objects.exists()  # it may have begun just now
+        for _ in range(3):
+            missed.look("supervisor", absent, patience=0)
+        alert = Alert.objects.get()
+        assert (alert.fingerprint, alert.count, alert.closed_at) == (
+            "system/supervisor/not_swept",
+            1,
+            None,
+        )
+        Lease.objects.update(swept_at=DatabaseNow())
+        missed.look("supervisor", absent, patience=0)
+        assert not Alert.objects.filter(closed_at=None).exists()
+
+    def test_sweep_may_take_ten_intervals(self):
+        SupervisorPolicy.objects.update(interval=20)
+        Lease.objects.update(swept_at=DatabaseNow() - timedelta(seconds=190))
+        missed.look("supervisor", Debounce(), patience=0)
+        assert not Alert.objects.exists()
+        Lease.objects.update(swept_at=DatabaseNow() - timedelta(seconds=210))
+        missed.look("supervisor", Debounce(), patience=0)
+        assert Alert.objects.get().fingerprint == "system/supervisor/not_swept"
+
+
+class TestWaiting:
+    def test_step_that_waits_too_long_for_its_claim_raises_an_alert(self):
+        step = waiting_step()
+        assert troubles() == ["system/waiting/greeter"]
+        Step.objects.filter(id=step.id).update(pending_since=DatabaseNow())
+        assert troubles() == []
+
+    def test_limit_is_set_in_the_admin(self):
+        waiting_step(since=timedelta(seconds=20))
+        assert troubles() == []
+        SupervisorPolicy.objects.update(oldest_waiting=10)
+        assert troubles() == ["system/waiting/greeter"]
+
+    def test_retry_that_is_not_due_raises_no_alert(self):
+        waiting_step(run_after=DatabaseNow() + LONG)
+        assert troubles() == []
+
+    @pytest.mark.parametrize("target", [{"scope": "all"}, {"scope": "agent", "agent": "greeter"}])
+    def test_held_time_does_not_count_as_waiting(self, target):
+        waiting_step()
+        hold = Hold.objects.create(cause="hand", reason="r", actor="a", **target)
+        assert troubles() == []
+        Hold.objects.filter(id=hold.id).update(until=DatabaseNow())
+        assert troubles() == []  # released just now
+        Hold.objects.filter(id=hold.id).update(until=DatabaseNow() - LONG / 2)
+        assert troubles() == ["system/waiting/greeter"]
+
+    def test_held_step_raises_no_alert(self):
+        hold = Hold.objects.create(
+            scope="step", workflow="greet", step="hello", cause="hand", reason="r", actor="a"
+        )
+        waiting_step(held_by=hold)
+        assert troubles() == []
+
+    def test_hold_of_another_agent_does_not_excuse(self):
+        Gate.objects.get_or_create(agent="other")
+        waiting_step()
+        Hold.objects.create(scope="agent", agent="other", cause="hand", reason="r", actor="a")
+        assert troubles() == ["system/waiting/greeter"]
+
+
+def test_stuck_undo_raises_an_alert():
+    stuck = task(state="undoing", undo_at=DatabaseNow() - LONG)
+    task(state="undoing", undo_at=DatabaseNow())
+    assert troubles() == ["system/undo_stuck/greet"]
+    assert Alert.objects.get().detail.startswith("When this was noticed: 1 tasks")
+    Task.objects.filter(id=stuck.id).update(state="undone", ended_at=DatabaseNow())
+    assert troubles() == []
+
+
+def test_untaken_status_messages_raise_an_alert_per_application():
+    old = task(reply_to="shop")
+    for application, age in (
+        ("shop", LONG),
+        ("shop", timedelta()),
+        ("b", timedelta()),
+        ("z", LONG),
+    ):
+        StatusMessage.objects.create(
+            task=old, reply_to=application, kind="received", number=StatusMessage.objects.count() + 1,
+            created_at=DatabaseNow() - age,
+        )  # fmt: skip
+    assert troubles() == ["system/status_undelivered/shop", "system/status_undelivered/z"]
+    StatusMessage.objects.filter(reply_to="shop").update(refused_at=DatabaseNow(), reason="bad")
+    assert troubles() == ["system/status_undelivered/z"]  # that has an alert of its own
+    StatusMessage.objects.all().delete()
+    assert troubles() == []
+
+
+def test_lasting_condition_is_one_alert_until_it_ends():
+    NotificationChannel.objects.create(name="Ann", kind="email", address="ann@example.com")
+    step = waiting_step()
+    troubles()
+    Alert.objects.update(last_seen=DatabaseNow() - LONG, first_seen=DatabaseNow() - LONG)
+    for _ in range(3):
+        troubles()
+    alert = Alert.objects.get()
+    assert alert.count == 1
+    assert Alert.objects.filter(last_seen__gt=F("first_seen") + LONG / 2).exists()
+    Step.objects.filter(id=step.id).delete()
+    troubles()
+    assert list(Notification.objects.order_by("id").values_list("kind", flat=True)) == [
+        "opened",
+        "closed",
+    ]
+
+
+def test_alerts_of_other_kinds_are_untouched():
+    Alert.objects.create(fingerprint="step/greet/hello/x", severity="critical", title="t")
+    assert troubles() == ["step/greet/hello/x"]
+
+
+def test_queries_are_independent_of_the_number_of_waiting_steps(django_assert_num_queries):
+    for _ in range(5):
+        waiting_step()
+    troubles()
+    with django_assert_num_queries(19):  # eight say why the oldest of all agents wait
+        look(Debounce())
+
+
+class TestClocks:
+    def off(self, seconds, **which):
+        Worker.objects.filter(**which).update(clock_offset=seconds)
+
+    def alerts(self, jump=None):
+        look(Debounce(), jump=jump)
+        opened = Alert.objects.filter(closed_at=None).order_by("fingerprint")
+        return list(opened.values_list("fingerprint", "severity", "title"))
+
+    @pytest.mark.parametrize(("seconds", "way"), [(300, "behind"), (-300, "ahead of")])
+    def test_host_with_a_wrong_clock_raises_an_alert_until_corrected(self, seconds, way):
+        Worker.objects.filter(queue="greeter").update(host="odd", clock_offset=seconds)
+        title = f"The clock of odd is 300 s {way} the database's"
+        assert self.alerts() == [("system/clock/odd", "warning", title)]
+        self.off(20)
+        assert self.alerts() == []
+
+    def test_deviating_host_of_two_is_named(self):
+        for host, queues in (("here", "ab"), ("odd", "cd")):
+            for queue in queues:
+                Worker.objects.create(instance=queue, queue=queue, host=host, pid=1)
+        Worker.objects.exclude(host="odd").exclude(host="here").delete()
+        self.off(-300, host="odd")
+        clocks = [one[0] for one in self.alerts() if one[0].startswith(CLOCK)]
+        assert clocks == ["system/clock/odd"]
+
+    def test_hosts_that_deviate_alike_are_one_alert(self):
+        self.off(300)
+        Worker.objects.filter(queue="greeter").update(host="right", clock_offset=0)
+        assert [one[0] for one in self.alerts()] == ["system/clock/all", "system/clock/right"]
+        self.off(300)
+        title = "Most hosts' clock is 300 s behind the database's"
+        assert self.alerts() == [("system/clock/all", "warning", title)]
+
+    def test_jump_raises_only_its_own_alert(self):
+        self.off(3600)
+        jump = leader_election.Jump(seconds=3600, ago=100)
+        assert [one[0] for one in self.alerts(jump)] == ["system/clock_jumped"]
+        jump = leader_election.Jump(seconds=3600, ago=conf.CLOCK_JUMP_ALERT_S + 1)
+        assert [one[0] for one in self.alerts(jump)] == ["system/clock/all"]
+
+
+def test_steps_of_an_undeclared_agent_raise_an_alert():
+    waiting_step(since=timedelta(seconds=1))
+    waiting_step(since=timedelta(seconds=1), agent="forgotten")
+    assert troubles() == ["system/undeclared/forgotten"]
+    Step.objects.filter(agent="forgotten").update(process_state="cancelled")
+    assert troubles() == []

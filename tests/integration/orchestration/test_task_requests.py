@@ -1,0 +1,239 @@
+"""What applications ask for about their tasks: durable, once, with what they write of it (P18, P27)."""
+
+import time
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from orchestration import api, registry, task_requests
+from orchestration.applications import task_status
+from orchestration.decisions.progress import Refusal
+from orchestration.models import Alert, StatusMessage, Step, Task, TaskRequest
+from tests.support.database import another
+from tests.support.engine import in_error, new_task, run_to_end
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def accepted(monkeypatch):
+    """Have "greet" kept by the shop; return what its hook is called with, and what it raises."""
+    calls, errors = [], []
+
+    def hook(some):
+        calls.extend(some)
+        if errors:
+            raise errors[0]
+
+    workflow = replace(registry.workflows["greet"], owner_application="shop", accepted=hook)
+    monkeypatch.setitem(registry.workflows, "greet", workflow)
+    return calls, errors
+
+
+def ask_undo(reference, number=None):
+    number = number or uuid4()
+    api.request_undo("greet", reference, actor="customer", reason="changed my mind", id=number)
+    return number
+
+
+def ask_again(step, attempt=None, **more):
+    number = uuid4()
+    api.request_resubmit(
+        "greet", step.task.reference, step.name, attempt=step.attempt if attempt is None else attempt,
+        actor="customer", reason="mended", id=number, **more,
+    )  # fmt: skip
+    return number
+
+
+def last_message():
+    return StatusMessage.objects.filter(reply_to="shop").latest("id")
+
+
+def test_undo_is_carried_out_and_attributed(accepted):
+    calls, _ = accepted
+    task = new_task("7")
+    asked = ask_undo("7")
+    assert task_requests.take(10) == 1
+    task.refresh_from_db()
+    assert task.state == "undone"
+    (call,) = calls
+    assert (call.reference, call.id, call.what) == ("7", asked, "undo")
+    assert last_message().detail == {"request": str(asked)}
+    assert last_message().progress["state"] == "undone"
+    assert task_requests.take(10) == 0
+
+
+def test_repeated_request_is_carried_out_once(accepted):
+    new_task("7")
+    asked = ask_undo("7")
+    ask_undo("7", asked)
+    assert TaskRequest.objects.count() == 1
+    task_requests.take(10)
+    ask_undo("7", asked)
+    assert task_requests.take(10) == 0
+    assert not StatusMessage.objects.filter(kind="refused").exists()
+
+
+def test_step_in_error_is_retried_with_the_applications_input(accepted):
+    calls, _ = accepted
+    step = in_error(new_task("7"), "rejected")
+    asked = ask_again(step, amendment=api.Amendment(request={"to": "Eve"}), note={"card": "other"})
+    assert task_requests.take(10) == 1
+    step.refresh_from_db()
+    assert (step.process_state, step.request["to"]) == ("pending", "Eve")
+    assert calls[0].note == {"card": "other"}
+    assert last_message().detail == {"request": str(asked)}
+    assert last_message().kind == "resumed"
+
+
+def test_refused_request_is_answered_with_the_reason(accepted):
+    calls, _ = accepted
+    step = in_error(new_task("7"), "rejected")
+    asked = ask_again(step, attempt=step.attempt + 1)
+    assert task_requests.take(10) == 1
+    assert last_message().kind == "refused"
+    assert last_message().detail == {
+        "request": str(asked),
+        "refusal": Refusal.OTHER_ATTEMPT.name,
+    }
+    assert not calls
+    nothing = ask_undo("no such task")
+    task_requests.take(10)
+    assert last_message().detail == {"request": str(nothing), "refusal": "NO_SUCH_TASK"}
+    assert last_message().reference == "no such task"
+
+
+def test_application_writes_are_atomic_with_the_action(accepted):
+    calls, errors = accepted
+    task = new_task("7")
+    errors.append(RuntimeError("its table is locked"))
+    ask_undo("7")
+    assert task_requests.take(10) == 1
+    task.refresh_from_db()
+    assert task.state == "pending"
+    waiting = TaskRequest.objects.get()
+    assert (waiting.done_at, waiting.problem, waiting.tries) == (None, "failing", 1)
+    assert task_requests.take(10) == 0  # not before its time
+    errors.clear()
+    TaskRequest.objects.update(retry_at=waiting.created_at)
+    assert task_requests.take(10) == 1
+    task.refresh_from_db()
+    assert task.state == "undone"
+    assert len(calls) == 2
+
+
+def test_request_refused_by_its_application_is_set_aside(accepted):
+    _, errors = accepted
+    new_task("7")
+    errors.append(api.Refused("not my note"))
+    ask_undo("7")
+    task_requests.take(10)
+    assert TaskRequest.objects.get().refused_at is not None
+    assert Alert.objects.get(closed_at=None).fingerprint == "request/greet"
+
+
+def test_requests_about_one_task_stay_in_order(accepted):
+    from orchestration import submission
+
+    _, errors = accepted
+    api.submit("greet", reference="7", data={"name": "Ada"})
+    first, second = ask_undo("7"), ask_undo("7")
+    other = new_task("8")
+    assert task_requests.take(10) == 0  # "7" is not a task yet
+    submission.take(10)
+    errors.append(RuntimeError("away"))
+    assert task_requests.take(10) == 1
+    ask_undo("8")
+    errors.clear()
+    assert task_requests.take(10) == 1  # the other task's: the second of "7" waits for the first
+    other.refresh_from_db()
+    assert other.state == "undone"
+    assert TaskRequest.objects.get(request=second).done_at is None
+    TaskRequest.objects.filter(request=first).update(retry_at=other.created_at)
+    assert task_requests.take(10) == 1
+    assert task_requests.take(10) == 1
+    assert TaskRequest.objects.get(request=second).refusal == "NOT_UNDOABLE"
+
+
+def test_keeper_gets_the_progress_with_each_message(accepted):
+    task = new_task("7")
+    run_to_end(task)
+    messages = StatusMessage.objects.filter(reply_to="shop").order_by("id")
+    assert [one.number for one in messages] == [1, 2, 3]
+    assert [one.progress["state"] for one in messages] == ["pending", "processing", "processed"]
+    known = api.progress("greet", "7")
+    sent = api.Progress.from_json(messages[2].progress)
+    assert sent == replace(known, data={})
+    assert api.Progress.from_json(known.as_json()) == known
+    (now,) = task_status.snapshots([task.id], anyway=[task.id])
+    assert Task.objects.get().owner_version == now.version
+    assert Step.objects.count() == 2
+
+
+def test_submission_that_becomes_no_task_is_reported(accepted, monkeypatch):
+    from orchestration import submission
+    from orchestration.dead_letters import actions
+
+    def refuse(_):
+        raise api.Refused("no such product")
+
+    greet = registry.workflows["greet"]
+    monkeypatch.setitem(registry.workflows, "greet", replace(greet, record=refuse))
+    api.submit("greet", reference="7", data={"name": "Ada"}, reply_to="shop")
+    submission.take(10)
+    actions.close(actions.DeadLetterFilter(kind="submission"), by="olga", reason="no")
+    messages = StatusMessage.objects.order_by("id")
+    assert [(one.reply_to, one.reference, one.number, one.kind) for one in messages] == [
+        ("shop", "7", 0, "set_aside"),
+        ("shop", "7", 0, "closed"),
+    ]
+    assert not messages.filter(task__isnull=False).exists()
+
+
+def test_request_set_aside_is_a_dead_letter(accepted):
+    from orchestration.alerting import alerts
+    from orchestration.dead_letters import actions
+    from orchestration.queries.dead_letters import letters
+
+    _, errors = accepted
+    task = new_task("7")
+    errors.append(api.Refused("not my note"))
+    asked = ask_undo("7")
+    task_requests.take(10)
+    wanted = actions.DeadLetterFilter(kind="request")
+    assert actions.waiting(10) == 1
+    (letter,) = letters(wanted, personal=True).rows
+    assert (letter.subject, letter.reason) == ("7: Undo the task", "not my note")
+    assert actions.close(wanted, by="olga", reason="they changed their mind again") == 1
+    assert not Alert.objects.filter(closed_at=None, fingerprint="request/greet").exists()
+    assert last_message().detail == {"request": str(asked), "refusal": "CLOSED"}
+    assert last_message().task_id == task.id
+    errors.clear()
+    assert actions.retry(actions.DeadLetterFilter(kind="request", state="closed"), by="olga") == 1
+    assert task_requests.take(10) == 1
+    task.refresh_from_db()
+    assert task.state == "undone"
+    assert alerts.close_recovered() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_request_about_a_locked_task_waits_and_delays_no_other(accepted):
+    locked, free = new_task("7"), new_task("8")
+    ask_undo("7")
+    ask_undo("8")
+    with another() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(
+            "SELECT 1 FROM orchestration_task WHERE id = %s FOR UPDATE", [str(locked.id)]
+        )
+        began = time.monotonic()
+        assert task_requests.take(10) == 1
+        assert time.monotonic() - began < 5  # a session waits 8 s for a lock: this one does not
+        cursor.execute("ROLLBACK")
+    free.refresh_from_db()
+    assert free.state == "undone"
+    assert TaskRequest.objects.get(reference="7").tries == 0
+    assert task_requests.take(10) == 1
+    locked.refresh_from_db()
+    assert locked.state == "undone"

@@ -1,0 +1,24 @@
+"""One scheduler of several: claims until nothing is left, and prints what it was given."""
+
+import os
+import sys
+
+import django
+
+
+def main(by: str, how: str) -> None:
+    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+    django.setup()
+    from orchestration.transitions.claim import claim
+    from tests.support.together import together
+    from tests.support.unlocked import CLAIM_LOCKS, unlock
+
+    if how == "without-locks":
+        unlock(*CLAIM_LOCKS)
+    together()
+    while requests := claim(["greeter"], by).requests.get("greeter"):
+        print("\n".join(str(request.step) for request in requests), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

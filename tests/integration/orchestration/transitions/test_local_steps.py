@@ -1,0 +1,508 @@
+"""Steps without an agent: a scheduler computes them in the transaction that releases them."""
+
+import time
+from datetime import timedelta
+
+import pytest
+from django.db import ProgrammingError, connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from orchestration import conf, registry, scheduler
+from orchestration.agents.errors import Rejected
+from orchestration.audit import runner, snapshot
+from orchestration.cluster.debounce import Debounce
+from orchestration.messaging.messages import Reply
+from orchestration.models import Alert, Attempt, StatusMessage, Step, Task
+from orchestration.models.fields import DatabaseNow
+from orchestration.monitoring.monitors import look
+from orchestration.payloads.placeholders import field, result
+from orchestration.states import LOCAL
+from orchestration.transitions.amendments import Amendment
+from orchestration.transitions.failures import wake
+from orchestration.transitions.holds import hold, release, unpark
+from orchestration.transitions.resubmit import done_by_hand, resubmit
+from orchestration.transitions.undo import undo
+from orchestration.workflow import Step as Declared
+from orchestration.workflow import Workflow
+from tests.support.engine import new_task, states, step_of
+from tests.support.operations import advance, drafted, running
+from tests.support.operators import browser, person, words
+
+pytestmark = pytest.mark.django_db
+
+
+def add(request):
+    return {"sum": sum(request["of"])}
+
+
+def call(name, *after, **request):
+    return Declared(
+        name=name, agent="greeter", action="greet", after=after, request=request, undo=None
+    )
+
+
+def local(name, *after, function=add, **request):
+    return Declared(name=name, compute=function, after=after, request=request)
+
+
+@pytest.fixture
+def declare(monkeypatch):
+    def declare(*steps, name="sums"):
+        workflow = Workflow(name=name, steps=steps)
+        assert workflow.problems() == []
+        monkeypatch.setitem(registry.workflows, name, workflow)
+
+    return declare
+
+
+def task_of(**data) -> Task:
+    return new_task(workflow="sums", data=data)
+
+
+def turn(replies=(), look_at=("greeter", LOCAL), by="scheduler-1"):
+    found = scheduler.run_once(by, [reply.dump() for reply in replies], look_at)
+    scheduler._paused.clear()
+    return found
+
+
+def answer(task, name="call", value=5):
+    """Answer a call that is out, in a turn of a scheduler."""
+    step = step_of(task, name)
+    assert step.process_state == "processing"
+    reply = Reply(
+        step=step.id, task=str(task.id), attempt=step.attempt, outcome="done",
+        result={"id": value}, code="", message="", tries=1, started=1.0, ended=2.0, by="agent-1",
+    )  # fmt: skip
+    return turn([reply])
+
+
+def state_of(task) -> str:
+    return Task.objects.get(id=task.id).state
+
+
+class TestPositions:
+    def test_first_last_and_in_a_row_are_done_in_the_same_turn(self, declare):
+        declare(
+            local("first", of=[field("a"), 1]),
+            call("call", "first", to=result("first", "sum")),
+            local("next", "call", of=[result("call", "id"), 10]),
+            local("last", "next", of=[result("next", "sum"), 100]),
+        )
+        task = task_of(a=2)
+        assert states(task)["first"] == "pending"
+        turn()
+        assert states(task) == {
+            "first": "processed", "call": "processing", "next": "waiting", "last": "waiting",
+        }  # fmt: skip
+        assert step_of(task, "call").request == {"to": 3}
+        answer(task)
+        assert step_of(task, "last").result == {"sum": 115}
+        assert state_of(task) == "processed"
+
+    def test_a_workflow_of_nothing_else_ends_in_one_turn(self, declare):
+        declare(local("one", of=[field("a")]), local("two", "one", of=[result("one", "sum"), 1]))
+        task = task_of(a=1)
+        turn()
+        assert state_of(task) == "processed"
+        assert step_of(task, "two").result == {"sum": 2}
+
+    def test_one_that_joins_others_waits_for_all_of_them(self, declare):
+        declare(
+            call("left"),
+            call("right"),
+            local("join", "left", "right", of=[result("left", "id"), result("right", "id")]),
+        )
+        task = task_of()
+        turn()
+        for value, name in enumerate(("left", "right"), start=1):
+            assert states(task)["join"] == "waiting"
+            answer(task, name, value)
+        assert step_of(task, "join").result == {"sum": 3}
+        assert state_of(task) == "processed"
+
+    def test_its_history_says_who_computed_it_and_when(self, declare):
+        declare(local("one", of=[1]))
+        task = task_of()
+        turn(by="scheduler-7")
+        attempt = Attempt.objects.get(step__task=task)
+        assert (attempt.number, attempt.outcome, attempt.scheduler) == (1, "done", "scheduler-7")
+        assert attempt.agent == "scheduler-7"
+        assert attempt.dispatched_at <= attempt.ended_at
+        step = step_of(task, "one")
+        assert (step.locked_by, step.complete_by, step.attempt) == (None, None, 1)
+
+    def test_more_in_a_row_than_one_turn_takes_are_done_by_the_next(self, declare, monkeypatch):
+        monkeypatch.setattr("orchestration.transitions.local_steps.ROUNDS", 2)
+        declare(
+            local("a", of=[1]), local("b", "a", of=[result("a", "sum")]),
+            local("c", "b", of=[result("b", "sum")]),
+        )  # fmt: skip
+        task = task_of()
+        more = turn().more
+        assert (states(task)["c"], more) == ("pending", {LOCAL})
+        turn(look_at=more)
+        assert state_of(task) == "processed"
+
+    def test_an_application_hears_of_it(self, declare):
+        declare(local("one", of=[1]))
+        new_task(workflow="sums", data={}, reply_to="shop")
+        turn()
+        assert StatusMessage.objects.filter(kind="completed").count() == 1
+
+    def test_owner_gets_messages_in_order_and_the_end_last(self, monkeypatch):
+        steps = (local("one", of=[1]), local("two", "one", of=[result("one", "sum")]))
+        kept = Workflow(name="sums", steps=steps, owner_application="shop")
+        monkeypatch.setitem(registry.workflows, "sums", kept)
+        task = task_of()
+        turn()
+        messages = StatusMessage.objects.filter(task=task).order_by("number")
+        numbers = list(messages.values_list("number", flat=True))
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert messages.last().kind == "completed"
+        assert messages.last().progress["state"] == "processed"
+
+
+class TestTransaction:
+    def test_it_is_recorded_with_the_reply_that_released_it_or_not_at_all(
+        self, declare, monkeypatch
+    ):
+        declare(call("call"), local("next", "call", of=[result("call", "id")]))
+        task = task_of()
+        turn()
+
+        def fail(*_):
+            raise RuntimeError("the claim fails")
+
+        monkeypatch.setattr(scheduler, "claim", fail)
+        monkeypatch.setattr(scheduler, "_record_in_parts", fail)
+        with pytest.raises(RuntimeError):
+            answer(task)
+        assert states(task) == {"call": "processing", "next": "waiting"}
+        assert not Attempt.objects.exists()
+
+    def test_a_batch_costs_the_same_number_of_queries(self, declare):
+        declare(local("one", of=[1]), local("two", "one", of=[result("one", "sum")]))
+        counts = []
+        for size in (1, 30):
+            for _ in range(size):
+                task_of()
+            with CaptureQueriesContext(connection) as seen:
+                turn(look_at=[LOCAL])
+            counts.append(len(seen))
+        assert counts[0] == counts[1]
+        assert set(Task.objects.values_list("state", flat=True)) == {"processed"}
+
+    def test_turn_with_agents_only_costs_no_extra_query(self):
+        new_task()
+        with CaptureQueriesContext(connection) as seen:
+            turn(look_at=["greeter"])
+        assert not [one for one in seen if "s.agent = ''" in one["sql"]]
+
+    def test_local_steps_are_queried_only_where_some_are_declared(self, declare, monkeypatch):
+        monkeypatch.setattr(registry, "workflows", {})
+        assert LOCAL not in scheduler.all_agents()
+        declare(local("one", of=[1]))
+        assert LOCAL in scheduler.all_agents()
+
+
+def refuse(_):
+    raise Rejected("too_much", "more than one may order")
+
+
+def fail(_):
+    raise ZeroDivisionError("by zero")
+
+
+def ask_the_database(_):
+    return {"tasks": Task.objects.count()}
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("function", "code", "message"),
+        [
+            (refuse, "too_much", "more than one may order"),
+            (fail, "compute_failed", "ZeroDivisionError: by zero"),
+            (
+                ask_the_database,
+                "compute_failed",
+                "RuntimeError: a computed step cannot use the database",
+            ),
+        ],
+    )
+    def test_it_is_an_error_with_an_alert_and_the_others_go_on(
+        self, declare, function, code, message
+    ):
+        declare(local("one", of=[1], a=field("a"), function=lambda given: by(given, function)))
+        first, bad, last = task_of(a=1), task_of(a=0), task_of(a=1)
+        turn()
+        assert [state_of(task) for task in (first, bad, last)] == [
+            "processed", "error", "processed",
+        ]  # fmt: skip
+        step = step_of(bad, "one")
+        assert (step.error_code, step.error_message) == (code, message)
+        assert (step.outcome, step.in_doubt, step.attempt) == ("rejected", False, 1)
+        assert step.alert.closed_at is None
+        assert Attempt.objects.get(step=step).error_code == code
+
+    def test_the_reply_that_released_it_is_recorded_all_the_same(self, declare):
+        declare(call("call"), local("next", "call", of=[1], function=fail))
+        task = task_of()
+        turn()
+        answer(task)
+        assert states(task) == {"call": "processed", "next": "error"}
+
+    def test_a_deploy_mends_it_and_a_resubmit_runs_it_anew(self, declare):
+        declare(local("one", of=[field("a")], function=fail), local("two", "one", of=[1]))
+        task = task_of(a=3)
+        turn()
+        step = step_of(task, "one")
+        assert resubmit(step.id, attempt=1, actor="ann", reason="again") is None
+        turn()
+        assert step_of(task, "one").process_state == "error"  # the same code, the same error
+        declare(local("one", of=[field("a")]), local("two", "one", of=[1]))
+        assert resubmit(step.id, attempt=2, actor="ann", reason="deployed") is None
+        assert states(task)["one"] == "pending"
+        turn()
+        assert step_of(task, "one").result == {"sum": 3}
+        assert state_of(task) == "processed"
+        assert not Alert.objects.filter(closed_at=None).exists()
+
+    def test_its_input_may_be_changed(self, declare):
+        declare(local("one", of=[field("a"), 1]))
+        task = task_of(a="text")
+        turn()
+        step = step_of(task, "one")
+        changed = Amendment(request={"of": [2, 1]})
+        assert not resubmit(step.id, attempt=1, actor="ann", reason="2", amendment=changed)
+        turn()
+        assert step_of(task, "one").result == {"sum": 3}
+
+    def test_it_may_be_done_by_hand(self, declare):
+        declare(local("one", of=[1], function=fail), local("two", "one", of=[result("one", "sum")]))
+        task = task_of()
+        turn()
+        step = step_of(task, "one")
+        done_by_hand(step.id, attempt=1, actor="ann", reason="reckoned", result={"sum": 8})
+        assert states(task) == {"one": "skipped", "two": "pending"}
+        turn()
+        assert step_of(task, "two").result == {"sum": 8}
+
+    def test_one_that_cannot_be_recorded_waits_and_the_others_go_on(self, declare):
+        declare(local("one", of=[field("a")]))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "ALTER TABLE orchestration_step ADD CONSTRAINT poison CHECK (result <> '{\"sum\": 2}')"
+            )
+        first, bad, last = task_of(a=1), task_of(a=2), task_of(a=1)
+        turn()
+        assert [state_of(task) for task in (first, bad, last)] == [
+            "processed", "pending", "processed",
+        ]  # fmt: skip
+        step = step_of(bad, "one")
+        assert (step.process_state, step.error_code) == ("pending", "not_recorded")
+        assert step.run_after is not None
+
+
+class TestAFailureOfAllComputing:
+    def test_replies_are_recorded_and_calls_claimed_all_the_same(self, declare, caplog):
+        declare(call("call"), local("next", "call", of=[1]), call("last", "call"))
+        task = task_of()
+        turn()
+
+        def broken(execute, sql, parameters, many, context):
+            if "s.agent = ''" in sql:
+                raise ProgrammingError("it is broken")
+            return execute(sql, parameters, many, context)
+
+        with connection.execute_wrapper(broken):
+            answer(task)
+        assert states(task) == {"call": "processed", "next": "pending", "last": "processing"}
+        assert "no step is computed now" in caplog.text
+        turn()
+        assert states(task)["next"] == "processed"
+
+
+def by(given, function):
+    return add(given) if given["a"] else function(given)
+
+
+class TestMissingFunction:
+    def test_it_waits_with_an_alert_until_some_code_has_it(self, declare):
+        declare(local("one", of=[1]))
+        task = task_of()
+        declare(local("other", of=[1]))
+        turn()
+        step = step_of(task, "one")
+        assert (step.process_state, step.error_code) == ("pending", "no_such_function")
+        assert (step.attempt, step.failure_count) == (0, 0)
+        assert "uncomputed/sums/one" in open_alerts()
+        declare(local("one", of=[1]))
+        turn()
+        assert states(task)["one"] == "pending"  # its time has not come
+        Step.objects.filter(id=step.id).update(run_after=DatabaseNow())
+        assert wake(10) == 1
+        turn()
+        assert state_of(task) == "processed"
+        assert open_alerts() == ""
+
+    def test_it_keeps_no_other_waiting(self, declare, monkeypatch):
+        monkeypatch.setattr(conf, "BATCH_SIZE", 2)
+        declare(local("gone", of=[1]), name="old")
+        for _ in range(5):
+            new_task(workflow="old", data={})
+        monkeypatch.delitem(registry.workflows, "old")
+        declare(local("one", of=[1]))
+        task = task_of()
+        turn()
+        assert state_of(task) == "processed"
+
+    def test_one_that_no_scheduler_comes_to_is_an_alert(self, declare):
+        declare(local("one", of=[1]))
+        task = task_of()
+        assert "uncomputed" not in open_alerts()
+        Step.objects.filter(task=task).update(pending_since=DatabaseNow() - timedelta(hours=1))
+        assert "uncomputed/sums/one" in open_alerts()
+
+
+def open_alerts() -> str:
+    look(Debounce(), patience=3600)
+    found = Alert.objects.filter(closed_at=None, fingerprint__contains="computed")
+    return " ".join(found.values_list("fingerprint", flat=True))
+
+
+class TestPeople:
+    def test_one_of_a_held_task_waits_until_it_is_released(self, declare):
+        declare(call("call"), local("next", "call", of=[1]))
+        task = task_of()
+        turn()
+        kept = hold(task=task.id, actor="ann", reason="wait")
+        answer(task)
+        assert step_of(task, "next").held_by == kept
+        release(kept.id, actor="ann", reason="go on")
+        unpark()
+        turn()
+        assert state_of(task) == "processed"
+
+    def test_global_hold_stops_local_steps(self, declare):
+        declare(local("one", of=[1]))
+        task = task_of()
+        kept = hold(actor="ann", reason="stop")
+        turn()
+        assert states(task) == {"one": "pending"}
+        release(kept.id, actor="ann", reason="go on")
+        turn()
+        assert state_of(task) == "processed"
+
+    def test_a_held_step_keeps_no_other_waiting(self, declare, monkeypatch):
+        monkeypatch.setattr(conf, "BATCH_SIZE", 2)
+        declare(local("one", of=[1]), name="held")
+        kept = [new_task(workflow="held", data={}) for _ in range(3)]
+        hold(workflow="held", step="one", actor="ann", reason="wrong")
+        declare(local("one", of=[1]))
+        task = task_of()
+        turn()
+        assert state_of(task) == "processed"
+        assert Step.objects.filter(task__in=kept, held_by__isnull=False).count() == 3
+
+    def test_undo_reverts_calls_and_keeps_local_results(self, declare):
+        undone = Declared(
+            name="call", agent="greeter", action="greet", after=["first"],
+            undo="take_back", undo_request={"sum": result("first", "sum")},
+        )  # fmt: skip
+        declare(local("first", of=[4]), undone, call("wait", "call"), local("last", "wait", of=[1]))
+        task = task_of()
+        turn()
+        answer(task)
+        undo(task.id, actor="ann", reason="not wanted")
+        (taken_back,) = Step.objects.filter(task=task, direction="undo")
+        assert taken_back.name == "call"
+        assert states_of_does(task)["last"] == "cancelled"
+
+
+def states_of_does(task):
+    does = Step.objects.filter(task=task, direction="do")
+    return dict(does.values_list("name", "process_state"))
+
+
+def test_task_page_marks_a_local_step(declare):
+    task = new_task(workflow="invite", data={"name": "ada"})
+    ann = browser(person("ann", "operate", "resubmit"))
+    page = words(ann.get(reverse("ops:task", args=[task.id])))
+    assert "Agent local (no agent)" in page
+    turn()
+    page = words(ann.get(reverse("ops:task", args=[task.id])))
+    assert "Dear Ada" in page
+
+
+def test_audit_has_no_findings(declare):
+    declare(local("one", of=[field("a")]), call("call", "one"), local("two", "call", of=[1]))
+    done, bad, waits = task_of(a=1), task_of(a="?"), task_of(a=2)
+    turn()
+    answer(done)
+    answer(waits)
+    late = task_of(a=3)
+    assert [state_of(task) for task in (done, bad, waits, late)] == [
+        "processed", "error", "processed", "pending",
+    ]  # fmt: skip
+    snapshot.fill(snapshot.prepare())
+    assert runner.find(()) == []
+    step = step_of(bad, "one")
+    resubmit(step.id, attempt=1, actor="ann", reason="again", request={"of": [1]})
+    turn()
+    snapshot.fill(snapshot.prepare())
+    assert runner.find(()) == []
+
+
+def test_those_that_failed_are_resubmitted_in_bulk(declare):
+    declare(local("one", of=[field("a")], function=fail))
+    tasks = [task_of(a=number) for number in range(3)]
+    turn()
+    operation = drafted(tasks)
+    ann = browser(person("ann", "operate", "resubmit", "bulk"))
+    page = words(ann.get(reverse("ops:operation", args=[operation.id])))
+    assert "local (no agent) 3" in page
+    declare(local("one", of=[field("a")]))
+    operation = running(tasks)
+    advance(operation)
+    turn()
+    advance(operation)
+    assert {state_of(task) for task in tasks} == {"processed"}
+    assert Alert.objects.get().closed_at is not None
+
+
+def test_pages_and_metrics_accept_steps_without_an_agent(declare):
+    declare(local("one", of=[field("a")], function=fail), local("two", "one", of=[1]))
+    task = task_of(a=1)
+    ann = browser(person("ann", "operate", "resubmit", "hold", "correct"))
+    addresses = [
+        "/ops/", "/ops/tasks/?q=step:one", "/ops/workflows/", "/ops/agents/", "/ops/system/",
+        "/ops/incidents/", reverse("ops:task", args=[task.id]), "/metrics",
+    ]  # fmt: skip
+    for _ in range(2):  # while it waits, and once it has failed
+        for address in addresses:
+            assert ann.get(address).status_code in {200, 403}, address
+        turn()
+    step = step_of(task, "one")
+    incident = ann.get(f"/ops/incidents/{step.incident_id}/")
+    assert "Agent local (no agent)" in words(incident)
+    assert "Request to local (no agent)" in words(ann.get(f"/ops/steps/{step.id}/change/"))
+
+
+def test_turn_computes_for_a_quarter_of_a_second(declare):
+    def slow(_request):
+        until = time.monotonic() + 0.1
+        while time.monotonic() < until:
+            pass
+        return {}
+
+    declare(local("add", function=slow))
+    tasks = [task_of() for _ in range(12)]
+    found = turn()
+    done = sum(states(task)["add"] == "processed" for task in tasks)
+    assert 1 <= done < 12
+    assert LOCAL in found.more
+    while LOCAL in turn().more:
+        pass
+    assert {states(task)["add"] for task in tasks} == {"processed"}

@@ -1,0 +1,131 @@
+"""A person changes a task's priority: at once, with a reason, for steps that have not ended (P16)."""
+
+import pytest
+from django.core.management import CommandError
+from django.urls import reverse
+
+from orchestration.decisions.progress import Refusal
+from orchestration.models import Event, Policy, Step, Task
+from orchestration.transitions.priority import prioritize
+from orchestration.transitions.replies import record
+from orchestration.transitions.undo import undo
+from tests.integration.orchestration.management.test_tasks import tasks
+from tests.support.engine import claimed, new_task, reply_to, run_to_end, step_of
+from tests.support.operators import browser, person, words
+
+pytestmark = pytest.mark.django_db
+
+
+def operator(*permissions):
+    return browser(person("ann", "operate", *permissions))
+
+
+def address(task):
+    return reverse("ops:priority", args=[task.id])
+
+
+def change(client, task, priority, *, seen=0, reason="they called"):
+    return client.post(address(task), {"seen": seen, "priority": priority, "reason": reason})
+
+
+def next_one():
+    """Return the task of the one step that is claimed next."""
+    Policy.objects.filter(agent="greeter").update(window=1)
+    (request,) = claimed()
+    record([reply_to(request)])
+    return Task.objects.get(id=request.task)
+
+
+def test_raised_task_goes_next_and_lowered_task_last():
+    first, second, third = new_task(), new_task(), new_task()
+    assert prioritize(third.id, 5, actor="ann", reason="they called") is None
+    assert prioritize(first.id, -5, actor="ann", reason="it has time") is None
+    assert next_one() == third
+    assert next_one() == third  # its second step too
+    assert [next_one() for _ in range(4)] == [second, second, first, first]
+
+
+def test_raised_task_goes_behind_others_of_its_key():
+    task = new_task()
+    urgent = [new_task(priority=5) for _ in range(3)]
+    prioritize(task.id, 5, actor="ann", reason="r")
+    line = Step.objects.filter(process_state="pending").order_by("-priority", "turn", "id")
+    assert [step.task for step in line] == [*urgent, task]
+
+
+def test_ended_steps_keep_their_priority_and_the_undo_has_the_new_one():
+    task = new_task()
+    (request,) = claimed()
+    record([reply_to(request)])
+    prioritize(task.id, 5, actor="ann", reason="r")
+    assert (step_of(task).priority, step_of(task, "again").priority) == (0, 5)
+    assert undo(task.id, actor="ann", reason="r") is None
+    assert Step.objects.get(task=task, direction="undo").priority == 5
+
+
+def test_sent_request_keeps_its_priority():
+    task = new_task()
+    (request,) = claimed()
+    prioritize(task.id, 5, actor="ann", reason="r")
+    assert record([reply_to(request)]) is not None
+    assert step_of(task).process_state == "processed"
+    assert step_of(task, "again").priority == 5
+
+
+def test_page_changes_the_priority_and_history_records_user_and_reason():
+    client, task = operator("prioritize"), new_task()
+    assert address(task) in client.get(reverse("ops:task", args=[task.id])).content.decode()
+    assert "The current priority is 0." in words(client.get(address(task)))
+    assert change(client, task, 7).status_code == 303
+    task.refresh_from_db()
+    assert (task.priority, step_of(task).priority) == (7, 7)
+    event = Event.objects.get(task=task, kind="priority")
+    assert (event.actor, event.reason) == ("ann", "they called")
+    assert event.detail == {"before": {"priority": 0}, "after": {"priority": 7}}
+    page = words(client.get(reverse("ops:task", args=[task.id])))
+    assert "Priority 7" in page
+    assert "priority : 0 → 7" in page
+    assert "Priority changed" in words(client.get(reverse("ops:audit")))
+
+
+def test_change_without_reason_or_out_of_bounds_is_refused():
+    client, task = operator("prioritize"), new_task()
+    for answer in (change(client, task, 7, reason=""), change(client, task, 40_000)):
+        assert answer.status_code == 422
+    task.refresh_from_db()
+    assert task.priority == 0
+
+
+def test_second_change_names_the_first_user():
+    client, task = operator("prioritize"), new_task()
+    prioritize(task.id, 3, actor="bea", reason="first")
+    answer = change(client, task, 7)
+    assert answer.status_code == 409
+    assert "bea" in words(answer)
+    task.refresh_from_db()
+    assert task.priority == 3
+
+
+def test_ended_task_keeps_its_priority():
+    client, task = operator("prioritize"), new_task()
+    run_to_end(task)
+    assert prioritize(task.id, 3, actor="ann", reason="r") is Refusal.ENDED
+    assert address(task) not in client.get(reverse("ops:task", args=[task.id])).content.decode()
+    assert "it has ended" in words(change(client, task, 7))
+
+
+def test_unchanged_priority_is_not_recorded():
+    task = new_task()
+    assert prioritize(task.id, 0, actor="ann", reason="r") is Refusal.SAME_PRIORITY
+    assert not Event.objects.filter(task=task).exists()
+
+
+def test_command_changes_the_priority():
+    task = new_task()
+    tasks("prioritize", task.id, "--priority", 5, "--reason", "they called", "--actor", "olga")
+    assert Event.objects.get(task=task).actor == "olga"
+    assert step_of(task).priority == 5
+    with pytest.raises(CommandError, match="already set"):
+        tasks("prioritize", task.id, "--priority", 5, "--reason", "again")
+    with pytest.raises(CommandError, match="between -32768 and 32767"):
+        tasks("prioritize", task.id, "--priority", 40_000, "--reason", "again")

@@ -1,0 +1,265 @@
+"""Undo, on a real Postgres: in reverse order, only what was done or may have been, and never a lie."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestration import registry
+from orchestration.decisions.progress import Refusal
+from orchestration.models import Alert, Event, IncidentHit, Policy, Step, Task
+from orchestration.models.fields import DatabaseNow
+from orchestration.payloads.placeholders import field, key, result
+from orchestration.transitions.claim import claim
+from orchestration.transitions.replies import record
+from orchestration.transitions.resubmit import done_by_hand, resubmit
+from orchestration.transitions.undo import undo
+from orchestration.workflow import Step as StepDeclaration
+from orchestration.workflow import Workflow
+from tests.support.engine import new_task, reply_to, staff, sweep
+from tests.support.operators import LEADER
+
+pytestmark = pytest.mark.django_db
+
+TRIP = Workflow(
+    name="trip",
+    steps=[
+        StepDeclaration(
+            name="flight", agent="greeter", action="greet", request={"to": field("name")},
+            undo="greet", undo_request={"cancel": result("flight", "id"), "key": key("flight")},
+        ),
+        StepDeclaration(
+            name="hotel", agent="greeter", action="greet", after=["flight"],
+            undo="greet", undo_request={"cancel": key("hotel")},
+        ),
+        StepDeclaration(
+            name="letter", agent="greeter", action="greet", after=["hotel"],
+            irreversible="it is in the post",
+        ),
+    ],
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _trip(monkeypatch):
+    monkeypatch.setitem(registry.workflows, "trip", TRIP)
+    staff()
+
+
+def task():
+    return new_task(workflow="trip")
+
+
+def ask():
+    """Claim what may run; return the one request."""
+    found = claim(["greeter"], "scheduler-1").requests.get("greeter", [])
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def answer(outcome="done", **fields):
+    request = ask()
+    assert record([reply_to(request, outcome, **fields)]).accepted == 1
+    return request
+
+
+def states(one):
+    return {
+        f"{step.direction} {step.name}": step.process_state
+        for step in Step.objects.filter(task=one)
+    }
+
+
+def state(one):
+    return Task.objects.get(id=one.id).state
+
+
+def again():
+    """Let the supervisor decide, and every wait be over."""
+    sweep(LEADER)
+    Step.objects.filter(run_after__isnull=False).update(run_after=DatabaseNow())
+    sweep(LEADER)
+
+
+def ask_undo(one, **options):
+    return undo(one.id, actor="olga", reason="the customer cancelled", **options)
+
+
+def test_done_steps_are_undone_in_reverse_order_under_own_keys():
+    one = task()
+    answer()
+    answer()
+    assert ask_undo(one) is None
+    assert state(one) == "undoing"
+    first, second = answer(), answer()
+    assert (first.name, second.name) == ("hotel", "flight")
+    assert first.payload == {"cancel": f"{one.id}:hotel:do:1"}
+    assert second.payload == {"cancel": "g1", "key": f"{one.id}:flight:do:1"}
+    assert second.key == f"{one.id}:flight:undo:1"
+    assert state(one) == "undone"
+    assert states(one)["do letter"] == "cancelled"
+
+
+def test_unstarted_task_is_undone_at_once():
+    one = task()
+    assert ask_undo(one) is None
+    assert state(one) == "undone"
+    assert ask() is None
+    assert ask_undo(one) is Refusal.NOT_UNDOABLE
+
+
+def test_step_in_flight_is_awaited_and_then_undone():
+    one = task()
+    request = ask()
+    ask_undo(one)
+    assert ask() is None
+    record([reply_to(request)])
+    assert answer().key == f"{one.id}:flight:undo:1"
+    assert state(one) == "undone"
+
+
+def test_step_in_flight_without_effect_needs_no_undo():
+    one = task()
+    request = ask()
+    ask_undo(one)
+    record([reply_to(request, "rejected")])
+    assert states(one)["undo flight"] == "cancelled"
+    assert state(one) == "undone"
+
+
+def test_step_in_doubt_is_settled_under_its_key_before_its_undo():
+    one = task()
+    lost = answer("unknown")
+    ask_undo(one)
+    again()
+    settling = answer()
+    assert (settling.key, settling.mode) == (lost.key, "settle")
+    assert answer().payload["cancel"] == "g1"
+    assert state(one) == "undone"
+
+
+def test_undo_by_key_blocks_a_late_call_that_had_no_effect():
+    one = task()
+    answer()
+    answer("unknown")  # the hotel, which is undone by key
+    ask_undo(one)
+    again()
+    assert answer("absent").mode == "settle"
+    assert answer().payload == {"cancel": f"{one.id}:hotel:do:1"}
+    answer()
+    assert state(one) == "undone"
+
+
+def test_a_transient_failure_leaves_nothing_to_undo():
+    one = task()
+    answer("transient")
+    ask_undo(one)
+    assert state(one) == "undone"
+
+
+def test_irreversible_step_stops_an_undo_before_it_starts_unless_forced():
+    one = task()
+    for _ in range(3):
+        answer()
+    assert state(one) == "processed"
+    assert ask_undo(one) is Refusal.IRREVERSIBLE
+    assert state(one) == "processed"
+    assert Event.objects.get(task=one).kind == "no_undo"
+    assert ask_undo(one, force=True) is None
+    assert Event.objects.filter(task=one, kind="undo").get().detail["standing"] == ["letter"]
+    answer()
+    answer()
+    assert state(one) == "undone"
+
+
+def test_failed_undo_is_an_error_and_continues_when_resubmitted():
+    one = task()
+    answer()
+    ask_undo(one)
+    answer("rejected")
+    assert state(one) == "error"
+    step = Step.objects.get(task=one, direction="undo")
+    assert "partly undone" in Alert.objects.get(closed_at=None).title
+    assert resubmit(step.id, attempt=step.attempt, actor="olga", reason="mended") is None
+    assert state(one) == "undoing"
+    assert answer().key.endswith(":undo:2")
+    assert state(one) == "undone"
+    assert not Alert.objects.filter(closed_at=None).exists()
+
+
+def test_a_failed_undo_can_be_done_by_hand():
+    one = task()
+    answer()
+    ask_undo(one)
+    answer("rejected")
+    step = Step.objects.get(task=one, direction="undo")
+    assert done_by_hand(
+        step.id, attempt=step.attempt, actor="olga", reason="by phone", result={"id": "x"}
+    ) is None  # fmt: skip
+    assert state(one) == "undone"
+
+
+def test_late_reply_after_the_undo_changes_nothing():
+    one = task()
+    request = answer()
+    ask_undo(one)
+    answer()
+    assert record([reply_to(request)]).accepted == 0
+    assert state(one) == "undone"
+
+
+@pytest.mark.parametrize(
+    ("column", "outcome"), [("on_rejection", "rejected"), ("past_threshold", "transient")]
+)
+def test_undo_is_requested_by_the_policy(column, outcome):
+    Policy.objects.filter(agent="greeter").update(**{column: "undo", "failure_threshold": 1})
+    one = task()
+    answer()
+    answer(outcome)
+    sweep(LEADER)
+    assert state(one) == "undoing"
+    answer()
+    assert state(one) == "undone"
+    assert not Alert.objects.filter(closed_at=None).exists()
+
+
+def test_silence_past_the_threshold_is_a_doubt_settled_by_an_undo():
+    Policy.objects.filter(agent="greeter").update(failure_threshold=1)
+    one = task()
+    lost = ask()
+    Step.objects.filter(task=one, process_state="processing").update(complete_by=DatabaseNow())
+    sweep(LEADER)
+    assert state(one) == "error"
+    assert Step.objects.get(task=one, name="flight").in_doubt
+    ask_undo(one)
+    assert answer().key == lost.key
+    answer()
+    assert state(one) == "undone"
+
+
+@pytest.mark.parametrize("sibling", ["unknown", "transient", "expired"])
+def test_failure_that_triggers_an_undo_is_counted_once(monkeypatch, sibling):
+    side = StepDeclaration(
+        name="car", agent="payment", action="greet", undo="greet", undo_request={"c": key("car")}
+    )
+    monkeypatch.setitem(registry.workflows, "trip", replace(TRIP, steps=[*TRIP.steps, side]))
+    Policy.objects.filter(agent="greeter").update(failure_threshold=1, past_threshold="undo")
+    Policy.objects.filter(agent="payment").update(failure_threshold=1)
+    one = task()
+    found = claim(["greeter", "payment"], "scheduler-1").requests
+    flight, car = found["greeter"][0], found["payment"][0]
+    record([reply_to(flight, "unknown")])
+    if sibling == "expired":
+        Step.objects.filter(id=car.step).update(complete_by=DatabaseNow())
+    else:
+        record([reply_to(car, sibling)])
+    again()
+    assert state(one) == "undoing"
+    assert {hit.step.name: hit.failures for hit in IncidentHit.objects.all()} == {
+        "flight": 1,
+        "car": 1,
+    }
+    settling = Step.objects.get(task=one, name="flight", direction="do")
+    assert (settling.process_state, settling.probing_outcome) == ("pending", True)
+    again()
+    again()
+    assert sum(hit.failures for hit in IncidentHit.objects.all()) == 2

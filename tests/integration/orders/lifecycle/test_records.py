@@ -1,0 +1,196 @@
+"""The shop's two hooks into the engine: recording orders and receiving status messages."""
+
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+from django.utils import timezone
+
+from orchestration import submission
+from orchestration.api import Progress, Status, StatusKind, TaskState, progress, submit
+from orchestration.models import Submission, Task
+from orders.lifecycle import placement, snapshots
+from orders.lifecycle.message import WORKFLOW, fingerprint, public
+from orders.lifecycle.placement import OtherContent
+from orders.lifecycle.requests import Change, ChangeRequest
+from orders.lifecycle.status import receive
+from orders.models import Order, OrderLine, Placement
+from tests.support.shop import finish_all, inform, message
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shelf")]
+
+
+def post(one, **changes):
+    submit("process_order", reference=str(one.order), data={**one.as_json(), **changes})
+
+
+def test_batch_of_orders_query_count(django_assert_max_num_queries):
+    for _ in range(20):
+        post(message())
+    with django_assert_max_num_queries(17):
+        assert submission.take(100) == 20
+    assert Order.objects.count() == OrderLine.objects.count() == Task.objects.count() == 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"total": 1}, "but the lines add up to 2000"),
+        ({"lines": []}, "list of 1 to 50"),
+        ({"email": None}, "email is empty"),
+        (
+            {"lines": [{"sku": "ghost", "name": "G", "unit_price": 1000, "quantity": 2}]},
+            "unknown product ghost",
+        ),
+        ({"order": str(uuid4())}, "does not match the reference"),
+    ],
+)
+def test_invalid_order_is_set_aside_without_blocking_others(changes, reason):
+    bad, good = message(), message()
+    post(bad, **changes)
+    post(good)
+    submission.take(100)
+    assert reason in Submission.objects.get(reference=str(bad.order)).reason
+    assert list(Order.objects.values_list("id", flat=True)) == [good.order]
+
+
+def test_fingerprint_is_that_of_the_tasks_data():
+    one = message()
+    post(one)
+    submission.take(100)
+    assert Order.objects.get().fingerprint == fingerprint(public(one.as_json()))
+    assert fingerprint(Task.objects.get(workflow=WORKFLOW).data) == Order.objects.get().fingerprint
+
+
+def test_placing_is_idempotent_by_id_and_content():
+    one = message()
+    first = placement.place(one, "a", offer={"total": 1})
+    again = placement.place(one, "a")
+    assert (first.order, first.created_at, first.offer) == (
+        one.order,
+        again.created_at,
+        again.offer,
+    )
+    with pytest.raises(OtherContent):
+        placement.place(one, "b")
+    assert placement.placed(one.order) == "a"
+    assert placement.placed(uuid4()) is None
+    assert Submission.objects.filter(workflow=WORKFLOW).count() == 1
+
+
+def order(status="received", number=1) -> UUID:
+    one = message()
+    post(one)
+    submission.take(1)
+    Order.objects.filter(id=one.order).update(status=status, status_number=number)
+    return one.order
+
+
+def snapshot(state):
+    return Progress(
+        state=state,
+        created_at=timezone.now(),
+        ended_at=None,
+        overdue=False,
+        undoable=True,
+        steps=(),
+    )
+
+
+def status(reference, number, kind, progress=None, **detail):
+    return Status(
+        workflow="process_order",
+        reference=str(reference),
+        number=number,
+        kind=StatusKind(kind),
+        at=timezone.now(),
+        detail=detail,
+        progress=progress,
+    )
+
+
+def state(which):
+    return Order.objects.values_list("status", "status_number").get(id=which)
+
+
+def test_status_messages_query_count(django_assert_num_queries):
+    known = [order() for _ in range(3)]
+    with django_assert_num_queries(1):
+        receive([status(known[0], 2, "undoing"), status(known[1], 2, "completed")])
+    assert [state(one) for one in known] == [("undoing", 2), ("confirmed", 2), ("received", 1)]
+
+
+def test_status_messages_out_of_order_keep_the_latest():
+    which = order()
+    receive(
+        [status(which, 4, "completed"), status(which, 2, "failed"), status(which, 3, "resumed")]
+    )
+    assert state(which) == ("confirmed", 4)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_status_message_that_is_not_newer_changes_nothing(number):
+    which = order("confirmed", 3)
+    receive([status(which, number, "failed")])
+    assert state(which) == ("confirmed", 3)
+
+
+def test_status_message_of_an_unknown_order_is_ignored():
+    receive([status(uuid4(), 1, "received")])
+    assert not Order.objects.exists()
+
+
+def test_status_messages_from_the_engine():
+    one = message()
+    submit("process_order", reference=str(one.order), data=one.as_json(), reply_to="shop")
+    submission.take(1)
+    finish_all()
+    inform()
+    row = Order.objects.get(id=one.order)
+    assert row.status == "confirmed"
+    assert snapshots.of(row) == replace(progress(WORKFLOW, str(one.order)), data={})
+
+
+def order_with_request():
+    """Return an order with a pending request, and the request's id."""
+    which, request = order(), uuid4()
+    Order.objects.filter(id=which).update(
+        asked=ChangeRequest(id=request, act=Change.CANCEL).as_json()
+    )
+    return which, str(request)
+
+
+def asked(which):
+    return Order.objects.get(id=which).request
+
+
+@pytest.mark.parametrize("number", [2, 9])
+def test_status_message_ends_its_request_regardless_of_number(number):
+    (yes, one), (no, other), (third, _) = (order_with_request() for _ in range(3))
+    receive([status(which, 5, "step") for which in (yes, no, third)])
+    receive(
+        [
+            status(yes, number, "undoing", request=one),
+            status(no, number, "refused", request=other, refusal="IRREVERSIBLE"),
+            status(third, number, "resumed", request=str(uuid4())),
+        ]
+    )
+    assert asked(yes) is None
+    assert asked(no).refused == "IRREVERSIBLE"
+    assert asked(third).pending
+
+
+def test_snapshot_is_that_of_the_latest_message():
+    which = order()
+    pending, undone = snapshot(TaskState.PENDING), snapshot(TaskState.UNDONE)
+    receive([status(which, 3, "undone", undone), status(which, 2, "step", pending)])
+    receive([status(which, 2, "step", pending)])
+    assert snapshots.of(Order.objects.get(id=which)) == undone
+
+
+def test_placement_of_a_submission_set_aside_or_closed():
+    one = message()
+    placement.place(one, "a")
+    for kind, aside in (("set_aside", "refused"), ("closed", "closed")):
+        receive([status(one.order, 0, kind)])
+        assert Placement.objects.get(order=one.order).aside == aside

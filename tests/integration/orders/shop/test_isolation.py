@@ -1,0 +1,147 @@
+"""The shop's pages need no privilege on the engine's tables (P22, P27)."""
+
+import re
+
+import pytest
+from django.apps import apps
+from django.db import ProgrammingError, connection, transaction
+
+from orchestration.models import Event, Task
+from orders.lifecycle import tracking
+from orders.lifecycle.access import link
+from orders.lifecycle.message import order_number
+from orders.lifecycle.stages import STEPS
+from orders.models import Order, OrderStatus
+from orders.templatetags.shop import BADGES
+from tests.support.engine import staff
+from tests.support.shop import (
+    answer,
+    ask,
+    buy,
+    carry_out,
+    current_stages,
+    declined,
+    finish_all,
+    order_page,
+    order_verdict,
+    placed,
+    poll_address,
+    products,
+    send,
+    sold_out,
+)
+from tests.support.shop_role import ROLE, Visitor, in_role, make_role
+
+pytestmark = pytest.mark.django_db
+VISA = {"attempt": 1, "payment_method": "pm_card_visa"}
+
+
+@pytest.fixture(autouse=True)
+def _shop():
+    products()
+    staff()
+    make_role()
+
+
+@pytest.fixture
+def client():
+    return Visitor()
+
+
+def test_role_has_no_privilege_on_engine_tables():
+    allowed = "SELECT has_table_privilege(%s, %s, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')"
+    models = apps.get_app_config("orchestration").get_models(include_auto_created=True)
+    tables = {model._meta.db_table for model in models}
+    assert len(tables) > 20
+    with connection.cursor() as cursor:
+        for table in tables:
+            cursor.execute(allowed, [ROLE, table])
+            assert cursor.fetchone() == (False,), table
+
+
+def test_page_runs_in_the_role(client):
+    """Otherwise the tests below would show nothing."""
+    refused = pytest.raises(ProgrammingError, match="permission denied")
+    with in_role(), refused, transaction.atomic():
+        Task.objects.count()
+    assert client.get("/").status_code == 200
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user")
+        assert cursor.fetchone() != (ROLE,)
+
+
+def test_browsing_ordering_and_polling_in_the_role(client):
+    assert client.get("/").status_code == 200
+    assert client.get("/products/slug-0/").status_code == 200
+    order = buy(client, sku_0=2)
+    assert order_verdict(client, order) == tracking.RECEIVED
+    carry_out()
+    assert order_verdict(client, order) == tracking.WORKING
+    poll = poll_address(order_page(client, order))
+    assert client.get(poll).status_code == 204
+    answer(ask())
+    assert current_stages(client.get(poll).text) == [STEPS["create_shipment"][1]]
+    finish_all()
+    assert order_verdict(client, order) == tracking.CONFIRMED
+    found = Visitor().post(
+        "/orders/find/", {"number": order_number(order), "email": "ada@example.org"}
+    )
+    assert found["Location"] == link(order)
+
+
+def test_account_and_its_orders_in_the_role(client):
+    secret = {"password": "correct horse", "again": "correct horse"}
+    assert (
+        client.post("/account/sign-up/", {"email": "ada@example.org", **secret}).status_code == 303
+    )
+    order = placed(client)
+    finish_all()
+    seen = client.get("/account/").text
+    assert order_number(order) in seen
+    assert f'class="badge {BADGES[OrderStatus.CONFIRMED]}"' in seen
+    client.post("/logout/")
+    again = {"email": "ada@example.org", "password": "correct horse"}
+    assert client.post("/account/sign-in/", again).status_code == 303
+
+
+def test_cancellation_in_the_role(client):
+    order = placed(client)
+    answer(ask())
+    assert client.post(f"/orders/{order}/cancel/").status_code == 303
+    assert order_verdict(client, order) == tracking.CANCEL_ASKED
+    carry_out()
+    assert order_verdict(client, order) == tracking.CANCELLING
+    finish_all()
+    assert order_verdict(client, order) == tracking.CANCELLED
+    assert Task.objects.get(reference=str(order)).state == "undone"
+
+
+FIXES = {
+    "card": (declined, VISA),
+    "leave-out": (sold_out, {"attempt": 1, "sku": "sku-1"}),
+    "wait": (sold_out, {"attempt": 1}),
+}
+
+
+@pytest.mark.parametrize("what", FIXES)
+def test_fix_of_a_failed_order_in_the_role(client, what):
+    fails, sent = FIXES[what]
+    order = fails(client)
+    assert f"/orders/{order}/{what}/" in order_page(client, order)
+    assert client.post(f"/orders/{order}/{what}/", sent).status_code == 303
+    assert order_verdict(client, order) == tracking.PASSED_ON
+    carry_out()
+    assert Event.objects.filter(kind="resubmitted").count() == 1
+    if what != "wait":
+        finish_all()
+        assert order_verdict(client, order) == tracking.CONFIRMED
+    assert (Order.objects.get(id=order).waits_until is not None) == (what == "wait")
+
+
+def test_repeated_checkout_in_the_role(client):
+    client.post("/cart/add/", {"sku": "sku-0", "quantity": 1})
+    token = re.search(r'name="token" value="([^"]+)"', client.get("/checkout/").text)[1]
+    first, second = send(client, token), send(client, token)
+    assert first["Location"] == second["Location"]
+    carry_out()
+    assert Order.objects.count() == 1

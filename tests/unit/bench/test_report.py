@@ -1,0 +1,50 @@
+"""The report of `python -m bench`."""
+
+from bench import report
+
+
+def results(**changes):
+    system = {
+        "label": "this engine",
+        "durable": True,
+        "tasks_per_second": 612.4,
+        "tasks_per_second_best": 700.0,
+        "idle_ms": {"p50": 51.2, "p95": 60},
+        "half_load_ms": {"p50": 70, "p95": 90},
+        "peak_memory_mb": 250.0,
+        "cpu_ms_per_task": {"agent": 0.5, "postgres": 0.25},
+    }
+    return {
+        "systems": {"engine": system},
+        "machine": {"cores": 2, "load_before": 0.1, "load_after": 2.0},
+        "ratio": {"durable": 3.456, "any": None},
+        "ratio_of_best_runs": {"durable": 3.3, "any": None},
+        "idle_p50_without_remote_calls_ms": 21.2,
+        "flatness": None,
+        "missed": [],
+        **changes,
+    }
+
+
+def test_last_line_without_ratio():
+    assert report.last_line(results()) == "ratio durable=3.46 any=n/a"
+
+
+def test_tables_name_systems_and_kinds():
+    text = report.markdown(results())
+    assert "| this engine | yes | 612 (700) | 51 / 60 | 70 / 90 | 250 MB |" in text
+    assert "| system | agent | postgres | sum |" in text
+    assert "| this engine | 0.50 | 0.25 | 0.75 |" in text
+
+
+def test_ratio_of_best_runs_only_where_measured():
+    assert "durable=3.30" not in report.markdown(results())
+    text = report.markdown(results(ratio_of_best_runs={"durable": 3.333, "any": 2.5}))
+    assert "durable=3.33 any=2.50" in text
+
+
+def test_report_with_flatness_and_missed_target():
+    flat = {"tasks": [1_000, 50_000], "cpu_ms_per_task": [1.0, 1.3], "ratio": 1.3}
+    text = report.markdown(results(flatness=flat, missed=["It is slow."]))
+    assert "1.00 ms in batches of 1,000, 1.30 ms in one of 50,000: 1.30 times as much" in text
+    assert text.endswith("It is slow.")

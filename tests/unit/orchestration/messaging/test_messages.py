@@ -1,0 +1,143 @@
+import json
+from dataclasses import asdict
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestration.messaging.messages import Malformed, Reply, Request, with_number
+from orchestration.payloads.limits import MAX_BYTES
+
+REPLY = Reply(
+    step=1,
+    task=str(uuid4()),
+    attempt=1,
+    outcome="done",
+    result={"id": "x"},
+    code="",
+    message="",
+    tries=1,
+    started=1.0,
+    ended=2.0,
+    by="agent",
+)
+REQUEST = Request(
+    step=1,
+    task=str(uuid4()),
+    name="pay",
+    attempt=1,
+    action="authorize",
+    key="k",
+    reference="r",
+    complete_by=1.0,
+    call_timeout=1.0,
+    tries=1,
+    payload={},
+    mode="do",
+)
+
+
+@pytest.mark.parametrize("message", [REPLY, REQUEST])
+def test_messages_survive_a_round_trip(message):
+    assert type(message).parse(message.dump()) == message
+
+
+def altered(**changes):
+    return json.dumps({**asdict(REPLY), **changes}).encode()
+
+
+def request(**changes):
+    return json.dumps({**asdict(REQUEST), **changes}).encode()
+
+
+def nested(levels):
+    found = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"", "not JSON"),
+        (b"\x80\x04\x95pickle", "not JSON"),
+        (b"[]", "a JSON object is expected, not list"),
+        (b"{}", "fields missing: attempt, by"),
+        (b"[" * 100_000, "not JSON"),
+        (b" " * (MAX_BYTES + 1), "bytes; at most"),
+        (altered(returned=-1), "returned and waited are small numbers"),
+        (altered(returned=2**15), "returned and waited are small numbers"),
+        (altered(returned="1"), "returned has type str"),
+        (altered(step="1"), "step has type str"),
+        (altered(step=True), "step has type bool"),
+        (altered(step=-1), "positive"),
+        (altered(step=2**63), "step is too large"),
+        (altered(attempt=2**31), "positive"),
+        (altered(outcome="perhaps"), "outcome 'perhaps' is not one an agent may report"),
+        (altered(outcome="expired"), "outcome 'expired' is not one an agent may report"),
+        (altered(task="12"), "task '12' is not a UUID"),
+        (altered(message="\x00"), "NUL characters"),
+        (altered(message="\ud800"), "not JSON"),
+        (altered(started=float("nan")), "NaN is not JSON"),
+        (altered().replace(b'"started": 1.0', b'"started": 1e999'), "1e999 is too large"),
+        (altered(started=10**4000), "started is too large"),
+        (altered(result={"x": 0.5}).replace(b"0.5", b"9" * 5000), "not JSON"),
+        (altered(result={"x": [0.5]}).replace(b"0.5", b"-1e999"), "-1e999 is too large"),
+        (altered(result={"x": nested(200)}), "nested deeper than 100"),
+        (altered(message="x").replace(b'"x"', b'"\xed\xa0\x80"'), "not JSON"),
+    ],
+)
+def test_malformed_reply_is_refused_with_the_reason(raw, why):
+    with pytest.raises(Malformed, match=why):
+        Reply.parse(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (request().replace(b'"complete_by": 1.0', b'"complete_by": 1e999'), "1e999 is too large"),
+        (request(complete_by=10**4000), "complete_by is too large"),
+        (request(tries=0), "positive"),
+        (request(call_timeout=-1), "positive"),
+        (request(attempt=0), "positive"),
+        (request(payload={"x": nested(100)}), "nested deeper than 100"),
+    ],
+)
+def test_request_with_impossible_values_is_refused(raw, why):
+    with pytest.raises(Malformed, match=why):
+        Request.parse(raw)
+
+
+def test_unusual_but_valid_text_is_accepted():
+    parsed = Reply.parse(altered(message="\\u0000", result={"x": nested(90), "y": [[]] * 500}))
+    assert parsed.message == "\\u0000"
+
+
+def test_text_of_any_language_is_sent_without_escapes():
+    text = "Größe 文字 " * 100
+    message = Request(**{**asdict(REQUEST), "payload": {"x": text}})
+    assert len(message.dump()) < len(request()) + len(text.encode())
+    assert Request.parse(message.dump()) == message
+
+
+def test_old_and_new_code_read_each_others_messages():
+    assert Reply.parse(altered(what_comes_later={"a": 1})) == REPLY
+    before = {name: value for name, value in asdict(REPLY).items() if name != "returned"}
+    assert Reply.parse(json.dumps(before).encode()) == REPLY
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_are_refused_without_an_error(raw):
+    with pytest.raises(Malformed):
+        Reply.parse(raw)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_numbers_of_a_returned_message_replace_earlier_ones(end):
+    raw = b'{"step":1,"code":",\\"waited\\":7}"}' + end.encode()
+    once = with_number(raw, "waited", 1)
+    assert once == b'{"step":1,"code":",\\"waited\\":7}","waited":1}'
+    both = with_number(with_number(once, "returned", 2), "waited", 3)
+    assert both == b'{"step":1,"code":",\\"waited\\":7}","waited":3,"returned":2}'

@@ -1,0 +1,134 @@
+"""The message that describes an order: writing, reading and refusing it."""
+
+import copy
+from uuid import UUID
+
+import pytest
+
+from orders.lifecycle.message import (
+    Address,
+    Line,
+    Mail,
+    Malformed,
+    Message,
+    NewerFormat,
+    fingerprint,
+    order_number,
+    read,
+)
+
+ORDER = UUID("3f2b8a54-0c1d-4e5f-8a6b-7c8d9e0f1a2b")
+
+
+def message(**changes):
+    known = {
+        "order": ORDER,
+        "email": "ada@example.org",
+        "address": Address(
+            name="Ada", street="Rue 1", postcode="1203", city="Genève", country="CH"
+        ),
+        "payment_method": "pm_card_visa",
+        "currency": "EUR",
+        "total": 2850,
+        "lines": [
+            Line(sku="a", name="Coffee", unit_price=950, quantity=2),
+            Line(sku="b", name="Tea", unit_price=950, quantity=1),
+        ],
+        "confirmation": Mail(subject="Yes", text="It is."),
+    }
+    return Message(**{**known, **changes})
+
+
+def test_message_round_trip():
+    assert read(message().as_json()) == message()
+    assert read(message(customer=7).as_json()).customer == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (["total"], 2849, "but the lines add up to 2850"),
+        (["total"], "2850", "but the lines add up to 2850"),
+        (["total"], True, "but the lines add up to 2850"),
+        (["lines"], [], "list of 1 to 50"),
+        (["lines"], {}, "list of 1 to 50"),
+        (["lines", 0], 5, "a line is not an object"),
+        (["lines", 0, "quantity"], 0, "from 1 to 99"),
+        (["lines", 0, "quantity"], -1, "from 1 to 99"),
+        (["lines", 0, "quantity"], 100, "from 1 to 99"),
+        (["lines", 0, "quantity"], 1.0, "from 1 to 99"),
+        (["lines", 0, "quantity"], "2", "from 1 to 99"),
+        (["lines", 0, "quantity"], True, "from 1 to 99"),
+        (["lines", 0, "unit_price"], 0, "unit_price is 0"),
+        (["lines", 0, "unit_price"], 10**9, "unit_price is 1000000000"),
+        (["lines", 0, "sku"], "b", "a product is on two lines"),
+        (["lines", 0, "sku"], "x" * 41, "longer than 40"),
+        (["order"], "7", "is not a UUID"),
+        (["order"], None, "is not a UUID"),
+        (["order"], str(ORDER).upper(), "is not in the form"),
+        (["email"], "ada", "not an e-mail address"),
+        (["email"], "a da@example.org", "not an e-mail address"),
+        (["email"], "", "email is empty"),
+        (["address"], "Rue 1", "the address is not an object"),
+        (["address", "city"], "\0", "not printable"),
+        (["payment_method"], ["pm_card_visa"], "payment method is"),
+        (["currency"], 978, "currency is 978"),
+        (["customer"], "root", "customer is 'root'"),
+        (["confirmation", "text"], "", "text is empty"),
+    ],
+)
+def test_message_malformed_gives_the_reason(path, value, reason):
+    with pytest.raises(Malformed, match=reason):
+        read(changed(path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (["surprise"], 1, "the order has fields unknown to this release: surprise"),
+        (["lines", 0, "discount"], 1, "unknown to this release: discount"),
+        (["address", "planet"], "Earth", "unknown to this release: planet"),
+        (["payment_method"], "pm_card_gold", "payment method 'pm_card_gold' is unknown"),
+        (["language"], "xx", "language 'xx' is unknown"),
+        (["currency"], "USD", "currency 'USD' is unknown"),
+    ],
+)
+def test_message_of_a_newer_release_is_not_malformed(path, value, reason):
+    with pytest.raises(NewerFormat, match=reason):
+        read(changed(path, value))
+
+
+def changed(path, value):
+    data = copy.deepcopy(message().as_json())
+    place = data
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    return data
+
+
+@pytest.mark.parametrize("name", sorted(message().as_json().keys() - {"language"}))
+def test_message_without_a_field(name):
+    data = message().as_json()
+    del data[name]
+    with pytest.raises(Malformed, match=f"the order lacks {name}"):
+        read(data)
+
+
+def test_message_of_an_older_release():
+    data = message().as_json()
+    del data["language"], data["confirmation"]["html"]
+    assert read(data) == message()
+
+
+def test_order_number_is_short_and_stable():
+    number = order_number(ORDER)
+    assert number == order_number(UUID(str(ORDER)))
+    assert len(number) == 11
+    assert number[5] == "-"
+    assert not set(number) & set("ILOU")
+
+
+def test_fingerprint_ignores_the_order_of_keys():
+    assert fingerprint({"a": 1, "b": [1, 2]}) == fingerprint({"b": [1, 2], "a": 1})
+    assert fingerprint({"a": 1, "b": [1, 2]}) != fingerprint({"a": 1, "b": [2, 1]})

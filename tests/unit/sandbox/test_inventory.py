@@ -1,0 +1,94 @@
+"""Stock and reservations, and the shipments that move them."""
+
+import asyncio
+
+from tests.support.sandbox import (
+    Client,
+    served,
+)
+
+
+@served
+async def test_stock_moves_with_reservation_and_shipment(client: Client) -> None:
+    await client.stocked(10)
+    reservation = await client.reserved(quantity=3)
+    assert await client.stock() == {"start": 10, "on_hand": 7, "reserved": 3, "shipped": 0}
+    body = {"order": "o-1", "reservation": reservation, "address": {"city": "Ulm"}}
+    booked = await client.post("/shipping/shipments", body)
+    assert (booked.status, booked.body["status"]) == (201, "booked")
+    assert booked.body["tracking"]
+    assert await client.stock() == {"start": 10, "on_hand": 7, "reserved": 0, "shipped": 3}
+    release = f"/inventory/reservations/{reservation}/release"
+    assert (await client.post(release, {}, "r-1")).code == "reservation_shipped"
+    shipment = booked.body["id"]
+    assert (await client.get(f"/shipping/shipments/{shipment}"))["status"] == "booked"
+    await client.made(f"/shipping/shipments/{shipment}/cancel", {})
+    assert await client.stock() == {"start": 10, "on_hand": 7, "reserved": 3, "shipped": 0}
+    assert (await client.post(release, {}, "r-1")).body["status"] == "released"
+    assert (await client.post(release, {}, "r-2")).body["status"] == "released"
+    assert await client.stock() == {"start": 10, "on_hand": 10, "reserved": 0, "shipped": 0}
+    assert (await client.get(f"/inventory/reservations/{reservation}"))["status"] == "released"
+    assert (await client.post("/shipping/shipments", body)).code == "reservation_released"
+
+
+@served
+async def test_stock_on_hand_set_again(client: Client) -> None:
+    await client.stocked(10)
+    await client.reserved(quantity=4)
+    await client.stocked(20)
+    await client.stocked(20)
+    assert await client.stock() == {"start": 24, "on_hand": 20, "reserved": 4, "shipped": 0}
+    assert [entry.get("stock") for entry in await client.entries()] == [
+        {"mug": 10},
+        None,
+        {"mug": 20},
+    ]
+    bad = await client.call("PUT", "/inventory/stock", {"mug": -1})
+    assert (bad.status, bad.body["error"]["field"]) == (400, "mug")
+
+
+@served
+async def test_lines_of_one_sku_add_up(client: Client) -> None:
+    await client.stocked(10)
+    lines = [{"sku": "mug", "quantity": 6}, {"sku": "mug", "quantity": 6}]
+    reply = await client.post("/inventory/reservations", {"order": "o-1", "lines": lines})
+    assert (reply.code, reply.body["error"]["sku"]) == ("out_of_stock", "mug")
+
+
+@served
+async def test_stock_is_conserved_under_concurrency(client: Client) -> None:
+    await client.stocked(20)
+    client.sandbox.script.latency |= {"inventory": 0.005, "shipping": 0.003}
+
+    async def order(number: int) -> int:
+        lines = [{"sku": "mug", "quantity": 1 + number % 3}]
+        body = {"order": f"o-{number}", "lines": lines}
+        reply = await client.post("/inventory/reservations", body, f"r-{number}")
+        if reply.status != 201:
+            return reply.status
+        ref = reply.body["id"]
+        if number % 2:
+            shipping = {"order": f"o-{number}", "reservation": ref}
+            await client.made("/shipping/shipments", shipping, f"s-{number}")
+        if number % 5 == 0:
+            assert (await client.post("/inventory/undo", {"key": f"r-{number}"})).status in (
+                200,
+                409,
+            )
+        return reply.status
+
+    statuses = await asyncio.gather(*(order(number) for number in range(60)))
+    assert set(statuses) == {201, 409}
+    stock = await client.stock()
+    assert stock["start"] == 20 == stock["on_hand"] + stock["reserved"] + stock["shipped"]
+    assert min(stock.values()) >= 0
+
+
+@served
+async def test_unknown_id_is_refused(client: Client) -> None:
+    body = {"order": "o-1", "reservation": "rsv_none"}
+    assert (await client.post("/shipping/shipments", body)).status == 422
+    for path in ("/inventory/reservations/x/release", "/shipping/shipments/x/cancel"):
+        assert (await client.post(path, {})).status == 404
+    for path in ("/inventory/reservations/x", "/shipping/shipments/x", "/v1/payment_intents/x"):
+        assert (await client.call("GET", path)).status == 404

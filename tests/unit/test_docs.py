@@ -1,0 +1,108 @@
+"""The documentation's links, anchors, and names of files and functions are right."""
+
+import re
+import subprocess
+from functools import cache
+
+import pytest
+
+from sasweb.stack.folders import PROJECT
+from tests.pattern.table import exists
+
+LINK = re.compile(r"\]\(([^)\s]+)\)|<a href=\"([^\"]+)\"|<img src=\"([^\"]+)\"")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+ANCHOR = re.compile(r"<a id=\"([^\"]+)\"")
+
+
+def tracked(*patterns):
+    """Return the files that git knows or would add, by their paths from the project's root."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=PROJECT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return sorted(name for name in set(listed.stdout.split()) if (PROJECT / name).exists())
+
+
+PAGES = tracked("*.md")
+
+
+@cache
+def anchors(path):
+    """Return the anchors of a page, as GitHub makes them of its headings."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found = set(ANCHOR.findall(text))
+    for heading in HEADING.findall(text):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        plain = re.sub(r"<[^>]*>", "", plain)
+        slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+        found.add(slug if slug not in found else f"{slug}-1")
+    return found
+
+
+def links(name):
+    """Return the relative links of a page."""
+    found = ("".join(link) for link in LINK.findall(CODE.sub("", (PROJECT / name).read_text())))
+    return [link for link in found if not re.match(r"[a-z]+:|/", link)]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_of_a_page_have_targets(name):
+    page = PROJECT / name
+    broken = []
+    for link in links(name):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+NAMED = re.compile(r"`((?:[\w.-]+/)+[\w.-]*(?:::[\w.]+)?)`")
+CODE_PAGES = [name for name in PAGES if name.startswith("docs/") or name == "README.md"]
+MAPS = {"docs/understand/one-order.md", "docs/understand/where-does-my-code-go.md"}
+GENERATED = {"docs/results/house.md"}  # it names what was measured then
+
+
+@pytest.mark.parametrize("name", sorted({*CODE_PAGES} - GENERATED))
+def test_files_and_functions_that_a_page_names_exist(name):
+    text = (PROJECT / name).read_text()
+    named = set(NAMED.findall(text))
+    roots = {path.split("/")[0] for path in tracked()}
+    files = {one for one in named if one.split("/")[0] in roots}
+    assert len(files) > 20 or name not in MAPS
+    missing = [
+        one for one in sorted(files) if not (exists(_place(one)) or (PROJECT / one).exists())
+    ]
+    assert missing == []
+
+
+def _place(name):
+    """Return "path::Class.member" as the pattern's table writes it: "path::Class::member"."""
+    path, _, function = name.partition("::")
+    return "::".join([path, *function.split(".")]) if function else path
+
+
+def test_picture_of_the_rooms_has_the_layers_that_are_checked():
+    contract = (PROJECT / ".importlinter").read_text().split("layers =\n")[1].split("\n\n")[0]
+    checked = [re.findall(r"\w+", line) for line in contract.splitlines()]
+    page = (PROJECT / "docs/understand/architecture.md").read_text()
+    drawn = [rooms.split(" ~~~ ") for rooms in re.findall(r"^ +(\w+ ~~~ .+)$", page, re.MULTILINE)]
+    assert drawn == checked
+
+
+def test_glossary_is_sorted():
+    page = (PROJECT / "docs/understand/glossary.md").read_text()
+    words = re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)
+    assert len(words) > 60
+    assert words == sorted(words, key=str.casefold)
+
+
+def test_index_of_decisions_has_their_titles():
+    folder = PROJECT / "docs/understand/decisions"
+    titles = [
+        f"{int(page.name[:4])}. [{page.read_text().splitlines()[0][8:]}]({page.name})"
+        for page in sorted(folder.glob("0*.md"))
+    ]
+    index = (folder / "README.md").read_text().splitlines()
+    assert [line for line in index if line[:1].isdigit()] == titles
