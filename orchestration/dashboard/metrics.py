@@ -97,6 +97,7 @@ def _backlogs(now: System) -> Iterator[Metric]:
     backlogs = now.backlogs
     waiting = {
         "submission": (backlogs.submissions, backlogs.oldest_submission),
+        "task_request": (backlogs.requests, backlogs.oldest_request),
         "status_message": (backlogs.statuses, backlogs.oldest_status),
         "notification": (backlogs.notifications, backlogs.oldest_notification),
     }

@@ -40,6 +40,10 @@ SELECT
         WHERE sent_at IS NULL AND given_up_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT min(created_at) FROM orchestration_notification
         WHERE sent_at IS NULL AND given_up_at IS NULL),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_taskrequest
+        WHERE done_at IS NULL AND refused_at IS NULL LIMIT %(limit)s) AS c),
+    (SELECT min(created_at) FROM (SELECT created_at FROM orchestration_taskrequest
+        WHERE done_at IS NULL AND refused_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT min(oldest.since) FROM orchestration_policy p CROSS JOIN LATERAL (
         SELECT min(s.pending_since) AS since FROM orchestration_step s WHERE s.agent = p.agent
             AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0) AS oldest),
@@ -60,6 +64,8 @@ class Backlogs:
     statuses_refused: int
     notifications: int
     oldest_notification: datetime | None
+    requests: int
+    oldest_request: datetime | None
     oldest_step: datetime | None
     expired: datetime | None
 

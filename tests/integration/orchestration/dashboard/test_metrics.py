@@ -1,9 +1,12 @@
 """GET /metrics: its permissions and its values."""
 
+from uuid import uuid4
+
 import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
+from orchestration import api
 from orchestration.messaging import queues
 from orchestration.models import Gate, Policy
 from tests.support.applications import application
@@ -39,6 +42,7 @@ def test_metrics_report_the_current_state(scraper):
     new_task("7")
     claimed()
     new_task()
+    api.request_undo("greet", "7", actor="customer", reason="changed", id=uuid4())
     Gate.objects.filter(agent="greeter").update(state="recovering", allowance=2)
     found = samples(scraper.get(ADDRESS))
     assert found["redis_up",] == 1
@@ -55,6 +59,8 @@ def test_metrics_report_the_current_state(scraper):
     assert found["waiting", "greeter"] == 1
     assert 0 <= found["waiting_oldest_seconds", "greeter"] < 60
     assert found["outbox", "submission"] == 0
+    assert found["outbox", "task_request"] == 1
+    assert 0 <= found["outbox_oldest_seconds", "task_request"] < 60
     assert found["hour_tasks", "processed"] == 0
 
 
