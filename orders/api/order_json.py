@@ -59,6 +59,7 @@ def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
         "cancellable": progress is not None and progress.undoable and not pending,
         "cancellation": _cancellation(asked),
         "tracking": parcel(progress),
+        "ended_at": progress.ended_at if progress else None,
         "steps": [
             {"name": step.name, "direction": step.direction, "state": step.state,
              "ended_at": step.ended_at}

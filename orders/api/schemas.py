@@ -220,6 +220,7 @@ class Order(Placed):
                     "cancellable": False,
                     "cancellation": None,
                     "tracking": "TRK4711",
+                    "ended_at": PLACED,
                     "steps": [{"name": "reserve_stock", "direction": "do", "state": "processed",
                                "ended_at": PLACED}],
                     "trouble": [],
@@ -232,6 +233,7 @@ class Order(Placed):
     cancellable: Annotated[bool, Field(description="Whether the order can be cancelled now.")]
     cancellation: Annotated[Literal["asked", "refused"] | None, Field(description=CANCELLATION)]
     tracking: Annotated[str, Field(description="The parcel's tracking number, once booked.")]
+    ended_at: Annotated[datetime | None, Field(description="When processing or undo ended.")]
     steps: list[Step]
     trouble: list[Trouble]
 

@@ -267,7 +267,7 @@ def test_cancel_repeated_undoes_the_order_once(till):
     assert problem(till.post(f"orders/{order}/cancel")) == (409, "not_taken_yet")
     carry_out()
     seen = till.get(f"orders/{order}").json()
-    assert (seen["cancellable"], seen["cancellation"]) == (True, None)
+    assert (seen["cancellable"], seen["cancellation"], seen["ended_at"]) == (True, None, None)
     first = till.post(f"orders/{order}/cancel", {"reason": "ordered twice"})
     asked = (first.json()["status"], first.json()["cancellable"], first.json()["cancellation"])
     assert (first.status_code, asked) == (202, ("received", False, "asked"))
@@ -277,6 +277,7 @@ def test_cancel_repeated_undoes_the_order_once(till):
     ended = till.post(f"orders/{order}/cancel")
     assert (ended.status_code, ended.json()["status"]) == (202, "undone")
     assert ended.json()["cancellation"] is None
+    assert ended.json()["ended_at"] > seen["placed_at"]
     event = Task.objects.get(workflow=WORKFLOW).events.get(kind="undo")
     assert (event.actor, event.reason) == ("application till", "ordered twice")
 
