@@ -50,16 +50,22 @@ class Heartbeat:
 
     def __enter__(self) -> "Heartbeat":
         self._thread.start()
-        while not self._seen.wait(
-            conf.HEARTBEAT_INTERVAL_S
-        ):  # a process that starts before its database waits
-            if not self._thread.is_alive():
-                raise RuntimeError("the thread that reports this process has ended")
+        try:
+            self._wait_until_seen()
+        except BaseException:  # a signal to end: what was reported meanwhile must not stay
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(timeout=conf.HEARTBEAT_INTERVAL_S)
+
+    def _wait_until_seen(self) -> None:
+        """Wait for the first report: a process that starts before its database waits here."""
+        while not self._seen.wait(conf.HEARTBEAT_INTERVAL_S):
+            if not self._thread.is_alive():
+                raise RuntimeError("the thread that reports this process has ended")
 
     def _run(self) -> None:
         while not self._stop.is_set():
