@@ -174,6 +174,41 @@ LEFT_BEHIND = (
         invariant=12,
         remedy="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
         query="""
+        SELECT r.reference, 'its request to ' || r.what || ' was refused at '
+            || to_char(r.refused_at, 'YYYY-MM-DD HH24:MI:SS') || ', and no alert is open'
+        FROM orchestration_taskrequest r
+        WHERE r.refused_at IS NOT NULL AND r.closed_at IS NULL AND NOT EXISTS (
+            SELECT 1 FROM orchestration_alert a
+            WHERE a.closed_at IS NULL AND a.fingerprint = 'request/' || r.workflow)
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Check that a worker of the queue submission runs, and read its log.",
+        # a request waits for its task's submission and for earlier requests, so it counts only once
+        # these have long ended
+        query="""
+        WITH long_ago AS (
+            SELECT clock_timestamp() - %(undelivered)s * interval '1 second' AS at)
+        SELECT r.reference, 'its request to ' || r.what || ' could be carried out since '
+            || to_char(coalesce(r.retry_at, r.created_at), 'YYYY-MM-DD HH24:MI:SS')
+        FROM orchestration_taskrequest r, long_ago
+        WHERE r.done_at IS NULL AND r.refused_at IS NULL
+          AND coalesce(r.retry_at, r.created_at) < long_ago.at
+          AND NOT EXISTS (SELECT 1 FROM orchestration_taskrequest b
+            WHERE b.workflow = r.workflow AND b.reference = r.reference AND b.id < r.id
+              AND coalesce(b.done_at, b.refused_at, 'infinity') > long_ago.at)
+          AND NOT EXISTS (SELECT 1 FROM orchestration_submission s
+            WHERE s.workflow = r.workflow AND s.reference = r.reference AND s.refused_at IS NULL)
+          AND NOT EXISTS (SELECT 1 FROM orchestration_task t
+            WHERE t.workflow = r.workflow AND t.reference = r.reference
+              AND t.created_at > long_ago.at)
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
+        query="""
         SELECT t.reference, 'status message ' || m.number || ' was set aside, and no alert is open'
         FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id
         WHERE m.refused_at IS NOT NULL AND m.closed_at IS NULL AND NOT EXISTS (

@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from io import StringIO
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
@@ -16,7 +17,15 @@ from orchestration.cluster.leader_election import Leadership
 from orchestration.dead_letters import actions
 from orchestration.dead_letters.actions import DeadLetterFilter
 from orchestration.messaging import queues
-from orchestration.models import Alert, AuditRun, Step, Submission, SupervisorPolicy, Task
+from orchestration.models import (
+    Alert,
+    AuditRun,
+    Step,
+    Submission,
+    SupervisorPolicy,
+    Task,
+    TaskRequest,
+)
 from orchestration.models.fields import DatabaseNow
 from orchestration.workers import jobs
 from tests.support.audit_rows import CAUSE, TOTAL, no_route, orders
@@ -47,6 +56,11 @@ def found(rows=None):
 
 def blamed(rows=None):
     return {(one.invariant, one.reference) for one in found(rows)}
+
+
+def troubles(reference):
+    """Return how many times invariant 12 is violated for `reference`."""
+    return sum((one.invariant, one.reference) == (12, reference) for one in found())
 
 
 def plant(statement, **parameters):
@@ -200,6 +214,54 @@ def test_untaken_submission_is_found():
     assert blamed() == set()
     actions.retry(DeadLetterFilter(), by="ann")
     assert blamed() == set()  # it could be taken since a moment ago
+
+
+@pytest.fixture
+def late_requests():
+    """Two requests about task 7, made two and one hours ago, which no worker has carried out."""
+    task = new_task("7")
+    Task.objects.update(created_at=DatabaseNow() - timedelta(hours=3))
+    for hours in (2, 1):
+        TaskRequest.objects.create(
+            request=uuid4(),
+            workflow=task.workflow,
+            reference=task.reference,
+            what="undo",
+            actor="customer",
+            because="a test",
+            created_at=DatabaseNow() - timedelta(hours=hours),
+        )
+    return TaskRequest.objects.order_by("id")
+
+
+def test_request_not_carried_out_is_found(late_requests):
+    assert troubles("7") == 1  # the second waits for the first
+    TaskRequest.objects.filter(id=late_requests[0].id).update(done_at=DatabaseNow())
+    assert troubles("7") == 0  # it could be carried out since a moment ago
+    TaskRequest.objects.filter(id=late_requests[0].id).update(
+        done_at=DatabaseNow() - timedelta(minutes=30)
+    )
+    assert troubles("7") == 1
+    TaskRequest.objects.update(retry_at=DatabaseNow() + timedelta(minutes=5), problem="failing")
+    assert troubles("7") == 0
+
+
+def test_request_waits_for_its_tasks_submission(late_requests):
+    Submission.objects.create(workflow="greet", reference="7", data={})
+    assert troubles("7") == 0
+    Submission.objects.all().delete()
+    Task.objects.update(created_at=DatabaseNow())
+    assert troubles("7") == 0
+
+
+def test_unresolved_refused_request_is_found(late_requests):
+    TaskRequest.objects.update(refused_at=DatabaseNow(), reason="not now")
+    assert troubles("7") == 2
+    plant(
+        "INSERT INTO orchestration_alert (fingerprint, severity, title, detail, count) "
+        "VALUES ('request/greet', 'critical', 't', '', 1)"
+    )
+    assert troubles("7") == 0
 
 
 # invariant, stage, agent, kind of the entry, what becomes of it: gone, again, or another amount
