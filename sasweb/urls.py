@@ -15,6 +15,7 @@ from .login import Login
 admin.autodiscover()
 
 handler400 = "orders.shop.views.errors.bad_request"
+handler404 = "orders.shop.views.errors.not_found"
 handler500 = "orders.shop.views.errors.server_error"
 # these read no table of the engine: they are all that a web process for the shop alone serves
 urlpatterns = [

@@ -4,6 +4,7 @@ import logging
 import sys
 from http import HTTPStatus
 
+from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
@@ -43,15 +44,18 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     ).answer()
 
 
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer an unknown address or object with the page of the shop, or of the dashboard."""
+    return defaults.page_not_found(request, exception, f"{_folder(request)}404.html")
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer an exception with 503 if a retry may succeed, otherwise 500. Uses no database."""
     error = sys.exc_info()[1]
     away = isinstance(error, Exception) and may_pass(error)
     perhaps = request.META.get("shop.may_be_ordered", False)
-    app_name = "" if request.resolver_match is None else request.resolver_match.app_name
-    folder = "ops/" if app_name == "ops" else ""
     text = render_to_string(
-        f"{folder}{503 if away else 500}.html",
+        f"{_folder(request)}{503 if away else 500}.html",
         {
             "safe": request.method in {"GET", "HEAD"},
             "ordered": PERHAPS_ORDERED if perhaps else NOTHING_ORDERED,
@@ -64,6 +68,11 @@ def server_error(request: HttpRequest) -> HttpResponse:
     logger.error("%s %s: the database is away: %s", request.method, request.path, error)
     connection.close()
     return HttpResponse(text, status=503, headers={"Retry-After": str(RETRY_AFTER)})
+
+
+def _folder(request: HttpRequest) -> str:
+    """Return the folder of the error pages; a web process for the shop alone has no dashboard."""
+    return "ops/" if settings.FOR_STAFF and request.path.startswith("/ops/") else ""
 
 
 def _fields(request: HttpRequest) -> list[tuple[str, str]]:

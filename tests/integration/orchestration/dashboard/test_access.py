@@ -396,7 +396,9 @@ def test_poll_after_the_session_ended_is_refused_and_changes_nothing():
     ],
 )
 def test_unknown_object_is_404(path):
-    assert browser(person("ann", "operate")).get(path).status_code == 404
+    response = browser(person("ann", "operate")).get(path)
+    assert response.status_code == 404
+    assert 'href="/ops/tasks/"' in response.text  # the dashboard's page, not the shop's
 
 
 @pytest.mark.parametrize("number", ["0", "999999", "9" * 40])
