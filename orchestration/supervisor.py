@@ -32,7 +32,7 @@ class RecoverySummary(SweepSummary):
     given_up: int = 0
     to_undo: int = 0
     cancelled: int = 0
-    woken: int = 0
+    retries_due: int = 0
 
 
 @dataclass(kw_only=True)
@@ -84,7 +84,7 @@ class SupervisorSweep(duties.SweepRun):
 
     def wake_what_waited(self) -> None:
         """Make retries claimable when their wait is over."""
-        self.done.woken += batches.all_of(partial(wake, conf.BATCH_SIZE), conf.DUTY_BUDGET_S)
+        self.done.retries_due += batches.all_of(partial(wake, conf.BATCH_SIZE), conf.DUTY_BUDGET_S)
 
     def ring_doorbells(self) -> None:
         """Ring for work that is due and not served."""

@@ -148,7 +148,7 @@ class Migration(migrations.Migration):
                 ('description', models.CharField(blank=True, help_text='What the application is, and its contact.', max_length=200)),
                 ('active', models.BooleanField(default=True, help_text='If not active, its tokens are refused and its messages are kept.')),
                 ('delivery', models.CharField(choices=[('consumer', 'Consumer inside this project'), ('pull', 'Pull through the API'), ('push', 'Push as signed webhooks')], default='pull', max_length=10)),
-                ('notify_steps', models.BooleanField(default=False, help_text='Also notify of each step that ends. Applies to tasks submitted after the change.', verbose_name='wants step changes')),
+                ('notify_steps', models.BooleanField(default=False, help_text='Also notify of each step that ends. Applies to tasks submitted after the change.', verbose_name='notify of each step')),
                 ('rate', models.PositiveIntegerField(default=600, help_text='Requests per minute, for all its tokens together.')),
                 ('max_priority', models.SmallIntegerField(db_default=0, default=0, help_text='The highest priority of tasks that it submits through the API.', verbose_name='highest priority')),
                 ('url', models.CharField(blank=True, help_text='The https URL of the webhook.', max_length=500, verbose_name='URL')),
@@ -437,7 +437,8 @@ class Migration(migrations.Migration):
                 ('incident', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='tallies', to='orchestration.incident')),
             ],
             options={
-                'verbose_name_plural': 'incident tallies',
+                'verbose_name': 'pending count of an incident',
+                'verbose_name_plural': 'pending counts of incidents',
             },
         ),
         migrations.CreateModel(
@@ -618,6 +619,10 @@ class Migration(migrations.Migration):
                 ('incident', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='hits', to='orchestration.incident')),
                 ('step', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='hits', to='orchestration.step')),
             ],
+            options={
+                'verbose_name': 'step of an incident',
+                'verbose_name_plural': 'steps of incidents',
+            },
         ),
         migrations.CreateModel(
             name='Attempt',

@@ -44,7 +44,7 @@ class Application(models.Model):
     )
     delivery = state_field(Delivery, default=Delivery.PULL)
     notify_steps = models.BooleanField(
-        "wants step changes",
+        "notify of each step",
         default=False,
         help_text="Also notify of each step that ends. Applies to tasks submitted after the change.",
     )

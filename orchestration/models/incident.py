@@ -116,6 +116,8 @@ class IncidentHit(models.Model):
     retried_at = models.DateTimeField(null=True, help_text="When it was last resubmitted.")
 
     class Meta:
+        verbose_name = "step of an incident"
+        verbose_name_plural = "steps of incidents"
         constraints = [
             models.UniqueConstraint(fields=["incident", "step"], name="incident_hit_once"),
         ]
@@ -151,7 +153,8 @@ class IncidentTally(models.Model):
     at = models.DateTimeField(db_default=DatabaseNow())
 
     class Meta:
-        verbose_name_plural = "incident tallies"
+        verbose_name = "pending count of an incident"
+        verbose_name_plural = "pending counts of incidents"
 
     def __str__(self) -> str:
         return f"{self.failures} failures of incident {self.incident_id}"

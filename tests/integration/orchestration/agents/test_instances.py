@@ -176,7 +176,7 @@ def test_failures_of_an_instance_do_not_count_for_step_or_service():
         (asked,) = claimed()
         recorded = record([reply_to(asked, "transient", code=INSTANCE_SICK, health="nothing")])
         assert claim([NAME], "scheduler-1", recorded.observed).requests == {}
-        assert str(sweep(LEADER)) == "1 retried, 1 woken"  # it is due at once
+        assert str(sweep(LEADER)) == "1 retried, 1 retries due"  # it is due at once
     step = step_of(task)
     assert (step.process_state, step.failure_count, step.own_trouble) == ("pending", 0, False)
     assert (step.run_after, step.attempt) == (None, 10)

@@ -90,7 +90,7 @@ def test_expired_step_is_counted_and_retried_after_a_wait():
     assert (attempt.outcome, attempt.scheduler, attempt.number) == ("expired", "scheduler-1", 1)
     assert claimed() == []  # it waits its time
     due(task)
-    assert str(sweep(LEADER)) == "1 woken"
+    assert str(sweep(LEADER)) == "1 retries due"
     (new,) = claimed()
     assert (new.attempt, new.key) == (2, old.key)
 
