@@ -1,7 +1,5 @@
 """Users with permissions, their HTTP clients, and failures for them to act on."""
 
-import re
-
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
@@ -54,11 +52,6 @@ def gave_up(task, outcome="unknown"):
     """Return the first step of a task after a failure past the threshold."""
     fail([request for request in claimed() if request.task == str(task.id)], outcome, threshold=1)
     return task.steps.get(name="hello")
-
-
-def words(response) -> str:
-    """Return a page's text as one line, tags left out."""
-    return " ".join(re.sub(r"<[^>]+>", " ", response.text).split())
 
 
 def staffed():

@@ -27,9 +27,11 @@ from orchestration.workflow import Step as Declared
 from orchestration.workflow import Workflow
 from tests.support.engine import new_task, states, step_of
 from tests.support.operations import advance, drafted, running
-from tests.support.operators import browser, person, words
+from tests.support.operators import browser, person
+from tests.support.page import page
 
 pytestmark = pytest.mark.django_db
+NO_AGENT = "local (no agent)"  # stands where pages name the agent
 
 
 def add(request):
@@ -429,11 +431,10 @@ def states_of_does(task):
 def test_task_page_marks_a_local_step(declare):
     task = new_task(workflow="invite", data={"name": "ada"})
     ann = browser(person("ann", "operate", "resubmit"))
-    page = words(ann.get(reverse("ops:task", args=[task.id])))
-    assert "Agent local (no agent)" in page
+    address, step = reverse("ops:task", args=[task.id]), step_of(task, "address")
+    assert NO_AGENT in page(ann.get(address)).one(f"#step-{step.id}").text
     turn()
-    page = words(ann.get(reverse("ops:task", args=[task.id])))
-    assert "Dear Ada" in page
+    assert "Dear Ada" in page(ann.get(address)).one(f"#step-{step.id}").text
 
 
 def test_audit_has_no_findings(declare):
@@ -461,8 +462,8 @@ def test_those_that_failed_are_resubmitted_in_bulk(declare):
     turn()
     operation = drafted(tasks)
     ann = browser(person("ann", "operate", "resubmit", "bulk"))
-    page = words(ann.get(reverse("ops:operation", args=[operation.id])))
-    assert "local (no agent) 3" in page
+    found = page(ann.get(reverse("ops:operation", args=[operation.id])))
+    assert [NO_AGENT, "3"] in found.rows()
     declare(local("one", of=[field("a")]))
     operation = running(tasks)
     advance(operation)
@@ -486,8 +487,9 @@ def test_pages_and_metrics_accept_steps_without_an_agent(declare):
         turn()
     step = step_of(task, "one")
     incident = ann.get(f"/ops/incidents/{step.incident_id}/")
-    assert "Agent local (no agent)" in words(incident)
-    assert "Request to local (no agent)" in words(ann.get(f"/ops/steps/{step.id}/change/"))
+    assert NO_AGENT in page(incident).text
+    change = ann.get(f"/ops/steps/{step.id}/change/")
+    assert NO_AGENT in page(change).section("h-input").text
 
 
 def test_turn_computes_for_a_quarter_of_a_second(declare):

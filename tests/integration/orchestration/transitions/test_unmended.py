@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from orchestration import api, registry
-from orchestration.cluster.leader_election import Leadership
 from orchestration.database import clock
 from orchestration.models import Alert, Event, Hold, Incident, Policy, Step, Task
 from orchestration.models.alert import Severity
@@ -18,9 +17,9 @@ from orchestration.transitions.resubmit import resubmit
 from orchestration.workflow import Step as Declared
 from orchestration.workflow import Workflow
 from tests.support.engine import new_task, reply_to, request_resubmit, request_undo, staff, sweep
+from tests.support.operators import LEADER
 
 pytestmark = pytest.mark.django_db
-LEADER = Leadership(holder="supervisor-1", epoch=1)
 PARTY = Workflow(
     name="party",
     value={"amount": field("price"), "currency": field("currency")},

@@ -8,7 +8,6 @@ from django.db import DatabaseError
 from django.test import Client
 
 from orchestration import submission
-from orchestration.cluster.leader_election import Leadership
 from orchestration.models import Alert, Event, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
 from orders.lifecycle import changes, tracking
@@ -19,6 +18,7 @@ from orders.shop.forms import OtherCardForm
 from orders.shop.views.order_changes import ALREADY
 from tests.support.database import writes_fail
 from tests.support.engine import staff, sweep
+from tests.support.operators import LEADER
 from tests.support.page import elements
 from tests.support.shop import (
     answer,
@@ -40,7 +40,6 @@ from tests.support.shop import (
 )
 
 pytestmark = pytest.mark.django_db
-LEADER = Leadership(holder="supervisor-1", epoch=1)
 DECLINED = f"{tracking.PLAINLY_DECLINED} {tracking.NOTHING_CHARGED}"
 VISA = {"attempt": 1, "payment_method": "pm_card_visa"}
 
