@@ -2,12 +2,19 @@ import socket
 from contextlib import suppress
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 from drill.servers import FAST, servers
 
 TURN = {"browser": -1, "stack": 1}  # of a folder; the others come in between
 LONGEST = "tests/stack/test_survival.py"
+
+# A busy machine must not fail a property: how long an example takes says nothing about it.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 @pytest.hookimpl(trylast=True)

@@ -154,4 +154,4 @@ class GateMachine(RuleBasedStateMachine):
 
 
 TestGate = GateMachine.TestCase
-TestGate.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestGate.settings = settings(max_examples=150, stateful_step_count=40)

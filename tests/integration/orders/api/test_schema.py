@@ -66,7 +66,6 @@ def test_api_conforms_to_its_schema(operation, mode, token):
     @given(case=OPERATIONS[operation].as_strategy(generation_mode=mode))
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),
