@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import URLPattern, path
+from django.urls import URLPattern, re_path
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
@@ -142,7 +142,7 @@ def _unreadable(request: HttpRequest) -> Problem | None:
 
 
 @csrf_exempt
-def _not_found(_request: HttpRequest, rest: str = "") -> HttpResponse:  # noqa: ARG001 - its address
+def _not_found(_request: HttpRequest) -> HttpResponse:
     return problems.not_found().answer()
 
 
@@ -151,11 +151,8 @@ def _urls() -> tuple[list[URLPattern], str, str]:
     own = [one for one in patterns if isinstance(one, URLPattern) and one.name != "api-root"]
     for pattern in own:
         pattern.callback = _guarded(cast("View", pattern.callback))
-    unknown = [
-        path("", _not_found, name="api-root"),
-        path("<path:rest>", _not_found, name="not-found"),
-    ]
-    return [*own, *unknown], application, namespace
+    unknown = re_path("", _not_found, name="api-root")  # every other address
+    return [*own, unknown], application, namespace
 
 
 urls = _urls()

@@ -354,6 +354,7 @@ def test_rate_limit_of_unknown_tokens():
         ("get", "/api/orders/", (404, "not_found")),
         ("post", "/api/nothing", (404, "not_found")),
         ("get", "/api/orders/17", (404, "not_found")),
+        ("post", "/api/orders/%0A/cancel", (404, "not_found")),
     ],
 )
 def test_unknown_address_is_a_problem(till, method, address, expected):
