@@ -15,7 +15,8 @@ from orchestration.transitions.resubmit import done_by_hand
 from orchestration.transitions.undo import undo
 from tests.integration.orchestration.database.test_query_plans import explained
 from tests.support.engine import claimed, force, new_task, reply_to
-from tests.support.operators import browser, fail, person, words
+from tests.support.operators import browser, fail, person
+from tests.support.page import page
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/orchestration/statestore/"
@@ -130,12 +131,13 @@ class TestAdmin:
 
     def test_record_names_its_order_and_links_to_its_task(self, client):
         found = StateStore.objects.get(order_id="order-error", step="hello")
-        page = client.get(LIST, {"q": "order-error"})
-        assert reverse("ops:task", args=[found.task_id]) in page.text
-        for name in ("OrderID", "LockedBy", "CompleteBy", "ProcessState", "FailureCount"):
-            assert name in words(page)
-        one = client.get(reverse("admin:orchestration_statestore_change", args=[found.id]))
-        assert "Error" in words(one)
+        table = page(client.get(LIST, {"q": "order-error"})).one("#result_list")
+        task = reverse("ops:task", args=[found.task_id])
+        assert task in {link["href"] for link in table.all("a[href]")}
+        names = {"OrderID", "LockedBy", "CompleteBy", "ProcessState", "FailureCount"}
+        assert names <= set(table.texts("th"))
+        one = page(client.get(reverse("admin:orchestration_statestore_change", args=[found.id])))
+        assert one.one(".field-process_state").one(".readonly").text == "Error"
 
     def test_record_is_read_only(self, client):
         root = browser(person("root", is_staff=True, is_superuser=True))
