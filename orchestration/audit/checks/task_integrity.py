@@ -151,12 +151,21 @@ LEFT_BEHIND = (
         invariant=12,
         remedy="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
         query="""
-        SELECT s.reference, 'its submission to ' || s.workflow || ' was refused at '
-            || to_char(s.refused_at, 'YYYY-MM-DD HH24:MI:SS') || ', and no alert is open'
-        FROM orchestration_submission s
-        WHERE s.refused_at IS NOT NULL AND s.closed_at IS NULL AND NOT EXISTS (
+        SELECT r.reference, r.what || ' was refused at '
+            || to_char(r.refused_at, 'YYYY-MM-DD HH24:MI:SS') || ', and no alert is open'
+        FROM (
+            SELECT reference, 'its submission to ' || workflow AS what, refused_at, closed_at,
+                'submission/' || workflow AS fingerprint FROM orchestration_submission
+            UNION ALL
+            SELECT reference, 'its request to ' || what, refused_at, closed_at,
+                'request/' || workflow FROM orchestration_taskrequest
+            UNION ALL
+            SELECT t.reference, 'status message ' || m.number, m.refused_at, m.closed_at,
+                'status/' || m.reply_to
+            FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id) r
+        WHERE r.refused_at IS NOT NULL AND r.closed_at IS NULL AND NOT EXISTS (
             SELECT 1 FROM orchestration_alert a
-            WHERE a.closed_at IS NULL AND a.fingerprint = 'submission/' || s.workflow)
+            WHERE a.closed_at IS NULL AND a.fingerprint = r.fingerprint)
         """,
     ),
     Check(
@@ -168,18 +177,6 @@ LEFT_BEHIND = (
         FROM orchestration_submission s
         WHERE s.refused_at IS NULL AND coalesce(s.retry_at, s.created_at)
             < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
-        """,
-    ),
-    Check(
-        invariant=12,
-        remedy="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
-        query="""
-        SELECT r.reference, 'its request to ' || r.what || ' was refused at '
-            || to_char(r.refused_at, 'YYYY-MM-DD HH24:MI:SS') || ', and no alert is open'
-        FROM orchestration_taskrequest r
-        WHERE r.refused_at IS NOT NULL AND r.closed_at IS NULL AND NOT EXISTS (
-            SELECT 1 FROM orchestration_alert a
-            WHERE a.closed_at IS NULL AND a.fingerprint = 'request/' || r.workflow)
         """,
     ),
     Check(
@@ -203,17 +200,6 @@ LEFT_BEHIND = (
           AND NOT EXISTS (SELECT 1 FROM orchestration_task t
             WHERE t.workflow = r.workflow AND t.reference = r.reference
               AND t.created_at > long_ago.at)
-        """,
-    ),
-    Check(
-        invariant=12,
-        remedy="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
-        query="""
-        SELECT t.reference, 'status message ' || m.number || ' was set aside, and no alert is open'
-        FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id
-        WHERE m.refused_at IS NOT NULL AND m.closed_at IS NULL AND NOT EXISTS (
-            SELECT 1 FROM orchestration_alert a
-            WHERE a.closed_at IS NULL AND a.fingerprint = 'status/' || m.reply_to)
         """,
     ),
     Check(
