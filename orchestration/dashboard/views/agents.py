@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -17,7 +17,7 @@ from ...transitions.gates import probe_now
 from ..forms.actions import ReasonForm
 from .live import live
 from .permissions import HOLD, OPERATE, redactors_for, requires, user_of
-from .responses import COMMAND, act_page, conflict, done
+from .responses import COMMAND, act_page, conflict, done, or_404
 
 
 @require_safe
@@ -49,9 +49,7 @@ def _with_redactors(
 @requires(OPERATE, HOLD)
 def probe(request: HttpRequest, agent: str) -> HttpResponse:
     """Have an open circuit breaker send its next probe at once."""
-    found = queries_agents.agent_row(agent)
-    if found is None:
-        raise Http404
+    found = or_404(queries_agents.agent_row(agent))
     gate, waiting = found
     now, back = clock.database_now(), (reverse("ops:agents"), "Back to the agents")
     form = ReasonForm(request.POST if request.method == "POST" else None)

@@ -1,6 +1,6 @@
 """Acknowledge alerts, and close those that only a user can close."""
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
@@ -9,17 +9,15 @@ from ...alerting import alerts
 from ...queries import conflicts
 from ..forms.actions import ReasonForm
 from .permissions import ACKNOWLEDGE, OPERATE, requires, user_of
-from .responses import COMMAND, act_page, conflict, done
+from .responses import COMMAND, act_page, conflict, done, or_404
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(OPERATE, ACKNOWLEDGE)
 def settle(request: HttpRequest, alert_id: int) -> HttpResponse:
     """Close the alert of an effect that showed late, once a person has settled it."""
-    alert = conflicts.alert_by_id(alert_id)
-    task = alerts.late_effect_of(alert.fingerprint) if alert else None
-    if alert is None or task is None:
-        raise Http404
+    alert = or_404(conflicts.alert_by_id(alert_id))
+    task = or_404(alerts.late_effect_of(alert.fingerprint))
     back = (reverse("ops:task", args=[task]), "Back to the task")
     form = ReasonForm(request.POST if request.method == "POST" else None)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
@@ -49,9 +47,7 @@ def settle(request: HttpRequest, alert_id: int) -> HttpResponse:
 @requires(OPERATE, ACKNOWLEDGE)
 def acknowledge(request: HttpRequest, alert_id: int) -> HttpResponse:
     """Acknowledge an open alert."""
-    alert = conflicts.alert_by_id(alert_id)
-    if alert is None:
-        raise Http404
+    alert = or_404(conflicts.alert_by_id(alert_id))
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
         back = reverse("ops:overview")

@@ -21,7 +21,7 @@ from ...transitions.holds import release as release_hold
 from ..forms.actions import ReasonForm
 from .in_place import act_form
 from .permissions import HOLD, OPERATE, requires, user_of
-from .responses import COMMAND, conflict, done, to_task
+from .responses import COMMAND, conflict, done, or_404, to_task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,9 +100,7 @@ def hold(request: HttpRequest) -> HttpResponse:
 @requires(OPERATE, HOLD)
 def release(request: HttpRequest, hold_id: int) -> HttpResponse:
     """End a hold that was made by hand."""
-    held = holds.hold_by_id(hold_id)
-    if held is None:
-        raise Http404
+    held = or_404(holds.hold_by_id(hold_id))
     target = Target(task=held.task, agent=held.agent, workflow=held.workflow, step=held.step)
     if held.cause != HoldCause.HAND or held.until is not None:
         return _not_held(request, target, held)
@@ -152,12 +150,10 @@ def _target(asked: QueryDict) -> Target:
 
 def _task(word: str) -> Task:
     try:
-        task = queries_task.task_by_id(UUID(word))
-    except ValueError:
-        task = None
-    if task is None:
-        raise Http404
-    return task
+        task_id = UUID(word)
+    except ValueError as error:
+        raise Http404 from error
+    return or_404(queries_task.task_by_id(task_id))
 
 
 def _held_already(request: HttpRequest, target: Target) -> HttpResponse:

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
@@ -28,7 +28,7 @@ from .permissions import (
     requires,
     user_of,
 )
-from .responses import conflict, done
+from .responses import conflict, done, or_404
 
 # addresses of the list that people want every day, and their words
 VIEWS = (
@@ -84,13 +84,13 @@ def incident(request: HttpRequest, incident_id: int) -> HttpResponse:
 def _page(request: HttpRequest, incident_id: int, failed: forms.Form | None = None) -> HttpResponse:
     ever = request.GET.get("who") == "ever"
     before = request.GET.get("before", "")
-    detail = incident_detail(
-        incident_id,
-        ever=ever,
-        before=int(before) if before.isdecimal() and len(before) < 19 else None,
+    detail = or_404(
+        incident_detail(
+            incident_id,
+            ever=ever,
+            before=int(before) if before.isdecimal() and len(before) < 19 else None,
+        )
     )
-    if detail is None:
-        raise Http404
     user = user_of(request)
     people = assignable() if user.has_perm(ACKNOWLEDGE) else []
     redactors = redactors_for(request, (step.task for step in detail.samples))
@@ -217,9 +217,7 @@ def resolve_incident(request: HttpRequest, incident_id: int) -> HttpResponse:
 def _act(
     request: HttpRequest, incident_id: int, form: Any, act: Callable[[Any, str], str]
 ) -> HttpResponse:
-    found = incident_by_id(incident_id)
-    if found is None:
-        raise Http404
+    found = or_404(incident_by_id(incident_id))
     if not form.is_valid():
         return _page(request, incident_id, failed=form)
     back = reverse("ops:incident", args=[incident_id])

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -28,7 +28,7 @@ from .permissions import (
     requires,
     user_of,
 )
-from .responses import conflict, done
+from .responses import conflict, done, or_404
 
 Doing = Callable[..., Refusal | None]
 AGAIN = (Refusal.GROWN, Refusal.NOTHING_TO_DO)  # the dry run is shown anew
@@ -55,7 +55,7 @@ def operation_new(request: HttpRequest) -> HttpResponse:
 @requires(OPERATE, BULK)
 def operation_likewise(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Make a dry run of what another operation did, on all of its selection as that is by now."""
-    found = _found(operation_id)
+    found = or_404(operations.operation_by_id(operation_id))
     return _draft(request, Act(found.act), found.selection, sample=None, forced=found.forced)
 
 
@@ -103,17 +103,14 @@ def _meant(
 def _incident(selection: dict[str, Any]) -> Incident | None:
     if "incident" not in selection:
         return None
-    found = Incident.objects.filter(id=selection["incident"]).first()
-    if found is None:
-        raise Http404
-    return found
+    return or_404(Incident.objects.filter(id=selection["incident"]).first())
 
 
 @require_POST
 @requires(OPERATE, BULK)
 def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Freeze what a dry run showed, and have it begin."""
-    found = _found(operation_id)
+    found = or_404(operations.operation_by_id(operation_id))
     must = needed(Act(found.act), forced=found.forced)
     if not user_of(request).has_perms(must):
         return forbidden(request, *must)
@@ -159,7 +156,7 @@ def _confirm(request: HttpRequest, found: Operation, form: Confirmation) -> Refu
 @requires(OPERATE, BULK)
 def operation_look(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Make a dry run anew: the selection may have changed; with `force`, of a forced undo."""
-    found = _found(operation_id)
+    found = or_404(operations.operation_by_id(operation_id))
     forced = found.act == Act.UNDO and "force" in request.POST
     if forced and not user_of(request).has_perms(needed(Act.UNDO, forced=True)):
         return forbidden(request, FORCE_UNDO)
@@ -196,7 +193,7 @@ def operation_resume(request: HttpRequest, operation_id: int) -> HttpResponse:
 def operation_abort(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Send nothing more; before it began, this takes it back whole."""
     message = "The operation was aborted. Items already sent are tracked to their end."
-    if _found(operation_id).started_at is None:
+    if or_404(operations.operation_by_id(operation_id)).started_at is None:
         message = "The operation was cancelled. Nothing was changed."
     return _do(request, operation_id, controls.abort, message)
 
@@ -214,7 +211,7 @@ def operation_approve(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 
 def _do(request: HttpRequest, operation_id: int, doing: Doing, message: str) -> HttpResponse:
-    found = _found(operation_id)
+    found = or_404(operations.operation_by_id(operation_id))
     form = Word(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
     refusal = doing(found.id, actor=user_of(request).get_username(), reason=reason)
@@ -236,10 +233,3 @@ def _too_late(
         back=(reverse("ops:operation", args=[found.id]), f"Back to operation {found.id}"),
         section="operations",
     )
-
-
-def _found(operation_id: int) -> Operation:
-    found = operations.operation_by_id(operation_id)
-    if found is None:
-        raise Http404
-    return found

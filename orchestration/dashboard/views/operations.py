@@ -1,6 +1,6 @@
 """Bulk operations to look at: the list, a dry run, one under way, and how it ended."""
 
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -27,6 +27,7 @@ from .permissions import (  # fmt: skip
     requires,
     user_of,
 )
+from .responses import or_404
 
 # the permission that an action on one task needs, which the same on many needs too
 NEEDED = {
@@ -72,9 +73,7 @@ def operation_list(request: HttpRequest) -> HttpResponse:
 @requires(OPERATE)
 def operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Show a dry run, or how an operation stands, and what became of each of its items."""
-    found = operations.operation_by_id(operation_id)
-    if found is None:
-        raise Http404
+    found = or_404(operations.operation_by_id(operation_id))
     if found.state == OperationState.DRAFT:
         return dry_run(request, found)
     return _progress(request, found)

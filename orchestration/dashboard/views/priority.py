@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from ...decisions.progress import Refusal
@@ -13,16 +13,14 @@ from ...queries import task as queries_task
 from ...transitions.priority import prioritize
 from ..forms.actions import Prioritizing
 from .permissions import OPERATE, PRIORITIZE, requires, user_of
-from .responses import COMMAND, act_page, conflict, done, to_task
+from .responses import COMMAND, act_page, conflict, done, or_404, to_task
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(OPERATE, PRIORITIZE)
 def priority(request: HttpRequest, task_id: UUID) -> HttpResponse:
     """Change a task's priority, and that of its steps that have not ended."""
-    task = queries_task.task_by_id(task_id)
-    if task is None:
-        raise Http404
+    task = or_404(queries_task.task_by_id(task_id))
     typed = request.POST if request.method == "POST" else None
     form = Prioritizing(typed, initial={"seen": task.priority, "priority": task.priority})
     if form.is_valid():

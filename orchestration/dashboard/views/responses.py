@@ -1,10 +1,10 @@
 """How an act answers: done, and back to where it shows; or a 409 that says who was first, and when."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib import messages
 from django.forms import Form
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django_htmx.http import reswap, retarget, trigger_client_event
@@ -16,6 +16,14 @@ from .in_place import htmx
 from .permissions import user_of
 
 COMMAND = "manage.py tasks"
+Found = TypeVar("Found")
+
+
+def or_404(found: Found | None) -> Found:
+    """Return what was found; answer with 404 if nothing was."""
+    if found is None:
+        raise Http404
+    return found
 
 
 def done(request: HttpRequest, sentence: str, to: str) -> HttpResponse:

@@ -1,7 +1,7 @@
 """What operators do about a step in error: have it tried again, changed or not; or done by hand."""
 
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from ...agents import payload_schemas
@@ -18,7 +18,7 @@ from ..forms.payload import PayloadForm
 from ..forms.search import Resubmission
 from . import step_rows
 from .permissions import CORRECT, OPERATE, RESUBMIT, redactor_for, requires, user_of
-from .responses import act_page, conflict, done, late, to_task
+from .responses import act_page, conflict, done, late, or_404, to_task
 from .task import task_page
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
@@ -28,7 +28,7 @@ FORM_METHODS = ["GET", "HEAD", "POST"]
 @requires(OPERATE, RESUBMIT)
 def resubmit(request: HttpRequest, step_id: int) -> HttpResponse:
     """Make a step in error pending again; on a conflict, show who acted first."""
-    step = _step(step_id)
+    step = or_404(task.step_by_id(step_id))
     if request.method != "POST":
         return _opened(request, step)
     form = Resubmission(request.POST)
@@ -64,7 +64,7 @@ def _opened(request: HttpRequest, step: Step) -> HttpResponse:
 @requires(OPERATE, RESUBMIT, CORRECT)
 def change(request: HttpRequest, step_id: int) -> HttpResponse:
     """Resubmit a step with another input, or after a check that nothing was done."""
-    step = _step(step_id)
+    step = or_404(task.step_by_id(step_id))
     if request.method != "POST" and step.process_state != StepState.ERROR:
         return _refused(request, step, step.attempt, Refusal.NOT_IN_ERROR)
     typed = request.POST if request.method == "POST" else None
@@ -128,7 +128,7 @@ def _change(
 @requires(OPERATE, CORRECT)
 def by_hand(request: HttpRequest, step_id: int) -> HttpResponse:
     """Take an operator's word, and the result, that a step in error was done outside."""
-    step = _step(step_id)
+    step = or_404(task.step_by_id(step_id))
     if request.method != "POST" and step.process_state != StepState.ERROR:
         return _refused(request, step, step.attempt, Refusal.NOT_IN_ERROR)
     typed = request.POST if request.method == "POST" else None
@@ -160,13 +160,6 @@ def by_hand(request: HttpRequest, step_id: int) -> HttpResponse:
         payload=payload,
         redactor=redactor_for(request, step.task),
     )
-
-
-def _step(step_id: int) -> Step:
-    step = task.step_by_id(step_id)
-    if step is None:
-        raise Http404
-    return step
 
 
 def _refused(request: HttpRequest, step: Step, attempt: int, refusal: Refusal) -> HttpResponse:

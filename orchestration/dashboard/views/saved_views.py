@@ -1,7 +1,7 @@
 """Keeping a search of the list of tasks, and forgetting it."""
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
@@ -9,6 +9,7 @@ from ...models import SavedView
 from ...queries import search_query
 from ..forms.search import View
 from .permissions import OPERATE, SEE_PERSONAL, SHARE, requires, user_of
+from .responses import or_404
 
 
 @require_POST
@@ -38,9 +39,7 @@ def save_view(request: HttpRequest) -> HttpResponse:
 @requires(OPERATE)
 def forget_view(request: HttpRequest, view_id: int) -> HttpResponse:
     """Delete a view of one's own."""
-    view = SavedView.objects.filter(id=view_id, owner=user_of(request)).first()
-    if view is None:
-        raise Http404
+    view = or_404(SavedView.objects.filter(id=view_id, owner=user_of(request)).first())
     view.delete()
     messages.success(request, f"The view “{view.name}” was deleted.")
     return _to_list(view.query)

@@ -31,6 +31,7 @@ from .permissions import (
     requires,
     user_of,
 )
+from .responses import or_404
 from .task import task_page
 
 
@@ -86,9 +87,7 @@ def _address(request: HttpRequest, step: Step, name: str) -> str:
 @requires(OPERATE)
 def row(request: HttpRequest, step_id: int) -> HttpResponse:
     """Show a step's row alone: as it is, and what was just done about it."""
-    step = task.step_by_id(step_id)
-    if step is None:
-        raise Http404
+    step = or_404(task.step_by_id(step_id))
     if not asks(request):
         return task_page(request, step.task_id)
     return row_of(request, step)
@@ -103,9 +102,7 @@ def row_of(
     late: dict[str, Any] | None = None,
 ) -> HttpResponse:
     """Return a step's row; with its form `opened`, or as it `failed`, or why an act came too `late`."""
-    table = TABLES.get(request.GET["in"])
-    if table is None:
-        raise Http404
+    table = or_404(TABLES.get(request.GET["in"]))
     shown_messages = list(get_messages(request)) if late is None else []
     context = {
         **table.shows(request, step),

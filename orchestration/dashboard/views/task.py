@@ -3,7 +3,7 @@
 import logging
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -27,6 +27,7 @@ from .permissions import (
     requires,
     user_of,
 )
+from .responses import or_404
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +56,7 @@ def task_page(
     step_id: int | None = None,
 ) -> HttpResponse:
     """Return a task's page; with the form of `step_id` as it `failed`, if it did."""
-    detail = task_detail(task_id)
-    if detail is None:
-        raise Http404
+    detail = or_404(task_detail(task_id))
     context = {
         "now": detail.now,
         "detail": detail,

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
@@ -16,16 +16,14 @@ from ...queries.undo_preview import undo_preview
 from ...transitions.undo import undo as undo_task
 from ..forms.actions import Undoing
 from .permissions import FORCE_UNDO, OPERATE, UNDO, forbidden, requires, user_of
-from .responses import COMMAND, act_page, conflict, done, to_task
+from .responses import COMMAND, act_page, conflict, done, or_404, to_task
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(OPERATE, UNDO)
 def undo(request: HttpRequest, task_id: UUID) -> HttpResponse:
     """Show what an undo would do, and begin it on the reader's word."""
-    task, preview = queries_task.task_by_id(task_id), undo_preview(task_id)
-    if task is None or preview is None:
-        raise Http404
+    task, preview = or_404(queries_task.task_by_id(task_id)), or_404(undo_preview(task_id))
     if task.undo_at is not None:
         return _refused(request, task, Refusal.NOT_UNDOABLE)
     may_force = user_of(request).has_perm(FORCE_UNDO)
