@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from orchestration.supervisor import RecoverySummary
 from sasweb.stack.folders import PROJECT
 from tests.pattern.table import exists
 
@@ -106,3 +107,10 @@ def test_index_of_decisions_has_their_titles():
     ]
     index = (folder / "README.md").read_text().splitlines()
     assert [line for line in index if line[:1].isdigit()] == titles
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/use/tour.md"])
+def test_counts_that_a_page_quotes_from_the_log_are_a_sweeps(name):
+    quoted = re.findall(r"`\d+ ([a-z ]+)`", (PROJECT / name).read_text())
+    assert quoted
+    assert {one.replace(" ", "_") for one in quoted} <= set(RecoverySummary.__dataclass_fields__)
