@@ -8,7 +8,7 @@ from drill.recipes.clocks import adjustable_clock
 from drill.stack import Stack
 from drill.verdict import audit, check
 from drill.waiting import wait_for
-from tests.stack.test_survival import prepare
+from tests.support.stacks import prepare
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 HOUR = 3600

@@ -10,7 +10,7 @@ from drill.recipes.redis import QUEUES
 from drill.stack import LEADERS, PROCESSED, WORKERS, Stack
 from drill.verdict import check
 from drill.waiting import wait_for
-from tests.stack.test_survival import prepare
+from tests.support.stacks import prepare
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 MANY = 100  # orders before each is killed

@@ -10,6 +10,7 @@ from drill.recipes.clocks import faked
 from drill.stack import WORKERS, Stack
 from drill.verdict import check
 from drill.waiting import wait_for
+from tests.support.stacks import prepare
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 MANY = 300
@@ -23,18 +24,6 @@ def stack():
         yield running
     finally:
         running.stop()
-
-
-def prepare(running):
-    # short time-outs and narrow windows: faults meet orders in flight, and are detected soon
-    running.policy(
-        time_allowed=3, call_timeout=1.5, tries=2, failure_threshold=20, backoff=0.3,
-        backoff_cap=1, window=12,
-    )  # fmt: skip
-    running.sandbox("/faults", {"latency": {"*": 0.1}}, "PUT")
-    # more stock than all the tests sell
-    stock = dict.fromkeys(running.sandbox("/inventory/stock"), 1000000)
-    running.sandbox("/inventory/stock", stock, "PUT")
 
 
 @pytest.fixture

@@ -117,6 +117,14 @@ def test_doorbell_jobs_can_be_imported(path):
     assert callable(getattr(import_module(module), name))
 
 
+def test_tests_share_support_code_and_not_tests():
+    """What two modules of tests need is in tests/support."""
+    modules = sorted((ROOT / "tests").rglob("*.py"))
+    assert modules
+    shared = re.compile(r"^ *(?:from|import) tests\.[\w.]*\btest_", re.MULTILINE)
+    assert [path for path in modules if shared.search(source(path))] == []
+
+
 def test_modules_are_not_named_utils():
     bags = {"utils.py", "services.py", "tasks.py", "helpers.py", "common.py"}
     product = ("orchestration", "orders", "sandbox", "sasweb")

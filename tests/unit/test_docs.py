@@ -2,18 +2,16 @@
 
 import re
 import subprocess
-from functools import cache
 
 import pytest
 
 from orchestration.supervisor import RecoverySummary
 from sasweb.stack.folders import PROJECT
 from tests.pattern.table import exists
+from tests.support.markdown import anchors
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|<a href=\"([^\"]+)\"|<img src=\"([^\"]+)\"")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-ANCHOR = re.compile(r"<a id=\"([^\"]+)\"")
 
 
 def tracked(*patterns):
@@ -26,19 +24,6 @@ def tracked(*patterns):
 
 
 PAGES = tracked("*.md")
-
-
-@cache
-def anchors(path):
-    """Return the anchors of a page, as GitHub makes them of its headings."""
-    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
-    found = set(ANCHOR.findall(text))
-    for heading in HEADING.findall(text):
-        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
-        plain = re.sub(r"<[^>]*>", "", plain)
-        slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
-        found.add(slug if slug not in found else f"{slug}-1")
-    return found
 
 
 def links(name):

@@ -1,6 +1,6 @@
 """The replay beside a policy's form: the typed values applied to recorded attempts."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -10,11 +10,12 @@ from django.urls import reverse
 from orchestration.models import Attempt, Policy
 from orchestration.models.fields import DatabaseNow
 from orchestration.statistics import attempt_samples as queries
+from orchestration.statistics import rollups
 from orchestration.transitions.replies import record
-from tests.integration.orchestration.admin.test_settings import VALID
 from tests.support.engine import claimed, new_task, reply_to
 from tests.support.operators import browser, fail, person, press
 from tests.support.page import page
+from tests.support.policies import VALID
 
 pytestmark = pytest.mark.django_db
 PANEL = reverse("admin:orchestration_policy_what_if", args=["greeter"])
@@ -120,10 +121,7 @@ def test_replay_requires_the_permission_to_change_the_policy(client):
 
 def test_large_history_is_sampled_evenly_and_marked_as_a_sample(client, monkeypatch):
     planted([0.5] * 30)
-    from orchestration.statistics import rollups
-    from tests.integration.orchestration.statistics.test_rollups import END, START
-
-    rollups.count(START, END)
+    rollups.count(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     monkeypatch.setattr(queries, "WHOLE", 10)
     monkeypatch.setattr(queries, "OF_EACH", 7)
     sample = page(ask(client)).one("[data-sample]")

@@ -8,32 +8,10 @@ from django.urls import reverse
 from orchestration.models import FairnessWeight, Policy, SupervisorPolicy
 from tests.support.operators import browser, person
 from tests.support.page import page
+from tests.support.policies import VALID
 
 pytestmark = pytest.mark.django_db
 
-VALID = {
-    "time_allowed": "10",
-    "call_timeout": "3",
-    "tries": "2",
-    "failure_threshold": "5",
-    "backoff": "1",
-    "backoff_cap": "60",
-    "window": "100",
-    "aged_after": "60",
-    "past_threshold": "error",
-    "extended_wait": "600",
-    "max_extended_waits": "3",
-    "on_rejection": "error",
-    "resolve_within": 1800,
-    "undo_threshold": "20",
-    "key_memory": "",
-    "rate": "",
-    "breaker_calls": "20",
-    "breaker_failures": "5",
-    "breaker_share": "0.5",
-    "breaker_pause": "5",
-    "breaker_pause_cap": "60",
-}
 SUPERVISOR = {
     "oldest_waiting": "300",
     "undo_stuck": "900",

@@ -26,10 +26,9 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.monitoring import monitors
 from orchestration.transitions.claim import claim
 from orchestration.transitions.replies import record
-from tests.integration.orchestration.agents.test_slots import left
-from tests.integration.orchestration.supervision.test_supervisor import LEADER
 from tests.support.engine import claimed, new_task, reply_to, staff, step_of, sweep
-from tests.unit.orchestration.agents.test_agents import request
+from tests.support.messages import left, request
+from tests.support.operators import LEADER
 
 pytestmark = pytest.mark.django_db
 NAME = "greeter"
@@ -156,7 +155,7 @@ def test_last_instance_continues_though_it_fails(monkeypatch):
             load.until(lambda: its.part.back_since, "it steps back")
         monkeypatch.setattr(conf, "WORKER_DEAD_AFTER_S", 0.5)
         load.until(lambda: its.part.back_since is None, "it takes part again")
-        wait_for(lambda: not left(), "all is taken", 20)
+        wait_for(lambda: not left(NAME), "all is taken", 20)
         wait_for(lambda: load.read() or len(load.replies) == load.sent, "all is answered", 20)
     assert [one.code for one in load.replies if one.by == "clerk-1"][-1] == "unreachable"
 

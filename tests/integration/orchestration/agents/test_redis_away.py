@@ -12,7 +12,7 @@ from orchestration.agents.runner import Runtime
 from orchestration.database import clock
 from orchestration.messaging import queues
 from orchestration.messaging.messages import Reply
-from tests.unit.orchestration.agents.test_agents import request
+from tests.support.messages import request
 
 pytestmark = pytest.mark.django_db
 

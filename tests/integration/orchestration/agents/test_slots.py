@@ -16,7 +16,7 @@ from orchestration.messaging import queues
 from orchestration.messaging.messages import Reply
 from orchestration.models import Policy
 from sasweb import env
-from tests.unit.orchestration.agents.test_agents import request
+from tests.support.messages import left, request
 
 pytestmark = pytest.mark.django_db
 NAME = "greeter"  # a queue of the tests' agents
@@ -52,10 +52,6 @@ def post(count, action="wait"):
     queues.ring(NAME, wanted)
 
 
-def left():
-    return queues.connection().llen(queues.inbox(NAME))
-
-
 def answered():
     raw = queues.connection().lrange(queues.inbox(queues.SCHEDULER), 0, -1)
     return [(reply.step, reply.by) for reply in map(Reply.parse, raw)]
@@ -82,7 +78,7 @@ def test_worker_takes_no_more_than_its_slots():
     post(8)
     with at_work("clerk-1") as (clerk, let_end):
         wait_for(lambda: clerk.at_once == 3, "it has its slots full")
-        assert left() == 5
+        assert left(NAME) == 5
         let_end()
         wait_for(lambda: len(answered()) == 8, "it has done the rest as slots became free")
         assert clerk.most == 3
@@ -97,7 +93,7 @@ def test_requests_left_by_a_full_worker_go_to_another():
         wait_for(lambda: queues.queue(NAME).count == 2, "another worker is called")
         with at_work("clerk-2") as (second, _):
             wait_for(lambda: second.at_once == 2, "the second has the rest")
-            assert (first.at_once, left()) == (3, 0)
+            assert (first.at_once, left(NAME)) == (3, 0)
 
 
 def test_full_worker_stops_and_returns_the_rest():
@@ -105,7 +101,7 @@ def test_full_worker_stops_and_returns_the_rest():
     with at_work("clerk-1") as (clerk, _):
         wait_for(lambda: clerk.at_once == 3, "it has its slots full")
     assert len(answered()) == 3
-    assert left() == 2
+    assert left(NAME) == 2
     assert queues.held_by("clerk-1") == {}
 
 

@@ -30,6 +30,7 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.workers import jobs
 from tests.support.audit_rows import CAUSE, TOTAL, no_route, orders
 from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end, sweep
+from tests.support.violations import found, plant
 
 pytestmark = pytest.mark.django_db
 
@@ -45,15 +46,6 @@ def rows():
     return made
 
 
-def found(rows=None):
-    """Audit in the test's own transaction; return the violations as {(invariant, reference)}."""
-    cut = snapshot.prepare()
-    for agent, entries in (rows.ledger if rows else {}).items():
-        snapshot.store(agent, entries)
-    snapshot.fill(cut)
-    return runner.find(rows.ledger if rows else ())
-
-
 def blamed(rows=None):
     return {(one.invariant, one.reference) for one in found(rows)}
 
@@ -61,22 +53,6 @@ def blamed(rows=None):
 def troubles(reference):
     """Return how many times invariant 12 is violated for `reference`."""
     return sum((one.invariant, one.reference) == (12, reference) for one in found())
-
-
-def plant(statement, **parameters):
-    """Write past every guard: triggers and foreign keys are off, checks are dropped."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute(
-            "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype IN ('c', 'u')"
-            " AND conrelid::regclass::text ~ '^(orchestration|orders)_'"
-        )
-        for table, name in cursor.fetchall():
-            cursor.execute(f'ALTER TABLE {table} DROP CONSTRAINT "{name}"')
-        cursor.execute("DROP INDEX IF EXISTS alert_once_open")
-        cursor.execute(statement, parameters)
-        assert cursor.rowcount, "nothing was planted"
 
 
 STEP = "UPDATE orchestration_step s SET {} FROM orchestration_task t WHERE t.id = s.task_id AND t.reference = %(order)s AND s.name = '{}' AND s.direction = '{}'"  # noqa: E501

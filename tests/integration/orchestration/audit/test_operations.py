@@ -3,9 +3,9 @@
 import pytest
 
 from orchestration.models import Operation
-from tests.integration.orchestration.audit.test_audit import found, plant
 from tests.support.engine import new_task, reply_to
 from tests.support.operations import advance, answer, failed, running
+from tests.support.violations import found, plant
 
 pytestmark = pytest.mark.django_db
 

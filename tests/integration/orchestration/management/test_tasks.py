@@ -1,23 +1,15 @@
 """`manage.py tasks`: the operators' acts from a shell, guarded like everywhere else."""
 
-import json
-from io import StringIO
-
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 
 from orchestration.models import Event, Gate, Step, Task
 from orchestration.transitions.holds import unpark
 from orchestration.transitions.replies import record
+from tests.support.commands import tasks
 from tests.support.engine import claimed, in_error, new_task, reply_to, step_of
 
 pytestmark = pytest.mark.django_db
-
-
-def tasks(*arguments):
-    out = StringIO()
-    call_command("tasks", *map(str, arguments), stdout=out)
-    return json.loads(out.getvalue())
 
 
 def test_undo_does_what_its_preview_shows():

@@ -13,10 +13,10 @@ from orchestration.states import StepState
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import done_by_hand
 from orchestration.transitions.undo import undo
-from tests.integration.orchestration.database.test_query_plans import explained
 from tests.support.engine import claimed, force, new_task, reply_to
 from tests.support.operators import browser, fail, person
 from tests.support.page import page
+from tests.support.plans import explained
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/orchestration/statestore/"

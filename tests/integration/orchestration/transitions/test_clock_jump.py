@@ -39,9 +39,9 @@ from orchestration.transitions.overdue import mark_overdue
 from orchestration.transitions.replies import record
 from orchestration.transitions.suspicion import suspected
 from orchestration.transitions.unmended import request_undo_of_unmended, unmended_tasks
-from tests.integration.orchestration.transitions.test_unmended import PARTY, refused
 from tests.support.database import another
 from tests.support.engine import claimed, new_task, reply_to, staff, step_of, sweep, watch_of
+from tests.support.unmended import PARTY, refused
 
 pytestmark = pytest.mark.django_db
 HOUR = 3600.0

@@ -17,7 +17,6 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import done_by_hand
-from tests.integration.orchestration.audit.test_audit import found
 from tests.support.engine import claimed, force, in_error, new_task, reply_to, step_of, sweep
 from tests.support.operators import LEADER, browser, person
 from tests.support.undo_workflows import (
@@ -29,6 +28,7 @@ from tests.support.undo_workflows import (
     state,
     undo_step,
 )
+from tests.support.violations import found
 
 pytestmark = pytest.mark.django_db
 

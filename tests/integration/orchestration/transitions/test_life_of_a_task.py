@@ -24,8 +24,8 @@ from tests.support.engine import (
     states,
     step_of,
 )
+from tests.support.messages import nested
 from tests.support.moves import illegal_moves
-from tests.unit.orchestration.messaging.test_messages import nested
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from orchestration.models import Event, Policy, Step, Task
 from orchestration.transitions.priority import prioritize
 from orchestration.transitions.replies import record
 from orchestration.transitions.undo import undo
-from tests.integration.orchestration.management.test_tasks import tasks
+from tests.support.commands import tasks
 from tests.support.engine import claimed, new_task, reply_to, run_to_end, step_of
 from tests.support.operators import browser, person
 from tests.support.page import conflict_of, page

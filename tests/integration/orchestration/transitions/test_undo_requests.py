@@ -14,10 +14,10 @@ from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
 from orchestration.transitions.undo import undo
 from orchestration.workers import jobs
-from tests.integration.orchestration.transitions.test_unmended import PARTY, refused
 from tests.support.engine import claimed, new_task, reply_to, run_to_end, staff, step_of, sweep
 from tests.support.operators import LEADER
 from tests.support.together import at_once
+from tests.support.unmended import PARTY, refused
 
 pytestmark = pytest.mark.django_db
 

@@ -9,33 +9,15 @@ from orchestration.database import clock
 from orchestration.models import Alert, Event, Hold, Incident, Policy, Step, Task
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
-from orchestration.payloads.placeholders import field, result
 from orchestration.transitions.claim import claim
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import resubmit
-from orchestration.workflow import Step as Declared
-from orchestration.workflow import Workflow
 from tests.support.engine import new_task, reply_to, request_resubmit, request_undo, staff, sweep
 from tests.support.operators import LEADER
+from tests.support.unmended import DATA, PARTY, answer, refused
 
 pytestmark = pytest.mark.django_db
-PARTY = Workflow(
-    name="party",
-    value={"amount": field("price"), "currency": field("currency")},
-    steps=[
-        Declared(
-            name="invite", agent="greeter", action="greet", request={"to": field("name")},
-            undo="greet", undo_request={"to": result("invite", "id")},
-        ),
-        Declared(
-            name="pay", agent="greeter", action="greet", after=["invite"],
-            request={"to": field("name"), "price": field("price")}, undo=None,
-            charges={"amount": field("price"), "currency": field("currency")},
-        ),
-    ],
-)  # fmt: skip
-DATA = {"name": "Ada", "price": 500, "currency": "EUR"}
 
 
 @pytest.fixture(autouse=True)
@@ -43,20 +25,6 @@ def _party(monkeypatch):
     monkeypatch.setitem(registry.workflows, "party", PARTY)
     Policy.objects.filter(agent="greeter").update(on_rejection="wait", resolve_within=60)
     staff()
-
-
-def answer(outcome="done", **fields):
-    (request,) = claim(["greeter"], "scheduler-1").requests["greeter"]
-    record([reply_to(request, outcome, **fields)])
-    return request
-
-
-def refused(**fields):
-    """Return a task whose second step was refused, and that step."""
-    task = new_task("7", workflow="party", data=DATA, reply_to="shop")
-    answer()
-    answer("rejected", **fields)
-    return task, Step.objects.get(task=task, name="pay")
 
 
 def time_passes():

@@ -5,7 +5,6 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from uuid import uuid4
 
 import pytest
 
@@ -13,9 +12,8 @@ from orchestration.agents.actions import action
 from orchestration.agents.errors import Rejected, Transient, Unknown
 from orchestration.agents.http import LONGEST_PAUSE, HttpAgent
 from orchestration.database import clock
-from orchestration.messaging.messages import Request
+from tests.support.messages import nested, request
 from tests.support.sandbox import served
-from tests.unit.orchestration.messaging.test_messages import nested
 
 
 class Greeter(HttpAgent):
@@ -63,25 +61,6 @@ class Asked(Greeter):
 
     def knows_nothing(self, status, answer):
         return answer.get("error", {}).get("code") == "unknown_key"
-
-
-def request(**fields) -> Request:
-    known = {
-        "step": 1,
-        "task": str(uuid4()),
-        "name": "hello",
-        "attempt": 1,
-        "action": "greet",
-        "key": uuid4().hex,
-        "reference": "r1",
-        "complete_by": time.time() + 60,
-        "call_timeout": 30,
-        "tries": 1,
-        "payload": {"order": "o1"},
-        "mode": "do",
-        "in_doubt": False,
-    }
-    return Request(**{**known, **fields})
 
 
 async def answered(client, *faults, agent=None, **fields):

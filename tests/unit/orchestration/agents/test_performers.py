@@ -16,7 +16,7 @@ from orchestration.agents.base import Agent
 from orchestration.agents.performers import Performers
 from orchestration.database import clock
 from orchestration.messaging.messages import Reply
-from tests.unit.orchestration.agents.test_agents import request
+from tests.support.messages import request
 
 MANY = 40
 

@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from orchestration.alerting import runbook
 from sasweb.stack.folders import PROJECT
-from tests.unit.test_docs import ANCHOR
+from tests.support.markdown import ANCHOR
 
 
 def text_of(node, names):

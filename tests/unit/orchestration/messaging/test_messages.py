@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from orchestration.messaging.messages import Malformed, Reply, Request, with_number
 from orchestration.payloads.limits import MAX_BYTES
+from tests.support.messages import nested
 
 REPLY = Reply(
     step=1,
@@ -49,13 +50,6 @@ def altered(**changes):
 
 def request(**changes):
     return json.dumps({**asdict(REQUEST), **changes}).encode()
-
-
-def nested(levels):
-    found = []
-    for _ in range(levels):
-        found = [found]
-    return found
 
 
 @pytest.mark.parametrize(

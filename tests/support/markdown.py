@@ -1,0 +1,21 @@
+"""The anchors of pages of the documentation."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+ANCHOR = re.compile(r"<a id=\"([^\"]+)\"")
+
+
+@cache
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a page, as GitHub makes them of its headings."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found = set(ANCHOR.findall(text))
+    for heading in HEADING.findall(text):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        plain = re.sub(r"<[^>]*>", "", plain)
+        slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+        found.add(slug if slug not in found else f"{slug}-1")
+    return found

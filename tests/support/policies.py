@@ -1,0 +1,25 @@
+"""The form of a policy in the admin."""
+
+VALID = {
+    "time_allowed": "10",
+    "call_timeout": "3",
+    "tries": "2",
+    "failure_threshold": "5",
+    "backoff": "1",
+    "backoff_cap": "60",
+    "window": "100",
+    "aged_after": "60",
+    "past_threshold": "error",
+    "extended_wait": "600",
+    "max_extended_waits": "3",
+    "on_rejection": "error",
+    "resolve_within": 1800,
+    "undo_threshold": "20",
+    "key_memory": "",
+    "rate": "",
+    "breaker_calls": "20",
+    "breaker_failures": "5",
+    "breaker_share": "0.5",
+    "breaker_pause": "5",
+    "breaker_pause_cap": "60",
+}
