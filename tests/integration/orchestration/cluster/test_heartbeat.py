@@ -20,8 +20,12 @@ def ends_by_signal():
 
 
 def test_process_that_ends_before_its_first_report_is_seen_leaves_no_row(ends_by_signal):
+    arrived = []
+
     def report_while_a_signal_arrives(_queue):
-        signal.raise_signal(signal.SIGUSR1)  # the main thread handles it, while it waits
+        if not arrived:  # a busy machine may report once more before it ends
+            arrived.append(True)
+            signal.raise_signal(signal.SIGUSR1)  # the main thread handles it, while it waits
 
     heartbeat = Heartbeat("greeter", stepped_back=report_while_a_signal_arrives)
     with pytest.raises(SystemExit), heartbeat:
