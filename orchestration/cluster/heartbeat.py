@@ -49,8 +49,8 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def __enter__(self) -> "Heartbeat":
-        self._thread.start()
         try:
+            self._thread.start()
             self._wait_until_seen()
         except BaseException:  # a signal to end: what was reported meanwhile must not stay
             self.__exit__()
@@ -59,7 +59,8 @@ class Heartbeat:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(timeout=conf.HEARTBEAT_INTERVAL_S)
+        if self._thread.is_alive():  # one that a signal kept from its start has reported nothing
+            self._thread.join(timeout=conf.HEARTBEAT_INTERVAL_S)
 
     def _wait_until_seen(self) -> None:
         """Wait for the first report: a process that starts before its database waits here."""

@@ -32,3 +32,26 @@ def test_process_that_ends_before_its_first_report_is_seen_leaves_no_row(ends_by
         pytest.fail("the signal came before the first report was seen")
     assert not heartbeat._thread.is_alive()
     assert not Worker.objects.exists()
+
+
+def test_process_that_ends_while_its_heartbeat_starts_leaves_no_row(ends_by_signal, monkeypatch):
+    heartbeat = Heartbeat("greeter")
+    start = heartbeat._thread.start
+
+    def start_and_be_ended():
+        start()
+        signal.raise_signal(signal.SIGUSR1)
+
+    monkeypatch.setattr(heartbeat._thread, "start", start_and_be_ended)
+    with pytest.raises(SystemExit), heartbeat:
+        pytest.fail("the signal came before the heartbeat had started")
+    assert not heartbeat._thread.is_alive()
+    assert not Worker.objects.exists()
+
+
+def test_heartbeat_that_a_signal_kept_from_its_start_ends(ends_by_signal, monkeypatch):
+    heartbeat = Heartbeat("greeter")
+    monkeypatch.setattr(heartbeat._thread, "start", lambda: signal.raise_signal(signal.SIGUSR1))
+    with pytest.raises(SystemExit), heartbeat:
+        pytest.fail("the heartbeat was not started")
+    assert not Worker.objects.exists()
