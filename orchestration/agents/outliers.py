@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .. import conf
 from ..decisions.backoff import doubled
 
 SLICE = 0.5  # seconds that one count covers; also the minimum interval of reports
@@ -137,8 +136,6 @@ class Participation:
         return self._counts
 
 
-def anyone_takes_part(
-    siblings: Iterable[Report], now: float, within: float = conf.WORKER_DEAD_AFTER_S
-) -> bool:
+def anyone_takes_part(siblings: Iterable[Report], now: float, within: float) -> bool:
     """Return whether a sibling that has not stepped back reported in the last `within` seconds."""
     return any(not one.back and now - one.at < within for one in siblings)

@@ -281,7 +281,7 @@ class Runtime:
         """Take part again if no other worker does and messages wait."""
         now = clock.now()
         waiting = await self._exchange(now)
-        alone = waiting and not anyone_takes_part(self._siblings, now)
+        alone = waiting and not anyone_takes_part(self._siblings, now, conf.WORKER_DEAD_AFTER_S)
         self._unserved_looks = self._unserved_looks + 1 if alone else 0
         if self._unserved_looks > 1:  # at a first look, a worker may have been about to take them
             logger.warning("%s takes part again: no other worker does", self.agent.instance)

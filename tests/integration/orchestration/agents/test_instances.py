@@ -85,10 +85,10 @@ class Load:
         queues.connection().rpush(queues.inbox(NAME), asked.dump())
 
     def until(self, condition, what):
-        """Send requests until something is so."""
+        """Send requests until something is so, more than one worker takes: it would serve them alone."""
 
         def look():
-            for _ in range(3):
+            for _ in range(3 * Clerk.slots - left(NAME)):
                 self.send()
             self.read()
             return condition()

@@ -102,8 +102,8 @@ def test_ejected_and_silent_siblings_are_not_compared_with():
     assert not part.compare([well(100, back=True)], 100)
     assert not part.compare([Report(at=70, back=False, counts=well(100).counts)], 100)
     assert part.compare([well(100)], 100)
-    assert not anyone_takes_part([well(100, back=True), well(80)], 100)
-    assert anyone_takes_part([well(95)], 100)
+    assert not anyone_takes_part([well(100, back=True), well(80)], 100, within=10)
+    assert anyone_takes_part([well(95)], 100, within=10)
 
 
 def test_old_outcomes_are_forgotten():
