@@ -146,10 +146,6 @@ class Stack(Clients):
 
         wait_for(settled, "all work has ended", seconds, pause=0.2)
 
-    def in_flight(self, at_least: int = 1, seconds: float = 20) -> None:
-        """Wait until at least this many tasks are in flight."""
-        wait_for(lambda: self.count(LIVE) >= at_least, f"{at_least} tasks are in flight", seconds)
-
     def processed(self, at_least: int, seconds: float = 60) -> None:
         """Wait until at least this many tasks are processed."""
         wait_for(lambda: self.count(PROCESSED) >= at_least, f"{at_least} are processed", seconds)

@@ -74,7 +74,6 @@ def test_orders_end_once_while_each_process_is_killed_in_turn(stack):
         placed = []
         for number in range(2):
             placed += stack.place(MANY, flying=MANY // 4)
-            stack.in_flight(MANY // 4)
             hosts[number].kill()
             hosts[number].wait()
             stack.processed(stack.count(PROCESSED) + 10)  # the other one goes on alone

@@ -29,8 +29,7 @@ def stack():
 @pytest.fixture
 def orders(stack):
     """Orders in flight; at teardown each must be processed once."""
-    placed = stack.place(MANY)
-    stack.in_flight(50)
+    placed = stack.place(MANY, flying=50)
     yield placed
     stack.quiet()
     check(stack, placed)
