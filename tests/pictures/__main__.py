@@ -34,7 +34,7 @@ def main() -> int:
     facts_of_last = stack.folder / "facts.json"
     stack.start(fresh=not options.again)
     try:
-        with windows(stack) as eyes:
+        with windows(stack, keep=bool(options.only)) as eyes:
             if options.again:
                 facts = json.loads(facts_of_last.read_text())
                 people.sign_in(eyes["customer"].page)
@@ -52,11 +52,12 @@ def main() -> int:
 
 
 @contextmanager
-def windows(stack: Stack) -> Iterator[dict[str, Eye]]:
-    """Give each of those who look a window."""
+def windows(stack: Stack, *, keep: bool) -> Iterator[dict[str, Eye]]:
+    """Give each of those who look a window; `keep` the pictures of other pages."""
     folder = stack.folder / "seen"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(exist_ok=True)
     with launched() as browser:
         yield {who: Eye.of(browser, f"http://localhost:{stack.port}", folder) for who in PAGES}
 

@@ -11,8 +11,13 @@ SCHEMES = ("light", "dark")
 TALLEST = 1200  # of a picture for the documentation; what is below is cut off
 # the console's message on styles that axe and screenshots add
 ADDED_STYLE = "Applying inline style"
-REFUSED = "Failed to load resource"  # the console's message on an error status
+# the console's messages on an error status, of the browser and of htmx
+REFUSED = ("Failed to load resource", "Response Status Error Code")
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+CUT_OFF = """() => [...document.querySelectorAll("svg text")].filter((text) => {
+  const box = text.getBoundingClientRect(), drawing = text.ownerSVGElement.getBoundingClientRect();
+  return box.left < drawing.left - 1 || box.right > drawing.right + 1;
+}).map((text) => text.textContent)"""
 SETTLED = """async () => {
   document.querySelectorAll("img").forEach((image) => { image.loading = "eager" });
   await Promise.all([...document.images].map((image) => image.decode().catch(() => null)));
@@ -90,6 +95,8 @@ class Eye:
         wide = self.page.evaluate(SIDEWAYS)
         if wide > 0:
             self.problems.append(f"{what}: scrolls sideways by {wide} px")
+        if words := self.page.evaluate(CUT_OFF):
+            self.problems.append(f"{what}: a drawing cuts off {words}")
 
     def _excerpt(self, name: str, width: int) -> Path:
         """Picture the upper part of the page."""

@@ -17,9 +17,9 @@ LEFT, RIGHT, TOP, BOTTOM = 52.0, 8.0, 10.0, 24.0  # around the plot, for the lab
 GAP = 0.2  # of a column's place, between it and the next
 TICKS = 4  # about as many steps as an axis has
 
-SECONDS = (
-    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30),
-    *(60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400),
+SECONDS = (  # `TICKS` of none need two units, for which an axis has no room
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15),
+    *(60, 120, 300, 600, 3600, 7200, 10_800, 21_600, 86_400),
 )
 CLOCK = (300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800)
 
