@@ -13,7 +13,8 @@ from ..durations import format_duration
 
 HEIGHT = 190.0
 NARROW, WIDE = 480.0, 980.0
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 8.0, 10.0, 24.0  # around the plot, for the labels
+LEFT, RIGHT, TOP, BOTTOM = 64.0, 8.0, 10.0, 24.0  # around the plot, for the labels
+HALF_LABEL = 24.0  # of the widest label of the time, on a narrow page
 GAP = 0.2  # of a column's place, between it and the next
 TICKS = 4  # about as many steps as an axis has
 
@@ -120,6 +121,7 @@ def chart(
         along=[
             (f"{plot.edge(place):.1f}", label)
             for place, label in clock_ticks(moments, 9 if wide else 5)
+            if plot.edge(place) <= width - HALF_LABEL
         ],
         columns=[
             _column(plot, place, moments[place], stacked, series, write)

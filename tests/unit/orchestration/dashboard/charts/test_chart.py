@@ -123,6 +123,13 @@ def test_shapes_lie_inside_the_drawing():
     assert len(points) == 60
 
 
+def test_label_that_would_leave_the_drawing_is_omitted():
+    until_one = [MOMENTS[-1] + timedelta(minutes=number - 58) for number in range(60)]
+    drawn = chart("T", until_one, COUNTS)
+    assert [label for _, label in clock_ticks(until_one, 5)][-1] == "13:00"
+    assert [label for _, label in drawn.along][-1] == "12:45"
+
+
 def test_line_has_gaps_for_missing_values_and_a_dot_for_a_lone_point():
     known = [1.0, 2.0, None, 3.0, None, *[None] * 55]
     line = chart("T", MOMENTS, LENGTHS, lines=[Series(name="p50", kind="p50", values=known)]).lines[
