@@ -94,7 +94,7 @@ class ApplicationAdmin(RowsAdmin):
             return f"failing ({application.push_failures}): {application.push_error}"
         return "delivering"
 
-    @admin.action(description="Redeliver rejected messages", permissions=["change"])
+    @admin.action(description="Redeliver refused messages", permissions=["change"])
     def redeliver(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
         """Give messages that could not be delivered another chance."""
         by = request.user.get_username()

@@ -269,7 +269,7 @@ def raise_retrying(kind: str, name: str, problem: str, title: str, reason: str, 
             AlertReport(
                 fingerprint=f"{where}/{STUCK}",
                 severity=Severity.CRITICAL,
-                title=f"{title} for minutes",
+                title=f"{title} for several minutes",
                 detail=reason,
             )
         )

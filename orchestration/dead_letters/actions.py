@@ -40,7 +40,7 @@ class State(models.TextChoices):
 
     WAITING = "waiting", "Waiting for a retry"
     UNKNOWN = "unknown", "Unknown workflow"  # it waits, too
-    REFUSED = "refused", "Rejected or given up"  # until a person acts
+    REFUSED = "refused", "Refused or given up"  # until a person acts
     CLOSED = "closed", "Closed"  # nothing any more
 
 

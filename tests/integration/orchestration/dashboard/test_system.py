@@ -99,7 +99,7 @@ def test_queued_messages_are_counted_with_their_age(client):
     shown = page(client.get(ADDRESS))
     figures = {one["data-figure"]: one.numbers() for one in shown.all("[data-figure]")}
     assert figures == {  # how many, and how old the oldest is in minutes
-        "submissions": [1, 5], "submissions-rejected": [1], "statuses": [1, 5], "notifications": [0],
+        "submissions": [1, 5], "submissions-refused": [1], "statuses": [1, 5], "notifications": [0],
     }  # fmt: skip
 
 
