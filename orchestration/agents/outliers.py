@@ -31,6 +31,10 @@ class Report:
     back: bool
     counts: Counts
 
+    def is_recent(self, now: float, within: float) -> bool:
+        """Return whether it was made in the last `within` seconds; not if the clock was set since."""
+        return abs(now - self.at) < within
+
     def dump(self) -> bytes:
         """Return the report as JSON."""
         counts = [[start, *both] for start, both in self.counts.items()]
@@ -107,7 +111,7 @@ class Participation:
         """Step back if it is an outlier; return whether it did."""
         if self.back_since is not None or not self._counts:
             return False
-        working = [one.counts for one in siblings if not one.back and now - one.at < MEMORY]
+        working = [one.counts for one in siblings if not one.back and one.is_recent(now, MEMORY)]
         if not is_outlier(self._recent(now), working):
             return False
         if now - self._returned_at > MEMORY:
@@ -138,4 +142,4 @@ class Participation:
 
 def anyone_takes_part(siblings: Iterable[Report], now: float, within: float) -> bool:
     """Return whether a sibling that has not stepped back reported in the last `within` seconds."""
-    return any(not one.back and now - one.at < within for one in siblings)
+    return any(not one.back and one.is_recent(now, within) for one in siblings)

@@ -29,7 +29,8 @@ logger = logging.getLogger(__name__)
 class FinishedRequest:
     """A request that this worker has finished, and its reply, if there is one.
 
-    `began` is when its performance began; None if it was not performed.
+    `began` is when its performance began; None if it was taken too late to be performed, or the
+    database's clock was set meanwhile: then the time that it took is not known.
     """
 
     request: Request
@@ -57,6 +58,7 @@ class Runtime:
         self.performers = Performers(agent) if agent.isolated else None
         self.inbox = AgentInbox(agent.name, agent.instance)
         self.part = Participation()
+        self._ahead = clock.ahead()
         self._siblings: list[Report] = []
         self._exchanged_at = 0.0
         self._unserved_looks = 0  # consecutive looks at which messages waited
@@ -134,7 +136,14 @@ class Runtime:
         if self._stopping.is_set():
             return 0
         under_way = len(self._calls)
-        return self.part.room(self.slots - under_way, under_way, clock.now())
+        return self.part.room(self.slots - under_way, under_way, self._now())
+
+    def _now(self) -> float:
+        """Return the time; take part anew if the clock was set: earlier times are not comparable."""
+        if clock.was_set(self._ahead):
+            self.part, self._exchanged_at = Participation(), 0.0
+        self._ahead = clock.ahead()
+        return clock.now()
 
     async def _until_there_is_room(self) -> None:
         """Call another worker for the waiting messages; wait for a call to end, or a short while."""
@@ -195,12 +204,15 @@ class Runtime:
             ended.put_nowait(FinishedRequest(request=request))
             return
         crash_points.reached("agent.before_call", request.reference)
-        began = clock.now()
+        began, ahead = clock.now(), clock.ahead()
         reply = await self._answer(request)
         crash_points.reached("agent.after_call", request.reference)
         if reply is None:
             logger.warning("%s of %s ran out of time", request.name, request.reference)
-        ended.put_nowait(FinishedRequest(request=request, reply=reply, began=began))
+        finished = FinishedRequest(request=request, reply=reply, began=began)
+        if began >= request.complete_by - conf.REPLY_MARGIN_S or clock.was_set(ahead):
+            finished = replace(finished, began=None)
+        ended.put_nowait(finished)
 
     async def _answer(self, request: Request) -> Reply | None:
         if self.performers is None:
@@ -253,7 +265,7 @@ class Runtime:
 
     async def _compare(self, over: Sequence[FinishedRequest]) -> None:
         """Count the results of calls, and step back if other workers' calls succeed."""
-        now = clock.now()
+        now = self._now()
         for one in over:
             if one.began is not None and one.good is not None:
                 self.part.note(one.began, now, good=one.good)
@@ -273,7 +285,9 @@ class Runtime:
         raw, waiting = await self.inbox.exchange(self.part.report(now).dump())
         found = {worker: Report.parse(one) for worker, one in raw.items()}
         self._siblings = [one for one in found.values() if one]
-        if gone := [name for name, one in found.items() if not one or now - one.at > REPORT_LIFE]:
+        if gone := [
+            name for name, one in found.items() if not (one and one.is_recent(now, REPORT_LIFE))
+        ]:
             await self.inbox.forget_reports(gone)
         return waiting
 

@@ -33,6 +33,11 @@ def ahead() -> float:
     return now() - steady()
 
 
+def was_set(since: float) -> bool:
+    """Return whether the database's clock was set since `ahead()` was `since`."""
+    return abs(ahead() - since) > SLOWEST
+
+
 def follow(seconds: float) -> None:
     """Adopt the value of `ahead()` that another process of this machine has measured."""
     global _measured  # noqa: PLW0603 - one clock per process

@@ -18,6 +18,7 @@ from orchestration.agents.errors import Transient
 from orchestration.agents.runner import Runtime
 from orchestration.cluster.debounce import Debounce
 from orchestration.cluster.heartbeat import report
+from orchestration.database import clock
 from orchestration.decisions.recovery import INSTANCE_SICK
 from orchestration.messaging import queues
 from orchestration.messaging.messages import Reply
@@ -41,11 +42,15 @@ class Clerk(Agent):
     def __init__(self, instance):
         super().__init__(instance)
         self.broken = False
+        self.free = threading.Event()
+        self.free.set()
         self.calls = 0
 
     @action
     async def greet(self, call):
         self.calls += 1
+        if not self.free.is_set():
+            await asyncio.to_thread(self.free.wait)
         if self.broken:
             raise Transient("unreachable", "no route to the service")
         await asyncio.sleep(0.01)
@@ -106,6 +111,14 @@ def _quick(monkeypatch):
     monkeypatch.setattr(conf, "INBOX_IDLE_S", 0.2)
 
 
+@pytest.fixture
+def set_clock(monkeypatch):
+    """Return a function that sets the database's clock, as this process measured it, by some seconds."""
+    monkeypatch.setattr(clock, "_measured", None)
+    clock.measure()
+    return lambda seconds: clock.follow(clock.ahead() + seconds)
+
+
 def test_failing_instance_steps_back_and_returns_once_healthy():
     load = Load()
     with at_work("clerk-1", "clerk-2", "clerk-3") as ((sick, *well), (its, *others)):
@@ -131,6 +144,41 @@ def test_failing_instance_steps_back_and_returns_once_healthy():
     assert {(one.health, one.message) for one in marked} == {
         ("nothing", "unreachable: no route to the service")
     }
+
+
+def test_request_taken_too_late_does_not_count_as_a_failure():
+    late = request(step=1, complete_by=time.time() - 1).dump()
+    good = request(step=2, complete_by=time.time() + 60).dump()
+    queues.connection().rpush(queues.inbox(NAME), late, good)
+    with at_work("clerk-1") as (_, (runtime,)):
+        wait_for(lambda: queues.take(queues.SCHEDULER, 1), "a reply is sent", 20)
+        assert list(runtime.part.report(clock.now()).counts.values()) == [(1, 0)]
+
+
+@pytest.mark.parametrize("seconds", [3600, 2])
+def test_call_during_which_the_clock_was_set_does_not_count(set_clock, seconds):
+    asked = request(step=1, complete_by=time.time() + 1.5)
+    with at_work("clerk-1") as ((clerk,), (runtime,)):
+        clerk.free.clear()
+        queues.connection().rpush(queues.inbox(NAME), asked.dump())
+        wait_for(lambda: clerk.calls, "the call is under way", 20)
+        set_clock(seconds)
+        clerk.free.set()
+        good = request(step=2, complete_by=clock.now() + 60)
+        queues.connection().rpush(queues.inbox(NAME), good.dump())
+        wait_for(lambda: queues.take(queues.SCHEDULER, 1), "a reply is sent", 20)
+        assert list(runtime.part.report(clock.now()).counts.values()) == [(1, 0)]
+
+
+def test_instance_takes_part_again_when_the_clock_was_set_back(set_clock):
+    load = Load()
+    with at_work("clerk-1", "clerk-2") as ((sick, well), (its, _)):
+        load.until(lambda: sick.calls > 10 and well.calls > 10, "both have worked")
+        sick.broken = True
+        load.until(lambda: its.part.back_since, "it steps back")
+        sick.broken = False
+        set_clock(-3600)
+        load.until(lambda: its.part.back_since is None, "it takes part again")
 
 
 def test_no_instance_steps_back_where_all_fail_alike():

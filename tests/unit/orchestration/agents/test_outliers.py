@@ -101,7 +101,9 @@ def test_ejected_and_silent_siblings_are_not_compared_with():
         part.note(98, 99, good=False)
     assert not part.compare([well(100, back=True)], 100)
     assert not part.compare([Report(at=70, back=False, counts=well(100).counts)], 100)
+    assert not part.compare([well(3700)], 100)  # the clock was set back since
     assert part.compare([well(100)], 100)
+    assert not anyone_takes_part([well(3700)], 100, within=10)
     assert not anyone_takes_part([well(100, back=True), well(80)], 100, within=10)
     assert anyone_takes_part([well(95)], 100, within=10)
 
