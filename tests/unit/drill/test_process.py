@@ -10,7 +10,15 @@ import pytest
 from drill.process import Process, end_all, require_running
 from drill.waiting import wait_for
 
-WITH_CHILD = "import os, signal; pid = os.fork(); pid and print(pid, flush=True); signal.pause()"
+# the kernel ends it at once: a handler of Python's would wait for `pause`, which a signal just before it
+# does not interrupt
+WITH_CHILD = """
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+pid = os.fork()
+pid and print(pid, flush=True)
+signal.pause()
+"""
 IGNORING = """
 import signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
