@@ -34,7 +34,7 @@ class InboxMessage(models.Model):
         default=0, db_default=0, help_text="Number of failures."
     )
     retry_at = models.DateTimeField(null=True, help_text="When it is retried.")
-    refused_at = models.DateTimeField(null=True, help_text="When it was rejected.")
+    refused_at = models.DateTimeField(null=True, help_text="When it was refused.")
     closed_at = models.DateTimeField(null=True, help_text="When an operator closed it.")
     problem = state_field(Problem, blank=True, default="", db_default="")
     reason = models.TextField(blank=True, default="", db_default="")
@@ -142,7 +142,7 @@ class StatusMessage(models.Model):
     )
     send_after = models.DateTimeField(null=True, help_text="When it may be delivered again.")
     refused_at = models.DateTimeField(
-        null=True, help_text="When its receiver rejected it, or delivery was given up."
+        null=True, help_text="When its receiver refused it, or delivery was given up."
     )
     closed_at = models.DateTimeField(null=True, help_text="When an operator closed it.")
     reason = models.TextField(blank=True)

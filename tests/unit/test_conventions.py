@@ -159,6 +159,24 @@ def test_words_to_avoid():
     assert found == []
 
 
+def test_no_label_is_the_name_of_a_class():
+    """People read labels: a rename of a class must not reach them."""
+    trees = {path: ast.parse(source(path)) for path in (*ENGINE, *SHOP)}
+    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
+    classes = {node.name for _, node in nodes if isinstance(node, ast.ClassDef)}
+    classes.remove("ProcessState")  # the pattern's name of a column
+    compound = {name for name in classes if re.search("[a-z][A-Z]", name)}
+    labels = {"label", "help_text", "description", "verbose_name", "verbose_name_plural"}
+    found = [
+        f"{path.relative_to(ROOT)}:{node.value.lineno}: {node.value.value}"
+        for path, node in nodes
+        if isinstance(node, ast.keyword) and node.arg in labels
+        if isinstance(node.value, ast.Constant)
+        if compound & set(re.findall(r"\w+", str(node.value.value)))
+    ]
+    assert found == []
+
+
 def test_commit_hooks_run_each_check_of_make():
     """A hook calls a target of `make check`, so the two cannot differ in their commands."""
     makefile = (ROOT / "Makefile").read_text()

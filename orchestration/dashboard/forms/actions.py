@@ -15,7 +15,7 @@ class ReasonForm(forms.Form):
 
     reason = forms.CharField(
         max_length=LONGEST_REASON,
-        label="ReasonForm",
+        label="Reason",
         help_text="Kept in the history, with your name.",
         error_messages=SAY_WHY,
     )
@@ -43,7 +43,7 @@ class ChangedResubmission(Resubmission):
 
 
 class ByHand(Resubmission):
-    """The word of an operator that a step was done outside."""
+    """An operator's statement that a step was done outside the system."""
 
     reason = forms.CharField(
         max_length=LONGEST_REASON,
@@ -76,7 +76,7 @@ def all_the_same() -> forms.BooleanField:
 
 
 class Undoing(ReasonForm):
-    """The wish to have a task undone; `seen` is the preview that was looked at."""
+    """A request to undo a task; `seen` is the preview that was looked at."""
 
     seen = forms.CharField(max_length=64, widget=forms.HiddenInput)
     force = all_the_same()

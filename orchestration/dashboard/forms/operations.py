@@ -93,7 +93,7 @@ class Confirmation(ReasonForm):
     )
     force = all_the_same()
     result = ResultField(
-        label="ResultField",
+        label="Result",
         help_text="What the service would have answered, as a JSON object; the same for each item.",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "class": "mono"}),
         error_messages={"required": "Enter the result as a JSON object."},
