@@ -51,16 +51,9 @@ class Rejected(Fault):
     outcome = Outcome.REJECTED
 
     def __init__(
-        self,
-        code: str,
-        message: str = "",
-        *,
-        retry_after: float | None = None,
-        health: Health | None = None,
-        stored: bool = False,
-        in_doubt: bool = False,
+        self, code: str, message: str = "", *, stored: bool = False, in_doubt: bool = False
     ) -> None:
-        super().__init__(code, message, retry_after=retry_after, health=health)
+        super().__init__(code, message)
         self.stored = stored
         self.in_doubt = in_doubt
 
