@@ -19,8 +19,8 @@ const spell = (seconds) => {
   const whole = Math.floor(seconds);
   if (whole < 60) return `${whole} s`;
   const [large, name, small, restName] = UNITS.find(([least]) => whole >= least);
-  const rest = Math.floor(whole % large / small);
-  return `${Math.floor(whole / large).toLocaleString("en")} ${name}` + (rest ? ` ${rest} ${restName}` : "");
+  const count = Math.floor(whole / large), rest = Math.floor(whole % large / small);
+  return `${count.toLocaleString("en")} ${name}` + (rest && count < 10 ? ` ${rest} ${restName}` : "");
 };
 
 /* --- Times ------------------------------------------------------------------------------------ */
