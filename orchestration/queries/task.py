@@ -11,19 +11,10 @@ from ..decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmis
 from ..models import Alert, Attempt, Event, Hold, Step, Task
 from ..payloads.keys import step_key
 from ..states import FINAL_TASK_STATES, StepState
+from . import next_step
 from .agent_facts import agents, queued
 from .conflicts import late_effects
 from .holds import holds_on
-from .next_step import (
-    NOT_QUEUED,
-    AgentView,
-    NextStep,
-    done_names,
-    of_step,
-    of_task,
-    standing_names,
-    telling_step,
-)
 
 MOST_ATTEMPTS = 200
 MOST_EVENTS = 200
@@ -61,7 +52,7 @@ class StepDetail:
 
     step: Step
     attempts: Sequence[Attempt]
-    outlook: NextStep
+    outlook: next_step.NextStep
     hold: Hold | None = None
 
     @property
@@ -91,12 +82,12 @@ class TaskDetail:
 
     now: datetime
     task: Task
-    outlook: NextStep
+    outlook: next_step.NextStep
     steps: Sequence[StepDetail]
     events: Sequence[Event]
     cut: bool
     hold: Hold | None
-    agents: Mapping[str, AgentView]
+    agents: Mapping[str, next_step.AgentView]
     late_effects: Sequence[Alert] = ()
 
     @property
@@ -125,14 +116,19 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     attempts, attempts_cut = _attempts(steps)
     newest = Event.objects.filter(task=task).select_related("step").order_by("-id")
     events = list(newest[: MOST_EVENTS + 1])
-    done = done_names(steps)
+    done = next_step.done_names(steps)
     held = holds_on([task.id])
     places = queued(steps)
     details = []
     for step in steps:
         hold = held.of(task.id, task.workflow, step.name)
-        outlook = of_step(
-            step, done=done, agents=known, now=now, hold=hold, place=places.get(step.id, NOT_QUEUED)
+        outlook = next_step.of_step(
+            step,
+            done=done,
+            agents=known,
+            now=now,
+            hold=hold,
+            place=places.get(step.id, next_step.NOT_QUEUED),
         )
         details.append(
             StepDetail(step=step, attempts=attempts[step.id], outlook=outlook, hold=hold)
@@ -160,16 +156,16 @@ def _attempts(steps: Sequence[Step]) -> tuple[dict[int, list[Attempt]], bool]:
     return by_step, len(found) > MOST_ATTEMPTS
 
 
-def _outlook(task: Task, details: Sequence[StepDetail]) -> NextStep:
-    index = telling_step([detail.step for detail in details])
+def _outlook(task: Task, details: Sequence[StepDetail]) -> next_step.NextStep:
+    index = next_step.telling_step([detail.step for detail in details])
     telling = details[index] if index is not None else None
     under_way = sum(detail.step.process_state in UNDER_WAY for detail in details)
-    return of_task(
+    return next_step.of_task(
         task.state,
         telling.step.name if telling else "",
         telling.outlook if telling else None,
         max(0, under_way - 1),
-        standing_names([detail.step for detail in details]),
+        next_step.standing_names([detail.step for detail in details]),
     )
 
 

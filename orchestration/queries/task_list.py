@@ -8,17 +8,9 @@ from uuid import UUID
 
 from ..database import clock
 from ..models import Step, Task
+from . import next_step
 from .agent_facts import agents, queued
 from .holds import holds_on
-from .next_step import (
-    NOT_QUEUED,
-    NextStep,
-    done_names,
-    of_step,
-    of_task,
-    standing_names,
-    telling_step,
-)
 from .redaction import Redactor, redactors
 from .search_query import Filters
 from .task_filters import count, matching, page
@@ -49,7 +41,7 @@ class TaskRow:
 
     task: Task
     step: Step | None
-    outlook: NextStep
+    outlook: next_step.NextStep
     gone: bool
     redactor: Redactor | None
 
@@ -131,19 +123,22 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], filters: Filters) -> list[Tas
     rows = []
     for task in (by_id[id_] for id_ in ids if id_ in by_id):
         at = telling[task.id]
-        outlook = at and of_step(
+        outlook = at and next_step.of_step(
             at,
-            done=done_names(steps[task.id]),
+            done=next_step.done_names(steps[task.id]),
             agents=known,
             now=now,
             hold=held.of(task.id, task.workflow, at.name),
-            place=places.get(at.id, NOT_QUEUED),
+            place=places.get(at.id, next_step.NOT_QUEUED),
         )
         rows.append(
             TaskRow(
                 task=task,
                 step=at,
-                outlook=outlook or of_task(task.state, "", None, 0, standing_names(steps[task.id])),
+                outlook=outlook
+                or next_step.of_task(
+                    task.state, "", None, 0, next_step.standing_names(steps[task.id])
+                ),
                 gone=task.id not in belongs,
                 redactor=hidden.get(task.id),
             )
@@ -153,5 +148,5 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], filters: Filters) -> list[Tas
 
 def _telling(steps: Sequence[Step]) -> Step | None:
     """Return the step that says where its task stands."""
-    index = telling_step(steps)
+    index = next_step.telling_step(steps)
     return steps[index] if index is not None else None
