@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
 
 from .. import registry
 from ..payloads.limits import is_deep
@@ -12,7 +12,7 @@ from ..payloads.text import READER
 
 DEEPEST = 50  # lists and objects inside one another, of what a person types
 
-LOADED_LATER = {"description": "JSON; null: loaded when it is sent"}
+LOADED_LATER = {"description": "if null, loaded when the request is sent"}
 
 
 class RequestedStep(Protocol):
@@ -96,7 +96,14 @@ def returned(agent: str, action: str) -> dict[str, Any]:
 def problems(schema: Mapping[str, Any], value: Any) -> list[tuple[tuple[str, ...], str]]:
     """Return at most five problems of a value, as (path, message); empty if it is valid."""
     found = sorted(Draft202012Validator(schema).iter_errors(value), key=str)
-    return [(tuple(map(str, one.absolute_path)), one.message) for one in found[:5]]
+    return [(tuple(map(str, one.absolute_path)), _message(one)) for one in found[:5]]
+
+
+def _message(problem: ValidationError) -> str:
+    """Return what is wrong; of a wrong type in terms of JSON: `null` rather than `None`."""
+    if problem.validator != "type":
+        return problem.message
+    return f"{json.dumps(problem.instance)} is not of type {problem.validator_value}"
 
 
 def shape(value: Any) -> dict[str, Any]:  # noqa: PLR0911 - one for each JSON type

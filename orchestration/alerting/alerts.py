@@ -261,7 +261,7 @@ def raise_retrying(kind: str, name: str, problem: str, title: str, reason: str, 
                 fingerprint=f"{where}/{problem}",
                 severity=Severity.WARNING,
                 title=title,
-                detail=f"It is retried automatically. {reason}",
+                detail=f"It is retried automatically. Reason: {reason}",
             )
         )
     if tries >= conf.ALERT_AFTER_FAILURES:

@@ -30,7 +30,7 @@ class HousekeepingSummary(SweepSummary):
 
     released: int = 0
     overdue: int = 0
-    bulk_items: int = 0
+    acted_on_in_bulk: int = 0
     sent_back: int = 0
 
 
@@ -66,7 +66,7 @@ class HousekeeperSweep(duties.SweepRun):
 
     def advance_operations(self) -> None:
         """Advance bulk operations."""
-        self.done.bulk_items = runner.advance(self.leadership, reach=2 * policies.interval())
+        self.done.acted_on_in_bulk = runner.advance(self.leadership, reach=2 * policies.interval())
 
     def fold_incidents(self) -> None:
         """Bring the incidents up to date."""

@@ -257,6 +257,11 @@ class Step(models.Model):
         return f"{self.name} of {self.task_id}"
 
     @property
+    def label(self) -> str:
+        """What it is called on pages."""
+        return f"undo of {self.name}" if self.direction == Direction.UNDO else self.name
+
+    @property
     def key(self) -> str:
         """The idempotency key: the same in every attempt of one generation."""
         return step_key(self.task_id, self.name, self.direction, self.generation)

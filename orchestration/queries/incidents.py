@@ -125,7 +125,7 @@ class IncidentDetail:
 
 def top(limit: int = 5) -> list[IncidentRow]:
     """Return the incidents that need attention most: by how many tasks are in error, then the newest."""
-    found = Incident.objects.filter(state__in=OPEN).defer("sample").select_related("assignee")
+    found = Incident.objects.filter(state__in=OPEN).defer("message").select_related("assignee")
     rows = list(found.order_by("-open_tasks", "-id")[:limit])
     return _with_trends(rows, clock.database_now())
 
@@ -133,7 +133,7 @@ def top(limit: int = 5) -> list[IncidentRow]:
 def incidents(filters: IncidentFilters) -> IncidentPage:
     """Return the page of incidents that `filters` ask for: three queries."""
     place = "last_seen" if filters.by_last else "open_tasks"
-    found = _filtered(filters).defer("sample").select_related("assignee")
+    found = _filtered(filters).defer("message").select_related("assignee")
     if filters.after:
         value, last = filters.after
         found = found.filter(Q(**{f"{place}__lt": value}) | Q(**{place: value}, id__lt=last))

@@ -73,7 +73,7 @@ TELLING = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.W
 ENDINGS = {
     StepState.PROCESSED: "done",
     StepState.SKIPPED: "done by hand",
-    StepState.CANCELLED: "cancelled: the task is being undone",
+    StepState.CANCELLED: "cancelled by the undo of the task",
     StepState.ERROR: "waiting for an operator",
 }
 
@@ -200,8 +200,8 @@ def _ended(state: str, standing: Sequence[str]) -> str:
     if state == TaskState.PROCESSED:
         return "all steps are done"
     if not standing:
-        return "all effects were undone"
-    return f"all effects were undone except {_listed(standing)}"
+        return "all known effects were undone"
+    return f"all known effects were undone except {_listed(standing)}"
 
 
 def standing_names(steps: Collection[Step]) -> list[str]:

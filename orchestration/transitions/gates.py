@@ -65,7 +65,7 @@ SELECT g.agent FROM orchestration_gate g WHERE g.state = 'recovering'
     AND s.process_state = 'processing' AND s.locked_by IS NOT NULL)
 """  # noqa: S608 - put together from constants
 
-BY = "gate"  # who opens and closes a breaker by itself
+BY = "circuit breaker"  # who opens and closes a breaker by itself
 
 
 @dataclass(kw_only=True, slots=True)

@@ -119,7 +119,7 @@ def _alarm(change: Change, late: LateEffect, *, by: str) -> Event:
     what = UNDONE_BY_ITSELF if undone else FOR_A_PERSON
     if change.steps[done.id].state == StepState.PROCESSED:
         title = (
-            f"{change.workflow}: {done.name} may have been done twice: its key brought two results"
+            f"{change.workflow}: {done.name} may have been done twice: two results under one key"
         )
     else:
         had = "may have had" if done.result is None else "had"

@@ -79,7 +79,7 @@ def waterfall(detail: TaskDetail) -> Waterfall | None:
     scale = _Scale(start=start, seconds=seconds)
     rows = [
         StepBars(
-            name=step.step.name, y=index * ROW + ROW, bars=_bars(step, scale, index * ROW + ROW)
+            name=step.step.label, y=index * ROW + ROW, bars=_bars(step, scale, index * ROW + ROW)
         )
         for index, step in enumerate(detail.steps)
     ]

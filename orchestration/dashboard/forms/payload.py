@@ -15,8 +15,8 @@ Path = tuple[str | int, ...]
 LIMITS = (
     ("minimum", "at least {}"),
     ("maximum", "at most {}"),
-    ("minLength", "characters: at least {}"),
-    ("maxLength", "characters: at most {}"),
+    ("minLength", "minimum length {}"),
+    ("maxLength", "maximum length {}"),
     ("pattern", "pattern {}"),
 )
 

@@ -186,7 +186,7 @@ def _selection(request: HttpRequest, found: Operation) -> tuple[str, str]:
         title = found.incident.title if found.incident else "an incident"
         return f"all failed steps of the incident “{title}”", ""
     count = len(found.selection["tasks"])
-    return f"{count:,} task{'' if count == 1 else 's'}, selected one by one", ""
+    return f"{count:,} task{'' if count == 1 else 's'}, selected by hand", ""
 
 
 def _tabs(found: Operation) -> list[tuple[str, str, int]]:

@@ -110,7 +110,7 @@ def text_of(outlook: NextStep) -> str:
         (step("error"), {}, "waiting for an operator"),
         (step("error", resolve_by=SOON), {}, "waiting for a fix; the task will be undone …"),
         (step("skipped"), {}, "done by hand"),
-        (step("cancelled"), {}, "cancelled: the task is being undone"),
+        (step("cancelled"), {}, "cancelled by the undo of the task"),
     ],
 )
 def test_a_step_says_what_happens_next(row, agents, expected):
@@ -159,7 +159,7 @@ def test_the_most_telling_step_is_found(states, expected):
         ("error", 0, "“s” failed: waiting for an operator"),
         ("error", 1, "“s” failed: waiting for an operator; 1 more step in progress"),
         ("processed", 0, "Ended: all steps are done"),
-        ("undone", 0, "Ended: all effects were undone"),
+        ("undone", 0, "Ended: all known effects were undone"),
     ],
 )
 def test_a_task_speaks_through_its_most_telling_step(state, others, expected):
@@ -179,5 +179,5 @@ def test_task_says_until_when_it_can_be_corrected():
 
 def test_effects_left_after_an_undo_are_named():
     assert text_of(of_task("undone", "", None, 0, ["letter", "call"])) == (
-        "Ended: all effects were undone except “letter” and “call”"
+        "Ended: all known effects were undone except “letter” and “call”"
     )

@@ -124,8 +124,8 @@ def test_the_schemas_fields_are_listed_with_what_they_must_be():
         ("share", "number, optional"),
         ("speed", 'one of "slow", "fast", optional'),
         ("address", "object"),
-        ("address.street", "string, characters: at least 1"),
-        ("address.city", "string, characters: at least 1"),
+        ("address.street", "string, minimum length 1"),
+        ("address.city", "string, minimum length 1"),
         ("lines", "array"),
     ]
 
