@@ -13,7 +13,8 @@ run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
 
 test: $(VENV)/.dev browser  ## every test: real Postgres, Redis, processes and browser
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@# three on two cores: a test of whole processes mostly waits
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # One target for each check, which the commit hooks call as well (.pre-commit-config.yaml), there with the
 # changed files as CHANGED. Some tools look at the whole tree in any case.

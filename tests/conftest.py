@@ -19,11 +19,11 @@ settings.load_profile("any machine")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Put the tests in an order in which whole stacks seldom meet when two processes share them.
+    """Put the tests in an order in which whole stacks seldom meet when processes share them.
 
     What is timed, people at a browser, goes first, on one stack, beside small tests in the other
-    process. The stacks under fault come last: for them a busy machine only takes longer. Of these the
-    longest begins, so that both processes end at about the same time.
+    processes. The stacks under fault come last: for them a busy machine only takes longer. Of these the
+    longest begins, so that all processes end at about the same time.
     """
     items.sort(key=lambda item: (TURN.get(_folder(item.nodeid), 0), _is_short(item.nodeid)))
 
