@@ -175,6 +175,7 @@ def _become(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         program, *rest = arguments
         if program == "-m":
             sys.argv = rest
+            sys.modules.pop(rest[0], None)  # runpy warns of one that is preloaded
             runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
         else:  # manage.py, without what Django does once in each Python
             call_command(*rest)

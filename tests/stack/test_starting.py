@@ -67,6 +67,7 @@ def test_output_is_whole_lines_without_passwords(stack):
         secret = stack.folder / "secrets" / name
         assert str(secret) in stack.printed.text
         assert secret.read_text() not in stack.printed.text
+    assert "Warning" not in stack.printed.text  # of Python; the log's are WARNING
 
 
 def test_ready_stack_processes_an_order_at_once(stack):
