@@ -87,14 +87,14 @@ class Session:
     def _answer(self, client: Process) -> dict[str, Any]:
         assert client.stdout
         alarm = threading.Timer(PATIENCE + 30, client.kill)
+        alarm.daemon = True  # a benchmark that is interrupted here ends at once
         alarm.start()
         line = client.stdout.readline()
         alarm.cancel()
         require_running(self.workers)
         if not line:
             raise RuntimeError(f"a client of {self.system.name} has ended: see {self.bed.logs}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return dict(json.loads(line))
 
 
 @contextmanager
