@@ -25,10 +25,11 @@ SELECT id FROM orchestration_task WHERE reference = ANY(%s)
 AND state IN ('pending', 'processing') ORDER BY id DESC LIMIT 40
 """
 
-# The rows that a foreign session may lock: the oldest ones.
+# The rows that a foreign session may lock: the oldest ones. The pending one is locked by its id: a row that
+# has left its state while the statement waits for it is locked, and not returned.
 LOCKS = {
-    "pending task": "SELECT id FROM orchestration_task WHERE state = 'pending' ORDER BY id LIMIT 1"
-    " FOR UPDATE",
+    "pending task": "SELECT id FROM orchestration_task WHERE id = (SELECT id FROM orchestration_task"
+    " WHERE state = 'pending' ORDER BY id LIMIT 1) FOR UPDATE",
     "task in flight": "SELECT t.id FROM orchestration_task t JOIN orchestration_step s"
     " ON s.task_id = t.id WHERE s.locked_by IS NOT NULL ORDER BY t.id LIMIT 1 FOR UPDATE OF t",
     "200 tasks": "SELECT id FROM orchestration_task WHERE state = 'processing' ORDER BY id LIMIT 200"
