@@ -1,5 +1,6 @@
 """Messages that arrive late, repeatedly or in another order, and large backlogs."""
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -11,7 +12,11 @@ REPLIES = "sas:inbox:scheduler"
 DOORBELL = b"look"
 WIDE = 100  # the window while a backlog is processed
 WINDOW = 'SELECT "window" FROM orchestration_policy WHERE agent = %s'
-EXPIRED = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"
+EXPIRED = """
+SELECT count(*) FROM orchestration_attempt a
+JOIN unnest(%s::bigint[], %s::int[]) AS sent (step, number) ON (a.step_id, a.number) = (step, sent.number)
+WHERE a.outcome = 'expired'
+"""
 REFUSED = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
 
 
@@ -51,13 +56,13 @@ def replies_out_of_order(run: Running, *, at_least: int = 8) -> Iterator[None]:
 @recipe
 def replies_late(run: Running, *, at_least: int = 8) -> Iterator[None]:
     """Withhold replies until their steps have expired and were repeated; then deliver them."""
-    expired, refused = run.stack.count(EXPIRED), run.stack.count(REFUSED)
+    refused = run.stack.count(REFUSED)
     taken = withhold_replies(run, at_least=at_least)
+    # these attempts and no others: a reply whose attempt has not expired is accepted, however late
+    replies = [json.loads(reply) for reply in taken]
+    sent = [[reply[name] for reply in replies] for name in ("step", "attempt")]
     wait_for(
-        lambda: run.stack.count(EXPIRED) >= expired + len(taken),
-        "their steps expire",
-        30,
-        pause=0.2,
+        lambda: run.stack.count(EXPIRED, *sent) == len(taken), "their steps expire", 30, pause=0.2
     )
     with run.stack.redis() as client:
         client.rpush(REPLIES, *taken)
