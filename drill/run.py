@@ -27,12 +27,12 @@ LATENCY = 0.1  # seconds of a partner's answer
 PAIR = " + "  # between the names of two modes in one drill
 
 OPEN = """
-SELECT (SELECT count(*) FROM orchestration_submission WHERE reference = ANY(%(orders)s)
+SELECT (SELECT count(*) FROM orchestration_submission WHERE reference = ANY(%s)
             AND refused_at IS NULL)
-     + (SELECT count(*) FROM orchestration_task WHERE reference = ANY(%(orders)s)
+     + (SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s)
             AND state IN ('pending', 'processing', 'undoing'))
      + (SELECT count(*) FROM orchestration_statusmessage m JOIN orchestration_task t
-            ON t.id = m.task_id WHERE t.reference = ANY(%(orders)s) AND m.refused_at IS NULL)
+            ON t.id = m.task_id WHERE t.reference = ANY(%s) AND m.refused_at IS NULL)
 """
 RETRIES = """
 SELECT coalesce(sum(greatest(s.attempt - 1, 0)), 0) FROM orchestration_step s
@@ -40,11 +40,11 @@ JOIN orchestration_task t ON t.id = s.task_id WHERE t.reference = ANY(%s)
 """
 # the first unusual record: a failed or expired attempt, a refused reply, an alert, a new leader
 DETECTED = """
-SELECT extract(epoch FROM min(at) - %(since)s)::float8 FROM (
+SELECT extract(epoch FROM min(at) - %s)::float8 FROM (
     SELECT min(ended_at) AS at FROM orchestration_attempt
-        WHERE outcome <> 'done' AND ended_at > %(since)s
-    UNION ALL SELECT min(at) FROM orchestration_event WHERE at > %(since)s
-    UNION ALL SELECT min(first_seen) FROM orchestration_alert WHERE first_seen > %(since)s
+        WHERE outcome <> 'done' AND ended_at > %s
+    UNION ALL SELECT min(at) FROM orchestration_event WHERE at > %s
+    UNION ALL SELECT min(first_seen) FROM orchestration_alert WHERE first_seen > %s
 ) AS found
 """
 
@@ -80,13 +80,7 @@ class Run:
 
     def open(self) -> int:
         """Return the number of orders, and of messages about them, that have not ended."""
-        connection = self.stack.connect()
-        try:
-            with connection, connection.cursor() as cursor:
-                cursor.execute(OPEN, {"orders": self.orders})
-                return int(cursor.fetchone()[0])
-        finally:
-            connection.close()
+        return self.stack.count(OPEN, *[self.orders] * 3)
 
     def quiet(self, seconds: float = PATIENCE) -> None:
         """Wait until every order of this run has ended and its messages are sent."""
@@ -160,8 +154,4 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
     healed = time.monotonic()
     run.quiet()
     result.recovered = time.monotonic() - healed
-    connection = stack.connect()
-    with connection, connection.cursor() as cursor:
-        cursor.execute(DETECTED, {"since": since})
-        result.detected = cursor.fetchone()[0]
-    connection.close()
+    ((result.detected,),) = stack.sql(DETECTED, *[since] * 4)
