@@ -12,7 +12,7 @@ from orchestration.cluster import leader_election
 from orchestration.decisions.progress import Refusal
 from orchestration.housekeeping import housekeeper
 from orchestration.messaging.messages import Reply
-from orchestration.models import Step, Task, TaskRequest, Worker
+from orchestration.models import Policy, Step, Task, TaskRequest, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervision.memory import Memory
 from orchestration.supervision.watch import Watch
@@ -119,6 +119,11 @@ def staff() -> None:
         ignore_conflicts=True,
     )
     Worker.objects.update(seen_at=DatabaseNow())  # however slow the test
+
+
+def postpone_retries() -> None:
+    """Let no retry fall due by itself, however slow the test."""
+    Policy.objects.update(backoff=600, backoff_cap=600)
 
 
 def force(statement, parameters):

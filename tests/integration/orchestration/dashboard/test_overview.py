@@ -15,7 +15,16 @@ from orchestration.queries.trends import RANGES
 from orchestration.statistics import rollups
 from orchestration.transitions.holds import hold
 from orchestration.transitions.replies import record
-from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end, sweep, watch_of
+from tests.support.engine import (
+    claimed,
+    in_error,
+    new_task,
+    postpone_retries,
+    reply_to,
+    run_to_end,
+    sweep,
+    watch_of,
+)
 from tests.support.operators import LEADER, browser, fail, person, press, staffed
 from tests.support.page import listed, page, problems_of, query_count
 
@@ -180,6 +189,7 @@ def test_latest_actions_of_users_are_listed(client):
 
 def test_last_sweep_of_the_leader_is_shown(client):
     staffed()
+    postpone_retries()
     new_task("slow-1")
     record([reply_to(request, "transient") for request in claimed()])
     watch_of("supervisor-1").step(0.0)

@@ -18,7 +18,16 @@ from orchestration.supervision import due
 from orchestration.supervision.memory import Memory
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
-from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end, staff, sweep
+from tests.support.engine import (
+    claimed,
+    in_error,
+    new_task,
+    postpone_retries,
+    reply_to,
+    run_to_end,
+    staff,
+    sweep,
+)
 from tests.support.operations import drafted, running
 from tests.support.operators import LEADER
 
@@ -170,6 +179,7 @@ def test_it_is_due(happen):
 
 
 def a_retry_that_waits():
+    postpone_retries()
     failed()
     settle()
 

@@ -31,6 +31,7 @@ from tests.support.engine import (
     claimed,
     in_error,
     new_task,
+    postpone_retries,
     reply_to,
     run_to_end,
     staff,
@@ -47,6 +48,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def _staffed(db):
     staff()
+    postpone_retries()
 
 
 def half() -> float:

@@ -10,7 +10,16 @@ from orchestration.models import Alert, Attempt, Step, Task, UndoRequest
 from orchestration.models.fields import DatabaseNow
 from orchestration.transitions.replies import record
 from tests.support.database import kill
-from tests.support.engine import claimed, force, new_task, reply_to, staff, step_of, sweep
+from tests.support.engine import (
+    claimed,
+    force,
+    new_task,
+    postpone_retries,
+    reply_to,
+    staff,
+    step_of,
+    sweep,
+)
 from tests.support.operators import LEADER
 
 STUCK = "system/supervisor/stuck"
@@ -19,6 +28,7 @@ STUCK = "system/supervisor/stuck"
 @pytest.fixture(autouse=True)
 def _staffed(db):
     staff()
+    postpone_retries()
 
 
 def expired(count):
@@ -64,7 +74,7 @@ def test_task_that_cannot_be_recovered_delays_no_other(monkeypatch, caplog, bad)
     sweep(LEADER)
     assert Alert.objects.get(fingerprint=STUCK).count == 1
     plant(tasks[bad], "processing")
-    assert sweep(LEADER).retried == 1  # others may be woken by now
+    assert str(sweep(LEADER)) == "1 retried"
     assert Alert.objects.get(fingerprint=STUCK).closed_at
 
 

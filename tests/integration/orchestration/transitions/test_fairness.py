@@ -20,7 +20,15 @@ from orchestration.transitions.failures import wake
 from orchestration.transitions.holds import hold, release, unpark
 from orchestration.transitions.replies import record
 from orchestration.transitions.turns import STANDINGS
-from tests.support.engine import in_error, reply_to, request_resubmit, staff, step_of, sweep
+from tests.support.engine import (
+    in_error,
+    postpone_retries,
+    reply_to,
+    request_resubmit,
+    staff,
+    step_of,
+    sweep,
+)
 from tests.support.operators import LEADER
 from tests.support.plans import plan
 from tests.support.together import at_once
@@ -117,6 +125,7 @@ def test_begun_task_continues_before_new_ones_of_its_key():
 
 def test_retry_goes_before_its_own_key_but_not_before_a_small_one():
     Policy.objects.update(breaker_calls=200, breaker_failures=200)  # the gate has no part in this
+    postpone_retries()
     new("bulk", MANY)
     requests = claim(["greeter"], "scheduler-1").requests["greeter"]
     record([reply_to(request, "transient") for request in requests])
@@ -134,6 +143,7 @@ def test_retry_goes_before_its_own_key_but_not_before_a_small_one():
 
 
 def test_retry_of_a_failing_step_goes_behind_all_waiting_steps():
+    postpone_retries()
     new("bulk", 3)
     first, second, _ = claim(["greeter"], "scheduler-1").requests["greeter"]
     record([reply_to(first, "transient"), reply_to(second, "transient")])

@@ -27,6 +27,7 @@ from tests.support.engine import (
     claimed,
     in_error,
     new_task,
+    postpone_retries,
     reply_to,
     staff,
     states,
@@ -176,6 +177,7 @@ class TestTasksInFlight:
         assert step_of(task).failure_count == 0
 
     def test_should_it_expire_first_it_is_tried_under_the_same_key(self):
+        postpone_retries()
         task = new_task()
         (request,) = claimed()
         with held("task", "id = %s", str(task.id)):
