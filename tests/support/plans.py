@@ -1,22 +1,17 @@
 """How Postgres would run a statement."""
 
-import json
-
 from django.db import connection, transaction
 
 
 def plan(statement, parameters):
-    """Return the nodes of a plan, from the top down, with the index each uses."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
-        ((found,),) = cursor.fetchall()
-    whole = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
-    return [(node["Node Type"], node.get("Index Name", "")) for node in nodes(whole)]
+    """Return the type and the index of a plan's nodes, as if no table could be read or sorted whole."""
+    found = explained(statement, parameters, off=("seqscan", "sort"))
+    return [(node["Node Type"], node.get("Index Name", "")) for node in found]
 
 
 @transaction.atomic
 def explained(statement, parameters, *, off=("seqscan",)):
-    """Return the nodes of a statement's plan, as if its tables were too large to be read."""
+    """Return a plan's nodes, from the top down, as if its tables were too large to be read."""
     with connection.cursor() as cursor:
         for way in off:
             cursor.execute(f"SET LOCAL enable_{way} = off")

@@ -5,7 +5,6 @@ from importlib import import_module
 import pytest
 from django.db import IntegrityError, transaction
 
-from orchestration import conf
 from orchestration.decisions.progress import Refusal
 from orchestration.models import (
     Alert,
@@ -54,12 +53,6 @@ from tests.support.operations import (  # fmt: skip
 )
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _time_enough(monkeypatch):
-    """However slow the machine is, one sweep sends what the rate allows."""
-    monkeypatch.setattr(conf, "OPERATIONS_BUDGET_S", 60.0)
 
 
 def ended(operation):

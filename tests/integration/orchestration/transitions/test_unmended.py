@@ -28,7 +28,7 @@ def _party(monkeypatch):
 
 
 def time_passes():
-    Step.objects.filter(resolve_by__isnull=False).update(resolve_by=DatabaseNow())
+    Step.objects.filter(resolve_by__isnull=False).update(resolve_by=ago(1))
     sweep(LEADER)
 
 
@@ -255,7 +255,7 @@ def test_hold_stops_the_correction_time(scope):
         assert sweep(LEADER).to_undo == 0
     assert state(task) == "error"
     assert left(step) == pytest.approx(300, abs=5)
-    Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow())
+    Step.objects.filter(id=step.id).update(resolve_by=ago(1))  # longer than since that sweep
     free(hold_id)
     assert sweep(LEADER).to_undo == 1
     assert state(task) == "undoing"

@@ -83,8 +83,9 @@ class TestOneProcess:
 
             running.send_signal(signal.SIGTERM)
             wait_for(
-                lambda: not queues.connection().exists(queues.flag("greeter")), "it takes no more"
+                lambda: not queues.connection().exists(queues.flag("greeter")), "one has ended"
             )
+            wait_for(lambda: queues.queue(queues.SCHEDULER).count, "the other calls for another")
             third = new_task()
             queues.connection().delete(queues.flag(queues.SCHEDULER))
             queues.ring(queues.SCHEDULER)

@@ -1,0 +1,12 @@
+"""What all tests on a real database and Redis have in common."""
+
+import pytest
+
+from orchestration import conf
+
+
+@pytest.fixture(autouse=True)
+def _budgets_last(monkeypatch):
+    """Let no budget of time run out because the machine is busy; a test of one sets its own."""
+    for name in ("COMPUTE_BUDGET_S", "DUTY_BUDGET_S", "OPERATIONS_BUDGET_S"):
+        monkeypatch.setattr(conf, name, 60.0)
