@@ -147,7 +147,7 @@ def _record_and_claim(
         computed = _compute_apart(by, recorded, agents)
     else:
         if recorded.locked:
-            _put_off([one for one in popped if UUID(one.reply.task) in recorded.locked])
+            _put_off([one for one in popped if one.reply.task in recorded.locked])
     if claimed is None:
         claimed = _claim_apart(by, recorded, agents)
     if computed.more or (computed.held and park(LOCAL, isolated=False)):
@@ -233,7 +233,7 @@ def _record_in_parts(popped: Sequence[_Popped]) -> Recorded:
     def deal(some: Sequence[_Popped]) -> int:
         nonlocal done
         part = record([one.reply for one in some], warily=True)
-        waiting.extend(one for one in some if UUID(one.reply.task) in part.locked)
+        waiting.extend(one for one in some if one.reply.task in part.locked)
         recorded.add(part)
         done += len(some)
         return len(some)

@@ -202,7 +202,8 @@ class Agent:
         """Perform a request; an error in the agent's code becomes an unknown outcome, not a crash."""
         started = clock.now()
         try:
-            return _checked(await self.perform(request))
+            reply = await self.perform(request)
+            return reply and reply.verified()  # so that it fails alone
         except Malformed as error:
             logger.error("%s.%s of %s: %s", self.name, request.action, request.reference, error)
             what = f"the action's result cannot be stored: {error}"
@@ -250,13 +251,6 @@ class Agent:
             in_doubt=in_doubt,
             health=(fault.health or "") if fault else "",
         )
-
-
-def _checked(reply: Reply | None) -> Reply | None:
-    """Return the reply; raise `Malformed` if it cannot be sent, so that it fails alone."""
-    if reply is not None:
-        Reply.parse(reply.dump())
-    return reply
 
 
 async def _perform(act: Action, agent: Agent, call: Call) -> Result:

@@ -36,7 +36,7 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
         with connection.execute_wrapper(_refuse):
             result = compute(request.payload)
         # a result that cannot be stored fails here, alone
-        return Reply.parse(_reply(request, by, started, result=result).dump())
+        return _reply(request, by, started, result=result).verified()
     except Rejected as refusal:
         fault = refusal
     except Exception as error:  # a function may raise anything; others go on

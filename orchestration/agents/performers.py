@@ -14,7 +14,6 @@ import traceback
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 
 from .. import conf
 from ..database import clock
@@ -207,7 +206,7 @@ class Performers:
                 unexplained += lost.guilty is None
                 if lost.guilty or unexplained > conf.MAX_UNEXPLAINED_DEATHS:
                     return self._agent.failed(request, str(lost)).dump()
-                request = replace(request, in_doubt=True)  # its call may have been made
+                request = request.altered(in_doubt=True)  # its call may have been made
             else:
                 self._come_back = self._come_back or not performer_of.open
                 return reply

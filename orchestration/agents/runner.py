@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+import uvloop
 from django.conf import settings
 
 from .. import conf
@@ -54,7 +55,7 @@ class Runtime:
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
-        self.loop = asyncio.new_event_loop()
+        self.loop = uvloop.new_event_loop()
         self.performers = Performers(agent) if agent.isolated else None
         self.inbox = AgentInbox(agent.name, agent.instance)
         self.part = Participation()
@@ -231,7 +232,7 @@ class Runtime:
         if request.passed >= conf.MAX_PASS_ONS or left < 2 * wait:
             return False
         await asyncio.sleep(wait)
-        return await self._hand_back([replace(request, passed=request.passed + 1).dump()])
+        return await self._hand_back([request.altered(passed=request.passed + 1).dump()])
 
     async def _hand_back(self, messages: Sequence[bytes]) -> bool:
         handed = not messages or await self.inbox.hand_back(messages)
@@ -306,7 +307,7 @@ class Runtime:
         if self.part.back_since is None or one.good is not False:
             return reply
         message = f"{reply.code}: {reply.message}"[:LONGEST_MESSAGE]
-        return replace(reply, code=INSTANCE_SICK, message=message, health=Health.NOTHING.value)
+        return reply.altered(code=INSTANCE_SICK, message=message, health=Health.NOTHING.value)
 
 
 def _requests(messages: Sequence[bytes]) -> list[bytes]:

@@ -140,7 +140,7 @@ def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
     return [
         Request(
             step=step.id,
-            task=str(step.task),
+            task=step.task,
             name=step.name,
             attempt=step.attempt + 1,
             action=step.action,

@@ -58,7 +58,7 @@ def detect_late_effects(
     doubtful: list[StepView] = []
     events: list[Event] = []
     for reply in replies:
-        change = changes.get(UUID(reply.task))
+        change = changes.get(reply.task)
         step = change.steps.get(reply.step) if change else None
         if change is None or step is None or not shows_effect(reply.outcome, reply.in_doubt):
             continue

@@ -9,7 +9,7 @@ import json
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
@@ -86,7 +86,7 @@ def fill_in(requests: Sequence[UnfilledRequest], by: str) -> Filled:
     for item in requests:
         if item.request.step in values and item.request.step not in gone:
             payload = filled(item.request.payload, item.loads, values[item.request.step])
-            done.requests[item.agent].append(replace(item.request, payload=payload))
+            done.requests[item.agent].append(item.request.altered(payload=payload))
     return done
 
 

@@ -148,7 +148,7 @@ def _compute_batch(
 def _request(step: DueStep) -> Request:
     return Request(
         step=step.id,
-        task=str(step.task),
+        task=step.task,
         name=step.name,
         attempt=step.attempt + 1,
         action="",
@@ -172,13 +172,13 @@ def _record(computed: Computed, by: str, batch: Sequence[LocalReply]) -> int:
     fresh = {local.reply.task for local in batch if local.task_state == TaskState.PENDING}
     with transaction.atomic():
         if fresh:
-            sql.run(STARTED, {"ids": sorted(fresh)})
+            sql.run(STARTED, {"ids": sorted(map(str, fresh))})
         sql.run(BEGUN, {"ids": [local.reply.step for local in batch], "by": by})
         part = record([local.reply for local in batch])
         transaction.set_rollback(bool(part.locked))
     if part.locked:
         computed.blocked = True
-        free = [local for local in batch if UUID(local.reply.task) not in part.locked]
+        free = [local for local in batch if local.reply.task not in part.locked]
         return len(batch) - len(free) + (_record(computed, by, free) if free else 0)
     computed.recorded.add(part)
     return len(batch)

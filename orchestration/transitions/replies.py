@@ -123,7 +123,7 @@ def record(replies: Sequence[Reply], *, warily: bool = False) -> Recorded:
     changes = _lock(replies, recorded, warily=warily)
     accepted: list[tuple[Reply, StepView, Change]] = []
     for reply in replies:
-        task = UUID(reply.task)
+        task = reply.task
         if task in recorded.locked:
             continue
         change = changes.get(task)
@@ -178,14 +178,14 @@ def _observation(reply: Reply, step: StepView) -> Observation:
 
 def _lock(replies: Sequence[Reply], recorded: Recorded, *, warily: bool) -> dict[UUID, Change]:
     """Lock the tasks of replies, and the incidents of rejections; note the replies that must wait."""
-    tasks = {UUID(reply.task) for reply in replies}
+    tasks = {reply.task for reply in replies}
     changes = lock(tasks, wait=False)
     recorded.locked = existing(tasks - changes.keys())
     if warily:
         recorded.locked |= with_locked_steps(changes)
     causes = {}
     for reply in [reply for reply in replies if reply.outcome == Outcome.REJECTED]:
-        change = changes.get(UUID(reply.task))
+        change = changes.get(reply.task)
         step = change.steps.get(reply.step) if change else None
         if change and step:
             cause = cause_of(step, change.workflow, reply.outcome, reply.code, reply.message)
@@ -310,13 +310,13 @@ def _note_refused(refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, 
     """Write the content of late and repeated replies to the task's history."""
     events = defaultdict(list)
     for reply, refusal in refused:
-        change = changes.get(UUID(reply.task))
+        change = changes.get(reply.task)
         if change and reply.step in change.steps:
             content = f"{reply.outcome} {reply.code}".strip()
             events[reply.step, reply.attempt, f"{refusal.value}; it was: {content}"].append(reply)
     Event.objects.bulk_create(
         Event(
-            task_id=UUID(replies[0].task),
+            task_id=replies[0].task,
             step_id=step,
             kind=EventKind.REPLY_REFUSED,
             actor=replies[0].by,

@@ -56,7 +56,7 @@ def test_selection_and_scroll_position_survive_five_refreshes(here):
 
 
 def fail_again(task):
-    (request,) = [request for request in claimed() if request.task == str(task.id)]
+    (request,) = [request for request in claimed() if request.task == task.id]
     record([reply_to(request, "rejected")])
 
 

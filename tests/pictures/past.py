@@ -67,7 +67,7 @@ def late_effect(order: str) -> int:
 
     step = Step.objects.get(task__reference=order, name="authorize_payment", direction="do")
     reply = Reply(
-        step=step.id, task=str(step.task_id), attempt=step.attempt, outcome="done",
+        step=step.id, task=step.task_id, attempt=step.attempt, outcome="done",
         result={"id": "pi_late", "status": "requires_capture"}, code="", message="", tries=1,
         started=1.0, ended=2.0, by="payment@lost:1", generation=step.generation + 1,
     )  # fmt: skip

@@ -106,7 +106,7 @@ def irreversible(task):
 def in_error(task=None, outcome="rejected", **fields) -> Step:
     """Put the first step of a task in error; return the step."""
     task = task or new_task()
-    (request,) = [request for request in claimed() if request.task == str(task.id)]
+    (request,) = [request for request in claimed() if request.task == task.id]
     record([reply_to(request, outcome, **fields)])
     return step_of(task)
 

@@ -11,7 +11,7 @@ def request(**fields) -> Request:
     """Return a request; `fields` are what matters about it."""
     known = {
         "step": 1,
-        "task": str(uuid4()),
+        "task": uuid4(),
         "name": "hello",
         "attempt": 1,
         "action": "greet",

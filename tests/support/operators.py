@@ -50,7 +50,7 @@ def fail(requests, outcome="transient", *, threshold=5, **fields) -> None:
 
 def gave_up(task, outcome="unknown"):
     """Return the first step of a task after a failure past the threshold."""
-    fail([request for request in claimed() if request.task == str(task.id)], outcome, threshold=1)
+    fail([request for request in claimed() if request.task == task.id], outcome, threshold=1)
     return task.steps.get(name="hello")
 
 

@@ -46,7 +46,7 @@ def let_wait(seconds):
 def test_unrecordable_reply_is_kept_and_the_others_are_recorded():
     good, bad = new_task(), new_task()
     some = [
-        reply_to(request, started=UNSTORABLE if request.task == str(bad.id) else 1.0)
+        reply_to(request, started=UNSTORABLE if request.task == bad.id else 1.0)
         for request in claimed()
     ]
     turn(some)

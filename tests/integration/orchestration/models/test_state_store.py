@@ -87,7 +87,7 @@ def _some_of_each():
         ("other", "done"),
     ):
         task = new_task(name)
-        (request,) = [one for one in claimed() if one.task == str(task.id)] or claimed()
+        (request,) = [one for one in claimed() if one.task == task.id] or claimed()
         record([reply_to(request, outcome)])
         if name == "order-hand":
             done_by_hand(request.step, attempt=1, actor="ann", reason="called", result={"id": "g"})
@@ -196,6 +196,6 @@ def many() -> None:
 
 
 def run_to_end_of(task):
-    while requests := [one for one in claimed() if one.task == str(task.id)]:
+    while requests := [one for one in claimed() if one.task == task.id]:
         record([reply_to(request) for request in requests])
     return task

@@ -294,7 +294,7 @@ class TestChangedMeanwhile:
     def test_undo_covers_only_the_previewed_steps(self):
         live, done = new_task(), new_task()
         operation = running([live, done], "undo")
-        (request,) = [one for one in claimed() if one.task == str(done.id)]
+        (request,) = [one for one in claimed() if one.task == done.id]
         record([reply_to(request)])
         run_to_end(done)
         assert done.state == "processed"

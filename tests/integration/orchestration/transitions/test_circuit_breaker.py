@@ -108,7 +108,7 @@ def test_a_step_that_was_never_sent_goes_before_all_others():
     last = new_task(priority=-10)
     for task in (poison, other, last, poison):
         (request,) = claimed()
-        assert request.task == str(task.id)
+        assert request.task == task.id
         fail(request)
 
 
@@ -160,12 +160,12 @@ def test_failed_probes_are_excused_unless_others_succeed_between():
     good = new_task()
     opened()
     (request,) = claimed()
-    assert request.task == str(good.id)
+    assert request.task == good.id
     request, next_of_good = turn(reply_to(request))
     assert gate().state == "recovering"
     record([reply_to(next_of_good)])
     for count in range(1, 6):
-        assert request.task == str(poison.id)
+        assert request.task == poison.id
         fail(request)
         step = step_of(poison)
         assert (step.failure_count, step.own_trouble) == (count, True)

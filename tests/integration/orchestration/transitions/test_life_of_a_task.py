@@ -221,7 +221,7 @@ class TestReplies:
         other = new_task()
         strange = [
             reply_to(request, step=request.step + 1000),
-            reply_to(request, task=str(other.id)),
+            reply_to(request, task=other.id),
             reply_to(request, task="00000000-0000-0000-0000-000000000000"),
         ]
         recorded = record(strange)

@@ -73,7 +73,7 @@ def answer(task, name="call", value=5):
     step = step_of(task, name)
     assert step.process_state == "processing"
     reply = Reply(
-        step=step.id, task=str(task.id), attempt=step.attempt, outcome="done",
+        step=step.id, task=task.id, attempt=step.attempt, outcome="done",
         result={"id": value}, code="", message="", tries=1, started=1.0, ended=2.0, by="agent-1",
     )  # fmt: skip
     return turn([reply])

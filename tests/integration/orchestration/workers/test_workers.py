@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import threading
-from dataclasses import replace
 
 import pytest
 from django.db import OperationalError, connection
@@ -289,7 +288,7 @@ class TestAnActionOfTheNextRelease:
         def make(**fields):
             new_task()
             (request,) = claimed()
-            return replace(request, action="wave", **fields)
+            return request.altered(action="wave", **fields)
 
         return make
 
@@ -317,7 +316,7 @@ class TestAnActionOfTheNextRelease:
         request = request_of()
         self.serve(request)
         (back,) = [raw for raw in queues.take("greeter", 10) if raw != queues.LOOK]
-        assert Request.parse(back) == replace(request, passed=1)
+        assert Request.parse(back) == request.altered(passed=1)
         assert queues.take(queues.SCHEDULER, 10) == []
 
     def test_fails_when_it_has_come_back_too_often(self, request_of):

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -316,7 +315,7 @@ def test_outcome_found_after_the_deadline_is_not_replied(how, mode):
     until = clock.now() + 0.3
     late = request(action=how, mode=mode, complete_by=until)
     assert asyncio.run(Blocker(until).answer(late)) is None
-    assert asyncio.run(Blocker(until).answer(replace(late, complete_by=until + 60))) is not None
+    assert asyncio.run(Blocker(until).answer(late.altered(complete_by=until + 60))) is not None
 
 
 def test_exception_in_an_action_is_an_unknown_outcome():

@@ -1,5 +1,7 @@
 """A step without an agent: its function is called, and its result or exception is a reply."""
 
+from uuid import UUID
+
 import pytest
 
 from orchestration import conf, registry
@@ -8,7 +10,7 @@ from orchestration.agents.local import perform
 from orchestration.messaging.messages import Reply, Request
 from orchestration.workflow import Step, Workflow
 
-TASK = "0197a000-0000-7000-8000-000000000000"
+TASK = UUID("0197a000-0000-7000-8000-000000000000")
 
 
 def request(**payload) -> Request:
@@ -65,10 +67,10 @@ def deep(_):
     [
         (raises, "ZeroDivisionError: by"),
         (lambda given: given["missing"], "KeyError: 'missing'"),
-        (lambda _: None, "Malformed: result has type NoneType"),
-        (lambda _: [1], "Malformed: result has type list"),
+        (lambda _: None, "Malformed: not a reply: Expected `object`, got `null`"),
+        (lambda _: [1], "Malformed: not a reply: Expected `object`, got `array`"),
         (lambda _: {"at": object()}, "TypeError: Object of type object is not JSON"),
-        (lambda _: {"much": float("inf")}, "Malformed: not JSON"),
+        (lambda _: {"much": float("inf")}, "Malformed: Out of range float values are not JSON compliant"),
         (lambda _: {"text": "\0"}, "Malformed: NUL characters cannot be stored"),
         (lambda _: {"text": "x" * 300_000}, "Malformed: 300"),
         (deep, "Malformed: nested deeper"),

@@ -36,7 +36,7 @@ class Shop:
         one.base_url = str(self.client.session._base_url).rstrip("/")
         request = Request(
             step=1,
-            task=str(uuid4()),
+            task=uuid4(),
             name="step",
             attempt=1,
             action=action,
