@@ -24,6 +24,7 @@ from .transitions.claim import Claimed, claim
 from .transitions.holds import park
 from .transitions.loading import UnfilledRequest, fill_in
 from .transitions.local_steps import Computed, compute
+from .transitions.locked_task import release_ready
 from .transitions.replies import Recorded, record
 from .transitions.requested_undos import Begun, begin_requested, requested_tasks
 
@@ -134,9 +135,12 @@ def _record_and_claim(
     claimed = None
     try:
         with transaction.atomic():
-            recorded = record([one.reply for one in popped]) if popped else Recorded()
+            replies = [one.reply for one in popped]
+            recorded = record(replies, claimed_next=True) if popped else Recorded()
             computed = _compute(by, recorded, agents)
-            if not recorded.alerted:
+            if recorded.alerted:
+                release_ready(recorded.ready)
+            else:
                 claimed = _claim(by, recorded, agents)
     except Exception as error:
         if sql.is_unavailable(error):
@@ -186,7 +190,8 @@ def _compute_apart(by: str, recorded: Recorded, agents: Collection[str]) -> Comp
 
 
 def _claim(by: str, recorded: Recorded, agents: Collection[str]) -> Claimed:
-    return claim(_awake(recorded, agents) - {LOCAL}, by, recorded.observed)
+    awake = _awake(recorded, agents) - {LOCAL}
+    return claim(awake, by, recorded.observed, recorded.ready)
 
 
 def _claim_apart(by: str, recorded: Recorded, agents: Collection[str]) -> Claimed:

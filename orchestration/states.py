@@ -112,6 +112,7 @@ TASK_MOVES: dict[TaskState, dict[TaskState, str]] = {
 STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     StepState.WAITING: {
         StepState.PENDING: "the steps it comes after are done",
+        StepState.PROCESSING: "these are done, and a scheduler claims it at once",
         StepState.ERROR: "its request cannot be built",
         StepState.CANCELLED: "its task is undone; for an undo step: nothing was done",
     },

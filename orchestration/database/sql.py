@@ -133,15 +133,19 @@ class UnixTime(Func):
     output_field = FloatField()
 
 
+MANY = 987_654_321  # stands for a limit that is given later
+
+
 def compiled(queryset: QuerySet[Any, Any]) -> str:
     """Return a queryset's statement, for `run` with values of its `Given` parameters.
 
     Callers cache it: building and compiling a queryset takes longer than running it. A queryset that
-    locks rows must be compiled in a transaction, as Django requires.
+    locks rows must be compiled in a transaction, as Django requires. A queryset of the first `MANY` takes
+    their number as the parameter `limit`.
     """
     statement, parameters = queryset.query.sql_with_params()
     text: str = connection.ops.compose_sql(statement, parameters)  # type: ignore[attr-defined]
-    return text
+    return text.replace(f"LIMIT {MANY}", "LIMIT %(limit)s")
 
 
 def record(kind: type[Shape], row: Sequence[Any]) -> Shape:
@@ -165,7 +169,12 @@ def as_json(values: Sequence[Any]) -> list[str]:
     return [json.dumps(value, separators=(",", ":")) for value in values]
 
 
-def as_array(words: Sequence[str]) -> str:
-    """Return words as the text of a Postgres array, as a parameter cannot be an array of arrays."""
-    quoted = (word.replace("\\", "\\\\").replace('"', '\\"') for word in words)
-    return "{" + ",".join(f'"{word}"' for word in quoted) + "}"
+def as_array(values: Sequence[Any]) -> str:
+    """Return values as the text of a Postgres array: one token to parse, not an expression for each."""
+    return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def _element(value: Any) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return "NULL" if value is None else str(value)

@@ -56,12 +56,15 @@ class Arrival(NamedTuple):
 
 
 def give_turns(arrivals: Sequence[Arrival], positions: Mapping[Line, Position]) -> list[int]:
-    """Return a turn for each arrival, in order; every one is behind the head of its line."""
+    """Return a turn for each arrival, in order; every one is behind the head of its line.
+
+    Those that come again share a place: each of their tasks has had its turn.
+    """
     reached: dict[Arrival, int] = {}
     turns = []
     for arrival in arrivals:
         position = positions[arrival.line]
-        before = reached.get(arrival)
+        before = None if arrival.again else reached.get(arrival)
         if before is None:
             before = position.now if position.head is None else position.head
             if not arrival.again and position.last is not None:

@@ -68,6 +68,8 @@ class StepView:
     irreversible: str = ""
     dispatched_at: datetime | None = None
     own_trouble: bool = False
+    action: str = ""
+    loads: Loads | None = None
 
     @property
     def dispatch(self) -> int:

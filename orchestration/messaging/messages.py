@@ -70,7 +70,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         if len(raw) > MAX_BYTES:
             raise Malformed(f"{len(raw)} bytes; at most {MAX_BYTES} are taken")
         try:
-            message = _decoder(cls).decode(raw)
+            message: Self = _decoder(cls).decode(raw)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise Malformed(f"not a {cls.__name__.lower()}: {error}") from error
         if rb"\u0000" in raw and NUL.search(raw):

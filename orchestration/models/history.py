@@ -14,7 +14,9 @@ from .task import Task
 class Attempt(models.Model):
     """One try of a step, written once, when it ended."""
 
-    step = models.ForeignKey(Step, models.CASCADE, related_name="attempts")
+    step = models.ForeignKey(
+        Step, models.CASCADE, related_name="attempts", db_index=False, help_text="By attempt_once."
+    )
     number = models.PositiveIntegerField()
     generation = models.PositiveIntegerField()
     scheduler = models.CharField(max_length=80, help_text="The instance that dispatched it.")

@@ -131,7 +131,14 @@ class StatusMessage(models.Model):
     reply_to = models.CharField(max_length=60)
     workflow = models.CharField(max_length=60, default="", db_default="")
     reference = models.CharField(max_length=100, default="", db_default="")
-    task = models.ForeignKey(Task, models.CASCADE, related_name="status_messages", null=True)
+    task = models.ForeignKey(
+        Task,
+        models.CASCADE,
+        related_name="status_messages",
+        null=True,
+        db_index=False,
+        help_text="Found by status_number_once.",
+    )
     number = models.PositiveIntegerField()
     kind = state_field(StatusKind, max_length=20)
     detail = models.JSONField(default=dict)

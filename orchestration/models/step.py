@@ -28,7 +28,9 @@ class Step(models.Model):
     """
 
     id = models.BigAutoField(primary_key=True)
-    task = models.ForeignKey(Task, models.CASCADE, related_name="steps")
+    task = models.ForeignKey(
+        Task, models.CASCADE, related_name="steps", db_index=False, help_text="Found by step_once."
+    )
     name = models.CharField(max_length=60)
     direction = state_field(Direction, default=Direction.DO, max_length=4)
     agent = models.CharField(max_length=60)
@@ -74,7 +76,12 @@ class Step(models.Model):
         "of its agent is in flight.",
     )
     held_by = models.ForeignKey(
-        Hold, models.PROTECT, null=True, related_name="steps", help_text="Set while it is held."
+        Hold,
+        models.PROTECT,
+        null=True,
+        related_name="steps",
+        db_index=False,
+        help_text="Set while it is held.",
     )
     pending_since = models.DateTimeField(null=True, help_text="When it last became pending.")
     held_seconds = models.FloatField(
@@ -128,7 +135,9 @@ class Step(models.Model):
         help_text="How long to wait for a service that rejects it: {code, wait, until}. While it is "
         "rejected with that code, it is retried every `wait` seconds, under a new key, until then.",
     )
-    alert = models.ForeignKey(Alert, models.PROTECT, null=True, related_name="steps")
+    alert = models.ForeignKey(
+        Alert, models.PROTECT, null=True, related_name="steps", db_index=False
+    )
     incident = models.ForeignKey(
         Incident,
         models.PROTECT,
@@ -205,6 +214,8 @@ class Step(models.Model):
                 name="step_waiting",
                 condition=Q(process_state="pending"),
             ),
+            # the errors of an alert
+            models.Index(fields=["alert"], name="step_alert", condition=Q(alert__isnull=False)),
             # what a hold keeps, to let it go
             models.Index(fields=["held_by"], name="step_held", condition=Q(held_by__isnull=False)),
             # in flight per agent, for the gate's window: at most the window's size of rows

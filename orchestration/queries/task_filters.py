@@ -141,13 +141,13 @@ def _called(word: str, filters: Filters) -> Q:
     """Return what a plain word may be: each of these is one index's business."""
     called = (
         Q(reference__startswith=word)
-        | Q(label__startswith=word)
-        | Q(label__startswith=word.upper())
+        | Q(label__startswith=word, label__gt="")  # as in the conditions of their indexes
+        | Q(label__startswith=word.upper(), label__gt="")
     )
     if known := as_uuid(word):
         called |= Q(id=known)
     if filters.personal:
-        called |= Q(contact=word.lower())
+        called |= Q(contact=word.lower(), contact__gt="")
     return called
 
 

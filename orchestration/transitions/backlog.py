@@ -1,19 +1,23 @@
 """Read an agent's backlog: waiting steps, requests in flight, and the next steps."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import inf
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .. import conf
-from ..database import sql
+from ..database import prepared, sql
 from ..decisions.fairness import for_aged
 from ..models.hold import holds_agent
+from ..models.step import claimable
+from ..payloads.placeholders import Loads
 from ..states import GateState
 from .candidates import aged, fresh, in_turn, least
 from .gates import FIRST, LockedGate
 from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
+from .locked_task import Ready
 
 # What an agent has at work, of the steps `s`. It has stopped by an attempt's complete-by: what has passed
 # it takes no place, though it may be long until it is counted, as when its task is locked; nor does
@@ -83,6 +87,11 @@ class Demand(NamedTuple):
         return self.waited is not None and self.waited > self.aged_after
 
     @property
+    def stopped(self) -> bool:
+        """Return whether a hold on its agent, or on everything, is in force."""
+        return self.held or self.everything_held
+
+    @property
     def everything_held(self) -> bool:
         """Return whether a hold on everything is in force."""
         return self.all_held_until == inf
@@ -111,12 +120,13 @@ class Pending:
     action: str
     generation: int
     attempt: int
-    request: dict[str, Any]
-    loads: str | None
+    request: Mapping[str, Any]
+    loads: Loads | None
     reference: str
     since: float | None
     of_held_task: bool | None
     is_held: bool | None
+    turn: int | None = None  # of one that was waiting until now
 
     @property
     def held(self) -> bool:
@@ -127,14 +137,21 @@ class Pending:
 # The queues in which held steps were met (agent, isolated), and whether places were left for them.
 Met = dict[tuple[str, bool], bool]
 
-Statement = Callable[[int], str]  # by how many steps it takes at most
+Statement = Callable[[], str]
 
-PENDING = tuple(field.name for field in fields(Pending))
+PENDING = tuple(field.name for field in fields(Pending))[:-1]
+
+# The turns of the next steps that may go: along step_turn, from the index alone.
+NEXT = f"""
+SELECT priority, turn FROM orchestration_step s
+WHERE agent = %(agent)s AND NOT isolated AND {claimable("s")}
+ORDER BY agent, isolated, priority DESC, turn, id LIMIT %(limit)s
+"""  # noqa: S608 - a constant of our own
 
 
 def demands(agents: Collection[str]) -> list[Demand]:
     """Return what there is to do for agents whose gates are locked."""
-    return [Demand(*row) for row in sql.run(DEMAND, {"agents": list(agents)})]
+    return [Demand(*row) for row in prepared.run(DEMAND, {"agents": list(agents)})]
 
 
 def in_flight(demand: Demand, gate: LockedGate) -> int:
@@ -146,8 +163,12 @@ def in_flight(demand: Demand, gate: LockedGate) -> int:
     return int(count)
 
 
-def take(demand: Demand, gate: LockedGate, places: int, met: Met) -> list[Pending]:
+def take(
+    demand: Demand, gate: LockedGate, places: int, met: Met, ready: Sequence[Ready] = ()
+) -> tuple[list[Pending], list[Ready]]:
     """Lock up to `places` steps that may go, at most one of them of those that go alone.
+
+    Of `ready`, which no other session sees yet, return those whose turn is among the next.
 
     That one is first, so that a full window does not pass it over for ever; but it is not a good probe.
     A share of the places is for what has waited for long: a higher priority goes first, but no stream
@@ -155,7 +176,7 @@ def take(demand: Demand, gate: LockedGate, places: int, met: Met) -> list[Pendin
     """
     if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
         unsent = _take(fresh, demand, places, met)
-        return unsent or _take(least, demand, places, met, isolated=demand.lone)
+        return unsent or _take(least, demand, places, met, isolated=demand.lone), []
     first: list[Pending] = []
     if demand.lone:
         first += _take(in_turn, demand, min(1, places), met, isolated=True)
@@ -163,7 +184,21 @@ def take(demand: Demand, gate: LockedGate, places: int, met: Met) -> list[Pendin
         share = for_aged(places - len(first), conf.AGED_SHARE)
         first += _take(aged, demand, share, met)
     excluded = [step.id for step in first]
-    return first + _take(in_turn, demand, places - len(first), met, excluded=excluded)
+    rest = places - len(first)
+    at_once = _at_once(demand, rest, ready)
+    return first + _take(in_turn, demand, rest - len(at_once), met, excluded=excluded), at_once
+
+
+def _at_once(demand: Demand, places: int, ready: Sequence[Ready]) -> list[Ready]:
+    """Return those of `ready` that are among the next `places` of their line; none that may be held."""
+    free = [one for one in ready if one.change.was_held is None and not demand.steps_held]
+    if places <= 0 or not free:
+        return []
+    others = prepared.run(NEXT, {"agent": demand.agent, "limit": places}) if demand.wanted else []
+    line: list[tuple[int, int, Ready | None]] = [(-high, turn, None) for high, turn in others]
+    line += [(-one.change.priority, one.turn, one) for one in free]
+    line.sort(key=itemgetter(0, 1))  # of the same turn, what was pending before goes first
+    return [one for *_, one in line[:places] if one]
 
 
 def _take(
@@ -202,6 +237,17 @@ def _lock_pending(
         "excluded": list(excluded),
         "steps_held": demand.steps_held,
         "aged_after": demand.aged_after,
+        "limit": limit,
     }
-    rows = (dict(zip(PENDING, row, strict=True)) for row in sql.run(statement(limit), wanted))
-    return [Pending(**{**row, "request": json.loads(row["request"])}) for row in rows]
+    found = prepared.run(statement(), wanted)
+    rows = (dict(zip(PENDING, row, strict=True)) for row in found)
+    return [
+        Pending(
+            **{
+                **row,
+                "request": json.loads(row["request"]),
+                "loads": json.loads(row["loads"]) if row["loads"] else None,
+            }
+        )
+        for row in rows
+    ]

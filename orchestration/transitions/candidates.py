@@ -1,6 +1,6 @@
 """The statements by which a claim finds and locks steps; each is compiled once.
 
-Their parameters are `Given`: agent, isolated, excluded, steps_held and aged_after.
+Their parameters are `Given`: agent, isolated, excluded, steps_held, aged_after and limit.
 """
 
 from datetime import timedelta
@@ -28,7 +28,7 @@ from django.db.models import (
 )
 from django.db.models.lookups import Exact
 
-from ..database.sql import Among, Given, UnixTime, compiled
+from ..database.sql import MANY, Among, Given, UnixTime, compiled
 from ..decisions.gate import BEHIND
 from ..models import Hold, Task
 from ..models.fields import DatabaseNow
@@ -102,20 +102,20 @@ def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
 
 
 @cache
-def in_turn(limit: int) -> str:
+def in_turn() -> str:
     """Return the statement for the first steps by priority, then turn: one walk along step_turn."""
-    return compiled(_due(Q(steps__isolated=LONE), *IN_TURN)[:limit])
+    return compiled(_due(Q(steps__isolated=LONE), *IN_TURN)[:MANY])
 
 
 @cache
-def aged(limit: int) -> str:
+def aged() -> str:
     """Return the statement for the steps that have waited the longest, and for long: step_waiting."""
     waits = Func(F("steps__run_after"), F("steps__held_by"), function="num_nonnulls")
     waits.output_field = IntegerField()
     ago = Given("aged_after", "float8", FloatField()) * Value(timedelta(seconds=1))
     since = ExpressionWrapper(DatabaseNow() - ago, output_field=DateTimeField())
     which = Q(Exact(waits, 0), steps__isolated=False, steps__pending_since__lt=since)
-    return compiled(_due(which, "steps__pending_since", "steps__id")[:limit])
+    return compiled(_due(which, "steps__pending_since", "steps__id")[:MANY])
 
 
 # A probe is of the steps that may go: one that was never sent; else one that has been sent the least.
@@ -123,15 +123,15 @@ def aged(limit: int) -> str:
 # wait for all others: one of these may be back before each probe. So probes take turns. The second
 # reads all that wait for the agent, but only when each of these was sent before.
 @cache
-def fresh(limit: int) -> str:
+def fresh() -> str:
     """Return the statement for the first steps that were never sent."""
-    return compiled(_due(Q(steps__isolated=LONE, steps__attempt=0), *IN_TURN)[:limit])
+    return compiled(_due(Q(steps__isolated=LONE, steps__attempt=0), *IN_TURN)[:MANY])
 
 
 @cache
-def least(limit: int) -> str:
+def least() -> str:
     """Return the statement for the steps that were sent the least."""
     likely_to_fail = Q(steps__own_trouble=True) | Q(steps__isolated=True)
     sent = F("steps__attempt") + Case(When(likely_to_fail, BEHIND), default=0)
     which = Q(LONE) | Q(steps__isolated=False)
-    return compiled(_due(which, sent.asc(), *IN_TURN)[:limit])
+    return compiled(_due(which, sent.asc(), *IN_TURN)[:MANY])

@@ -1,6 +1,5 @@
 """Claim steps for agents: pending → processing (P6, P16, P21)."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from .. import conf
-from ..database import sql
+from ..database import prepared, sql
 from ..decisions.gate import Observation, again_at, observe, room, sent
 from ..messaging.messages import Request
 from ..payloads.keys import step_key
@@ -17,20 +16,24 @@ from ..states import TaskState
 from .backlog import Demand, Met, Pending, demands, in_flight, take
 from .gates import LockedGate, contested, lock_gates, write
 from .holds import HELD_SECONDS, HELD_SECONDS_BY_TASK, park
+from .locked_task import Ready, release_ready
 
 # A step that may have been done is never repeated once the service has forgotten its key. `{stood}` is
 # for how long holds kept it; where there were none, the statement is spared the words.
 PROCESSING = """
 UPDATE orchestration_step s
-SET process_state = 'processing', locked_by = %(by)s, attempt = attempt + 1,
+SET process_state = 'processing', locked_by = %(by)s, attempt = s.attempt + 1,
+    request = coalesce(r.request, s.request), turn = coalesce(r.turn, s.turn),
+    pending_since = CASE s.process_state WHEN 'waiting' THEN clock_timestamp() ELSE s.pending_since END,
     dispatched_at = clock_timestamp(), keyed_at = coalesce(keyed_at, clock_timestamp()),
-    complete_by = clock_timestamp() + %(time_allowed)s * interval '1 second',
+    complete_by = clock_timestamp() + %(time_allowed)s::float8 * interval '1 second',
     held_seconds = held_seconds + {held_seconds},
     outcome = '', error_code = '', error_message = ''
-WHERE id = ANY(%(ids)s)
-RETURNING id, extract(epoch FROM complete_by)::float8,
+FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[], %(turns)s::bigint[]) AS r (id, request, turn)
+WHERE s.id = r.id AND s.process_state IN ('pending', 'waiting')
+RETURNING s.id, extract(epoch FROM complete_by)::float8,
     CASE WHEN in_doubt AND keyed_at < (SELECT clock_timestamp())
-        + (%(time_allowed)s - %(memory)s) * interval '1 second'  -- when the call may arrive
+        + (%(time_allowed)s::float8 - %(memory)s::float8) * interval '1 second'  -- when the call may arrive
         THEN 'ask' WHEN in_doubt AND probing_outcome THEN 'settle' ELSE 'do' END,
     (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt
 """
@@ -69,9 +72,15 @@ class Claimed:
 
 @transaction.atomic(savepoint=False)
 def claim(
-    agents: Collection[str], by: str, observed: Mapping[str, Sequence[Observation]] | None = None
+    agents: Collection[str],
+    by: str,
+    observed: Mapping[str, Sequence[Observation]] | None = None,
+    ready: Sequence[Ready] = (),
 ) -> Claimed:
     """Claim what each of `agents` has room for, a batch at most; return the requests.
+
+    `ready` are waiting steps that the same transaction made ready. Those whose turn it is are claimed at
+    once, and spared the write that makes them pending; the others become pending.
 
     An agent whose gate another session keeps locked is left out (`lock_gates`).
 
@@ -81,7 +90,9 @@ def claim(
     """
     claimed = Claimed()
     if not agents:
+        release_ready(ready)
         return claimed
+    waiting = {one.step.id for one in ready}
     started: set[Any] = set()
     gates = lock_gates(agents)
     met: Met = {}
@@ -90,22 +101,22 @@ def claim(
     for demand in demands(gates):
         gate = gates[demand.agent]
         _observe((observed or {}).get(demand.agent, ()), gate, demand)
-        if not demand.wanted or demand.held or demand.everything_held:
-            continue
-        places = min(
-            room(gate.view, gate.limits, in_flight(demand, gate), demand.now), conf.BATCH_SIZE
-        )
-        if steps := take(demand, gate, places, met):
+        steps, at_once = _take(demand, gate, met, ready)
+        waiting.difference_update(one.step.id for one in at_once)
+        steps += [_pending(one) for one in at_once]
+        if steps:
             claimed.requests[demand.agent] = _process(steps, demand, by)
             claimed.loads.update(
-                (step.id, (step.workflow, json.loads(step.loads))) for step in steps if step.loads
+                (step.id, (step.workflow, step.loads)) for step in steps if step.loads
             )
             started.update(step.task for step in steps if step.task_state == TaskState.PENDING)
             gate.view = sent(gate.view, gate.limits, len(steps), demand.now)
-        _look_again(claimed, gate, demand, len(steps))
+        if not demand.stopped:
+            _look_again(claimed, gate, demand, len(steps))
+    release_ready([one for one in ready if one.step.id in waiting])
     write(gates.values())
     if started:
-        sql.run(STARTED, {"ids": [str(task) for task in started]})
+        prepared.run(STARTED, {"ids": [str(task) for task in started]})
     for (agent, isolated), is_short in sorted(met.items()):
         if park(agent, isolated=isolated) and is_short:
             claimed.more.add(agent)
@@ -120,6 +131,40 @@ def _observe(outcomes: Sequence[Observation], gate: LockedGate, demand: Demand) 
         gate.view = observe(gate.view, gate.limits, outcomes, demand.now, out)
 
 
+def _take(
+    demand: Demand, gate: LockedGate, met: Met, ready: Sequence[Ready]
+) -> tuple[list[Pending], list[Ready]]:
+    """Return what the gate has room for: pending steps, locked, and those of `ready`."""
+    own = [one for one in ready if one.step.agent == demand.agent]
+    if demand.stopped or not (demand.wanted or own):
+        return [], []
+    free = room(gate.view, gate.limits, in_flight(demand, gate), demand.now)
+    return take(demand, gate, min(free, conf.BATCH_SIZE), met, own)
+
+
+def _pending(ready: Ready) -> Pending:
+    """Return a step that is claimed as soon as it is ready, like one that was pending."""
+    change, step = ready.change, ready.step
+    return Pending(
+        id=step.id,
+        task=change.id,
+        workflow=change.workflow,
+        task_state=change.state,
+        name=step.name,
+        direction=step.direction,
+        action=step.action,
+        generation=step.generation,
+        attempt=step.attempt,
+        request=ready.request,
+        loads=step.loads,
+        reference=change.reference,
+        since=None,
+        of_held_task=change.was_held,
+        is_held=None,
+        turn=ready.turn,
+    )
+
+
 def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
     if any(demand.was_held(step.since) for step in steps):
         held_seconds = HELD_SECONDS
@@ -127,13 +172,17 @@ def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
         held_seconds = (
             HELD_SECONDS_BY_TASK if any(step.of_held_task is not None for step in steps) else "0"
         )
-    rows = sql.run(
+    rows = prepared.run(
         PROCESSING.format(held_seconds=held_seconds),
         {
             "by": by,
             "time_allowed": demand.time_allowed,
             "memory": demand.key_memory,
             "ids": [step.id for step in steps],
+            "requests": [
+                None if step.turn is None else sql.as_json([step.request])[0] for step in steps
+            ],
+            "turns": [step.turn for step in steps],
         },
     )
     written = {step: times for step, *times in rows}
@@ -149,7 +198,7 @@ def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
             complete_by=complete_by,
             call_timeout=demand.call_timeout,
             tries=demand.tries,
-            payload=step.request,
+            payload=dict(step.request),
             mode=mode,
             generation=step.generation,
             dispatch=dispatch,

@@ -8,7 +8,7 @@ from uuid import UUID
 from .. import registry
 from ..applications import outbox
 from ..applications.outbox import StatusUpdate
-from ..database import sql
+from ..database import prepared, sql
 from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import StepPlan
 from ..models.fields import time_ordered_id
@@ -92,7 +92,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
         for plan in first_steps(workflow, item.data)
     ]
     cards = [workflow.card(item.data) for item, workflow in zip(new, workflows, strict=True)]
-    sql.run(
+    prepared.run(
         TASKS,
         {
             "ids": [str(task) for task in ids],
@@ -109,6 +109,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
             "amounts": [card.amount for card in cards],
             "currencies": [card.currency for card in cards],
         },
+        before=prepared.BY_INDEX,
     )
     insert_steps(plans)
     outbox.write(
@@ -133,7 +134,7 @@ def insert_steps(new: Sequence[NewStep], *, again: bool = False) -> None:
         if step.plan.ready
     ]
     turns = iter(next_turns(arrivals))
-    sql.run(
+    prepared.run(
         STEPS,
         {
             "tasks": [str(step.task) for step in new],

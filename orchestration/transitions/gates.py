@@ -11,7 +11,7 @@ from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import JSONObject
 
 from ..alerting import alerts
-from ..database import clock, sql
+from ..database import clock, prepared, sql
 from ..database.sql import Among, Given, UnixTime, compiled
 from ..decisions.gate import GateView, Limits, Slot, unasked
 from ..decisions.progress import Refusal
@@ -107,14 +107,16 @@ def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, Lock
     rows = []
     try:
         if names - skipped:
-            statement = ("" if wait else sql.BRIEFLY) + locking(skip=False)
-            rows += sql.run(statement, {"agents": list(names - skipped)})
+            before = prepared.BY_INDEX + ("" if wait else sql.BRIEFLY)
+            wanted = {"agents": list(names - skipped)}
+            rows += prepared.run(locking(skip=False), wanted, before=before)
     except DatabaseError as error:
         if sql.is_busy(error) and not wait:
             _contested.update(names)  # which of them it was, the next try finds out
         raise
     if skipped:
-        rows += sql.run(sql.BRIEFLY + locking(skip=True), {"agents": list(skipped)})
+        before = prepared.BY_INDEX + sql.BRIEFLY
+        rows += prepared.run(locking(skip=True), {"agents": list(skipped)}, before=before)
     _contested.difference_update(agent for agent, *_ in rows)
     return {agent: _locked(agent, json.loads(limits), row) for agent, limits, *row in rows}
 
@@ -137,7 +139,7 @@ def write(gates: Iterable[LockedGate]) -> None:
         return
     values = {name: [getattr(gate.view, name) for gate in moved] for name in COLUMNS}
     values["slots"] = sql.as_json(values["slots"])
-    sql.run(WRITE, {"agents": [gate.agent for gate in moved], **values})
+    prepared.run(WRITE, {"agents": [gate.agent for gate in moved], **values})
     for gate in moved:
         before, gate.stored = gate.stored, gate.view
         if before.state == GateState.CLOSED != gate.view.state:

@@ -1,17 +1,18 @@
 """Lock tasks with all their steps, and write what follows from changed steps."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import F, QuerySet
+from django.db.models import F, QuerySet, Subquery
 from django.db.models.lookups import IsNull
 
 from ..applications.outbox import StatusUpdate
-from ..database import sql
+from ..database import prepared, sql
 from ..database.sql import Among, Given, compiled
 from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import RENAMED, StepView
@@ -19,7 +20,8 @@ from ..decisions.readiness import Released, release
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..states import StepState
+from ..states import LOCAL, StepState
+from .candidates import OF_HELD_TASK
 from .task_state import FinalFailure, settle, to_error
 from .turns import next_turns
 
@@ -39,11 +41,11 @@ WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing'
 
 
 NAMES = tuple(field.name for field in fields(StepView))
-TEXTS = ("request", "result", "undo_request")  # JSON comes as it was written
+TEXTS = ("request", "loads", "result", "undo_request")  # JSON comes as it was written
 COLUMNS = (RENAMED.get(name, name) for name in NAMES)
 STEPS = f"""
 SELECT {", ".join(COLUMNS)} FROM orchestration_step
-WHERE task_id = ANY(%(tasks)s::uuid[]) ORDER BY id
+WHERE task_id = ANY(%(tasks)s::uuid[])
 """  # noqa: S608 - names of our own
 
 LOCKED_STEPS = """
@@ -65,13 +67,16 @@ class Change:
 
     id: UUID
     workflow: str
+    reference: str
     data: dict[str, Any]
     state: str
     undoing: bool
+    reply_to: str = ""
     owner_application: str = ""
     notify_steps: bool = False
     priority: int = 0
     fairness_key: str = ""
+    was_held: bool | None = None  # whether a hold on it is in force; None: there never was one
     steps: dict[int, StepView] = field(default_factory=dict)
     updates: list[StatusUpdate] = field(default_factory=list)
     final_failures: list[FinalFailure] = field(default_factory=list)
@@ -96,11 +101,21 @@ class Change:
         return Arrival(Line(step.agent, self.priority, self.fairness_key), again=been_there)
 
 
+class Ready(NamedTuple):
+    """A waiting step that may start, with its request, and the turn that it has in its line."""
+
+    change: Change
+    step: StepView
+    request: Mapping[str, Any]
+    turn: int
+
+
 @dataclass(kw_only=True)
 class Consequences:
     """What to wake after a change."""
 
     agents: set[str] = field(default_factory=set)  # whose backlog grew
+    ready: list["Ready"] = field(default_factory=list)  # those that the caller writes
     applications: set[str] = field(default_factory=set)  # who has a status message waiting
 
 
@@ -116,21 +131,40 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
     Without `wait`, those that others have locked are left out, and no lock is waited for long from
     here to the end of the transaction.
     """
-    statement = locking(skip=False) if wait else sql.BRIEFLY + locking(skip=True)
-    rows = sql.run(statement, {"tasks": [str(task) for task in tasks]})
+    rows = prepared.run(
+        locking(skip=not wait),
+        {"tasks": [str(task) for task in tasks]},
+        before=prepared.BY_INDEX + ("" if wait else sql.BRIEFLY),
+    )
     changes = {
         task: Change(
             id=task,
             workflow=workflow,
+            reference=reference,
             data=json.loads(data),
             state=state,
             undoing=undoing,
+            reply_to=reply_to,
             owner_application=owner,
             notify_steps=notify_steps,
             priority=priority,
             fairness_key=fairness_key,
+            was_held=was_held,
         )
-        for task, workflow, data, state, undoing, owner, notify_steps, priority, fairness_key in rows
+        for (
+            task,
+            workflow,
+            reference,
+            data,
+            state,
+            undoing,
+            reply_to,
+            owner,
+            notify_steps,
+            priority,
+            fairness_key,
+            was_held,
+        ) in rows
     }
     read_steps(changes)
     return changes
@@ -146,13 +180,16 @@ def locking(*, skip: bool) -> str:
         .values_list(
             "id",
             "workflow",
+            "reference",
             "data",
             "state",
             IsNull(F("undo_at"), False),
+            "reply_to",
             "owner_application",
             "notify_steps",
             "priority",
             "fairness_key",
+            Subquery(OF_HELD_TASK),
         )
     )
 
@@ -171,7 +208,8 @@ def with_locked_steps(tasks: Collection[UUID]) -> set[UUID]:
 
 def read_steps(changes: Mapping[UUID, Change]) -> None:
     """Read the steps of locked tasks."""
-    for row in sql.run(STEPS, {"tasks": [str(task) for task in changes]}):
+    rows = prepared.run(STEPS, {"tasks": [str(task) for task in changes]})
+    for row in sorted(rows, key=itemgetter(NAMES.index("id"))):
         values = dict(zip(NAMES, row, strict=True))
         for name in TEXTS:
             values[name] = None if values[name] is None else json.loads(values[name])
@@ -184,15 +222,16 @@ def cancel(steps: Collection[int]) -> None:
         sql.run(CANCELLED, {"ids": list(steps)})
 
 
-def finish(changes: Iterable[Change], *, by: str) -> Consequences:
+def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> Consequences:
     """Write what follows for locked tasks from the steps that have changed.
 
     Waiting steps that are ready become pending, undo steps that are not needed are cancelled, failed
-    ones go to error, and each task's own state follows.
+    ones go to error, and each task's own state follows. With `keep_ready` those that became ready for an
+    agent are returned instead, and are for the caller to write.
     """
     changes = list(changes)
     done = Consequences()
-    ready: list[Released] = []
+    ready: list[tuple[Change, StepView, Released]] = []
     arrivals: list[Arrival] = []
     needless: list[int] = []
     for change in changes:
@@ -203,6 +242,7 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
             view = change.steps[step.id]
             arrivals.append(change.arrival(view))
             change.moved(replace(view, state=StepState.PENDING, request=step.request))
+            ready.append((change, view, step))
             done.agents.add(view.agent)
         for problem in broken:
             change.moved(replace(change.steps[problem.id], state=StepState.ERROR))
@@ -211,17 +251,14 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
             )
         for unneeded_step in unneeded:
             change.moved(replace(change.steps[unneeded_step], state=StepState.CANCELLED))
-        ready += released
         needless += unneeded
     if ready:
-        sql.run(
-            RELEASED,
-            {
-                "ids": [step.id for step in ready],
-                "requests": sql.as_json([step.request for step in ready]),
-                "turns": next_turns(arrivals),
-            },
-        )
+        found = [
+            Ready(change, view, step.request, turn)
+            for (change, view, step), turn in zip(ready, next_turns(arrivals), strict=True)
+        ]
+        done.ready = [one for one in found if keep_ready and one.step.agent != LOCAL]
+        release_ready([one for one in found if not keep_ready or one.step.agent == LOCAL])
     cancel(needless)
     to_error(
         [
@@ -238,9 +275,23 @@ def finish(changes: Iterable[Change], *, by: str) -> Consequences:
         },
         [one for change in changes for one in change.updates],
         {change.id: change.final_failures for change in changes},
+        followed={change.id for change in changes if change.reply_to or change.owner_application},
         kept=[change.id for change in changes if change.owner_application],
     )
     return done
+
+
+def release_ready(ready: Sequence[Ready]) -> None:
+    """Write steps that are ready: waiting → pending."""
+    if ready:
+        prepared.run(
+            RELEASED,
+            {
+                "ids": [one.step.id for one in ready],
+                "requests": sql.as_json([one.request for one in ready]),
+                "turns": [one.turn for one in ready],
+            },
+        )
 
 
 def note(

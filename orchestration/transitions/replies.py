@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from ..database import sql
+from ..database import prepared, sql
 from ..decisions.gate import Observation
 from ..decisions.progress import Refusal, StepView, after_reply, refuse_reply
 from ..decisions.recovery import INSTANCE_SICK
@@ -19,7 +19,7 @@ from ..models.history import EventKind
 from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
 from .holds import held
 from .late_effects import close_undone, detect_late_effects
-from .locked_task import Change, cancel, existing, finish, lock, note, with_locked_steps
+from .locked_task import Change, Ready, cancel, existing, finish, lock, note, with_locked_steps
 from .task_state import FinalFailure, cause_of
 from .undo import begin
 
@@ -56,7 +56,7 @@ UPDATE orchestration_step s SET
     incident_id = coalesce(r.incident, s.incident_id)
 FROM reply r
 WHERE s.id = r.id AND s.attempt = r.attempt
-  AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+  AND s.complete_by IS NOT NULL AND s.locked_by IS NOT NULL  -- in words of no partial index: by key
 RETURNING s.id
 """
 
@@ -90,6 +90,7 @@ class Recorded:
     observed: dict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     locked: set[UUID] = field(default_factory=set)  # tasks whose replies have to wait
     alerted: bool = False  # locks of alerts are held until the commit
+    ready: list[Ready] = field(default_factory=list)  # for the claim, and to be written by it
 
     def add(self, other: "Recorded") -> None:
         """Add what recording another batch did."""
@@ -98,17 +99,21 @@ class Recorded:
         self.agents |= other.agents
         self.applications |= other.applications
         self.alerted |= other.alerted
+        self.ready += other.ready
         for agent, observed in other.observed.items():
             self.observed[agent] += observed
 
 
 @transaction.atomic(savepoint=False)
-def record(replies: Sequence[Reply], *, warily: bool = False) -> Recorded:
+def record(
+    replies: Sequence[Reply], *, warily: bool = False, claimed_next: bool = False
+) -> Recorded:
     """Record the outcomes of attempts, make successors pending, finish tasks.
 
     Waits for no lock: replies to a task that another session has locked are left out, and so are
     rejections whose incident or alert is locked. `warily` is for a batch that met an unexpected
-    lock: replies to a task with a locked step are left out, too.
+    lock: replies to a task with a locked step are left out, too. With `claimed_next` the caller claims in
+    the same transaction: successors that become ready are returned, and are for `claim` to write.
 
     Guarded by state and attempt under the task's lock: the first of several replies to one attempt is
     recorded; a reply to an attempt that was given up changes nothing and is kept as an event. An attempt
@@ -153,10 +158,11 @@ def record(replies: Sequence[Reply], *, warily: bool = False) -> Recorded:
     for change, step in late:
         touched[change.id] = change
         recorded.agents.add(step.agent)
-    follows = finish(touched.values(), by=BY)
+    follows = finish(touched.values(), by=BY, keep_ready=claimed_next)
     recorded.alerted = bool(blamed or late or any(one.final_failures for one in touched.values()))
     recorded.agents |= follows.agents
     recorded.applications = follows.applications
+    recorded.ready = follows.ready
     close_undone(
         (step, change)
         for _, step, change in accepted
@@ -284,7 +290,7 @@ def _write_ended(
     if not accepted:
         return
     replies = [reply for reply, _, _ in accepted]
-    written = sql.run(
+    written = prepared.run(
         ENDED,
         {
             "ids": [reply.step for reply in replies],

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from ..alerting import alerts
 from ..applications.outbox import StatusUpdate, write
-from ..database import sql
+from ..database import prepared, sql
 from ..decisions.progress import StepView, task_state
 from ..incidents import tallies
 from ..incidents.fingerprint import Cause, normalise
@@ -152,13 +152,15 @@ def settle(
     earlier_updates: Sequence[StatusUpdate] = (),
     final_failures: Mapping[UUID, Sequence[FinalFailure]] = {},
     *,
+    followed: Collection[UUID],
     kept: Collection[UUID] = (),
 ) -> set[str]:
     """Write the state of each task that its steps' states change; return the applications to notify.
 
     `tasks` maps ids to the task's current state, all its steps, and whether it is being undone.
     `earlier_updates` are sent before the updates of tasks; `final_failures` are why tasks go to error.
-    `kept` are the tasks with an owner, which is notified of other changes, too.
+    `followed` are the tasks that an application hears of, and `kept` those with an owner, which is notified
+    of other changes, too.
     """
     changed: dict[UUID, TaskState] = {}
     updates = list(earlier_updates)
@@ -174,14 +176,14 @@ def settle(
         elif current == TaskState.ERROR:
             updates.append(StatusUpdate(task=task, kind=StatusKind.RESUMED))
     write_states(changed)
-    return write(updates, kept)
+    return write([one for one in updates if one.task in followed], kept)
 
 
 def write_states(changed: Mapping[UUID, TaskState]) -> None:
     """Write new states of locked tasks."""
     if not changed:
         return
-    sql.run(
+    prepared.run(
         SETTLED,
         {
             "ids": [str(task) for task in changed],

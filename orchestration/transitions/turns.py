@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from ..database import sql
+from ..database import prepared, sql
 from ..decisions.fairness import Arrival, Line, give_turns, positions
 from ..models.step import claimable
 
@@ -41,7 +41,7 @@ def next_turns(arrivals: Sequence[Arrival]) -> list[int]:
     if not lines:
         return []
     agents, priorities, keys = zip(*lines, strict=True)
-    rows = sql.run(
+    rows = prepared.run(
         STANDINGS, {"agents": list(agents), "priorities": list(priorities), "keys": list(keys)}
     )
     return give_turns(arrivals, positions(rows))

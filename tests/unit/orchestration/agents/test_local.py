@@ -70,7 +70,10 @@ def deep(_):
         (lambda _: None, "Malformed: not a reply: Expected `object`, got `null`"),
         (lambda _: [1], "Malformed: not a reply: Expected `object`, got `array`"),
         (lambda _: {"at": object()}, "TypeError: Object of type object is not JSON"),
-        (lambda _: {"much": float("inf")}, "Malformed: Out of range float values are not JSON compliant"),
+        (
+            lambda _: {"much": float("inf")},
+            "Malformed: Out of range float values are not JSON compliant",
+        ),
         (lambda _: {"text": "\0"}, "Malformed: NUL characters cannot be stored"),
         (lambda _: {"text": "x" * 300_000}, "Malformed: 300"),
         (deep, "Malformed: nested deeper"),

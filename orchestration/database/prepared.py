@@ -1,0 +1,82 @@
+"""Statements of the hot path: each connection plans them once, and always by an index.
+
+Postgres takes as long to plan most statements of a turn as to execute them. Plans are made for any
+values, and kept, so they must not depend on what a table contained at that moment: within `by_index` only
+plans that walk along an index are left to choose from. These are right at any size.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from django.db import Error, connection
+
+from . import sql
+
+# For a transaction, sent with its first statement.
+BY_INDEX = "".join(
+    [
+        "SET LOCAL plan_cache_mode = force_generic_plan;",
+        *(
+            f"SET LOCAL enable_{way} = off;"
+            for way in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin")
+        ),
+    ]
+)
+
+_numbers = count(1)
+_prepared: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # names, by connection
+
+
+class Statement:
+    """A statement with named parameters, as it is prepared: `$1` for `%(name)s`."""
+
+    def __init__(self, text: str) -> None:
+        names: dict[str, None] = dict.fromkeys(re.findall(r"%\((\w+)\)s", text))
+        self.parameters = tuple(names)
+        self.name = f"sas_{next(_numbers)}"
+        places = {name: f"${number}" for number, name in enumerate(names, 1)}
+        body = re.sub(r"%\((\w+)\)s", lambda found: places[found[1]], text).replace("%%", "%")
+        self.prepare = f"PREPARE {self.name} AS {body}"
+        values = ", ".join(f"%({name})s" for name in names)
+        self.execute = f"EXECUTE {self.name}" + (f" ({values})" if names else "")
+
+
+statement = cache(Statement)
+
+
+def run(text: str, parameters: Mapping[str, Any], before: str = "") -> list[tuple[Any, ...]]:
+    """Execute a statement as `sql.run` does, planned once for each connection; return its rows.
+
+    `before` are settings, sent with it. Behind a pooler that gives each transaction another connection
+    (Django's setting for that: DISABLE_SERVER_SIDE_CURSORS) nothing is prepared.
+    """
+    with connection.cursor() as cursor:
+        if connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
+            cursor.execute(before + text, parameters)
+        else:
+            wanted = statement(text)
+            known = _known()
+            try:
+                if wanted.name not in known:
+                    # the first of them finds none left by an earlier error
+                    cursor.execute(wanted.prepare if known else f"DEALLOCATE ALL;{wanted.prepare}")
+                    known.add(wanted.name)
+                values = {
+                    name: sql.as_array(value) if isinstance(value, list) else value
+                    for name in wanted.parameters
+                    for value in (parameters[name],)
+                }
+                cursor.execute(before + wanted.execute, values)
+            except Error:
+                known.clear()  # a migration may have changed what a plan returns
+                raise
+        return cursor.fetchall() if cursor.description else []
+
+
+def _known() -> set[str]:
+    """Return the names of what the present connection has prepared."""
+    return _prepared.setdefault(connection.connection, set())
