@@ -100,13 +100,11 @@ class Agent:
         a service that has already done the work returns the earlier result.
         """
         started = clock.now()
-        left = request.complete_by - conf.REPLY_MARGIN_S - started
-        if left <= 0:
+        if _left(request) <= 0:
             return None
         try:
-            async with asyncio.timeout(left):
-                return await self._try(request, started)
-        except TimeoutError:
+            return await self._try(request, started)
+        except OutOfTime:
             return None
 
     async def _try(self, request: Request, started: float) -> Reply:
@@ -122,14 +120,16 @@ class Agent:
         doubt: Unknown | None = None
         for count in range(1, request.tries + 1):
             try:
-                result = await _within(call_or_ask(call := self._call(request)), call.timeout)
+                result = await _within(
+                    request, call_or_ask(call := self._call(request)), call.timeout
+                )
             except Rejected as fault:
                 doubtful = request.in_doubt or doubt is not None
                 return await self._refused(request, started, count, fault, doubtful=doubtful)
             except (Transient, Unknown) as fault:
                 doubt = fault if isinstance(fault, Unknown) else doubt
                 wait = backoff(QUICK_BACKOFF, math.inf, count, random.random())  # noqa: S311
-                room = request.complete_by - conf.REPLY_MARGIN_S - clock.now()
+                room = _left(request)
                 asked = fault.retry_after
                 if count == request.tries or room < wait + QUICK_BACKOFF or asked is not None:
                     # a later "did nothing" does not resolve the doubt about an earlier try
@@ -152,7 +152,7 @@ class Agent:
         if doubtful and not refusal.stored and self.can_ask() and left > 0:
             call = replace(self._call(request), timeout=min(request.call_timeout, left))
             try:
-                result = await _within(self._ask(call), call.timeout)
+                result = await _within(request, self._ask(call), call.timeout)
             except Rejected as stored:
                 refusal = stored
             except (Transient, Unknown) as fault:
@@ -180,13 +180,12 @@ class Agent:
         return None if mode == Mode.ASK else partial(_perform, act, self)
 
     def _call(self, request: Request) -> Call:
-        left = request.complete_by - conf.REPLY_MARGIN_S - clock.now()
         return Call(
             action=request.action,
             key=request.key,
             reference=request.reference,
             payload=request.payload,
-            timeout=min(request.call_timeout, max(left, 0.001)),
+            timeout=min(request.call_timeout, max(_left(request), 0.001)),
         )
 
     async def answer(self, request: Request) -> Reply | None:
@@ -258,11 +257,30 @@ async def _perform(act: Action, agent: Agent, call: Call) -> Result:
     return await act(agent, call) or {}
 
 
-async def _within(result: Awaitable[Result | None], seconds: float) -> Result | None:
-    """Return the result of one try; raise `Unknown` after `seconds`, as it may have had an effect."""
+class OutOfTime(Exception):
+    """The complete-by time of a request has come, and there is no reply."""
+
+
+def _left(request: Request) -> float:
+    """Return the seconds that a request has left for calls."""
+    return request.complete_by - conf.REPLY_MARGIN_S - clock.now()
+
+
+async def _within(
+    request: Request, result: Awaitable[Result | None], seconds: float
+) -> Result | None:
+    """Return the result of one try; raise `Unknown` after `seconds`, as it may have had an effect.
+
+    Raises `OutOfTime` if the time of the whole request is over before.
+    """
+    left = _left(request)
+    # the action's own timeout comes first, as its error says what it waited for
+    allowed = seconds + conf.REPLY_MARGIN_S
+    timer = asyncio.timeout(min(allowed, left))
     try:
-        # the action's own timeout comes first, as its error says what it waited for
-        async with asyncio.timeout(seconds + conf.REPLY_MARGIN_S):
+        async with timer:
             return await result
     except TimeoutError as error:
+        if left <= allowed and timer.expired():
+            raise OutOfTime from error
         raise Unknown("timeout", f"no answer within {seconds:.1f} s") from error

@@ -6,6 +6,7 @@ from email.utils import mktime_tz, parsedate_tz
 from typing import Any, ClassVar, NamedTuple
 
 import aiohttp
+import msgspec
 
 from ..database import clock
 from ..states import Health
@@ -13,6 +14,7 @@ from .actions import Call
 from .base import Agent
 from .errors import Fault, Rejected, Transient, Unknown
 
+NONE = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None)
 LONGEST_PAUSE = 86_400.0  # seconds; a longer Retry-After is taken as a mistake
 LARGEST_ANSWER = 1_000_000  # bytes
 TOO_MANY = 429  # with Retry-After it applies to all calls
@@ -83,7 +85,7 @@ class HttpAgent(Agent):
         headers = {self.key_header: call.key}
         if body is not None:
             headers["Content-Type"] = "application/json"
-        data = json.dumps(body).encode() if body is not None else form
+        data = msgspec.json.encode(body) if body is not None else form
         answer = await self._send("POST", call, path, data=data, headers=headers)
         fault = _failure(answer)
         if fault is not None:
@@ -141,7 +143,7 @@ class HttpAgent(Agent):
                 self.base_url + path,
                 data=data,
                 headers={**self.headers(), **(headers or {})},
-                timeout=aiohttp.ClientTimeout(total=call.timeout),
+                timeout=NONE,
                 allow_redirects=False,
             ) as response:
                 asks_for_pause = {*NOTHING_DONE, UNAVAILABLE}

@@ -8,9 +8,9 @@ plans that walk along an index are left to choose from. These are right at any s
 import re
 from collections.abc import Mapping
 from functools import cache
-from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
+from zlib import crc32
 
 from django.db import Error, connection
 
@@ -27,7 +27,6 @@ BY_INDEX = "".join(
     ]
 )
 
-_numbers = count(1)
 _prepared: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # names, by connection
 
 
@@ -37,7 +36,7 @@ class Statement:
     def __init__(self, text: str) -> None:
         names: dict[str, None] = dict.fromkeys(re.findall(r"%\((\w+)\)s", text))
         self.parameters = tuple(names)
-        self.name = f"sas_{next(_numbers)}"
+        self.name = _name(text)
         places = {name: f"${number}" for number, name in enumerate(names, 1)}
         body = re.sub(r"%\((\w+)\)s", lambda found: places[found[1]], text).replace("%%", "%")
         self.prepare = f"PREPARE {self.name} AS {body}"
@@ -46,6 +45,13 @@ class Statement:
 
 
 statement = cache(Statement)
+
+
+def _name(text: str) -> str:
+    """Return the name of a prepared statement: what it does with which table, as operators see it."""
+    verb, table = re.findall(r"(INSERT INTO|UPDATE|FROM) \"?orchestration_(\w+)", text)[-1]
+    verb = {"FROM": "select", "INSERT INTO": "insert"}.get(verb, "update")
+    return f"sas_{verb}_{table}_{crc32(text.encode()):08x}"
 
 
 def run(text: str, parameters: Mapping[str, Any], before: str = "") -> list[tuple[Any, ...]]:

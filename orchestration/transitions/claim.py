@@ -30,7 +30,7 @@ SET process_state = 'processing', locked_by = %(by)s, attempt = s.attempt + 1,
     held_seconds = held_seconds + {held_seconds},
     outcome = '', error_code = '', error_message = ''
 FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[], %(turns)s::bigint[]) AS r (id, request, turn)
-WHERE s.id = r.id AND s.process_state IN ('pending', 'waiting')
+WHERE s.id = r.id
 RETURNING s.id, extract(epoch FROM complete_by)::float8,
     CASE WHEN in_doubt AND keyed_at < (SELECT clock_timestamp())
         + (%(time_allowed)s::float8 - %(memory)s::float8) * interval '1 second'  -- when the call may arrive

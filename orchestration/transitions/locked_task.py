@@ -98,7 +98,8 @@ class Change:
             other.agent == step.agent and other.state != StepState.WAITING
             for other in self.steps.values()
         )
-        return Arrival(Line(step.agent, self.priority, self.fairness_key), again=been_there)
+        line = Line(step.agent, self.priority, self.fairness_key)
+        return Arrival(line, again=been_there, begun=been_there)
 
 
 class Ready(NamedTuple):

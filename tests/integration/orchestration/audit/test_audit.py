@@ -321,9 +321,9 @@ def test_tasks_processed_by_the_engine_have_no_findings():
     from orchestration.transitions.replies import record
     from orchestration.transitions.resubmit import resubmit
 
-    record([reply_to(requests[str(failed.id)], "rejected")])
-    record([reply_to(requests[str(doubtful.id)], "unknown")])
-    record([reply_to(requests[str(done.id)])])
+    record([reply_to(requests[failed.id], "rejected")])
+    record([reply_to(requests[doubtful.id], "unknown")])
+    record([reply_to(requests[done.id])])
     assert found() == []
     step = Step.objects.get(task=failed, name="hello")
     resubmit(step.id, attempt=1, actor="ada", reason="it is mended")

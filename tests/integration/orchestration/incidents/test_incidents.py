@@ -119,7 +119,7 @@ class TestFiveHundredFailuresOfTwoKinds:
         again(closed + limit)
         fold()
         assert set(Incident.objects.values_list("state", "open_tasks")) == {("retrying", 0)}
-        bad = {str(task.id) for task in limit}
+        bad = {task.id for task in limit}
         while requests := claimed():
             reject([one for one in requests if one.task in bad], "limit", LIMIT)
             record([reply_to(one) for one in requests if one.task not in bad])

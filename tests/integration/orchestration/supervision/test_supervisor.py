@@ -158,7 +158,7 @@ def test_request_that_kills_its_worker_fails_no_other_step():
         rounds += 1
         assert rounds < 30
         requests = claimed()
-        if str(poison.id) in {request.task for request in requests}:
+        if poison.id in {request.task for request in requests}:
             Worker.objects.update(started_at=DatabaseNow())  # the next one, in its place
             Step.objects.filter(locked_by__isnull=False).update(complete_by=DatabaseNow())
             tasks += [new_task(), new_task()]

@@ -19,7 +19,7 @@ from drill.waiting import wait_for
 from orchestration import registry
 from orchestration.agents.actions import action
 from orchestration.agents.http import HttpAgent
-from orchestration.messaging.messages import Reply, Request
+from orchestration.messaging.messages import Reply
 from orchestration.models import Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.payloads.placeholders import key
@@ -172,16 +172,16 @@ class Tries:
     def __init__(self, port):
         self.port, self.url = port, f"http://127.0.0.1:{port}"
         self.tasks = [new_task(workflow="one") for _ in ENDS]
-        self.order = [str(task.id) for task in self.tasks]
+        self.order = [task.id for task in self.tasks]
 
     def step(self, number) -> Step:
         return Step.objects.get(task=self.tasks[number], direction="do")
 
     def standing(self, number) -> int:
         """Return how many effects of a task stand at the service, all keys together."""
-        task = str(self.tasks[number].id)
+        task = self.tasks[number].id
         entries = send(self.port, "GET", "/ledger?limit=1000")[1]["entries"]
-        made = [one for one in entries if (one["key"] or "").startswith(task)]
+        made = [one for one in entries if (one["key"] or "").startswith(str(task))]
         calls = sum(one["effect"] == "call" for one in made)
         return calls - sum(one["effect"] == "void" for one in made)
 
@@ -199,7 +199,7 @@ class Tries:
         self.script()
         requests = {request.task: request for request in claimed()}
         asked = [
-            Request(**{**vars(requests[task]), "tries": 2 if end.first else 1, **end.fields})
+            requests[task].altered(**{"tries": 2 if end.first else 1, **end.fields})
             for end, task in zip(ENDS, self.order, strict=True)
         ]
         for end, request in zip(ENDS, asked, strict=True):
@@ -275,7 +275,7 @@ class Tries:
 
     def steps(self):
         """Return the steps that do the work, in the order of their ends."""
-        found = {str(step.task_id): step for step in Step.objects.filter(direction="do")}
+        found = {step.task_id: step for step in Step.objects.filter(direction="do")}
         return [found[task] for task in self.order]
 
 

@@ -98,7 +98,7 @@ def test_probes_take_turns():
         assert gate().state == "half_open"
         tried.append(request.task)
         fail(request)
-    order = [str(task.id) for task in tasks]
+    order = [task.id for task in tasks]
     assert tried == order * 2
 
 
@@ -185,8 +185,8 @@ def test_probe_that_always_returns_first_does_not_starve_others(behind):
         (request,) = claimed()
         probed.append(request.task)
         fail(request)
-    assert probed.index(str(good.id)) > 5
-    assert probed.count(str(poison.id)) > BEHIND
+    assert probed.index(good.id) > 5
+    assert probed.count(poison.id) > BEHIND
 
 
 def test_failure_unrelated_to_the_service_is_never_excused():
@@ -217,7 +217,7 @@ def test_lookup_without_effect_is_not_a_failure():
 
 def test_two_requests_that_are_always_rejected_stop_no_others():
     """However slowly others come: the two end in error, and every other step is done."""
-    poison = {str(new_task().id) for _ in range(2)}
+    poison = {new_task().id for _ in range(2)}
     for _ in range(30):
         new_task()
         Gate.objects.filter(state="open").update(probe_at=DatabaseNow())
@@ -282,5 +282,5 @@ def test_all_gates_of_a_turn_are_written_by_one_statement():
     recorded = record(replies)
     with CaptureQueriesContext(connection) as queries:
         claim(["greeter"], "scheduler-1", recorded.observed)
-    written = [query for query in queries if "UPDATE orchestration_gate" in query["sql"]]
+    written = [query for query in queries if "EXECUTE sas_update_gate" in query["sql"]]
     assert len(written) == 1

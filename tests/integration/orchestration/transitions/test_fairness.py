@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from orchestration import api, submission
+from orchestration.database.prepared import statement
 from orchestration.decisions.fairness import LONGEST_KEY, STRIDE
 from orchestration.models import Application, FairnessWeight, Hold, Policy, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
@@ -253,8 +254,8 @@ def test_claim_reads_one_index_without_a_sort():
     for key in ("a", "b", "c"):
         new(key, MANY)
     nodes = plan(
-        in_turn(200),
-        {"agent": "greeter", "isolated": False, "excluded": [], "steps_held": False},
+        in_turn(),
+        {"agent": "greeter", "isolated": False, "excluded": [], "steps_held": False, "limit": 200},
     )
     assert ("Index Scan", "step_turn") in nodes
     assert not any("Sort" in kind or kind == "Seq Scan" for kind, _ in nodes)
@@ -273,7 +274,11 @@ def test_turns_of_a_batch_cost_one_statement(django_assert_num_queries):
     def statements(count):
         with CaptureQueriesContext(connection) as seen:
             new(f"k{count}", count)
-        return [query["sql"] for query in seen.captured_queries if "AS l (agent" in query["sql"]]
+        return [
+            query["sql"]
+            for query in seen.captured_queries
+            if statement(STANDINGS).name in query["sql"]
+        ]
 
     assert len(statements(1)) == len(statements(200)) == 1
 

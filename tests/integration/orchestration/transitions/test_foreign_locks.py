@@ -197,7 +197,7 @@ class TestTasksInFlight:
             messages = come_back(request, conf.LOCKED_IMMEDIATE_RETURNS)
             assert claimed() == []
             scheduler.run_once("scheduler-1", messages, ())
-            assert [one.task for one in claimed()] == [str(other.id)]
+            assert [one.task for one in claimed()] == [other.id]
 
     @pytest.mark.parametrize(("window", "isolated"), [(1, False), (1000, True)])
     def test_attempts_past_their_deadline_take_no_place(self, window, isolated):
@@ -208,7 +208,7 @@ class TestTasksInFlight:
         with held("task", "id = %s", str(task.id)):
             assert claimed() == []
             expire(request)
-            assert [one.task for one in claimed()] == [str(other.id)]
+            assert [one.task for one in claimed()] == [other.id]
 
 
 def come_back(request, times):

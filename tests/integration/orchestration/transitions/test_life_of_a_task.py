@@ -99,7 +99,7 @@ def test_window_limits_requests_in_flight():
 
 def test_higher_priority_goes_first_then_age():
     old, new, urgent = new_task(), new_task(), new_task(priority=5)
-    assert [request.task for request in claimed()] == [str(t.id) for t in (urgent, old, new)]
+    assert [request.task for request in claimed()] == [t.id for t in (urgent, old, new)]
 
 
 class TestStepsThatGoAlone:
@@ -115,30 +115,30 @@ class TestStepsThatGoAlone:
         other = new_task()
         first, second = self.some(2)
         one, beside = claimed()
-        assert [one.task, beside.task] == [str(first.id), str(other.id)]
+        assert [one.task, beside.task] == [first.id, other.id]
         record([reply_to(beside)])
         (beside,) = claimed()
-        assert (beside.task, beside.name) == (str(other.id), "again")
+        assert (beside.task, beside.name) == (other.id, "again")
         record([reply_to(one)])
-        assert [request.task for request in claimed()] == [str(second.id)]
+        assert [request.task for request in claimed()] == [second.id]
 
     def test_they_wait_for_one_that_fell_silent_until_that_is_found_out(self):
         first, second = self.some(2)
-        assert [request.task for request in claimed()] == [str(first.id)]
+        assert [request.task for request in claimed()] == [first.id]
         assert claimed() == []
         Step.objects.filter(task=first, name="hello").update(locked_by=None)  # as a sweep does
-        assert [request.task for request in claimed()] == [str(second.id)]
+        assert [request.task for request in claimed()] == [second.id]
 
     def test_none_is_the_probe_while_there_is_another(self):
         self.some(1)
         other = new_task()
         Gate.objects.filter(agent="greeter").update(state="open", probe_at=DatabaseNow())
-        assert [request.task for request in claimed()] == [str(other.id)]
+        assert [request.task for request in claimed()] == [other.id]
 
     def test_one_that_is_held_does_not_keep_the_next_waiting(self):
         first, second = self.some(2)
         hold(task=first.id, actor="olga", reason="wait")
-        assert [request.task for request in claimed()] == [str(second.id)]
+        assert [request.task for request in claimed()] == [second.id]
 
     def test_a_resubmitted_one_has_all_its_chances_again(self):
         step = in_error(self.some(1)[0])

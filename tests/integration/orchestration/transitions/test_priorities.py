@@ -43,7 +43,7 @@ def claims_until(task, places, most):
         requests = claimed()
         assert len(requests) == places
         record([reply_to(request) for request in requests])
-        if str(task.id) in {request.task for request in requests}:
+        if task.id in {request.task for request in requests}:
             return number
     return None
 
@@ -86,8 +86,8 @@ class TestSteps:
             Step.objects.filter(task=task, name="hello").update(pending_since=DatabaseNow() - age)
         stream(30)
         window(20)
-        found = {request.task for request in claimed()} & {str(task.id) for task in old}
-        assert found == {str(task.id) for task in oldest}
+        found = {request.task for request in claimed()} & {task.id for task in old}
+        assert found == {task.id for task in oldest}
 
     def test_a_full_line_of_one_priority_is_claimed_whole(self):
         """No place is left over where fewer than their share have waited for long."""
@@ -110,8 +110,14 @@ class TestSteps:
             new_task()
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE orchestration_step, orchestration_task")
-        given = {"agent": "greeter", "excluded": [], "steps_held": False, "aged_after": 60.0}
-        nodes = plan(aged(20), given)
+        given = {
+            "agent": "greeter",
+            "excluded": [],
+            "steps_held": False,
+            "aged_after": 60.0,
+            "limit": 20,
+        }
+        nodes = plan(aged(), given)
         assert ("Index Scan", "step_waiting") in nodes
 
     def test_a_page_says_that_it_waits_for_urgent_ones(self):

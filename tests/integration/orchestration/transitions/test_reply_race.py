@@ -4,6 +4,7 @@ import pytest
 from django.db import connection
 
 from orchestration import scheduler
+from orchestration.database.prepared import statement as prepared
 from orchestration.models import Attempt, Event
 from orchestration.transitions.replies import ENDED
 from tests.support.database import another
@@ -25,7 +26,7 @@ def test_accepted_reply_to_an_older_attempt_is_not_recorded(outcome):
     raced = []
 
     def race(execute, statement, *given):
-        if statement == ENDED and not raced:
+        if statement.startswith(f"EXECUTE {prepared(ENDED).name}") and not raced:
             with another() as cursor:
                 cursor.execute(NEXT_ATTEMPT, [request.step])
             raced.append(request.step)
