@@ -6,13 +6,15 @@ for another reason is retried with backoff, as a deploy may be under way. Neithe
 submissions and retries are separate lines, each with its own batch.
 """
 
+import json
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 
 from . import conf, registry
@@ -20,9 +22,10 @@ from .alerting import alerts
 from .applications import outbox
 from .cluster import crash_points
 from .cluster.debounce import Pauses
-from .database import batches, sql
+from .database import batches, prepared, sql
+from .database.sql import MANY, Among, Given, compiled
 from .decisions.fairness import for_aged
-from .models import Submission, Task
+from .models import Submission
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import Problem, StatusKind
@@ -47,6 +50,12 @@ DUE = {
     "retries": (Q(retry_at__lte=DatabaseNow()), IN_TURN),
 }
 
+KNOWN = (
+    "SELECT workflow, reference, data FROM orchestration_task WHERE reference = ANY(%(references)s)"
+)
+TAKEN = "DELETE FROM orchestration_submission WHERE id = ANY(%(ids)s)"
+COLUMNS = [field.attname for field in Submission._meta.concrete_fields]  # noqa: SLF001 - documented
+
 _paused: Pauses[tuple[str, str]] = Pauses()  # lines and workflows whose submissions all fail here
 
 
@@ -64,13 +73,14 @@ def take(limit: int) -> int:
 
 def _take_from(line: str, limit: int) -> int:
     crash_points.reached("submission.before_transaction")
-    rows = _due(line)
+    wanted = {"paused": _paused_in(line), "limit": limit}
     try:
-        return _take(rows[:limit])
+        return _take_first(line, wanted) if prepared.run(_first(line), wanted | {"limit": 1}) else 0
     except Exception as error:
         if sql.is_unavailable(error):
             raise
         logger.info("a batch of up to %d is split: %s", limit, error)
+    rows = _due(line)
     ids: dict[str, list[int]] = defaultdict(list)
     for number, workflow in rows.values_list("id", "workflow")[:limit]:
         ids[workflow].append(number)
@@ -100,10 +110,37 @@ def _take_parts(line: str, workflow: str, ids: Sequence[int]) -> int:
 
 def _due(line: str) -> QuerySet[Submission]:
     """Return the submissions of a line that are due and not paused, in its order."""
+    return _of_line(line).exclude(workflow__in=_paused_in(line))
+
+
+def _paused_in(line: str) -> list[str]:
+    return [name for where, name in _paused if where == line and _paused.of((where, name))]
+
+
+def _of_line(line: str) -> QuerySet[Submission]:
     which, order = DUE[line]
-    paused = [name for where, name in _paused if where == line and _paused.of((where, name))]
-    rows = Submission.objects.filter(which, refused_at=None).exclude(workflow__in=paused)
-    return rows.order_by(*order)
+    return Submission.objects.filter(which, refused_at=None).order_by(*order)
+
+
+@cache
+def _first(line: str, *, lock: bool = False) -> str:
+    """Return the statement for the first submissions of a line; each is compiled once."""
+    rows = _of_line(line).exclude(Among(F("workflow"), Given("paused", "text[]")))
+    if lock:
+        rows = rows.select_for_update(skip_locked=True)
+    return compiled(rows.values_list(*COLUMNS)[:MANY])
+
+
+@transaction.atomic
+def _take_first(line: str, wanted: Mapping[str, Any]) -> int:
+    """Take the first of a line, as `_take` does: without a queryset, which takes longer to build."""
+    rows = prepared.run(_first(line, lock=True), wanted, before=prepared.BY_INDEX)
+    return _accept([Submission.from_db(connection.alias, COLUMNS, _read(row)) for row in rows])
+
+
+def _read(row: tuple[Any, ...]) -> list[Any]:
+    """Return a row as a queryset's fields read it: JSON comes as text."""
+    return [json.loads(row[at]) if name == "data" else row[at] for at, name in enumerate(COLUMNS)]
 
 
 @transaction.atomic
@@ -128,7 +165,7 @@ def _accept(submissions: Sequence[Submission]) -> int:
         else:
             unknown += _put_off_unknown(name, batch)
     taken = [submission for submission in submissions if submission.id not in unknown]
-    Submission.objects.filter(id__in=[submission.id for submission in taken]).delete()
+    prepared.run(TAKEN, {"ids": [submission.id for submission in taken]})
     crash_points.reached("submission.before_commit", taken)
     transaction.on_commit(lambda: crash_points.reached("submission.after_commit", taken))
     return len(submissions)
@@ -144,11 +181,8 @@ def _record(workflow: Workflow, batch: Sequence[Submission]) -> None:
 
 def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
     """Return the input of existing tasks, by workflow and reference."""
-    rows = Task.objects.filter(reference__in=[one.reference for one in submissions])
-    return {
-        (workflow, reference): data
-        for workflow, reference, data in rows.values_list("workflow", "reference", "data")
-    }
+    rows = prepared.run(KNOWN, {"references": [one.reference for one in submissions]})
+    return {(workflow, reference): json.loads(data) for workflow, reference, data in rows}
 
 
 def _public(submission: Submission) -> Any:

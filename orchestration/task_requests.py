@@ -8,6 +8,7 @@ set aside until a person acts. Neither blocks requests about other tasks.
 
 import logging
 from collections.abc import Callable
+from functools import cache
 from uuid import UUID
 
 from django.db import transaction
@@ -17,7 +18,8 @@ from . import registry
 from .agents import payload_schemas
 from .alerting import alerts
 from .applications import status_messages
-from .database import batches, sql
+from .database import batches, prepared, sql
+from .database.sql import MANY, compiled
 from .decisions.progress import Refusal
 from .messaging import queues
 from .models import StatusMessage, Step, Submission, Task, TaskRequest
@@ -67,7 +69,7 @@ def post(request: TaskRequest) -> None:
 def take(limit: int) -> int:
     """Carry out up to `limit` requests, each in its own transaction; return how many were handled."""
     done = 0
-    for number in _due().values_list("id", flat=True)[:limit]:
+    for (number,) in prepared.run(_first(), {"limit": limit}):
         try:
             done += _deal(number)
         except Exception as error:
@@ -77,6 +79,12 @@ def take(limit: int) -> int:
                 _fail(number, error)
                 done += 1
     return done
+
+
+@cache
+def _first() -> str:
+    """Return the statement for the ids of the first that are due; it is compiled once."""
+    return compiled(_due().values_list("id")[:MANY])
 
 
 def _due() -> QuerySet[TaskRequest]:

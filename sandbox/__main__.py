@@ -9,6 +9,7 @@ import socket
 import sys
 from pathlib import Path
 
+import uvloop
 from aiohttp.web import Server
 
 from sandbox.database import Database, LedgerFileError
@@ -30,7 +31,7 @@ def main() -> int:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
-    asyncio.run(serve(sandbox, listener))
+    uvloop.run(serve(sandbox, listener))
     return 0
 
 

@@ -41,7 +41,7 @@ def error_response(refusal: Refusal, partner: str | None = None) -> Response:
 def cut_connection(request: BaseRequest) -> Response:
     """Cut the connection with a reset; the returned response is not sent."""
     transport = request.transport
-    if isinstance(transport, asyncio.Transport):
+    if transport is not None:
         connection = transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)

@@ -10,27 +10,29 @@ from django.db import connection  # noqa: E402 - the models need django.setup()
 
 from bench.client import Client, serve  # noqa: E402
 from orchestration import api  # noqa: E402
-from orchestration.messaging import queues  # noqa: E402
-from orchestration.models import Submission, Task  # noqa: E402
-from orchestration.states import LIVE_TASK_STATES, TaskState  # noqa: E402
+from orchestration.models import Task  # noqa: E402
+from orchestration.states import TaskState  # noqa: E402
 
 WORKFLOW = "three_calls"
+# by submission_age and task_due
+UNFINISHED = """
+SELECT EXISTS (SELECT FROM orchestration_submission WHERE refused_at IS NULL AND retry_at IS NULL)
+    OR EXISTS (SELECT FROM orchestration_task
+        WHERE state IN ('pending', 'processing', 'undoing') AND NOT overdue)
+"""
 
 
 class Engine:
-    """Inserts submissions as `api.submit` does, and reads the states of tasks."""
+    """Posts tasks by the API, and reads their states."""
 
     def submit(self, references: Sequence[str]) -> None:
-        """Submit one task by the API; insert the same rows for many."""
-        if len(references) == 1:
-            (reference,) = references
-            api.submit(WORKFLOW, reference=reference, data={"order": reference})
-            return
-        Submission.objects.bulk_create(
-            Submission(workflow=WORKFLOW, reference=reference, data={"order": reference})
-            for reference in references
+        """Post all tasks in one statement."""
+        api.post(
+            [
+                api.Posting(workflow=WORKFLOW, reference=reference, data={"order": reference})
+                for reference in references
+            ]
         )
-        queues.try_to_ring(queues.SUBMISSION)
 
     def finished(self, references: Iterable[str]) -> set[str]:
         """Select the states of tasks."""
@@ -44,8 +46,10 @@ class Engine:
 
     def settled(self, run: str, count: int) -> bool:
         """Check for unfinished work, which an index makes cheap; count once when there is none."""
-        if Submission.objects.exists() or Task.objects.filter(state__in=LIVE_TASK_STATES).exists():
-            return False
+        with connection.cursor() as cursor:
+            cursor.execute(UNFINISHED)
+            if cursor.fetchone() != (False,):
+                return False
         tasks = Task.objects.filter(reference__startswith=f"{run}-", state=TaskState.PROCESSED)
         if (done := tasks.count()) != count:
             raise RuntimeError(f"{done} of {count} tasks of {run} were processed")

@@ -3,10 +3,14 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 
+from ..database import prepared
+from ..database.sql import MANY, Among, Given, compiled
 from ..decisions.progress import StepView
 from ..models import Step, UndoRequest
 from ..models.fields import DatabaseNow
@@ -28,8 +32,15 @@ class Begun:
 
 def requested_tasks(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
     """Return the tasks of the `limit` oldest requests, except `excluded`."""
-    rows = UndoRequest.objects.exclude(task__in=excluded).order_by("requested_at", "step_id")
-    return list(dict.fromkeys(rows.values_list("task_id", flat=True)[:limit]))
+    rows = prepared.run(_oldest(), {"excluded": [str(task) for task in excluded], "limit": limit})
+    return list(dict.fromkeys(task for (task,) in rows))
+
+
+@cache
+def _oldest() -> str:
+    """Return the statement for the tasks of the oldest requests; it is compiled once."""
+    rows = UndoRequest.objects.exclude(Among(F("task_id"), Given("excluded", "uuid[]")))
+    return compiled(rows.order_by("requested_at", "step_id").values_list("task_id")[:MANY])
 
 
 @transaction.atomic
