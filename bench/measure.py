@@ -10,7 +10,10 @@ from statistics import median
 TICK = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 
-DURABLE, ANY, IDLE, FLAT = 3.0, 2.5, 70.0, 0.2  # the targets
+# The targets: ratios of throughput, latencies in ms, ratio of costs.
+RATIOS = {"durable": 6.0, "any": 4.0, "queue": 1.0}
+IDLE, FLAT = 55.0, 1.1
+HALF = {"p50": 100.0, "p95": 180.0}
 REMOTE = 30.0  # ms of a task's latency that are the three remote calls themselves
 
 
@@ -47,22 +50,31 @@ def size_of_run(rate: float, seconds: float, step: int = 50) -> int:
 
 
 def missed(
-    durable: float | None, best: float | None, idle: float | None, flat: float | None
+    ratios: Mapping[str, float | None],
+    *,
+    idle: float | None = None,
+    half: Mapping[str, float] | None = None,
+    flat: float | None = None,
 ) -> list[str]:
-    """Return a sentence for each missed target; a figure is None if it was not measured."""
-    found = []
-    if durable is not None and durable < DURABLE:
-        found.append(
-            f"Throughput is {durable:.2f} times the best durable peer's; the target is {DURABLE:g}."
-        )
-    if best is not None and best < ANY:
-        found.append(f"Throughput is {best:.2f} times the best peer's; the target is {ANY:g}.")
+    """Return a sentence for each missed target; a figure is None if it was not measured.
+
+    `half` are the percentiles p50 and p95 of the latency at half load, in ms like `idle`.
+    """
+    found = [
+        f"Throughput is {value:.2f} times that of the best peer ({kind}); the target is {RATIOS[kind]:g}."
+        for kind, value in ratios.items()
+        if value is not None and value < RATIOS[kind]
+    ]
     if idle is not None and idle > IDLE:
         found.append(f"Idle latency is {idle:.0f} ms at the median; the target is {IDLE:g} ms.")
-    if flat is not None and abs(flat - 1) > FLAT:
+    found += [
+        f"Latency at half load is {half[share]:.0f} ms ({share}); the target is {limit:g} ms."
+        for share, limit in HALF.items()
+        if half is not None and half[share] > limit
+    ]
+    if flat is not None and flat > FLAT:
         found.append(
-            f"A task of 50,000 costs {flat:.2f} times a task of 1,000;"
-            f" the target is within {FLAT:.0%}."
+            f"A task of 50,000 costs {flat:.2f} times a task of 1,000; the target is at most {FLAT:g}."
         )
     return found
 

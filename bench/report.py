@@ -38,10 +38,10 @@ def markdown(results: dict[str, Any]) -> str:
         f"{machine['cores']} cores; load average {machine['load_before']:.1f} before the first run,"
         f" {machine['load_after']:.1f} after the last"
     )
-    if (best := results["ratio_of_best_runs"])["any"] is not None:
+    if any(results["ratio_of_best_runs"].values()):
         parts.append(
-            f"By the best run of each, which other load on this machine disturbed least:"
-            f" durable={best['durable']:.2f} any={best['any']:.2f}"
+            "By the best run of each, which other load on this machine disturbed least: "
+            + _ratios(results["ratio_of_best_runs"])
         )
     parts += results["missed"]
     return "\n\n".join(parts)
@@ -49,12 +49,12 @@ def markdown(results: dict[str, Any]) -> str:
 
 def last_line(results: dict[str, Any]) -> str:
     """Return the line that scripts read."""
+    return f"ratio {_ratios(results['ratio'])}"
+
+
+def _ratios(found: dict[str, float | None]) -> str:
     return " ".join(
-        ["ratio"]
-        + [
-            f"{name}=" + ("n/a" if value is None else f"{value:.2f}")
-            for name, value in results["ratio"].items()
-        ]
+        f"{name}=" + ("n/a" if value is None else f"{value:.2f}") for name, value in found.items()
     )
 
 

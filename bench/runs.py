@@ -9,7 +9,7 @@ from typing import Any
 from bench.console import progress
 from bench.measure import REMOTE, middle, missed, percentile, ratio, size_of_run
 from bench.session import Session, session
-from bench.systems import ENGINE, FAMILIES, PREPARE, System, engine, order
+from bench.systems import ENGINE, FAMILIES, PEERS, PREPARE, System, engine, order
 from bench.testbed import Testbed
 
 
@@ -142,22 +142,28 @@ class Benchmark:
             "idle_p50_without_remote_calls_ms": None if idle is None else idle - REMOTE,
             "flatness": self.flat,
             "missed": missed(
-                of_medians["durable"],
-                of_medians["any"],
-                idle,
-                self.flat["ratio"] if self.flat else None,
+                of_medians,
+                idle=idle,
+                half=_latency(engine_found.half) if engine_found else None,
+                flat=self.flat["ratio"] if self.flat else None,
             ),
         }
 
     def _ratio(self, of: Callable[[Findings], float]) -> dict[str, float | None]:
-        """Return this engine's figure over the best durable peer's, and over the best peer's."""
-        peers = [found for found in self.findings.values() if found.system.family != ENGINE]
-        if ENGINE not in self.findings or not peers:
-            return {"durable": None, "any": None}
+        """Return this engine's figure over that of the best peer of each kind, where one was measured.
+
+        `durable`: the engines of durable workflows. `any`: these, and chains that are not durable.
+        `queue`: the bare durable queues, which know no tasks.
+        """
+        if ENGINE not in self.findings:
+            return dict.fromkeys(PEERS)
         own = of(self.findings[ENGINE])
         return {
-            "durable": ratio(own, (of(peer) for peer in peers if peer.system.durable)),
-            "any": ratio(own, (of(peer) for peer in peers)),
+            kind: ratio(
+                own,
+                [of(one) for one in self.findings.values() if one.system.family in families],
+            )
+            for kind, families in PEERS.items()
         }
 
 

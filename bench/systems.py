@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ENGINE, DBOS, CELERY = FAMILIES = ("engine", "dbos", "celery")
+ENGINE, DBOS, CELERY, PGQUEUER = FAMILIES = ("engine", "dbos", "celery", "pgqueuer")
+# Whom each ratio compares this engine with.
+PEERS = {"durable": {DBOS}, "any": {DBOS, CELERY}, "queue": {PGQUEUER}}
 PYTHON = sys.executable
 SECRET_KEY = secrets.token_urlsafe(48)
-PEERS = Path(__file__).parent.parent / ".bench" / "venv"
-PEERS_PYTHON = str(PEERS / "bin" / "python")
+PEERS_VENV = Path(__file__).parent.parent / ".bench" / "venv"
+PEERS_PYTHON = str(PEERS_VENV / "bin" / "python")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +147,24 @@ def celery(workers: int) -> System:
     )
 
 
+def pgqueuer(processes: int, way: str) -> System:
+    """Return PgQueuer; `way` is how a job enqueues the next: each by itself, or batched."""
+    ways = {"each": "one enqueue per job", "batched": "follow-ups in batches of 5 ms"}
+    return System(
+        name=f"pgqueuer-{way}",
+        label=f"PgQueuer, {ways[way]}, {_count(processes, 'process', 'processes')}",
+        family=PGQUEUER,
+        durable=True,
+        database="bench_dbos",
+        warm_up=100 * processes,
+        workers=[
+            Part(kind="worker", command=[PEERS_PYTHON, "-m", "bench.peers.pgqueuer_app", way])
+            for _ in range(processes)
+        ],
+        clients=[Part(kind="client", command=[PEERS_PYTHON, "-m", "bench.peers.pgqueuer_client"])],
+    )
+
+
 POOLS = {
     1: ["--pool", "prefork", "--concurrency", "16", "--prefetch-multiplier", "1"],
     2: ["--pool", "gevent", "--concurrency", "50", "--prefetch-multiplier", "4"],
@@ -157,14 +177,15 @@ PREPARE = {
         environment=_django("migrate"),
     ),
     DBOS: Part(kind="migrate", command=[PEERS_PYTHON, "-m", "bench.peers.dbos_app"]),
+    PGQUEUER: Part(kind="migrate", command=[PEERS_PYTHON, "-m", "bench.peers.pgqueuer_app"]),
 }
 
 
 def order(number: int, only: str | None) -> list[System]:
     """Return a round: the systems that the ratios need twice, slower ones in every other round."""
-    round_ = [engine(), dbos_direct(2), celery(2), dbos_queue(2)] * 2
+    round_ = [engine(), dbos_direct(2), celery(2), pgqueuer(2, "batched"), dbos_queue(2)] * 2
     if number % 2:
-        round_ += [dbos_direct(1), celery(1), dbos_queue(1)]
+        round_ += [pgqueuer(2, "each"), dbos_direct(1), celery(1), dbos_queue(1)]
     return [system for system in round_ if only in (None, system.family)]
 
 

@@ -4,10 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.systems import PEERS, PEERS_PYTHON
+from bench.systems import PEERS_PYTHON, PEERS_VENV
 
 REQUIREMENTS = Path(__file__).parent.parent / "requirements-peers.txt"
-STAMP = PEERS / "installed.txt"
+STAMP = PEERS_VENV / "installed.txt"
 
 
 def install() -> None:
@@ -15,8 +15,8 @@ def install() -> None:
     wanted = REQUIREMENTS.read_text()
     if STAMP.exists() and STAMP.read_text() == wanted:
         return
-    sys.stderr.write(f"Installing the peers into {PEERS.parent.name}/{PEERS.name} …\n")
-    _run(sys.executable, "-m", "venv", "--clear", str(PEERS))
+    sys.stderr.write(f"Installing the peers into {PEERS_VENV.parent.name}/{PEERS_VENV.name} …\n")
+    _run(sys.executable, "-m", "venv", "--clear", str(PEERS_VENV))
     _run(PEERS_PYTHON, "-m", "pip", "install", "-qq", "--requirement", str(REQUIREMENTS))
     STAMP.write_text(wanted)
 

@@ -54,27 +54,44 @@ def test_size_of_run_rounds_to_step(rate, seconds, step, expected):
     assert measure.size_of_run(rate, seconds, step) == expected
 
 
+MET = {
+    "ratios": {"durable": 6.0, "any": 4.0, "queue": 1.0},
+    "idle": 55.0,
+    "half": {"p50": 100.0, "p95": 180.0},
+    "flat": 1.1,
+}
+
+
+def missed(**changes):
+    return measure.missed(**{**MET, **changes})
+
+
 def test_missed_targets_exactly_met():
-    assert measure.missed(3.0, 2.5, 70.0, 1.2) == []
-    assert measure.missed(3.0, 2.5, 70.0, 0.8) == []
+    assert missed() == []
+    assert missed(flat=0.5) == []
 
 
 def test_missed_targets_not_measured():
-    assert measure.missed(None, None, None, None) == []
+    assert measure.missed(dict.fromkeys(MET["ratios"])) == []
 
 
 @pytest.mark.parametrize(
-    ("figures", "words"),
+    ("changes", "words"),
     [
-        ((2.99, 9, 1, 1), "2.99 times the best durable peer's; the target is 3."),
-        ((9, 2.4, 1, 1), "2.40 times the best peer's; the target is 2.5."),
-        ((9, 9, 71, 1), "71 ms at the median; the target is 70 ms."),
-        ((9, 9, 1, 1.21), "1.21 times a task of 1,000"),
-        ((9, 9, 1, 0.79), "0.79 times a task of 1,000"),
+        (
+            {"ratios": {"durable": 5.99}},
+            "5.99 times that of the best peer (durable); the target is 6.",
+        ),
+        ({"ratios": {"any": 3.9}}, "3.90 times that of the best peer (any); the target is 4."),
+        ({"ratios": {"queue": 0.9}}, "0.90 times that of the best peer (queue); the target is 1."),
+        ({"idle": 56.0}, "56 ms at the median; the target is 55 ms."),
+        ({"half": {"p50": 101.0, "p95": 1.0}}, "101 ms (p50); the target is 100 ms."),
+        ({"half": {"p50": 1.0, "p95": 181.0}}, "181 ms (p95); the target is 180 ms."),
+        ({"flat": 1.11}, "1.11 times a task of 1,000"),
     ],
 )
-def test_missed_targets_are_sentences(figures, words):
-    (sentence,) = measure.missed(*figures)
+def test_missed_targets_are_sentences(changes, words):
+    (sentence,) = missed(**changes)
     assert words in sentence
     assert sentence.endswith(".")
 

@@ -17,8 +17,8 @@ def results(**changes):
     return {
         "systems": {"engine": system},
         "machine": {"cores": 2, "load_before": 0.1, "load_after": 2.0},
-        "ratio": {"durable": 3.456, "any": None},
-        "ratio_of_best_runs": {"durable": 3.3, "any": None},
+        "ratio": {"durable": 3.456, "any": None, "queue": 1.05},
+        "ratio_of_best_runs": {"durable": None, "any": None, "queue": None},
         "idle_p50_without_remote_calls_ms": 21.2,
         "flatness": None,
         "missed": [],
@@ -26,8 +26,8 @@ def results(**changes):
     }
 
 
-def test_last_line_without_ratio():
-    assert report.last_line(results()) == "ratio durable=3.46 any=n/a"
+def test_last_line_with_and_without_a_ratio():
+    assert report.last_line(results()) == "ratio durable=3.46 any=n/a queue=1.05"
 
 
 def test_tables_name_systems_and_kinds():
@@ -38,7 +38,7 @@ def test_tables_name_systems_and_kinds():
 
 
 def test_ratio_of_best_runs_only_where_measured():
-    assert "durable=3.30" not in report.markdown(results())
+    assert "best run of each" not in report.markdown(results())
     text = report.markdown(results(ratio_of_best_runs={"durable": 3.333, "any": 2.5}))
     assert "durable=3.33 any=2.50" in text
 
