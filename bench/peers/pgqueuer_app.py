@@ -23,7 +23,7 @@ DATABASE = os.environ["PEER_DATABASE_URL"]
 STEPS = ("first", "second", "third")
 ENDED = "bench:pgqueuer:ended"  # a list of references, by which single tasks are observed
 GATHER = 0.005  # seconds for which follow-ups are collected
-BATCH = int(os.environ.get("BATCH", "50"))  # jobs taken at once
+BATCH = 50  # jobs taken at once
 CONCURRENCY = 300  # jobs that one process runs at once
 CONNECTIONS = 8  # of one process
 

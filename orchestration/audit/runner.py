@@ -23,7 +23,7 @@ from .checks.idempotency_keys import KEYS
 from .checks.incidents import INCIDENTS
 from .checks.operations import OPERATIONS
 from .checks.status_messages import STATUS_MESSAGES
-from .checks.task_integrity import LEFT_BEHIND, LOSS, TWINS
+from .checks.task_integrity import LEFT_BEHIND, LOSS, TWINS, UNOWNED
 
 HOURLY = "hourly"  # `AuditRun.by` of the runs that start by themselves
 RESUME_WITHIN_S = 60.0  # the engine resumes work that was left behind within this time
@@ -36,7 +36,7 @@ SELECT EXISTS (SELECT FROM orchestration_supervisorpolicy p
 LOCK = 0x5A5A_0001  # serializes the start of hourly runs
 
 CHECKS = (
-    *LOSS, *TWINS, *ONCE, *ORDER, *COMPENSATION, *FENCED, *COUNTED, *KEYS, *STATUS_MESSAGES,
+    *LOSS, *TWINS, *UNOWNED, *ONCE, *ORDER, *COMPENSATION, *FENCED, *COUNTED, *KEYS, *STATUS_MESSAGES,
     *LEFT_BEHIND, *OPERATIONS, *INCIDENTS,
 )  # fmt: skip
 

@@ -38,8 +38,8 @@ class Statement:
         self.parameters = tuple(names)
         self.name = _name(text)
         places = {name: f"${number}" for number, name in enumerate(names, 1)}
-        body = re.sub(r"%\((\w+)\)s", lambda found: places[found[1]], text).replace("%%", "%")
-        self.prepare = f"PREPARE {self.name} AS {body}"
+        body = re.sub(r"%\((\w+)\)s", lambda found: places[found[1]], text)
+        self.prepare = f"PREPARE {self.name} AS {body};"
         values = ", ".join(f"%({name})s" for name in names)
         self.execute = f"EXECUTE {self.name}" + (f" ({values})" if names else "")
 
@@ -68,8 +68,8 @@ def run(text: str, parameters: Mapping[str, Any], before: str = "") -> list[tupl
             known = _known()
             try:
                 if wanted.name not in known:
-                    # the first of them finds none left by an earlier error
-                    cursor.execute(wanted.prepare if known else f"DEALLOCATE ALL;{wanted.prepare}")
+                    # the first of a connection finds none that was left by an error
+                    before += wanted.prepare if known else f"DEALLOCATE ALL;{wanted.prepare}"
                     known.add(wanted.name)
                 values = {
                     name: sql.as_array(value) if isinstance(value, list) else value
@@ -77,8 +77,9 @@ def run(text: str, parameters: Mapping[str, Any], before: str = "") -> list[tupl
                     for value in (parameters[name],)
                 }
                 cursor.execute(before + wanted.execute, values)
-            except Error:
-                known.clear()  # a migration may have changed what a plan returns
+            except Error as error:
+                if sql.is_unprepared(error):
+                    known.clear()
                 raise
         return cursor.fetchall() if cursor.description else []
 

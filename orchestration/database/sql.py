@@ -40,6 +40,9 @@ GONE = {
 CONNECTION = "08"  # the class of connection exceptions
 READ_ONLY = "25006"
 UNIQUE = "23505"
+# SQLSTATEs of prepared statements that are to be prepared anew: a migration changed what one returns, or
+# what the connection has is not what this process remembers.
+UNPREPARED = {"0A000", "26000", "42P05"}
 # SQLSTATEs after which a retry may succeed at once: other sessions had the rows.
 BUSY = {
     "40001",  # a serialization failure
@@ -77,6 +80,12 @@ def is_duplicate(error: BaseException) -> bool:
     """Return whether an error is a violation of a unique constraint."""
     cause = _cause(error)
     return cause is not None and cause.pgcode == UNIQUE
+
+
+def is_unprepared(error: BaseException) -> bool:
+    """Return whether a statement failed because it has to be prepared anew."""
+    cause = _cause(error)
+    return cause is not None and cause.pgcode in UNPREPARED
 
 
 def _cause(error: BaseException) -> psycopg2.Error | None:

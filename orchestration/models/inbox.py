@@ -137,7 +137,8 @@ class StatusMessage(models.Model):
         related_name="status_messages",
         null=True,
         db_index=False,
-        help_text="Found by status_number_once.",
+        db_constraint=False,
+        help_text="Found by status_number_once; the audit looks for tasks that are gone.",
     )
     number = models.PositiveIntegerField()
     kind = state_field(StatusKind, max_length=20)

@@ -128,10 +128,9 @@ def record(
     changes = _lock(replies, recorded, warily=warily)
     accepted: list[tuple[Reply, StepView, Change]] = []
     for reply in replies:
-        task = reply.task
-        if task in recorded.locked:
+        if reply.task in recorded.locked:
             continue
-        change = changes.get(task)
+        change = changes.get(reply.task)
         step = change.steps.get(reply.step) if change else None
         refusal = refuse_reply(step, reply.attempt, reply.generation, reply.dispatch)
         if refusal or change is None or step is None:
@@ -250,8 +249,7 @@ def _reject(accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[
     A policy may also have it undone later, unless it was resolved by then. A held task is undone after
     its release.
     """
-    rejected = _wait([one for one in accepted if one[1].state == StepState.ERROR])
-    if not rejected:
+    if not (rejected := _wait([one for one in accepted if one[1].state == StepState.ERROR])):
         return
     policies = defaultdict(Policy, Policy.objects.in_bulk({step.agent for _, step, _ in rejected}))
     to_undo = {
@@ -316,8 +314,7 @@ def _note_refused(refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, 
     """Write the content of late and repeated replies to the task's history."""
     events = defaultdict(list)
     for reply, refusal in refused:
-        change = changes.get(reply.task)
-        if change and reply.step in change.steps:
+        if (change := changes.get(reply.task)) and reply.step in change.steps:
             content = f"{reply.outcome} {reply.code}".strip()
             events[reply.step, reply.attempt, f"{refusal.value}; it was: {content}"].append(reply)
     Event.objects.bulk_create(

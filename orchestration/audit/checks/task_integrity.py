@@ -106,6 +106,25 @@ TWINS = (
     ),
 )
 
+# History is written often and removed with its task only: the database does not compare it with the
+# step or task at each write, which would lock that row once more.
+UNOWNED = (
+    Check(
+        invariant=2,
+        remedy="Have a developer find what removed it: these rows are its only trace.",
+        query="""
+        SELECT 'step ' || a.step_id, 'an attempt has no step: number ' || a.number
+        FROM orchestration_attempt a
+        WHERE NOT EXISTS (SELECT FROM orchestration_step s WHERE s.id = a.step_id)
+        UNION ALL
+        SELECT 'task ' || m.task_id, 'a status message has no task'
+        FROM orchestration_statusmessage m
+        WHERE m.task_id IS NOT NULL
+            AND NOT EXISTS (SELECT FROM orchestration_task t WHERE t.id = m.task_id)
+        """,
+    ),
+)
+
 LEFT_BEHIND = (
     Check(
         invariant=12,

@@ -113,6 +113,32 @@ def test_planted_violations_in_the_database_are_found(rows, invariant, stage, st
     assert {reference for _, reference in blamed(rows)} - {CAUSE} == {order}
 
 
+@pytest.mark.parametrize(
+    ("statement", "reference"),
+    [
+        (
+            (
+                "INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,"
+                " dispatched_at, ended_at, outcome, tries, error_code, error_message)"
+                " VALUES (4711, 1, 1, 's', 'a', now(), now(), 'done', 1, '', '')"
+            ),
+            "step 4711",
+        ),
+        (
+            (
+                "INSERT INTO orchestration_statusmessage (reply_to, task_id, number, kind, detail,"
+                " created_at, reason) VALUES ('shop', '00000000-0000-7000-8000-000000000000', 1,"
+                " 'received', '{}', now(), '')"
+            ),
+            "task 00000000-0000-7000-8000-000000000000",
+        ),
+    ],
+)
+def test_history_of_what_is_gone_is_found(rows, statement, reference):
+    plant(statement)
+    assert (2, reference) in blamed(rows)
+
+
 MISCOUNTED = [
     "UPDATE orchestration_incident SET failures = failures + 1",
     "UPDATE orchestration_incident SET tasks = tasks + 1",
