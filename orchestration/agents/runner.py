@@ -241,10 +241,12 @@ class Runtime:
         return handed
 
     async def _send(self, ended: "asyncio.Queue[FinishedRequest | None]") -> None:
-        """Send replies in batches; the next batch gathers while one is sent."""
+        """Send replies in batches, each of some milliseconds: sending costs as much for one as for many."""
         more = True
         while more:
             batch = [await ended.get()]
+            if self._calls:  # others may end at the same time
+                await asyncio.sleep(conf.GATHER_REPLIES_S)
             while not ended.empty():
                 batch.append(ended.get_nowait())
             more = batch[-1] is not None

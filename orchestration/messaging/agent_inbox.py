@@ -66,13 +66,14 @@ class AgentInbox:
     async def take(self, limit: int, wait: float = 0) -> list[bytes]:
         """Take up to `limit` requests, waiting up to `wait` seconds for the first."""
         into = inbox(self._agent)
+        redis = self._connected()
         try:
-            messages = as_messages(await self._connected().lpop(into, limit))
-            if not messages and wait and (first := await self._connected().blpop([into], wait)):
-                messages = as_messages(first[1:])
+            if not wait:
+                return as_messages(await redis.lpop(into, limit))
+            found = await redis.blmpop(wait, 1, into, direction="LEFT", count=limit)
         except RedisError as error:
             raise Unreachable(str(error)) from error
-        return messages
+        return as_messages(found[1]) if found else []
 
     async def first_time(self, requests: Sequence[Taken]) -> list[bool]:
         """Mark requests as taken by this worker; return for each whether it was unmarked before.

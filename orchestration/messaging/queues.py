@@ -228,10 +228,10 @@ def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
     """Take up to `limit` messages from an inbox; if it is empty, wait up to `wait` seconds for one."""
     into = inbox(name)
     with _patience.asking():
-        messages = as_messages(connection().lpop(into, limit))
-        if not messages and wait and (first := connection().blpop([into], wait)):
-            messages = as_messages(first[1:])
-    return messages
+        if not wait:
+            return as_messages(connection().lpop(into, limit))
+        found = connection().blmpop(wait, 1, into, direction="LEFT", count=limit)
+    return as_messages(found[1]) if found else []
 
 
 def waiting(names: Sequence[str]) -> list[str]:
