@@ -91,6 +91,8 @@ TEMPLATES = [
 DATABASE_URL = env.text("DATABASE_URL") or embedded.database_url()
 REDIS_URL = env.text("REDIS_URL") or embedded.redis_url()
 _database = dj_database_url.parse(DATABASE_URL, conn_max_age=None, conn_health_checks=True)
+# Behind a pooler that gives each transaction another connection nothing may be kept on one.
+_database["DISABLE_SERVER_SIDE_CURSORS"] = env.flag("TRANSACTION_POOLER", default=False)
 _database["ENGINE"] = "django.db.backends.postgresql"
 _database["OPTIONS"] = {
     # Behind one address, or one of several, there may be a standby after a failover: it is not taken.

@@ -164,3 +164,17 @@ def test_valid_keys(key):
 def test_invalid_keys(key):
     with pytest.raises(ValueError, match="the fairness key"):
         check_key(key)
+
+
+def test_of_begun_tasks_four_go_for_each_that_has_not():
+    line = Line("greeter", 0, "bulk")
+    fresh = Line("greeter", 0, "few")
+    head = {"head": 1000 * STRIDE, "last": None, "weight": 1.0, "now": 0}
+    standings = {line: Position(**head), fresh: Position(**head)}
+    begun = [Arrival(line, again=True, begun=True)] * 40
+    turns = give_turns([*begun, *[Arrival(fresh)] * 10], standings)
+    order = sorted(zip(turns, ["begun"] * 40 + ["few"] * 10, strict=True))
+    assert [who for _, who in order].count("few") == 10
+    assert [who for _, who in order[:25]].count("few") == 5
+    # a batch of retries has its own key's pace
+    assert give_turns([Arrival(line, again=True)] * 2, standings) == [1001 * STRIDE, 1002 * STRIDE]

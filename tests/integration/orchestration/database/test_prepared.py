@@ -1,0 +1,98 @@
+"""Statements that each connection plans once."""
+
+import pytest
+from django.db import Error, connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from orchestration.database import prepared
+from orchestration.transitions.locked_task import STEPS
+from tests.support.engine import new_task
+
+COUNT = "SELECT reference, %(given)s::text FROM orchestration_task WHERE reference = ANY(%(names)s)"
+
+
+def found(*names, given="x"):
+    return prepared.run(COUNT, {"names": list(names), "given": given})
+
+
+def prepared_here() -> set[str]:
+    """Return the names of what the server has prepared for this connection."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name FROM pg_prepared_statements")
+        return {name for (name,) in cursor.fetchall()}
+
+
+@pytest.mark.django_db
+def test_statement_is_prepared_once_and_sent_in_one_round_trip():
+    new_task(reference="r1")
+    with CaptureQueriesContext(connection) as seen:
+        assert found("r1", "r2") == found("r1") == [("r1", "x")]
+    assert ["PREPARE" in query["sql"] for query in seen] == [True, False]
+    assert prepared.statement(COUNT).name in prepared_here()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("text", ['"', "\\", "{}", "a,b", "NULL", "", "it's 100 %", "Größe\n文字"])
+def test_texts_arrive_as_they_are(text):
+    new_task(reference="r1")
+    assert found("r1", text, given=text) == [("r1", text)]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s::text[]", [prepared.sql.as_array([text, None])])
+        assert cursor.fetchone() == ([text, None],)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_the_server_has_forgotten_is_prepared_anew():
+    found("r1")
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")  # as a pooler's reset does
+    with pytest.raises(Error, match="does not exist"):
+        found("r1")
+    assert found("r1") == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_plan_whose_result_a_migration_changed_is_made_anew():
+    statement = "SELECT * FROM orchestration_savedview WHERE name = %(name)s"
+    assert prepared.run(statement, {"name": "x"}) == []
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE orchestration_savedview ADD COLUMN later int")
+    try:
+        with pytest.raises(Error, match="cached plan"):
+            prepared.run(statement, {"name": "x"})
+        assert prepared.run(statement, {"name": "x"}) == []
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE orchestration_savedview DROP COLUMN later")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_new_connection_prepares_for_itself():
+    found("r1")
+    connection.close()
+    assert found("r1") == []
+    assert prepared_here() == {prepared.statement(COUNT).name}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_behind_a_transaction_pooler_nothing_is_prepared(monkeypatch):
+    monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", True)
+    connection.close()
+    task = new_task(reference="r1")
+    assert found("r1") == [("r1", "x")]
+    assert len(prepared.run(STEPS, {"tasks": [str(task.id)]})) == 2
+    assert prepared_here() == set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_settings_of_a_turn_end_with_its_transaction():
+    with transaction.atomic():
+        prepared.run(STEPS, {"tasks": []}, before=prepared.BY_INDEX)
+        assert shown("enable_seqscan") == "off"
+    assert shown("enable_seqscan") == "on"
+
+
+def shown(setting):
+    with connection.cursor() as cursor:
+        cursor.execute(f"SHOW {setting}")
+        return cursor.fetchone()[0]
