@@ -17,14 +17,10 @@ ORDER = "sabotage"  # the file in a stack's folder that names the guard to remov
 def fence():
     """Accept a reply to any attempt, any number of times."""
     record = import_module("orchestration.transitions.replies")
-    decide = replace(record, "refuse_reply", lambda step, attempt: None)
-    assert decide
-    guard = (
-        "WHERE s.id = r.id AND s.attempt = r.attempt\n"
-        "  AND s.process_state = 'processing' AND s.locked_by IS NOT NULL"
-    )
+    assert replace(record, "refuse_reply", lambda *given: None)
+    guard = " AND s.attempt = r.attempt\n  AND s.complete_by IS NOT NULL AND s.locked_by IS NOT NULL"
     assert guard in record.ENDED
-    record.ENDED = record.ENDED.replace(guard, "WHERE s.id = r.id").replace(
+    record.ENDED = record.ENDED.replace(guard, "").replace(
         "s.id, s.attempt, s.generation, s.locked_by,",
         "s.id, s.attempt, s.generation, coalesce(s.locked_by, 'none'),",
     )
