@@ -18,7 +18,9 @@ def fence():
     """Accept a reply to any attempt, any number of times."""
     record = import_module("orchestration.transitions.replies")
     assert replace(record, "refuse_reply", lambda *given: None)
-    guard = " AND s.attempt = r.attempt\n  AND s.complete_by IS NOT NULL AND s.locked_by IS NOT NULL"
+    guard = (
+        " AND s.attempt = r.attempt\n  AND s.complete_by IS NOT NULL AND s.locked_by IS NOT NULL"
+    )
     assert guard in record.ENDED
     record.ENDED = record.ENDED.replace(guard, "").replace(
         "s.id, s.attempt, s.generation, s.locked_by,",
