@@ -12,6 +12,7 @@ from django.db.models import BooleanField, Expression, Field, FloatField, Func, 
 from .. import conf
 
 Shape = TypeVar("Shape")
+COMPACT = json.JSONEncoder(separators=(",", ":")).encode
 
 # Sent with the first statement of a transaction that many others wait for: limits each wait for a lock
 # until its end. The engine itself holds locks for less.
@@ -175,7 +176,7 @@ def storable(text: str) -> str:
 
 def as_json(values: Sequence[Any]) -> list[str]:
     """Return values as JSON texts, for `%(name)s::jsonb[]`."""
-    return [json.dumps(value, separators=(",", ":")) for value in values]
+    return [COMPACT(value) for value in values]
 
 
 def as_array(values: Sequence[Any]) -> str:

@@ -6,7 +6,7 @@ cancelled; what is in doubt is settled first, and what an agent has at this mome
 
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..payloads.placeholders import loads_of
@@ -105,7 +105,7 @@ def proven(step: StepView) -> StepView:
     before. Its outcome says so until it ends.
     """
     out = step.state == StepState.PROCESSING and step.locked_by is not None
-    return replace(step, in_doubt=True, outcome=Outcome.UNKNOWN if out else step.outcome)
+    return step.altered(in_doubt=True, outcome=Outcome.UNKNOWN if out else step.outcome)
 
 
 def late_effect(
@@ -122,7 +122,7 @@ def late_effect(
     Without a result it only may have happened. Its undo can be sent if the step was cancelled, its
     task is being undone, or was, and the one undo of the step was not sent yet.
     """
-    done = replace(step, result=result, generation=generation)
+    done = step.altered(result=result, generation=generation)
     undoes = (one for one in steps if one.direction == Direction.UNDO)
     undo = next((one for one in undoes if one.name == step.name), None)
     request = _request_of_undo(steps, done, data)
@@ -147,8 +147,8 @@ def _request_of_undo(
     if done.result is None and needs_result(done.name, done.undo_request):
         return None
     others = [step for step in steps if step.id != done.id]
-    proven = replace(done, state=StepState.PROCESSED)
-    template = replace(done, direction=Direction.UNDO, request=done.undo_request or {})
+    proven = done.altered(state=StepState.PROCESSED)
+    template = done.altered(direction=Direction.UNDO, request=done.undo_request or {})
     return build(template, [*others, proven], data)
 
 

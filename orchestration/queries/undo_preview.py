@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from ..database import sql
 from ..decisions.compensation import plan, signature
 from ..decisions.progress import RENAMED, StepView
 from ..decisions.readiness import needs_person
@@ -23,9 +22,9 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
     """
     if not Task.objects.filter(id=task_id).exists():
         return None
-    columns = [RENAMED.get(name, name) for name in StepView.__dataclass_fields__]
+    columns = [RENAMED.get(name, name) for name in StepView.__struct_fields__]
     rows = Step.objects.filter(task=task_id).order_by("id")
-    views = [sql.record(StepView, row) for row in rows.values_list(*columns)]
+    views = [StepView(*row) for row in rows.values_list(*columns)]
     charges = dict(rows.filter(direction=Direction.DO).values_list("name", "charges"))
     does = {view.name: view for view in views if view.direction == Direction.DO}
     wanted = plan(views)

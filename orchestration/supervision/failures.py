@@ -115,5 +115,5 @@ def _excused(failed: Sequence[Failed], losses: Losses) -> list[tuple[Failed, Fai
         )
         excused = not own and (excuses(view) or step.failure.put_off > 0)
         failure = replace(step.failure, excused=excused)
-        judged.append((replace(step, view=replace(step.view, own_trouble=own)), failure))
+        judged.append((replace(step, view=step.view.altered(own_trouble=own)), failure))
     return judged

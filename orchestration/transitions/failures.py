@@ -186,10 +186,11 @@ def _blame(steps: Iterable[Failed]) -> None:
 
 def _as_failed(step: Step, change: Change) -> Failed:
     silent = step.locked_by is not None
-    view = replace(
-        change.steps[step.id], locked_by=None, in_doubt=step.in_doubt or silent,
+    view = change.steps[step.id].altered(
+        locked_by=None,
+        in_doubt=step.in_doubt or silent,
         outcome=Outcome.EXPIRED if silent else step.outcome,
-    )  # fmt: skip
+    )
     change.moved(view)
     return Failed(
         change=change,
@@ -254,7 +255,7 @@ def _make_pending(steps: Sequence[tuple[Failed, Retry]]) -> None:
         },
     )
     for step, _ in steps:
-        step.change.moved(replace(step.view, state=StepState.PENDING))
+        step.change.moved(step.view.altered(state=StepState.PENDING))
 
 
 def _retried(step: Failed, again: Retry, by: str) -> Event:
@@ -280,7 +281,7 @@ def give_up(steps: Iterable[Failed], *, kept: Collection[int]) -> None:
     The tasks of those that a hold has `kept` from it are undone after its end.
     """
     for step in steps:
-        step.change.moved(replace(step.view, state=StepState.ERROR))
+        step.change.moved(step.view.altered(state=StepState.ERROR))
         step.change.final_failures.append(
             FinalFailure(
                 step=step.view.id,
@@ -299,7 +300,7 @@ def cancel_undone(steps: Sequence[Failed], *, by: str) -> None:
     _blame(steps)
     cancel([step.view.id for step in steps])
     for step in steps:
-        step.change.moved(replace(step.view, state=StepState.CANCELLED))
+        step.change.moved(step.view.altered(state=StepState.CANCELLED))
     Event.objects.bulk_create(
         note(step.change, step.view, EventKind.SETTLED, by=by, reason="nothing was done")
         for step in steps

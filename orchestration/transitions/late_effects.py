@@ -1,7 +1,6 @@
 """Handle effects that replies show after their attempt was given up."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -100,7 +99,7 @@ def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
         (request_text,) = sql.as_json([request])
         rejoin([undo.id])
         sql.run(REVIVED, {"id": undo.id, "request": request_text})
-        change.moved(replace(undo, state=StepState.PENDING, request=request))
+        change.moved(undo.altered(state=StepState.PENDING, request=request))
         return
     plan = StepPlan(
         name=step.name, agent=step.agent, action=step.undo_action, after=(), request=request,

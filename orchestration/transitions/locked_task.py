@@ -1,14 +1,15 @@
 """Lock tasks with all their steps, and write what follows from changed steps."""
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db.models import F, QuerySet, Subquery
+import msgspec
+from django.db.models import F, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast
 from django.db.models.lookups import IsNull
 
 from ..applications.outbox import StatusUpdate
@@ -40,9 +41,11 @@ WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing'
 """
 
 
-NAMES = tuple(field.name for field in fields(StepView))
-TEXTS = ("request", "loads", "result", "undo_request")  # JSON comes as it was written
-COLUMNS = (RENAMED.get(name, name) for name in NAMES)
+NAMES = StepView.__struct_fields__
+ID, TASK = NAMES.index("id"), NAMES.index("task")
+# JSON comes as it was written
+TEXTS = [NAMES.index(name) for name in ("request", "loads", "result", "undo_request")]
+COLUMNS = ("task_id::text" if name == "task" else RENAMED.get(name, name) for name in NAMES)
 STEPS = f"""
 SELECT {", ".join(COLUMNS)} FROM orchestration_step
 WHERE task_id = ANY(%(tasks)s::uuid[])
@@ -132,17 +135,18 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
     Without `wait`, those that others have locked are left out, and no lock is waited for long from
     here to the end of the transaction.
     """
+    by_text = {str(task): task for task in tasks}
     rows = prepared.run(
         locking(skip=not wait),
-        {"tasks": [str(task) for task in tasks]},
+        {"tasks": list(by_text)},
         before=prepared.BY_INDEX + ("" if wait else sql.BRIEFLY),
     )
     changes = {
-        task: Change(
-            id=task,
+        by_text[task]: Change(
+            id=by_text[task],
             workflow=workflow,
             reference=reference,
-            data=json.loads(data),
+            data=msgspec.json.decode(data),
             state=state,
             undoing=undoing,
             reply_to=reply_to,
@@ -179,7 +183,7 @@ def locking(*, skip: bool) -> str:
         .filter(Among(F("id"), Given("tasks", "uuid[]")))
         .order_by("id")
         .values_list(
-            "id",
+            Cast("id", TextField()),
             "workflow",
             "reference",
             "data",
@@ -209,12 +213,16 @@ def with_locked_steps(tasks: Collection[UUID]) -> set[UUID]:
 
 def read_steps(changes: Mapping[UUID, Change]) -> None:
     """Read the steps of locked tasks."""
-    rows = prepared.run(STEPS, {"tasks": [str(task) for task in changes]})
-    for row in sorted(rows, key=itemgetter(NAMES.index("id"))):
-        values = dict(zip(NAMES, row, strict=True))
-        for name in TEXTS:
-            values[name] = None if values[name] is None else json.loads(values[name])
-        changes[values["task"]].steps[values["id"]] = StepView(**values)
+    by_text = {str(task): change for task, change in changes.items()}
+    rows = prepared.run(STEPS, {"tasks": list(by_text)})
+    for row in sorted(rows, key=itemgetter(ID)):
+        values = list(row)
+        change = by_text[values[TASK]]
+        values[TASK] = change.id
+        for place in TEXTS:
+            if (text := values[place]) is not None:
+                values[place] = msgspec.json.decode(text)
+        change.steps[values[ID]] = StepView(*values)
 
 
 def cancel(steps: Collection[int]) -> None:
@@ -242,16 +250,16 @@ def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> C
         for step in released:
             view = change.steps[step.id]
             arrivals.append(change.arrival(view))
-            change.moved(replace(view, state=StepState.PENDING, request=step.request))
+            change.moved(view.altered(state=StepState.PENDING, request=step.request))
             ready.append((change, view, step))
             done.agents.add(view.agent)
         for problem in broken:
-            change.moved(replace(change.steps[problem.id], state=StepState.ERROR))
+            change.moved(change.steps[problem.id].altered(state=StepState.ERROR))
             change.final_failures.append(
                 FinalFailure(step=problem.id, code=problem.code, message=problem.reason, attempt=0)
             )
         for unneeded_step in unneeded:
-            change.moved(replace(change.steps[unneeded_step], state=StepState.CANCELLED))
+            change.moved(change.steps[unneeded_step].altered(state=StepState.CANCELLED))
         needless += unneeded
     if ready:
         found = [

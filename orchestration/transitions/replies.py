@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.db import transaction
@@ -141,7 +141,7 @@ def record(
         )
         not_the_service = reply.health == Health.NOTHING and reply.code != INSTANCE_SICK
         if not_the_service and after.state == StepState.PROCESSING:
-            after = replace(after, own_trouble=True)  # an outage of the service does not excuse it
+            after = after.altered(own_trouble=True)  # an outage of the service does not excuse it
         change.moved(after)
         accepted.append((reply, after, change))
         recorded.agents.add(step.agent)
@@ -236,7 +236,7 @@ def _wait(
     for reply, step, change in rejected:
         if step.id in waiting:
             generation, until = waiting[step.id]
-            change.moved(replace(step, state=StepState.PENDING, generation=generation))
+            change.moved(step.altered(state=StepState.PENDING, generation=generation))
             reason = f"{reply.code}: retried until {until}, each time with a new key"
             events.append(note(change, step, EventKind.WAITS, by=BY, reason=reason))
     Event.objects.bulk_create(events)

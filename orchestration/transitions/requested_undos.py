@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from uuid import UUID
 
@@ -94,7 +94,7 @@ def _to_error(change: Change, request: UndoRequest, *, resolve_within: float | N
         if resolve_within is not None:
             Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow())
         return
-    change.moved(replace(change.steps[step.id], state=StepState.ERROR))
+    change.moved(change.steps[step.id].altered(state=StepState.ERROR))
     change.final_failures.append(
         FinalFailure(
             step=step.id,

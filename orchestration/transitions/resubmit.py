@@ -1,7 +1,7 @@
 """Resubmit a step in error, or mark it as done by hand (P25)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -186,7 +186,7 @@ def _write(
     )
     Event.objects.bulk_create(_event(again, actor, reason, operation) for again in steps)
     for again in steps:
-        again.change.moved(replace(again.view, state=StepState.PENDING, request=again.request))
+        again.change.moved(again.view.altered(state=StepState.PENDING, request=again.request))
     finish({again.change.id: again.change for again in steps}.values(), by=actor)
     alerts.close_if_unused({again.step.alert_id for again in steps})
 
@@ -241,7 +241,7 @@ def done_by_hand(
     event = note(
         change, view, EventKind.BY_HAND, by=actor, reason=reason, operation=operation, result=result
     )
-    skipped = replace(view, state=StepState.SKIPPED, result=result, in_doubt=False)
+    skipped = view.altered(state=StepState.SKIPPED, result=result, in_doubt=False)
     _end(change, step, skipped, event)
     if step.direction == Direction.UNDO:
         close_undone([(skipped, change)])
@@ -255,7 +255,7 @@ def _cancel(
     tallies.remove_open_failures([step.id])
     cancel([step.id])
     event = note(change, view, EventKind.SETTLED, by=actor, reason=reason)
-    _end(change, step, replace(view, state=StepState.CANCELLED, in_doubt=False), event)
+    _end(change, step, view.altered(state=StepState.CANCELLED, in_doubt=False), event)
     return None
 
 

@@ -1,7 +1,6 @@
 """Begin undos: cancel what was not done, undo the rest in reverse order (P11)."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from django.db import transaction
@@ -124,4 +123,4 @@ def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> N
         sql.run(SETTLE, {"ids": list(in_doubt)})
     alerts.close_if_unused(raised_alerts)
     for step in unneeded:
-        change.moved(replace(change.steps[step], state=StepState.CANCELLED))
+        change.moved(change.steps[step].altered(state=StepState.CANCELLED))

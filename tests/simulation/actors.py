@@ -103,7 +103,7 @@ class Schedulers:
             row.view, reply.outcome, reply.result, undoing=task.undoing, in_doubt=reply.in_doubt
         )
         if reply.health == Health.NOTHING and view.state == StepState.PROCESSING:
-            view = replace(view, own_trouble=True)
+            view = view.altered(own_trouble=True)
         row.complete_by = world.now
         store.accept(row, view, reply.attempt)
         row.retry_after = reply.retry_after or 0.0
@@ -192,10 +192,9 @@ class Schedulers:
         mode = Mode.SETTLE if row.probing_outcome else Mode.DO
         if forgotten and view.in_doubt:
             mode = Mode.ASK
-        view = replace(
-            view, state=StepState.PROCESSING, attempt=view.attempt + 1, locked_by="scheduler",
-            outcome="",
-        )  # fmt: skip
+        view = view.altered(
+            state=StepState.PROCESSING, attempt=view.attempt + 1, locked_by="scheduler", outcome=""
+        )
         self.store.write(row, view)
         self.store.settle_claimed(view.task)
         key = f"{row.key}:{view.attempt}" if "key" in world.broken else row.key
@@ -266,7 +265,7 @@ class Supervisor:
         task = store.tasks[row.view.task]
         if row.view.locked_by is not None:
             row.code = "expired"
-            view = replace(row.view, outcome=Outcome.EXPIRED, in_doubt=True, locked_by=None)
+            view = row.view.altered(outcome=Outcome.EXPIRED, in_doubt=True, locked_by=None)
             store.accept(row, view, view.attempt)
             row.retry_after = 0.0
             alive = row.sent_by == self.schedulers.agents.worker(view.agent)
@@ -279,7 +278,7 @@ class Supervisor:
         row.own_failures += failed and before is not None and before < world.answered[view.agent]
         own = view.own_trouble or (failed and gate.answered_since(door, before))
         own = own and "own" not in world.broken
-        row.view = view = replace(view, own_trouble=own)
+        row.view = view = view.altered(own_trouble=own)
         row.failed_at = world.now if failed else None
         excused = not own and (gate.excuses(door) or row.retry_after > 0)
         failure = Failure(

@@ -1,7 +1,5 @@
 """Operators: they undo, hold, release, resubmit, and mend by hand what nothing else can."""
 
-from dataclasses import replace
-
 from orchestration.decisions.recovery import KEY_FORGOTTEN, keeps_key, key_of_resubmission
 from orchestration.states import LOCAL, Direction, Outcome, StepState
 
@@ -80,12 +78,10 @@ class Operators:
             done = store.does(task)[view.name]
             service.take_back(done.key)
             world.log("operator: what {} made is taken back by hand", done.key)
-            store.write(row, replace(view, state=StepState.SKIPPED, result={}, in_doubt=False))
+            store.write(row, view.altered(state=StepState.SKIPPED, result={}, in_doubt=False))
         elif known[0] == Outcome.DONE and (by_hand or forgotten):
             world.log("operator: {} was done", row.key)
-            store.write(
-                row, replace(view, state=StepState.SKIPPED, result=known[1], in_doubt=False)
-            )
+            store.write(row, view.altered(state=StepState.SKIPPED, result=known[1], in_doubt=False))
         elif by_hand and view.attempt and (poison or not forgotten) and not unwanted:
             outcome, result, code = service.call(
                 world.now, row.key, view.direction, task.id, view.name, view.request
@@ -96,11 +92,11 @@ class Operators:
                     store.pend(row, new_key=True)
                     store.finish(task)
                 return
-            done = replace(view, state=StepState.SKIPPED, result=result, in_doubt=False)
+            done = view.altered(state=StepState.SKIPPED, result=result, in_doubt=False)
             store.write(row, done)
         elif unwanted:
             world.log("operator: {} was not done", row.key)
-            store.write(row, replace(view, in_doubt=False))
+            store.write(row, view.altered(in_doubt=False))
             store.cancel(row)
         else:
             why = key_of_resubmission(
@@ -119,9 +115,8 @@ class Operators:
         """Compute a step by hand, or have it computed by mended code."""
         self.world.log("operator: mend {}{}", row.key, " by hand" * by_hand)
         if by_hand:
-            done = replace(
-                row.view, state=StepState.SKIPPED, result=compute(dict(row.view.request))
-            )
+            result = compute(dict(row.view.request))
+            done = row.view.altered(state=StepState.SKIPPED, result=result)
             self.store.write(row, done)
         else:
             self.store.pend(row, new_key=True)

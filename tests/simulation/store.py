@@ -1,7 +1,7 @@
 """The state store of a simulation: it writes what the pure core decides, and checks each write."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from orchestration.decisions import compensation
@@ -126,7 +126,7 @@ class Store:
         require(view.attempt >= old.attempt, f"step {old.id}: its attempt falls")
         if view.state != StepState.PROCESSING:
             row.complete_by = None
-            view = replace(view, locked_by=None)
+            view = view.altered(locked_by=None)
         if view.state != StepState.PENDING:
             row.run_after = None
         if view.state != StepState.ERROR:
@@ -148,7 +148,7 @@ class Store:
     def compute(self, row: Row, *, fails: bool) -> None:
         """Compute a step that needs no agent, and what follows: no one sees it processing."""
         task = self.tasks[row.view.task]
-        view = replace(row.view, state=StepState.PROCESSING, attempt=row.view.attempt + 1)
+        view = row.view.altered(state=StepState.PROCESSING, attempt=row.view.attempt + 1)
         self.write(row, view)
         self.settle_claimed(task.id)
         outcome, made = Outcome.REJECTED, {}
@@ -161,28 +161,28 @@ class Store:
     def error(self, row: Row, code: str, resolve_by: float | None = None) -> None:
         """Set a step to error, with something for an operator to see."""
         row.code, row.resolve_by = code, resolve_by
-        self.write(row, replace(row.view, state=StepState.ERROR))
+        self.write(row, row.view.altered(state=StepState.ERROR))
 
     def pend(self, row: Row, *, new_key: bool = False) -> None:
         """Make a failed step pending again."""
-        view = replace(row.view, state=StepState.PENDING)
+        view = row.view.altered(state=StepState.PENDING)
         if new_key:
             row.keyed_at = None
-            view = replace(view, generation=view.generation + 1, in_doubt=False)
+            view = view.altered(generation=view.generation + 1, in_doubt=False)
         self.write(row, view)
 
     def start_anew(self, row: Row) -> None:
         """Reset a step's failures, because a person resubmits it."""
         row.failure_count = row.extended_waits = row.own_failures = 0
         row.failed_at, row.isolated = None, False
-        row.view = replace(row.view, own_trouble=False)
+        row.view = row.view.altered(own_trouble=False)
 
     def finish(self, task: SimTask) -> None:
         """Write what follows for the rest of a task."""
         ready, broken, needless = release(task.views(), task.data, undoing=task.undoing)
         for item in ready:
             row = task.rows[item.id]
-            self.write(row, replace(row.view, state=StepState.PENDING, request=item.request))
+            self.write(row, row.view.altered(state=StepState.PENDING, request=item.request))
         for problem in broken:
             self.error(task.rows[problem.id], problem.code)
         for step in needless:
@@ -203,7 +203,7 @@ class Store:
 
     def cancel(self, row: Row) -> None:
         """Cancel a step."""
-        self.write(row, replace(row.view, state=StepState.CANCELLED))
+        self.write(row, row.view.altered(state=StepState.CANCELLED))
 
     def undo(self, task: SimTask, *, forced: bool = False) -> Refusal | None:
         """Begin to undo a task; return why not, or None."""
@@ -266,7 +266,7 @@ class Store:
             )  # fmt: skip
             self._add(task, [plan])
         else:
-            again = replace(late.undo, state=StepState.PENDING, request=late.request)
+            again = late.undo.altered(state=StepState.PENDING, request=late.request)
             self.write(task.rows[late.undo.id], again)
         self.finish(task)
 
