@@ -16,7 +16,7 @@ from typing import Any, Protocol
 BATCH = 500  # tasks submitted at once
 POLL = 0.002  # seconds between two queries for ended tasks
 POLL_PACED = 0.005  # with many tasks, since queries take CPU from the system
-POLL_BACKLOG = 0.01
+POLL_BACKLOG = 0.05  # a hundredth of a run
 PATIENCE = 240.0  # seconds after which a run counts as stuck
 
 Answer = dict[str, Any]

@@ -176,14 +176,13 @@ class Runtime:
         requests = [request for raw in _requests(messages) if (request := self._parse(raw))]
         if not requests:
             return []
-        now = clock.now()
         first = await self.inbox.first_time(
             [
                 Taken(
                     step=request.step,
                     attempt=request.attempt,
                     name=f"{request.step}:{request.attempt}:{request.dispatch}:{request.passed}",
-                    left=request.complete_by - now,  # it is not performed after that
+                    until=request.complete_by,
                 )
                 for request in requests
             ]

@@ -12,7 +12,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
-from django.db import Error, connection
+from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from . import sql
 
@@ -60,30 +61,42 @@ def run(text: str, parameters: Mapping[str, Any], before: str = "") -> list[tupl
     `before` are settings, sent with it. Behind a pooler that gives each transaction another connection
     (Django's setting for that: DISABLE_SERVER_SIDE_CURSORS) nothing is prepared.
     """
-    with connection.cursor() as cursor:
-        if connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
-            cursor.execute(before + text, parameters)
-        else:
-            wanted = statement(text)
-            known = _known()
-            try:
-                if wanted.name not in known:
-                    # the first of a connection finds none that was left by an error
-                    before += wanted.prepare if known else f"DEALLOCATE ALL;{wanted.prepare}"
-                    known.add(wanted.name)
-                values = {
-                    name: sql.as_array(value) if isinstance(value, list) else value
-                    for name in wanted.parameters
-                    for value in (parameters[name],)
-                }
-                cursor.execute(before + wanted.execute, values)
-            except Error as error:
-                if sql.is_unprepared(error):
-                    known.clear()
-                raise
+    here = connections[DEFAULT_DB_ALIAS]
+    if here.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
+        return _execute(here, before + text, parameters)
+    here.ensure_connection()
+    known = _prepared.setdefault(here.connection, set())
+    wanted = statement(text)
+    if wanted.name not in known:
+        # the first of a connection finds none that was left by an error
+        before += wanted.prepare if known else f"DEALLOCATE ALL;{wanted.prepare}"
+        known.add(wanted.name)
+    values = {
+        name: sql.as_array(value) if isinstance(value, list) else value
+        for name in wanted.parameters
+        for value in (parameters[name],)
+    }
+    try:
+        return _execute(here, before + wanted.execute, values)
+    except Error as error:
+        if sql.is_unprepared(error):
+            known.clear()
+        raise
+
+
+def _execute(
+    here: BaseDatabaseWrapper, text: str, values: Mapping[str, Any]
+) -> list[tuple[Any, ...]]:
+    """Execute a statement by the driver's own cursor: Django's takes as long as the driver itself.
+
+    Where each statement is looked at, as in tests and with DEBUG, it is Django's.
+    """
+    if here.execute_wrappers or here.queries_logged:
+        with here.cursor() as cursor:
+            cursor.execute(text, values)
+            return cursor.fetchall() if cursor.description else []
+    here.ensure_connection()
+    here.validate_no_broken_transaction()
+    with here.wrap_database_errors, here.create_cursor() as cursor:
+        cursor.execute(text, values)
         return cursor.fetchall() if cursor.description else []
-
-
-def _known() -> set[str]:
-    """Return the names of what the present connection has prepared."""
-    return _prepared.setdefault(connection.connection, set())

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from .. import conf
 from ..database import clock
 from . import queues
-from .queues import SCHEDULER, Unreachable, as_messages, at_hand, flag, inbox, reports
+from .queues import SCHEDULER, Unreachable, as_messages, at_hand, flag, inbox, reports, taken
 
 logger = logging.getLogger(__name__)
 # seconds that Redis keeps the list of a worker's requests: longer than any attempt
@@ -27,12 +27,12 @@ LONGEST_MARK = 86_400.0  # seconds; no attempt may take longer
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """A taken request: its unique `name`, and the seconds that it has `left`."""
+    """A taken request: its unique `name`, and the time `until` which it may be performed."""
 
     step: int
     attempt: int
     name: str
-    left: float
+    until: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,19 +80,30 @@ class AgentInbox:
 
         A request that is delivered twice must not be performed twice at once: the copies might get
         different replies. Without Redis all count as new; the idempotency key still protects them.
+        A mark is kept until its request is not performed any more, by the clock of the workers.
         """
+        now = clock.now()
+        marks, notes = taken(self._agent), at_hand(self._worker)
         try:
-            pipeline = self._connected().pipeline(transaction=False)
-            for one in requests:
-                life = max(0.001, min(one.left, LONGEST_MARK))
-                pipeline.set(f"sas:taken:{one.name}", 1, nx=True, px=max(1, int(life * 1000)))
-            notes = (part for one in requests for part in (one.step, one.attempt))
-            pipeline.hset(at_hand(self._worker), items=list(notes))
-            pipeline.expire(at_hand(self._worker), NOTE_LIFE)
-            return [bool(new) for new in (await pipeline.execute())[: len(requests)]]
+            pipeline = self._connected().pipeline(transaction=True)
+            pipeline.zremrangebyscore(marks, "-inf", now)
+            pipeline.zmscore(marks, [one.name for one in requests])
+            pipeline.zadd(marks, {one.name: min(one.until, now + LONGEST_MARK) for one in requests})
+            pipeline.expire(marks, NOTE_LIFE)
+            pipeline.hset(
+                notes, items=[part for one in requests for part in (one.step, one.attempt)]
+            )
+            pipeline.expire(notes, NOTE_LIFE)
+            _, earlier, *_ = await pipeline.execute()
         except RedisError as error:
             logger.warning("cannot check whether requests are repeats: %s", error)
             return [True] * len(requests)
+        unmarked = {one.name for one, at in zip(requests, earlier, strict=True) if at is None}
+        first = []
+        for one in requests:
+            first.append(one.name in unmarked)
+            unmarked.discard(one.name)  # a batch may have it twice
+        return first
 
     async def hand_back(self, messages: Sequence[bytes]) -> bool:
         """Return requests to the inbox, for another worker; return whether Redis took them."""

@@ -127,6 +127,11 @@ def at_hand(worker: str) -> str:
     return f"sas:at:{worker}"
 
 
+def taken(agent: str) -> str:
+    """Return the key of the requests that an agent's workers have taken, each until its deadline."""
+    return f"sas:taken:{agent}"
+
+
 def reports(agent: str) -> str:
     """Return the key of the reports that an agent's workers exchange."""
     return f"sas:reports:{agent}"

@@ -250,7 +250,7 @@ def test_reply_is_not_sent_past_its_deadline():
     over = PendingMessage(message=b"late", until=clock.now())
 
     async def send():
-        await inbox.first_time([Taken(step=7, attempt=1, name="7:1", left=5)])
+        await inbox.first_time([Taken(step=7, attempt=1, name="7:1", until=clock.now() + 5)])
         sent = await inbox.send([over], [7])
         await inbox.close()
         return sent
@@ -258,6 +258,25 @@ def test_reply_is_not_sent_past_its_deadline():
     assert asyncio.run(send())
     assert queues.take(queues.SCHEDULER, 10) == []
     assert queues.held_by("greeter-1") == {}  # its attempt is over here all the same
+
+
+def test_request_counts_as_new_for_one_worker_and_until_its_deadline():
+    soon = clock.now() + 60
+    ones = [
+        Taken(step=step, attempt=1, name=f"{step}:1", until=until)
+        for step, until in [(1, soon), (2, soon), (2, soon), (3, clock.now() - 1)]
+    ]
+
+    async def take(worker):
+        inbox = AgentInbox("greeter", worker)
+        first = await inbox.first_time(ones)
+        await inbox.close()
+        return first
+
+    assert asyncio.run(take("greeter-1")) == [True, True, False, True]
+    # what may not be performed any more is not remembered
+    assert asyncio.run(take("greeter-2")) == [False, False, False, True]
+    assert queues.held_by("greeter-2") == {1: 1, 2: 1, 3: 1}
 
 
 def test_message_taken_after_sigterm_is_returned():
