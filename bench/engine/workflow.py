@@ -8,7 +8,8 @@ from orchestration.api import Call, HttpAgent, Step, Workflow, action, field, re
 class Caller(HttpAgent):
     name = "caller"
     base_url = settings.SANDBOX_URL
-    policy = {"window": 300, "time_allowed": 30.0, "call_timeout": 10.0}
+    slots = 300
+    policy = {"window": 600, "time_allowed": 30.0, "call_timeout": 10.0}
 
     @action
     async def call(self, call: Call) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from django.db.models import BooleanField, Expression, Field, FloatField, Func, 
 from .. import conf
 
 Shape = TypeVar("Shape")
+NUMBERS = {int, float, bool}
 COMPACT = json.JSONEncoder(separators=(",", ":")).encode
 
 # Sent with the first statement of a transaction that many others wait for: limits each wait for a lock
@@ -181,10 +182,14 @@ def as_json(values: Sequence[Any]) -> list[str]:
 
 def as_array(values: Sequence[Any]) -> str:
     """Return values as the text of a Postgres array: one token to parse, not an expression for each."""
+    if {*map(type, values)} <= NUMBERS:
+        return "{" + ",".join(map(str, values)) + "}"
     return "{" + ",".join([_element(value) for value in values]) + "}"
 
 
 def _element(value: Any) -> str:
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        if '"' in value or "\\" in value:
+            value = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{value}"'
     return "NULL" if value is None else str(value)
