@@ -244,7 +244,7 @@ class Runtime:
         more = True
         while more:
             batch = [await ended.get()]
-            if self._calls:  # others may end at the same time
+            if len(self._calls) > 1:  # others than this may end at the same time
                 await asyncio.sleep(conf.GATHER_REPLIES_S)
             while not ended.empty():
                 batch.append(ended.get_nowait())

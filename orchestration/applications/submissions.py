@@ -10,7 +10,7 @@ from django.db import transaction
 from .. import registry
 from ..agents import payload_schemas
 from ..cluster import crash_points
-from ..database import sql
+from ..database import prepared
 from ..decisions.fairness import PRIORITIES, Arrival, Line, check_key, give_turns, positions
 from ..messaging import queues
 from . import tokens
@@ -18,7 +18,7 @@ from . import tokens
 # Database functions: an application's role may call these, and has no rights on the engine's tables
 # (`database_rights`).
 POST = """
-SELECT orchestration_post(%(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[],
+SELECT FROM orchestration_post(%(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[],
     %(reply_to)s::text[], %(owner_application)s::text[], %(priority)s::smallint[], %(fairness_key)s::text[],
     %(turn)s::bigint[])
 """
@@ -61,7 +61,7 @@ def post(postings: Sequence[Posting]) -> None:
     for reply_to in {one.reply_to for one in postings} - {"", *registry.receivers}:
         if not tokens.is_known(reply_to):
             registry.get(registry.receivers, "receiver of status messages", reply_to)
-    sql.run(
+    prepared.run(
         POST,
         {
             "workflow": [one.workflow for one in postings],
@@ -84,7 +84,7 @@ def _turns(postings: Sequence[Posting]) -> list[int]:
     """Return the turns of new submissions, each in the line of its priority."""
     lines = [Line("", one.priority, one.key) for one in postings]
     _, priorities, keys = zip(*sorted(set(lines)), strict=True)
-    rows = sql.run(STANDINGS, {"priorities": list(priorities), "keys": list(keys)})
+    rows = prepared.run(STANDINGS, {"priorities": list(priorities), "keys": list(keys)})
     return give_turns([Arrival(line) for line in lines], positions(rows))
 
 

@@ -70,8 +70,8 @@ def outbox():
         Submission.objects.bulk_create(Submission(**json.loads(one)) for one in found)
         return taken + take_rows(limit)
 
-    look = submissions.sql.run
-    replace(submissions, "sql", SimpleNamespace(run=push, as_json=list))
+    look = submissions.prepared.run
+    replace(submissions, "prepared", SimpleNamespace(run=push))
     take_rows = replace(submission, "take", take)
 
 
