@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 
+from bench.against import compare
 from bench.console import conclude, interruptible, progress
 from bench.peers.install import install
 from bench.report import last_line, markdown
@@ -22,6 +23,8 @@ def measure(options: argparse.Namespace) -> int:
     """Measure on servers of its own; print the results and write them to results.json."""
     folder = folders.data_dir() / "bench"
     try:
+        if options.against:
+            return compare(options.against, options.at_most)
         if options.only != ENGINE:
             install()
         with testbed(folder) as running:
@@ -44,6 +47,10 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer tasks and runs, for a trial")
     parser.add_argument("--only", choices=FAMILIES, help="one system, and so no ratio")
+    parser.add_argument("--against", metavar="COMMIT", help="compare CPU with another commit")
+    parser.add_argument(
+        "--at-most", type=float, default=0.5, help="the target of --against, as a share of its CPU"
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     return parser.parse_args()
 

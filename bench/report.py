@@ -27,6 +27,8 @@ def markdown(results: dict[str, Any]) -> str:
     ]
     if (left := results["idle_p50_without_remote_calls_ms"]) is not None:
         parts.append(f"This engine's own share of its idle latency (p50 less 30 ms): {left:.0f} ms")
+    if (share := results["share_of_limit"]) is not None:
+        parts.append(f"This engine's share of what the calls alone allow: {share:.0%}")
     if flat := results["flatness"]:
         (few, many), (less, more) = flat["tasks"], flat["cpu_ms_per_task"]
         parts.append(

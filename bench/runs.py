@@ -9,7 +9,7 @@ from typing import Any
 from bench.console import progress
 from bench.measure import REMOTE, middle, missed, percentile, ratio, size_of_run
 from bench.session import Session, session
-from bench.systems import ENGINE, FAMILIES, PEERS, PREPARE, System, engine, order
+from bench.systems import ENGINE, FAMILIES, LIMIT, PEERS, PREPARE, System, engine, order
 from bench.testbed import Testbed
 
 
@@ -139,6 +139,7 @@ class Benchmark:
             "systems": {name: found.as_data() for name, found in self.findings.items()},
             "ratio": of_medians,
             "ratio_of_best_runs": self._ratio(lambda found: max(found.rates)),
+            "share_of_limit": self._share(),
             "idle_p50_without_remote_calls_ms": None if idle is None else idle - REMOTE,
             "flatness": self.flat,
             "missed": missed(
@@ -148,6 +149,12 @@ class Benchmark:
                 flat=self.flat["ratio"] if self.flat else None,
             ),
         }
+
+    def _share(self) -> float | None:
+        """Return this engine's tasks/s as a share of those of the calls alone."""
+        if not {ENGINE, LIMIT} <= self.findings.keys():
+            return None
+        return self.findings[ENGINE].rate / self.findings[LIMIT].rate
 
     def _ratio(self, of: Callable[[Findings], float]) -> dict[str, float | None]:
         """Return this engine's figure over that of the best peer of each kind, where one was measured.

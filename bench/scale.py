@@ -1,5 +1,7 @@
 """`python -m bench.scale`: the cost of a claim and a sweep beside a million waiting tasks.
 
+It explains each statement of a turn there: none may read more than it returns.
+
 A fifth of them is then held, and released: neither may raise the cost of a claim or a sweep. The cost
 is the CPU of this process and of its database backend, which other load of the machine hardly
 changes. Keeps its database in DATA_DIR/scale (some GB).
@@ -16,6 +18,7 @@ from statistics import median
 
 from bench import filled
 from bench.console import progress, table
+from bench.turn_plans import explain_turns
 from sasweb.stack import folders
 
 FOLDER = folders.data_dir() / "scale"
@@ -37,6 +40,7 @@ def main() -> int:
     with filled.database(FOLDER, fresh=True):
         prepare(options.tasks)
         costs = {"before": _measure(options.rounds)}
+        reads = explain_turns([AGENT, "payment"], 40)
         tasks = _oldest(options.held)
         _on_each(tasks, _hold, "held")
         _settle()
@@ -59,7 +63,11 @@ def main() -> int:
     million = costs["before"]["sweep"].cpu
     words = [f"{name}={ratio:.2f}" for name, ratio in ratios.items()]
     print(f"scale {' '.join(words)} sweep_million_ms={million:.1f}")
-    return 1 if max(ratios.values()) > RATIO or million > SWEEP else 0
+    wasteful = [read for read in reads if read.wasteful]
+    for read in wasteful:
+        print(f"Reads more than it returns: {read}")
+    print(f"turn steps_of_plans={len(reads)} reading_too_much={len(wasteful)}")
+    return 1 if wasteful or max(ratios.values()) > RATIO or million > SWEEP else 0
 
 
 def parse_options() -> argparse.Namespace:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ENGINE, DBOS, CELERY, PGQUEUER = FAMILIES = ("engine", "dbos", "celery", "pgqueuer")
+FAMILIES = ("engine", "dbos", "celery", "pgqueuer", "limit")
+ENGINE, DBOS, CELERY, PGQUEUER, LIMIT = FAMILIES
 # Whom each ratio compares this engine with.
 PEERS = {"durable": {DBOS}, "any": {DBOS, CELERY}, "queue": {PGQUEUER}}
 PYTHON = sys.executable
@@ -165,6 +166,26 @@ def pgqueuer(processes: int, way: str) -> System:
     )
 
 
+def limit(processes: int) -> System:
+    """Return the calls alone: what no system on this machine can exceed."""
+    return System(
+        name=LIMIT,
+        label=f"the calls alone, {_count(processes, 'process', 'processes')}",
+        family=LIMIT,
+        durable=False,
+        warm_up=500,
+        workers=[],
+        clients=[
+            Part(
+                kind="worker",
+                command=[PYTHON, "-m", "bench.engine.limit"],
+                environment=_django("client"),
+            )
+        ]
+        * processes,
+    )
+
+
 POOLS = {
     1: ["--pool", "prefork", "--concurrency", "16", "--prefetch-multiplier", "1"],
     2: ["--pool", "gevent", "--concurrency", "50", "--prefetch-multiplier", "4"],
@@ -185,7 +206,7 @@ def order(number: int, only: str | None) -> list[System]:
     """Return a round: the systems that the ratios need twice, slower ones in every other round."""
     round_ = [engine(), dbos_direct(2), celery(2), pgqueuer(2, "batched"), dbos_queue(2)] * 2
     if number % 2:
-        round_ += [pgqueuer(2, "each"), dbos_direct(1), celery(1), dbos_queue(1)]
+        round_ += [pgqueuer(2, "each"), dbos_direct(1), celery(1), dbos_queue(1), limit(2)]
     return [system for system in round_ if only in (None, system.family)]
 
 

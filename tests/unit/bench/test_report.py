@@ -19,6 +19,7 @@ def results(**changes):
         "machine": {"cores": 2, "load_before": 0.1, "load_after": 2.0},
         "ratio": {"durable": 3.456, "any": None, "queue": 1.05},
         "ratio_of_best_runs": {"durable": None, "any": None, "queue": None},
+        "share_of_limit": None,
         "idle_p50_without_remote_calls_ms": 21.2,
         "flatness": None,
         "missed": [],
@@ -48,3 +49,8 @@ def test_report_with_flatness_and_missed_target():
     text = report.markdown(results(flatness=flat, missed=["It is slow."]))
     assert "1.00 ms in batches of 1,000, 1.30 ms in one of 50,000: 1.30 times as much" in text
     assert text.endswith("It is slow.")
+
+
+def test_share_of_the_limit_only_where_measured():
+    assert "calls alone" not in report.markdown(results())
+    assert "what the calls alone allow: 57%" in report.markdown(results(share_of_limit=0.571))

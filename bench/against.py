@@ -1,0 +1,98 @@
+"""`python -m bench --against COMMIT`: the CPU of a task here, beside that of another commit.
+
+The other commit is checked out with an environment of its own, and measured by its own benchmark.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+from bench.console import conclude, progress, table
+from bench.systems import ENGINE, PYTHON
+from sasweb.stack.folders import PROJECT
+
+FOLDER = PROJECT / ".bench" / "against"
+ROUNDS = 3  # pairs: the speed of a shared machine varies within minutes
+BESIDE = {"client", "sandbox"}  # what loads the engine, and what it calls
+
+Costs = Mapping[str, float]
+
+
+def compare(commit: str, at_most: float) -> int:
+    """Measure both commits by turns; return 1 if a task costs more than `at_most` of the other's CPU."""
+    tree = check_out(commit)
+    costs: dict[str, list[Costs]] = {"here": [], "there": []}
+    for number in range(1, ROUNDS + 1):
+        for name, folder in [("there", tree), ("here", PROJECT)]:
+            costs[name].append(measured(folder))
+            progress(f"round {number}, {name}: {engine_cost(costs[name][-1]):.2f} ms")
+    share = ratio(costs["here"], costs["there"])
+    sys.stdout.write(f"{report(costs, commit)}\n\n")
+    missed = [f"A task costs {share:.2f} of its CPU at {commit}; the target is {at_most:g}."]
+    return conclude(missed if share > at_most else [], f"ratio cpu={share:.2f}")
+
+
+def check_out(commit: str) -> Path:
+    """Return a folder with the commit's files, and what it requires installed."""
+    found = _git("rev-parse", "--verify", f"{commit}^{{commit}}").strip()
+    tree = FOLDER / found[:12]
+    if not tree.exists():
+        _git("worktree", "prune")
+        _git("worktree", "add", "--detach", str(tree), found)
+    progress(f"installing what {commit} requires")
+    subprocess.run(["make", "-s", ".venv/.run"], cwd=tree, check=True, stdout=sys.stderr)
+    return tree
+
+
+def measured(tree: Path) -> Costs:
+    """Return ms of CPU per task and kind of process, by the quick benchmark of a commit."""
+    python = tree / ".venv" / "bin" / "python" if tree != PROJECT else PYTHON
+    environment = {**os.environ, "DATA_DIR": str(FOLDER / "data")}
+    done = subprocess.run(
+        [str(python), "-m", "bench", "--quick", "--only", ENGINE, "--json"],
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if not done.stdout.strip():  # a missed target is also an error
+        raise RuntimeError(f"the benchmark in {tree} failed:\n{done.stderr[-2000:]}")
+    costs: Costs = json.loads(done.stdout)["systems"][ENGINE]["cpu_ms_per_task"]
+    return costs
+
+
+def engine_cost(costs: Costs) -> float:
+    """Return the sum of what belongs to the engine, its database and Redis included."""
+    return sum(ms for kind, ms in costs.items() if kind not in BESIDE)
+
+
+def ratio(here: Sequence[Costs], there: Sequence[Costs]) -> float:
+    """Return the median of the pairs' ratios."""
+    pairs = zip(here, there, strict=True)
+    return median(engine_cost(one) / engine_cost(other) for one, other in pairs)
+
+
+def report(costs: Mapping[str, Sequence[Costs]], commit: str) -> str:
+    """Return the medians as a table."""
+    kinds = list(costs["here"][0])
+    names = {"there": commit, "here": "here"}
+    rows = []
+    for name, label in names.items():
+        middle = [median(one.get(kind, 0.0) for one in costs[name]) for kind in kinds]
+        own = median(engine_cost(one) for one in costs[name])
+        rows.append([label, *(f"{ms:.2f}" for ms in middle), f"{own:.2f}"])
+    return table(["CPU per task in ms", *kinds, "without client and sandbox"], rows)
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=PROJECT, check=False, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"git {arguments[-1]}: {done.stderr.strip()}")
+    return done.stdout
