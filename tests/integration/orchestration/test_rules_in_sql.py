@@ -38,7 +38,7 @@ def test_a_step_that_may_be_done():
     step = step_of(Step.objects.get(name="hello").task)
     view = view_of(step.task, step)
     rows = [
-        replace(view, state=state, in_doubt=in_doubt, locked_by=locked_by)
+        view.altered(state=state, in_doubt=in_doubt, locked_by=locked_by)
         for state, in_doubt, locked_by in product(StepState, (True, False), (None, "scheduler-1"))
     ]
     answers = sql.run(
