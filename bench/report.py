@@ -45,6 +45,11 @@ def markdown(results: dict[str, Any]) -> str:
             "By the best run of each, which other load on this machine disturbed least: "
             + _ratios(results["ratio_of_best_runs"])
         )
+    parts += [
+        f"{system['label']}: {system['repeated_calls']:,} calls were made more than once."
+        for system in systems
+        if system["repeated_calls"]
+    ]
     parts += results["missed"]
     return "\n\n".join(parts)
 

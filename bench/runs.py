@@ -39,6 +39,7 @@ class Findings:
     idle: list[float] = field(default_factory=list)
     half: list[float] = field(default_factory=list)
     memory: float = 0.0
+    repeated: int = 0  # calls made more than once
 
     @property
     def rate(self) -> float:
@@ -58,6 +59,7 @@ class Findings:
             "idle_ms": _latency(self.idle),
             "half_load_ms": _latency(self.half),
             "peak_memory_mb": self.memory,
+            "repeated_calls": self.repeated,
         }
 
 
@@ -98,6 +100,7 @@ class Benchmark:
             if number == self.plan.rounds and not found.idle:
                 self._latencies(running, found)
             found.memory = max(found.memory, running.memory())
+            found.repeated += running.repeated
 
     def _latencies(self, running: Session, found: Findings) -> None:
         half = found.rate / 2

@@ -101,7 +101,7 @@ async def work(*, batched: bool) -> None:
 
     for number, step in enumerate(STEPS, 1):
         register(number, step)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: os._exit(0))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, queuer.shutdown.set)
     await queuer.run(
         dequeue_timeout=timedelta(seconds=1), batch_size=BATCH, max_concurrent_tasks=CONCURRENCY
     )

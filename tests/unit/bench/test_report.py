@@ -12,6 +12,7 @@ def results(**changes):
         "idle_ms": {"p50": 51.2, "p95": 60},
         "half_load_ms": {"p50": 70, "p95": 90},
         "peak_memory_mb": 250.0,
+        "repeated_calls": 0,
         "cpu_ms_per_task": {"agent": 0.5, "postgres": 0.25},
     }
     return {
@@ -54,3 +55,11 @@ def test_report_with_flatness_and_missed_target():
 def test_share_of_the_limit_only_where_measured():
     assert "calls alone" not in report.markdown(results())
     assert "what the calls alone allow: 57%" in report.markdown(results(share_of_limit=0.571))
+
+
+def test_calls_that_a_peer_repeated_are_named():
+    text = report.markdown(results())
+    assert "more than once" not in text
+    found = results()
+    found["systems"]["engine"]["repeated_calls"] = 31
+    assert "this engine: 31 calls were made more than once." in report.markdown(found)
