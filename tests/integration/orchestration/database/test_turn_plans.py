@@ -1,4 +1,4 @@
-"""No statement of a scheduler's turn reads more than it returns, beside thousands that wait or are in flight."""
+"""No statement of a turn reads more than it returns, beside thousands that wait or are in flight."""
 
 import pytest
 from django.db import connection
