@@ -62,9 +62,9 @@ def run(text: str, parameters: Mapping[str, Any], before: str = "") -> list[tupl
     (Django's setting for that: DISABLE_SERVER_SIDE_CURSORS) nothing is prepared.
     """
     here = connections[DEFAULT_DB_ALIAS]
+    here.ensure_connection()
     if here.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
         return _execute(here, before + text, parameters)
-    here.ensure_connection()
     known = _prepared.setdefault(here.connection, set())
     wanted = statement(text)
     if wanted.name not in known:
@@ -92,10 +92,7 @@ def _execute(
     Where each statement is looked at, as in tests and with DEBUG, it is Django's.
     """
     if here.execute_wrappers or here.queries_logged:
-        with here.cursor() as cursor:
-            cursor.execute(text, values)
-            return cursor.fetchall() if cursor.description else []
-    here.ensure_connection()
+        return sql.run(text, values)
     here.validate_no_broken_transaction()
     with here.wrap_database_errors, here.create_cursor() as cursor:
         cursor.execute(text, values)

@@ -47,10 +47,8 @@ class Refusal(Enum):
     NOT_OPEN = "the circuit breaker is not open, or its probe is already due"
 
 
-class StepView(
-    Struct, frozen=True, gc=False
-):  # a third of a dataclass's cost, and one for each step read
-    """What decisions need of a step."""
+class StepView(Struct, frozen=True, gc=False):
+    """What decisions need of a step. Many are made: as a struct at a fifth of a dataclass's cost."""
 
     id: int
     task: Any

@@ -22,6 +22,7 @@ from orchestration.supervision.memory import Memory
 from tests.support.engine import staff, sweep
 from tests.support.plans import explained, nodes
 
+SETTINGS = re.compile(r"^(SET LOCAL [^;]*;)+")  # those that are sent with a statement
 EXPLAINED = re.compile(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT)\b")
 CLOCK = "clock_timestamp()"
 PARAMETER = "timestamp with time zone"
@@ -54,12 +55,13 @@ class Recording:
     def __init__(self):
         self.statements = {}
 
-    def __call__(self, execute, sql, params, many, context):
+    def __call__(self, execute, statement, params, many, context):
+        sql = SETTINGS.sub("", statement)
         values = params.values() if isinstance(params, dict) else params or ()
         timed = CLOCK in sql or any(isinstance(value, datetime) for value in values)
         if timed and not many and EXPLAINED.match(sql):
             self.statements.setdefault(sql, params)
-        return execute(sql, params, many, context)
+        return execute(statement, params, many, context)
 
 
 def clocks(plan):
@@ -72,8 +74,9 @@ def clocks(plan):
 
 
 @pytest.fixture
-def recorded(transactional_db):
-    """Record what is asked of a database after a month of much work."""
+def recorded(transactional_db, monkeypatch):
+    """Record what is asked of a database after a month of much work, prepared statements by their texts."""
+    monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", True)
     seed(3_000, 600, lambda line: None)
     staff()
     client = Client()
