@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from ..database import sql
+from ..database import prepared, sql
 from ..models import StatusMessage, Submission
 from ..models.inbox import StatusKind
 from . import owner_updates
@@ -16,22 +16,19 @@ from . import owner_updates
 # To the applications that submitted the tasks; `owner_updates` writes to the tasks' owners.
 WRITE = """
 WITH news AS MATERIALIZED (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(kinds)s::text[], %(details)s::jsonb[])
-        WITH ORDINALITY AS n (id, kind, detail, position)
+    SELECT * FROM unnest(%(ids)s::uuid[], %(messages)s::jsonb[]) AS n (id, messages)
 ), counted AS (
-    UPDATE orchestration_task t SET statuses = t.statuses + c.count
-    FROM (SELECT id, count(*) FROM news GROUP BY id) AS c
-    WHERE t.id = c.id AND t.reply_to NOT IN ('', t.owner_application)
-    RETURNING t.id, t.workflow, t.reference, t.reply_to, t.statuses - c.count AS before
-), numbered AS (
-    SELECT c.*, n.kind, n.detail, c.before + row_number() OVER (
-        PARTITION BY c.id ORDER BY n.position) AS number
-    FROM counted c JOIN news n USING (id)
+    UPDATE orchestration_task t SET statuses = t.statuses + jsonb_array_length(n.messages)
+    FROM news n
+    WHERE t.id = n.id AND t.reply_to NOT IN ('', t.owner_application)
+    RETURNING t.id, t.workflow, t.reference, t.reply_to, n.messages,
+        t.statuses - jsonb_array_length(n.messages) AS before
 )
 INSERT INTO orchestration_statusmessage (reply_to, workflow, reference, task_id, number, kind,
     detail, created_at, reason)
-SELECT reply_to, workflow, reference, id, number, kind, detail, clock_timestamp(), ''
-FROM numbered ORDER BY id, number
+SELECT c.reply_to, c.workflow, c.reference, c.id, c.before + m.position, m.message ->> 'kind',
+    m.message -> 'detail', clock_timestamp(), ''
+FROM counted c, jsonb_array_elements(c.messages) WITH ORDINALITY AS m (message, position)
 RETURNING reply_to
 """
 
@@ -52,12 +49,15 @@ def write(news: Sequence[StatusUpdate], owned: Collection[UUID] = ()) -> set[str
     """
     receivers: set[str] = set()
     if news:
+        by_task: dict[UUID, list[dict[str, Any]]] = {}
+        for one in news:
+            message = {"kind": one.kind.value, "detail": one.detail}
+            by_task.setdefault(one.task, []).append(message)
         columns = {
-            "ids": [str(one.task) for one in news],
-            "kinds": [one.kind.value for one in news],
-            "details": sql.as_json([one.detail for one in news]),
+            "ids": [str(task) for task in by_task],
+            "messages": sql.as_json(by_task.values()),
         }
-        receivers = {reply_to for (reply_to,) in sql.run(WRITE, columns)}
+        receivers = {reply_to for (reply_to,) in prepared.run(WRITE, columns)}
     return receivers | owner_updates.write(owned, news) if owned else receivers
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from ..database import sql
+from ..database import prepared, sql
 from ..models.inbox import StatusKind
 from . import task_status
 
@@ -29,13 +29,13 @@ WITH news AS MATERIALIZED (
         owner_lead = t.owner_lead + CASE t.reply_to
             WHEN t.owner_application THEN 0 WHEN '' THEN 1 ELSE 1 - n.written END
     FROM news n WHERE t.id = n.id AND t.owner_application <> ''
-    RETURNING t.id, t.owner_application, t.workflow, t.reference, t.statuses + t.owner_lead AS number
+    RETURNING t.id, t.owner_application, t.workflow, t.reference, t.statuses + t.owner_lead AS number,
+        n.kind, n.detail, n.progress
 )
 INSERT INTO orchestration_statusmessage (reply_to, workflow, reference, task_id, number, kind,
     detail, progress, created_at, reason)
-SELECT t.owner_application, t.workflow, t.reference, t.id, t.number, n.kind, n.detail, n.progress,
-    clock_timestamp(), ''
-FROM numbered t JOIN news n USING (id) ORDER BY t.id
+SELECT owner_application, workflow, reference, id, number, kind, detail, progress, clock_timestamp(), ''
+FROM numbered
 RETURNING reply_to
 """
 
@@ -63,7 +63,7 @@ def write(
         "versions": [one.version for one in found],
         "written": [0 if owner_only else len(by_task.get(one.task, ())) for one in found],
     }
-    return {owner_application for (owner_application,) in sql.run(WRITE, columns)}
+    return {owner_application for (owner_application,) in prepared.run(WRITE, columns)}
 
 
 def _last(news: "Sequence[StatusUpdate]") -> tuple[StatusKind, Mapping[str, Any]]:

@@ -7,10 +7,11 @@ from dataclasses import field as dataclass_field
 from datetime import datetime
 from enum import Enum
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
-from ..database import sql
+from ..database import prepared, sql
 from ..decisions.compensation import plan
 from ..decisions.progress import RENAMED, StepView
 from ..states import Direction, StepState, TaskState
@@ -27,7 +28,7 @@ ORDER BY refused_at DESC LIMIT 1
 
 # What an owner sees. While a step runs, its dispatch and the number of its attempt are invisible. A wait
 # after an uncounted failure is visible, and so is the dispatch of an irreversible step, which forbids an
-# undo. Texts and results change only with an attempt.
+# undo. Texts and results change only with an attempt. Ordered as step_once is.
 FINGERPRINT = """
 md5(ROW(replace(t.state, 'processing', 'pending'), t.overdue, t.undo_at, (
     SELECT string_agg(
@@ -40,7 +41,7 @@ md5(ROW(replace(t.state, 'processing', 'pending'), t.overdue, t.undo_at, (
             )
             ELSE ROW(s.process_state, s.attempt, s.ended_at, s.resolve_by, s.in_doubt)
         END::text,
-        ';' ORDER BY s.id
+        ';' ORDER BY s.name, s.direction
     )
     FROM orchestration_step s
     WHERE s.task_id = t.id
@@ -122,9 +123,10 @@ def snapshots(tasks: Collection[UUID], *, anyway: Collection[UUID] = ()) -> list
     `anyway` are included although their version may be unchanged.
     """
     found = {"tasks": [str(task) for task in tasks], "anyway": [str(task) for task in anyway]}
+    in_order = sorted(prepared.run(SNAPSHOTS, found), key=itemgetter(0, STEP_ID))
     return [
         Snapshot(task=task, version=version, progress=_progress([row[2:] for row in rows]))
-        for (task, version), rows in groupby(sql.run(SNAPSHOTS, found), key=lambda row: row[:2])
+        for (task, version), rows in groupby(in_order, key=itemgetter(0, 1))
     ]
 
 
@@ -160,6 +162,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "process_state": StepState,
 }
 TASK_COLUMNS = 6
+STEP_ID = 2 + TASK_COLUMNS  # in a row of SNAPSHOTS, behind the task's id and version
 # Plain SQL, as each refresh of a live page runs it, and building the queries took longer than running
 # them. The input is long, so only the first row has it.
 PROGRESS = f"""
@@ -170,7 +173,7 @@ FROM orchestration_task t LEFT JOIN orchestration_step s ON s.task_id = t.id
 WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
 ORDER BY s.id
 """  # noqa: S608 - constant columns
-# The same for several tasks, limited to changed ones.
+# The same for several tasks, limited to changed ones; in any order, as no index has theirs.
 SNAPSHOTS = f"""
 WITH news AS MATERIALIZED (
     SELECT * FROM (SELECT t.*, {FINGERPRINT} AS version FROM orchestration_task t
@@ -180,7 +183,6 @@ WITH news AS MATERIALIZED (
 SELECT t.id, t.version, t.state, t.created_at, t.ended_at, t.overdue, t.undo_at, NULL,
     {", ".join(f"s.{name}" for name in STEP_COLUMNS)}
 FROM news t LEFT JOIN orchestration_step s ON s.task_id = t.id
-ORDER BY t.id, s.id
 """  # noqa: S608 - constant columns
 
 

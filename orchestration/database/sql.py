@@ -1,7 +1,7 @@
 """Run SQL statements over whole batches, and classify database errors."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -175,7 +175,7 @@ def storable(text: str) -> str:
     return text.replace("\0", "").encode(errors="replace").decode().strip()
 
 
-def as_json(values: Sequence[Any]) -> list[str]:
+def as_json(values: Iterable[Any]) -> list[str]:
     """Return values as JSON texts, for `%(name)s::jsonb[]`."""
     return [COMPACT(value) for value in values]
 

@@ -109,7 +109,6 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
             "amounts": [card.amount for card in cards],
             "currencies": [card.currency for card in cards],
         },
-        before=prepared.BY_INDEX,
     )
     insert_steps(plans)
     outbox.write(

@@ -107,7 +107,7 @@ def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, Lock
     rows = []
     try:
         if names - skipped:
-            before = prepared.BY_INDEX + ("" if wait else sql.BRIEFLY)
+            before = "" if wait else sql.BRIEFLY
             wanted = {"agents": list(names - skipped)}
             rows += prepared.run(locking(skip=False), wanted, before=before)
     except DatabaseError as error:
@@ -115,8 +115,7 @@ def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, Lock
             _contested.update(names)  # which of them it was, the next try finds out
         raise
     if skipped:
-        before = prepared.BY_INDEX + sql.BRIEFLY
-        rows += prepared.run(locking(skip=True), {"agents": list(skipped)}, before=before)
+        rows += prepared.run(locking(skip=True), {"agents": list(skipped)}, before=sql.BRIEFLY)
     _contested.difference_update(agent for agent, *_ in rows)
     return {agent: _locked(agent, json.loads(limits), row) for agent, limits, *row in rows}
 

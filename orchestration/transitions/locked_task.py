@@ -139,7 +139,7 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
     rows = prepared.run(
         locking(skip=not wait),
         {"tasks": list(by_text)},
-        before=prepared.BY_INDEX + ("" if wait else sql.BRIEFLY),
+        before="" if wait else sql.BRIEFLY,
     )
     changes = {
         by_text[task]: Change(

@@ -1,5 +1,8 @@
 """Statements that each connection plans once."""
 
+from contextlib import suppress
+from itertools import product
+
 import pytest
 from django.db import Error, connection, transaction
 from django.test.utils import CaptureQueriesContext
@@ -85,11 +88,40 @@ def test_behind_a_transaction_pooler_nothing_is_prepared(monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_settings_of_a_turn_end_with_its_transaction():
+def test_only_prepared_statements_are_limited_to_indexes():
     with transaction.atomic():
-        prepared.run(STEPS, {"tasks": []}, before=prepared.BY_INDEX)
-        assert shown("enable_seqscan") == "off"
-    assert shown("enable_seqscan") == "on"
+        for _ in range(2):
+            assert planned_by_index() == "off"
+            assert shown("enable_sort") == "on"
+    assert planned_by_index() == "off"
+    assert shown("enable_sort") == "on"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_settings_are_right_after_a_rollback_to_a_savepoint():
+    for inside, after in product([planned_by_index, planned_as_usual], repeat=2):
+        with transaction.atomic():
+            planned_by_index()
+            with suppress(Rollback), transaction.atomic():
+                inside()
+                raise Rollback
+            assert after() == ("off" if after is planned_by_index else "on")
+
+
+class Rollback(Exception):
+    """Raised to roll back."""
+
+
+def planned_by_index():
+    """Return whether a prepared statement may sort."""
+    statement = "SELECT current_setting('enable_sort'), count(*) FROM orchestration_task"
+    ((setting, _),) = prepared.run(statement, {})
+    return setting
+
+
+def planned_as_usual():
+    """Return whether a statement of Django's may sort."""
+    return shown("enable_sort")
 
 
 def shown(setting):

@@ -5,8 +5,9 @@ from django.db import connection
 
 from bench.pages.seed import seed_backlog
 from bench.turn_plans import Read, explain_turns
+from orchestration.applications import task_status
 from orchestration.messaging import queues
-from orchestration.models import Policy
+from orchestration.models import Policy, Task
 from orchestration.transitions import replies
 
 AGENTS = ["inventory", "payment"]
@@ -17,13 +18,15 @@ NEEDED = {
     "sas_select_gate",
     "sas_update_step",
     "sas_update_task",
+    "sas_insert_statusmessage",
 }
 
 
 @pytest.fixture
 def backlog(transactional_db):
-    """Two thousand tasks wait, and hundreds of steps are in flight."""
+    """Two thousand tasks with submitter and owner wait, and hundreds of steps are in flight."""
     seed_backlog(2_000, 500, lambda line: None)
+    Task.objects.update(reply_to="till", notify_steps=True, owner_application="shop")
     Policy.objects.update(window=10_000, rate=None)
     connection.cursor().execute("ANALYZE")
     yield
@@ -48,6 +51,13 @@ def test_write_that_goes_by_what_is_in_flight_is_found(backlog, monkeypatch):
         "WHERE s.id + 0 = r.id AND s.attempt = r.attempt AND s.agent = 'inventory'",
     ).replace(by_key, "s.process_state = 'processing' AND s.locked_by IS NOT NULL")
     monkeypatch.setattr(replies, "ENDED", by_state)
+    assert any(read.wasteful for read in explain_turns(["inventory"], 20))
+
+
+def test_message_that_reads_steps_in_the_order_of_their_ids_is_found(backlog, monkeypatch):
+    by_id = task_status.SNAPSHOTS.replace("ORDER BY s.name, s.direction", "ORDER BY s.id")
+    assert by_id != task_status.SNAPSHOTS
+    monkeypatch.setattr(task_status, "SNAPSHOTS", by_id)
     assert any(read.wasteful for read in explain_turns(["inventory"], 20))
 
 
