@@ -1,5 +1,6 @@
 """What each statement of a scheduler's turn reads, as EXPLAIN ANALYZE counts it: no more than it returns."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,19 +35,25 @@ class Explaining:
         self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
     ) -> Any:
         """Explain, and execute."""
-        before, _, statement = sql.rpartition(";")
-        if not statement.startswith("EXECUTE"):
+        if "EXECUTE" not in sql:
             return execute(sql, params, many, context)
+        *first, last = re.split(";(?=EXECUTE)", sql)  # the settings, and what prepares, come first
         cursor = context["cursor"].cursor  # the driver's: this must not be looked at in turn
-        if before:
-            cursor.execute(before, params)
+        for statement in first:
+            self._explain(cursor, statement, params)
+            cursor.execute(statement, params)
+        self._explain(cursor, last, params)
+        return execute(last, params, many, context)
+
+    def _explain(self, cursor: Any, statement: str, params: Any) -> None:
+        if not statement.startswith("EXECUTE"):
+            return
         cursor.execute("SAVEPOINT explained")
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)
         ((found,),) = cursor.fetchall()
         cursor.execute("ROLLBACK TO explained; RELEASE explained")
         name = statement.split()[1]
         self.reads += [_read(name, node) for node in _steps(found[0]["Plan"])]
-        return execute(statement, params, many, context)
 
 
 def explain_turns(agents: Sequence[str], replies: int) -> list[Read]:

@@ -7,10 +7,10 @@ all others of the same transaction are planned as usual.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 from zlib import crc32
 
@@ -42,21 +42,25 @@ class Session:
 _sessions: WeakKeyDictionary[Any, Session] = WeakKeyDictionary()  # by the driver's connection
 
 
+class Part(NamedTuple):
+    """A statement with named parameters, and their values."""
+
+    text: str
+    values: Mapping[str, Any]
+
+
 class Statement:
-    """A statement with named parameters, as it is prepared: `$1` for `%(name)s`."""
+    """A statement as it is prepared: `$1` for `%(name)s`."""
 
     def __init__(self, text: str) -> None:
-        names: dict[str, None] = dict.fromkeys(re.findall(r"%\((\w+)\)s", text))
-        self.parameters = tuple(names)
+        self.parameters = tuple(dict.fromkeys(NAMED.findall(text)))
         self.name = _name(text)
-        places = {name: f"${number}" for number, name in enumerate(names, 1)}
-        body = re.sub(r"%\((\w+)\)s", lambda found: places[found[1]], text)
-        self.prepare = f"PREPARE {self.name} AS {body};"
-        values = ", ".join(f"%({name})s" for name in names)
-        self.execute = f"EXECUTE {self.name}" + (f" ({values})" if names else "")
+        places = {name: f"${number}" for number, name in enumerate(self.parameters, 1)}
+        self.prepare = f"PREPARE {self.name} AS {NAMED.sub(lambda one: places[one[1]], text)};"
 
 
 statement = cache(Statement)
+NAMED = re.compile(r"%\((\w+)\)s")
 POINT = re.compile(r"(RELEASE )?SAVEPOINT")
 EXECUTED = re.compile(r"EXECUTE sas_\w+( \(|$)")
 
@@ -69,37 +73,54 @@ def _name(text: str) -> str:
 
 
 def run(text: str, parameters: Mapping[str, Any], before: str = "") -> list[tuple[Any, ...]]:
-    """Execute a statement as `sql.run` does, planned once for each connection; return its rows.
+    """Execute a statement as `sql.run` does, planned once for each connection; return its rows."""
+    return run_all([Part(text, parameters)], before)
 
-    `before` are settings, sent with it. Behind a pooler that gives each transaction another connection
+
+def run_all(parts: Sequence[Part], before: str = "") -> list[tuple[Any, ...]]:
+    """Execute statements one after the other, sent in one message; return the rows of the last.
+
+    `before` are settings, sent with them. Behind a pooler that gives each transaction another connection
     (Django's setting for that: DISABLE_SERVER_SIDE_CURSORS) nothing is prepared.
     """
     here = connections[DEFAULT_DB_ALIAS]
     here.ensure_connection()
+    values = {
+        f"{name}_{number}": sql.as_array(value) if isinstance(value, list) else value
+        for number, part in enumerate(parts)
+        for name in statement(part.text).parameters
+        for value in (part.values[name],)
+    }
     if here.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
-        return _execute(here, before + text, parameters)
+        numbered = (NAMED.sub(rf"%(\1_{at})s", part.text) for at, part in enumerate(parts))
+        return _execute(here, before + ";\n".join(numbered), values)
     if _as_usual not in here.execute_wrappers:
         here.execute_wrappers.insert(0, _as_usual)
     session = _sessions.setdefault(here.connection, Session())
-    wanted = statement(text)
-    if wanted.name not in session.prepared:
-        # the first of a connection finds none that was left by an error
-        before += wanted.prepare if session.prepared else f"DEALLOCATE ALL;{wanted.prepare}"
-        session.prepared.add(wanted.name)
+    for wanted in (statement(part.text) for part in parts):
+        if wanted.name not in session.prepared:
+            # the first of a connection finds none that was left by an error
+            before += wanted.prepare if session.prepared else f"DEALLOCATE ALL;{wanted.prepare}"
+            session.prepared.add(wanted.name)
     if not (session.by_index and _in_transaction(here)):
         before = BY_INDEX + before
     session.by_index = True
-    values = {
-        name: sql.as_array(value) if isinstance(value, list) else value
-        for name in wanted.parameters
-        for value in (parameters[name],)
-    }
     try:
-        return _execute(here, before + wanted.execute, values)
+        return _execute(here, before + _executing(tuple(part.text for part in parts)), values)
     except Error as error:
         if sql.is_unprepared(error):
             session.prepared.clear()
         raise
+
+
+@cache
+def _executing(texts: Sequence[str]) -> str:
+    """Return what executes prepared statements, each with parameters of its own."""
+    return ";".join(
+        f"EXECUTE {wanted.name}" + (f" ({', '.join(given)})" if given else "")
+        for number, wanted in enumerate(map(statement, texts))
+        for given in [[f"%({name}_{number})s" for name in wanted.parameters]]
+    )
 
 
 def _in_transaction(here: BaseDatabaseWrapper) -> bool:

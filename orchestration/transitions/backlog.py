@@ -186,7 +186,9 @@ def take(
     excluded = [step.id for step in first]
     rest = places - len(first)
     at_once = _at_once(demand, rest, ready)
-    return first + _take(in_turn, demand, rest - len(at_once), met, excluded=excluded), at_once
+    if demand.wanted:
+        first += _take(in_turn, demand, rest - len(at_once), met, excluded=excluded)
+    return first, at_once
 
 
 def _at_once(demand: Demand, places: int, ready: Sequence[Ready]) -> list[Ready]:

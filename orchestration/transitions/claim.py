@@ -1,6 +1,6 @@
 """Claim steps for agents: pending → processing (P6, P16, P21)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,14 +26,15 @@ SET process_state = 'processing', locked_by = %(by)s, attempt = s.attempt + 1,
     request = coalesce(r.request, s.request), turn = coalesce(r.turn, s.turn),
     pending_since = CASE s.process_state WHEN 'waiting' THEN clock_timestamp() ELSE s.pending_since END,
     dispatched_at = clock_timestamp(), keyed_at = coalesce(keyed_at, clock_timestamp()),
-    complete_by = clock_timestamp() + %(time_allowed)s::float8 * interval '1 second',
+    complete_by = clock_timestamp() + r.time_allowed * interval '1 second',
     held_seconds = held_seconds + {held_seconds},
     outcome = '', error_code = '', error_message = ''
-FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[], %(turns)s::bigint[]) AS r (id, request, turn)
+FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[], %(turns)s::bigint[], %(time_allowed)s::float8[],
+    %(memory)s::float8[]) AS r (id, request, turn, time_allowed, memory)
 WHERE s.id = r.id
 RETURNING s.id, extract(epoch FROM complete_by)::float8,
     CASE WHEN in_doubt AND keyed_at < (SELECT clock_timestamp())
-        + (%(time_allowed)s::float8 - %(memory)s::float8) * interval '1 second'  -- when the call may arrive
+        + (r.time_allowed - r.memory) * interval '1 second'  -- when the call may arrive
         THEN 'ask' WHEN in_doubt AND probing_outcome THEN 'settle' ELSE 'do' END,
     (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt
 """
@@ -93,7 +94,7 @@ def claim(
         release_ready(ready)
         return claimed
     waiting = {one.step.id for one in ready}
-    started: set[Any] = set()
+    taken: list[tuple[Demand, Pending]] = []
     gates = lock_gates(agents)
     met: Met = {}
     # Counted after the lock was won: in READ COMMITTED a count in the locking statement itself
@@ -104,25 +105,30 @@ def claim(
         steps, at_once = _take(demand, gate, met, ready)
         waiting.difference_update(one.step.id for one in at_once)
         steps += [_pending(one) for one in at_once]
+        taken += [(demand, step) for step in steps]
         if steps:
-            claimed.requests[demand.agent] = _process(steps, demand, by)
-            claimed.loads.update(
-                (step.id, (step.workflow, step.loads)) for step in steps if step.loads
-            )
-            started.update(step.task for step in steps if step.task_state == TaskState.PENDING)
             gate.view = sent(gate.view, gate.limits, len(steps), demand.now)
         if not demand.stopped:
             _look_again(claimed, gate, demand, len(steps))
     release_ready([one for one in ready if one.step.id in waiting])
-    write(gates.values())
-    if started:
-        prepared.run(STARTED, {"ids": [str(task) for task in started]})
-    for (agent, isolated), is_short in sorted(met.items()):
-        if park(agent, isolated=isolated) and is_short:
-            claimed.more.add(agent)
+    written = write(gates.values(), _writing(taken, by))
+    for demand, step, request in _requests(taken, written):
+        claimed.requests.setdefault(demand.agent, []).append(request)
+        if step.loads:
+            claimed.loads[step.id] = (step.workflow, step.loads)
+    claimed.more = _park(met)
     if contested(agents):
         claimed.look_again(conf.LOCKED_GATE_RETRY_S)
     return claimed
+
+
+def _park(met: Met) -> set[str]:
+    """Set held steps that were met aside; return the agents with places left for those behind them."""
+    return {
+        agent
+        for (agent, isolated), is_short in sorted(met.items())
+        if park(agent, isolated=isolated) and is_short
+    }
 
 
 def _observe(outcomes: Sequence[Observation], gate: LockedGate, demand: Demand) -> None:
@@ -165,29 +171,42 @@ def _pending(ready: Ready) -> Pending:
     )
 
 
-def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
-    if any(demand.was_held(step.since) for step in steps):
+def _writing(taken: Sequence[tuple[Demand, Pending]], by: str) -> list[prepared.Part]:
+    """Return the statements that begin tasks and dispatch steps; the last one returns the steps."""
+    if not taken:
+        return []
+    if any(demand.was_held(step.since) for demand, step in taken):
         held_seconds = HELD_SECONDS
+    elif any(step.of_held_task is not None for _, step in taken):
+        held_seconds = HELD_SECONDS_BY_TASK
     else:
-        held_seconds = (
-            HELD_SECONDS_BY_TASK if any(step.of_held_task is not None for step in steps) else "0"
-        )
-    rows = prepared.run(
+        held_seconds = "0"
+    started = {step.task for _, step in taken if step.task_state == TaskState.PENDING}
+    beginning = prepared.Part(STARTED, {"ids": [str(task) for task in started]})
+    processing = prepared.Part(
         PROCESSING.format(held_seconds=held_seconds),
         {
             "by": by,
-            "time_allowed": demand.time_allowed,
-            "memory": demand.key_memory,
-            "ids": [step.id for step in steps],
+            "ids": [step.id for _, step in taken],
             "requests": [
-                None if step.turn is None else sql.as_json([step.request])[0] for step in steps
+                None if step.turn is None else sql.as_json([step.request])[0] for _, step in taken
             ],
-            "turns": [step.turn for step in steps],
+            "turns": [step.turn for _, step in taken],
+            "time_allowed": [demand.time_allowed for demand, _ in taken],
+            "memory": [demand.key_memory for demand, _ in taken],
         },
     )
+    return [beginning, processing] if started else [processing]
+
+
+def _requests(
+    taken: Sequence[tuple[Demand, Pending]], rows: Iterable[Sequence[Any]]
+) -> Iterator[tuple[Demand, Pending, Request]]:
+    """Return the request of each step, as it was written."""
     written = {step: times for step, *times in rows}
-    return [
-        Request(
+    for demand, step in taken:
+        complete_by, mode, dispatch, in_doubt = written[step.id]
+        request = Request(
             step=step.id,
             task=step.task,
             name=step.name,
@@ -204,9 +223,7 @@ def _process(steps: list[Pending], demand: Demand, by: str) -> list[Request]:
             dispatch=dispatch,
             in_doubt=in_doubt,
         )
-        for step in steps
-        for complete_by, mode, dispatch, in_doubt in [written[step.id]]
-    ]
+        yield demand, step, request
 
 
 def _look_again(claimed: Claimed, gate: LockedGate, demand: Demand, taken: int) -> None:

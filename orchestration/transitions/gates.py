@@ -131,20 +131,26 @@ def contested(agents: Collection[str]) -> set[str]:
     return _contested.intersection(agents)
 
 
-def write(gates: Iterable[LockedGate]) -> None:
-    """Write what has become of locked gates; open or close the one hold and alert of an outage."""
+def write(gates: Iterable[LockedGate], also: Sequence[prepared.Part] = ()) -> list[Any]:
+    """Write what has become of locked gates; open or close the one hold and alert of an outage.
+
+    `also` are statements of the same change, sent with it; return the rows of the last one.
+    """
     moved = [gate for gate in gates if gate.view != gate.stored]
-    if not moved:
-        return
-    values = {name: [getattr(gate.view, name) for gate in moved] for name in COLUMNS}
-    values["slots"] = sql.as_json(values["slots"])
-    prepared.run(WRITE, {"agents": [gate.agent for gate in moved], **values})
+    parts = list(also)
+    if moved:
+        values = {name: [getattr(gate.view, name) for gate in moved] for name in COLUMNS}
+        values["slots"] = sql.as_json(values["slots"])
+        agents = [gate.agent for gate in moved]
+        parts.insert(0, prepared.Part(WRITE, {"agents": agents, **values}))
+    rows = prepared.run_all(parts) if parts else []
     for gate in moved:
         before, gate.stored = gate.stored, gate.view
         if before.state == GateState.CLOSED != gate.view.state:
             _outage_begins(gate.agent)
         elif before.state != GateState.CLOSED == gate.view.state:
             _outage_ends(gate.agent)
+    return rows
 
 
 @transaction.atomic

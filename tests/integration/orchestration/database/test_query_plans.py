@@ -56,11 +56,11 @@ class Recording:
         self.statements = {}
 
     def __call__(self, execute, statement, params, many, context):
-        sql = SETTINGS.sub("", statement)
         values = params.values() if isinstance(params, dict) else params or ()
-        timed = CLOCK in sql or any(isinstance(value, datetime) for value in values)
-        if timed and not many and EXPLAINED.match(sql):
-            self.statements.setdefault(sql, params)
+        for sql in SETTINGS.sub("", statement).split(";\n"):  # some are sent together
+            timed = CLOCK in sql or any(isinstance(value, datetime) for value in values)
+            if timed and not many and EXPLAINED.match(sql):
+                self.statements.setdefault(sql, params)
         return execute(statement, params, many, context)
 
 
