@@ -15,7 +15,7 @@ from ..models.step import claimable
 from ..payloads.placeholders import Loads
 from ..states import GateState
 from .candidates import aged, fresh, in_turn, least
-from .gates import FIRST, LockedGate
+from .gates import FIRST, STATE, LockedGate, lock_and_read
 from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
 from .locked_task import Ready
 
@@ -30,7 +30,7 @@ AT_WORK = """s.process_state = 'processing' AND s.locked_by IS NOT NULL
 # step that may go has waited (NULL: there is none; step_waiting), and until when the agent,
 # everything, or some step of a workflow was held: by partial indexes, no table scan.
 DEMAND = f"""
-SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
+SELECT p.agent, {STATE}, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent AND {AT_WORK}) AS in_flight,
     (SELECT coalesce(extract(epoch FROM clock_timestamp() - s.pending_since), 0)::float8
         FROM orchestration_step s WHERE s.agent = p.agent AND s.process_state = 'pending'
@@ -42,8 +42,8 @@ SELECT p.agent, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     {holds_agent("p.agent")},
     extract(epoch FROM {AGENT_UNTIL})::float8, extract(epoch FROM {ALL_UNTIL})::float8,
     extract(epoch FROM {STEPS_UNTIL})::float8, extract(epoch FROM clock_timestamp())::float8
-FROM orchestration_policy p
-WHERE p.agent = ANY(%(agents)s)
+FROM orchestration_policy p JOIN orchestration_gate g USING (agent)
+WHERE p.agent = ANY(%(agents)s::text[])
 ORDER BY p.agent
 """  # noqa: S608 - a constant of our own
 
@@ -149,9 +149,10 @@ ORDER BY agent, isolated, priority DESC, turn, id LIMIT %(limit)s
 """  # noqa: S608 - a constant of our own
 
 
-def demands(agents: Collection[str]) -> list[Demand]:
-    """Return what there is to do for agents whose gates are locked."""
-    return [Demand(*row) for row in prepared.run(DEMAND, {"agents": list(agents)})]
+def demands(agents: Collection[str]) -> list[tuple[Demand, LockedGate]]:
+    """Lock the gates of agents; return what there is to do for those that are locked now."""
+    found = lock_and_read(agents, DEMAND)
+    return [(Demand(gate.agent, *demand), gate) for gate, demand in found]
 
 
 def in_flight(demand: Demand, gate: LockedGate) -> int:

@@ -14,7 +14,7 @@ from ..payloads.keys import step_key
 from ..payloads.placeholders import Loads
 from ..states import TaskState
 from .backlog import Demand, Met, Pending, demands, in_flight, take
-from .gates import LockedGate, contested, lock_gates, write
+from .gates import LockedGate, contested, write
 from .holds import HELD_SECONDS, HELD_SECONDS_BY_TASK, park
 from .locked_task import Ready, release_ready
 
@@ -83,7 +83,7 @@ def claim(
     `ready` are waiting steps that the same transaction made ready. Those whose turn it is are claimed at
     once, and spared the write that makes them pending; the others become pending.
 
-    An agent whose gate another session keeps locked is left out (`lock_gates`).
+    An agent whose gate another session keeps locked is left out (`lock_and_read`).
 
     `by` is the claiming instance (LockedBy); `observed` is what attempts came to, for the gates. The
     requests are to be sent after the commit; any that is lost on the way expires at its complete-by
@@ -95,12 +95,9 @@ def claim(
         return claimed
     waiting = {one.step.id for one in ready}
     taken: list[tuple[Demand, Pending]] = []
-    gates = lock_gates(agents)
+    found = demands(agents)
     met: Met = {}
-    # Counted after the lock was won: in READ COMMITTED a count in the locking statement itself
-    # could be older than what the former holder of the lock committed.
-    for demand in demands(gates):
-        gate = gates[demand.agent]
+    for demand, gate in found:
         _observe((observed or {}).get(demand.agent, ()), gate, demand)
         steps, at_once = _take(demand, gate, met, ready)
         waiting.difference_update(one.step.id for one in at_once)
@@ -111,7 +108,7 @@ def claim(
         if not demand.stopped:
             _look_again(claimed, gate, demand, len(steps))
     release_ready([one for one in ready if one.step.id in waiting])
-    written = write(gates.values(), _writing(taken, by))
+    written = write([gate for _, gate in found], _writing(taken, by))
     for demand, step, request in _requests(taken, written):
         claimed.requests.setdefault(demand.agent, []).append(request)
         if step.loads:

@@ -3,19 +3,15 @@
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import Any
 
 from django.db import DatabaseError, transaction
-from django.db.models import F, OuterRef, Subquery
-from django.db.models.functions import JSONObject
 
 from ..alerting import alerts
 from ..database import clock, prepared, sql
-from ..database.sql import Among, Given, UnixTime, compiled
 from ..decisions.gate import GateView, Limits, Slot, unasked
 from ..decisions.progress import Refusal
-from ..models import Event, Gate, Hold, Policy
+from ..models import Event, Hold, Policy
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
@@ -31,6 +27,23 @@ LIMITS = {
     field.name: field.name if hasattr(Policy, field.name) else f"breaker_{field.name}"
     for field in fields(Limits)
 }
+
+# What a gate's decisions need, of its row `g` and its agent's policy `p`.
+STATE = ", ".join(
+    [f"p.{column}" for column in LIMITS.values()]
+    + [f"extract(epoch FROM g.{one})::float8" if one in TIMES else f"g.{one}" for one in COLUMNS]
+)
+# The gates are locked by a statement of its own: in READ COMMITTED what the locking statement itself
+# reads of other tables could be older than what the former holder of the lock committed.
+LOCK = """
+SELECT agent FROM orchestration_gate WHERE agent = ANY(%(agents)s::text[]) ORDER BY agent
+FOR NO KEY UPDATE
+"""
+SKIP = f"{LOCK} SKIP LOCKED"
+READ = f"""
+SELECT p.agent, {STATE} FROM orchestration_policy p JOIN orchestration_gate g USING (agent)
+WHERE p.agent = ANY(%(agents)s::text[]) ORDER BY p.agent
+"""  # noqa: S608 - names of our own
 
 # All gates of a turn at once; no index holds any of these columns, so the rows stay where they are.
 WRITE = """
@@ -78,25 +91,20 @@ class LockedGate:
     stored: GateView
 
 
-@cache
-def locking(*, skip: bool) -> str:
-    """Return the statement that locks gates, and reads them and the limits of their agents."""
-    policy = Policy.objects.filter(agent=OuterRef("agent"))
-    limits = policy.values(limits=JSONObject(**LIMITS))
-    gates = Gate.objects.select_for_update(no_key=True, skip_locked=skip)
-    view = [UnixTime(name) if name in TIMES else name for name in COLUMNS]
-    return compiled(
-        gates.filter(Among(F("agent"), Given("agents", "text[]")))
-        .order_by("agent")
-        .values_list("agent", Subquery(limits), *view)
-    )
-
-
 _contested: set[str] = set()  # agents; of this process
 
 
 def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, LockedGate]:
+    """Lock the gates of `agents`; return those that are locked now (`lock_and_read`)."""
+    return {gate.agent: gate for gate, _ in lock_and_read(agents, wait=wait)}
+
+
+def lock_and_read(
+    agents: Collection[str], reading: str = READ, *, wait: bool = False
+) -> list[tuple[LockedGate, Sequence[Any]]]:
     """Lock the gates of `agents`, in the order of their names; return those that are locked now.
+
+    `reading` is a statement that returns the columns of `READ`, and others, which are returned as well.
 
     A fellow scheduler holds a gate for a moment: it is waited for. What keeps one for longer is another
     session: the error is raised (`sql.is_busy`), and from then on this process skips that gate until
@@ -105,25 +113,30 @@ def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, Lock
     names = set(agents)
     skipped = set() if wait else names & _contested
     rows = []
+    before = "" if wait else sql.BRIEFLY
     try:
         if names - skipped:
-            before = "" if wait else sql.BRIEFLY
             wanted = {"agents": list(names - skipped)}
-            rows += prepared.run(locking(skip=False), wanted, before=before)
+            parts = [prepared.Part(LOCK, wanted), prepared.Part(reading, wanted)]
+            rows += prepared.run_all(parts, before)
     except DatabaseError as error:
         if sql.is_busy(error) and not wait:
             _contested.update(names)  # which of them it was, the next try finds out
         raise
     if skipped:
-        rows += prepared.run(locking(skip=True), {"agents": list(skipped)}, before=sql.BRIEFLY)
+        free = [agent for (agent,) in prepared.run(SKIP, {"agents": list(skipped)}, before)]
+        rows += prepared.run(reading, {"agents": free}) if free else []
     _contested.difference_update(agent for agent, *_ in rows)
-    return {agent: _locked(agent, json.loads(limits), row) for agent, limits, *row in rows}
+    return [_locked(row) for row in rows]
 
 
-def _locked(agent: str, limits: dict[str, Any], row: Sequence[Any]) -> LockedGate:
-    view = sql.record(GateView, row)
+def _locked(row: Sequence[Any]) -> tuple[LockedGate, Sequence[Any]]:
+    agent, row = row[0], row[1:]
+    limits, row = row[: len(LIMITS)], row[len(LIMITS) :]
+    view, others = sql.record(GateView, row[: len(COLUMNS)]), row[len(COLUMNS) :]
     view = replace(view, slots=[Slot(*slot) for slot in json.loads(row[SLOTS])])
-    return LockedGate(agent=agent, view=view, limits=Limits(**limits), stored=view)
+    gate = LockedGate(agent=agent, view=view, limits=sql.record(Limits, limits), stored=view)
+    return gate, others
 
 
 def contested(agents: Collection[str]) -> set[str]:

@@ -3,24 +3,28 @@
 from functools import wraps
 from importlib import import_module
 
-# module, and a function that returns a statement
-CLAIM_LOCKS = (("gates", "locking"), ("backlog", "in_turn"))
+# module, and a statement, or a function that returns one
+CLAIM_LOCKS = (("gates", "LOCK"), ("backlog", "in_turn"))
 TASK_LOCKS = (("locked_task", "locking"),)
-LOCK, SKIP = " FOR NO KEY UPDATE", " SKIP LOCKED"
+LOCK, SKIP = "FOR NO KEY UPDATE", " SKIP LOCKED"
 
 
 def unlock(*statements: tuple[str, str], put=setattr) -> None:
     """Remove the locks of these statements in this process; `put` sets the attribute."""
-    for name, function in statements:
+    for name, attribute in statements:
         module = import_module(f"orchestration.transitions.{name}")
-        put(module, function, _without_lock(getattr(module, function)))
+        statement = getattr(module, attribute)
+        put(module, attribute, (_function if callable(statement) else _without_lock)(statement))
 
 
-def _without_lock(statement):
+def _function(statement):
     @wraps(statement)
     def unlocked(*given, **named):
-        text = statement(*given, **named)
-        assert LOCK in text
-        return text.replace(SKIP, "").replace(LOCK, "")
+        return _without_lock(statement(*given, **named))
 
     return unlocked
+
+
+def _without_lock(text):
+    assert LOCK in text
+    return text.replace(SKIP, "").replace(LOCK, "")
