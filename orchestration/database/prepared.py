@@ -143,7 +143,7 @@ def _execute(
 
 
 def _as_usual(
-    execute: Callable[..., Any], text: str, parameters: Any, many: bool, context: dict[str, Any]
+    execute: Callable[..., Any], text: Any, parameters: Any, many: bool, context: dict[str, Any]
 ) -> Any:
     """Plan a statement of Django's as usual, though prepared ones went before it in its transaction.
 
@@ -151,10 +151,11 @@ def _as_usual(
     """
     here = context["connection"]
     session = _sessions.get(here.connection)
-    if session and not EXECUTED.search(text):
-        if text.startswith("ROLLBACK TO"):
+    words = text if isinstance(text, str) else ""  # or the driver's composed statement
+    if session and not EXECUTED.search(words):
+        if words.startswith("ROLLBACK TO"):
             session.by_index = None
-        elif session.by_index is not False and _in_transaction(here) and not POINT.match(text):
+        elif session.by_index is not False and _in_transaction(here) and not POINT.match(words):
             with here.create_cursor() as cursor:
                 cursor.execute(AS_USUAL)
             session.by_index = False

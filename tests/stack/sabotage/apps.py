@@ -39,11 +39,12 @@ def claim():
     unlock(*CLAIM_LOCKS)
     module = import_module("orchestration.transitions.claim")
 
-    def slowly(*given, **named):
-        time.sleep(0.1)
-        return process(*given, **named)
+    def slowly(taken, by):
+        if taken:
+            time.sleep(0.1)
+        return writing(taken, by)
 
-    process = replace(module, "_process", slowly)
+    writing = replace(module, "_writing", slowly)
 
 
 def outbox():
