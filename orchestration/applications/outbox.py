@@ -48,17 +48,19 @@ def write(news: Sequence[StatusUpdate], owned: Collection[UUID] = ()) -> set[str
     `owned` are the tasks that have an owner: it gets a message if anything that it sees has changed.
     """
     receivers: set[str] = set()
-    if news:
-        by_task: dict[UUID, list[dict[str, Any]]] = {}
-        for one in news:
-            message = {"kind": one.kind.value, "detail": one.detail}
-            by_task.setdefault(one.task, []).append(message)
+    by_task: dict[UUID, list[StatusUpdate]] = {}
+    for one in news:
+        by_task.setdefault(one.task, []).append(one)
+    if by_task:
         columns = {
             "ids": [str(task) for task in by_task],
-            "messages": sql.as_json(by_task.values()),
+            "messages": sql.as_json(
+                [{"kind": one.kind.value, "detail": one.detail} for one in some]
+                for some in by_task.values()
+            ),
         }
         receivers = {reply_to for (reply_to,) in prepared.run(WRITE, columns)}
-    return receivers | owner_updates.write(owned, news) if owned else receivers
+    return receivers | owner_updates.write(owned, by_task) if owned else receivers
 
 
 def write_without_task(submissions: Iterable[Submission], kind: StatusKind) -> None:

@@ -41,27 +41,27 @@ RETURNING reply_to
 
 
 def write(
-    tasks: Collection[UUID], news: "Sequence[StatusUpdate]" = (), *, owner_only: bool = False
+    tasks: Collection[UUID],
+    news: "Mapping[UUID, Sequence[StatusUpdate]]",
+    *,
+    owner_only: bool = False,
 ) -> set[str]:
     """Write the changes of locked tasks to their owners; return these owners.
 
-    `news` are the messages that the submitting applications get at the same time; with `owner_only` they
-    get none.
+    `news` are the messages that the submitting applications get at the same time, by task; with
+    `owner_only` they get none.
     """
-    by_task: dict[UUID, list[StatusUpdate]] = {}
-    for one in news:
-        by_task.setdefault(one.task, []).append(one)
-    found = task_status.snapshots(tasks, anyway=by_task.keys() & set(tasks))
+    found = task_status.snapshots(tasks, anyway=news.keys() & set(tasks))
     if not found:
         return set()
-    last = [_last(by_task.get(one.task, ())) for one in found]
+    last = [_last(news.get(one.task, ())) for one in found]
     columns = {
         "ids": [str(one.task) for one in found],
         "kinds": [kind.value for kind, _ in last],
         "details": sql.as_json([detail for _, detail in last]),
         "progress": sql.as_json([_sent(one.progress) for one in found]),
         "versions": [one.version for one in found],
-        "written": [0 if owner_only else len(by_task.get(one.task, ())) for one in found],
+        "written": [0 if owner_only else len(news.get(one.task, ())) for one in found],
     }
     return {owner_application for (owner_application,) in prepared.run(WRITE, columns)}
 

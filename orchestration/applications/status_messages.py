@@ -88,8 +88,8 @@ def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal) -> 
     detail = {"request": str(request.request), "refusal": refusal.name}
     asked = request.reply_to or owner_application
     if task is not None and asked == owner_application != "":
-        news = [StatusUpdate(task=task, kind=StatusKind.REFUSED, detail=detail)]
-        owner_updates.write([task], news, owner_only=True)
+        news = StatusUpdate(task=task, kind=StatusKind.REFUSED, detail=detail)
+        owner_updates.write([task], {task: [news]}, owner_only=True)
     elif asked:
         StatusMessage.objects.create(
             reply_to=asked,

@@ -27,6 +27,10 @@ BY_INDEX = "SET LOCAL plan_cache_mode = force_generic_plan;" + "".join(
 )
 AS_USUAL = "".join(f"SET LOCAL enable_{way} = on;" for way in WAYS)
 
+NAMED = re.compile(r"%\((\w+)\)s")
+POINT = re.compile(r"(RELEASE )?SAVEPOINT")
+EXECUTED = re.compile(r"EXECUTE sas_\w+( \(|$)")
+
 
 @dataclass(eq=False, kw_only=True)
 class Session:
@@ -60,9 +64,6 @@ class Statement:
 
 
 statement = cache(Statement)
-NAMED = re.compile(r"%\((\w+)\)s")
-POINT = re.compile(r"(RELEASE )?SAVEPOINT")
-EXECUTED = re.compile(r"EXECUTE sas_\w+( \(|$)")
 
 
 def _name(text: str) -> str:
@@ -92,8 +93,7 @@ def run_all(parts: Sequence[Part], before: str = "") -> list[tuple[Any, ...]]:
         for value in (part.values[name],)
     }
     if here.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
-        numbered = (NAMED.sub(rf"%(\1_{at})s", part.text) for at, part in enumerate(parts))
-        return _execute(here, before + ";\n".join(numbered), values)
+        return _execute(here, before + _unprepared(tuple(part.text for part in parts)), values)
     if _as_usual not in here.execute_wrappers:
         here.execute_wrappers.insert(0, _as_usual)
     session = _sessions.setdefault(here.connection, Session())
@@ -121,6 +121,12 @@ def _executing(texts: Sequence[str]) -> str:
         for number, wanted in enumerate(map(statement, texts))
         for given in [[f"%({name}_{number})s" for name in wanted.parameters]]
     )
+
+
+@cache
+def _unprepared(texts: Sequence[str]) -> str:
+    """Return the statements as they are, each with parameters of its own."""
+    return ";\n".join(NAMED.sub(rf"%(\1_{number})s", text) for number, text in enumerate(texts))
 
 
 def _in_transaction(here: BaseDatabaseWrapper) -> bool:

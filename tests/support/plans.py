@@ -2,7 +2,7 @@
 
 from django.db import connection, transaction
 
-WAYS = ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin")
+from orchestration.database.prepared import AS_USUAL
 
 
 def plan(statement, parameters):
@@ -15,8 +15,8 @@ def plan(statement, parameters):
 def explained(statement, parameters, *, off=("seqscan",)):
     """Return a plan's nodes, from the top down, as if its tables were too large to be read."""
     with connection.cursor() as cursor:
-        for way in WAYS:  # a test's transaction may have those of a turn
-            cursor.execute(f"SET LOCAL enable_{way} = {'off' if way in off else 'on'}")
+        # a test's transaction may have those of an earlier plan
+        cursor.execute(AS_USUAL + "".join(f"SET LOCAL enable_{way} = off;" for way in off))
         cursor.execute(f"EXPLAIN (VERBOSE, FORMAT JSON) {statement}", parameters)
         ((found,),) = cursor.fetchall()
     return list(nodes(found[0]["Plan"]))

@@ -12,6 +12,7 @@ from orchestration.database import prepared
 from orchestration.transitions.locked_task import STEPS
 from tests.support.engine import new_task
 
+COMPOSED = SQL("SHOW enable_sort")
 COUNT = "SELECT reference, %(given)s::text FROM orchestration_task WHERE reference = ANY(%(names)s)"
 
 
@@ -93,9 +94,9 @@ def test_only_prepared_statements_are_limited_to_indexes():
     with transaction.atomic():
         for _ in range(2):
             assert planned_by_index() == "off"
-            assert shown("enable_sort") == "on"
+            assert planned_as_usual("SHOW enable_sort") == "on"
     assert planned_by_index() == "off"
-    assert shown("enable_sort") == "on"
+    assert planned_as_usual("SHOW enable_sort") == "on"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -120,14 +121,8 @@ def planned_by_index():
     return setting
 
 
-def planned_as_usual():
-    """Return whether a statement of Django's may sort; it may be a composed one."""
+def planned_as_usual(statement=COMPOSED):
+    """Return whether a statement of Django's may sort; a composed one unless another is given."""
     with connection.cursor() as cursor:
-        cursor.execute(SQL("SHOW enable_sort"))
-        return cursor.fetchone()[0]
-
-
-def shown(setting):
-    with connection.cursor() as cursor:
-        cursor.execute(f"SHOW {setting}")
+        cursor.execute(statement)
         return cursor.fetchone()[0]
