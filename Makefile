@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check hooks house check-machines pattern bench goodput poison fair locked scale idle pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check hooks house check-machines pattern bench goodput poison fair flat locked scale idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -69,6 +69,9 @@ locked: $(VENV)/.run  ## what a row that a stranger has locked costs all that do
 
 fair: $(VENV)/.run  ## ten tasks of one application behind 50,000 of another
 	$(BIN)/python -m bench.fair $(ARGS)
+
+flat: $(VENV)/.run  ## what a task costs with more tasks, schedulers, agents, and beside an open transaction
+	$(BIN)/python -m bench.flat $(ARGS)
 
 polls: $(VENV)/.run  ## customers watch their orders live while others are placed
 	$(BIN)/python -m bench.polls $(ARGS)

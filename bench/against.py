@@ -12,12 +12,12 @@ from pathlib import Path
 from statistics import median
 
 from bench.console import conclude, progress, table
+from bench.measure import own_cost
 from bench.systems import ENGINE, PYTHON
 from sasweb.stack.folders import PROJECT
 
 FOLDER = PROJECT / ".bench" / "against"
 ROUNDS = 3  # pairs: the speed of a shared machine varies within minutes
-BESIDE = {"client", "sandbox"}  # what loads the engine, and what it calls
 
 Costs = Mapping[str, float]
 
@@ -29,7 +29,7 @@ def compare(commit: str, at_most: float) -> int:
     for number in range(1, ROUNDS + 1):
         for name, folder in [("there", tree), ("here", PROJECT)]:
             costs[name].append(measured(folder))
-            progress(f"round {number}, {name}: {engine_cost(costs[name][-1]):.2f} ms")
+            progress(f"round {number}, {name}: {own_cost(costs[name][-1]):.2f} ms")
     share = ratio(costs["here"], costs["there"])
     sys.stdout.write(f"{report(costs, commit)}\n\n")
     missed = [f"A task costs {share:.2f} of its CPU at {commit}; the target is {at_most:g}."]
@@ -66,15 +66,10 @@ def measured(tree: Path) -> Costs:
     return costs
 
 
-def engine_cost(costs: Costs) -> float:
-    """Return the sum of what belongs to the engine, its database and Redis included."""
-    return sum(ms for kind, ms in costs.items() if kind not in BESIDE)
-
-
 def ratio(here: Sequence[Costs], there: Sequence[Costs]) -> float:
     """Return the median of the pairs' ratios."""
     pairs = zip(here, there, strict=True)
-    return median(engine_cost(one) / engine_cost(other) for one, other in pairs)
+    return median(own_cost(one) / own_cost(other) for one, other in pairs)
 
 
 def report(costs: Mapping[str, Sequence[Costs]], commit: str) -> str:
@@ -84,7 +79,7 @@ def report(costs: Mapping[str, Sequence[Costs]], commit: str) -> str:
     rows = []
     for name, label in names.items():
         middle = [median(one.get(kind, 0.0) for one in costs[name]) for kind in kinds]
-        own = median(engine_cost(one) for one in costs[name])
+        own = median(own_cost(one) for one in costs[name])
         rows.append([label, *(f"{ms:.2f}" for ms in middle), f"{own:.2f}"])
     return table(["CPU per task in ms", *kinds, "without client and sandbox"], rows)
 

@@ -14,6 +14,7 @@ PROC = Path("/proc")
 RATIOS = {"durable": 6.0, "any": 4.0, "queue": 1.0}
 IDLE, FLAT = 55.0, 1.1
 HALF = {"p50": 100.0, "p95": 180.0}
+BESIDE = {"client", "sandbox"}  # what loads an engine, and what it calls
 REMOTE = 30.0  # ms of a task's latency that are the three remote calls themselves
 
 
@@ -42,6 +43,11 @@ def middle(readings: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the median of each kind over several runs."""
     kinds = readings[0] if readings else {}
     return {kind: median(reading[kind] for reading in readings) for kind in kinds}
+
+
+def own_cost(costs: Mapping[str, float]) -> float:
+    """Return the ms of CPU that belong to an engine, its database and Redis included."""
+    return sum(ms for kind, ms in costs.items() if kind not in BESIDE)
 
 
 def size_of_run(rate: float, seconds: float, step: int = 50) -> int:

@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from bench.console import progress
-from bench.measure import REMOTE, middle, missed, percentile, ratio, size_of_run
+from bench.measure import REMOTE, middle, missed, own_cost, percentile, ratio, size_of_run
 from bench.session import Session, session
 from bench.systems import ENGINE, FAMILIES, LIMIT, PEERS, PREPARE, System, engine, order
 from bench.testbed import Testbed
@@ -121,7 +121,7 @@ class Benchmark:
             self.bed.checkpoint()
             for size in sizes:
                 rate, cpu = running.backlog(size)
-                cost = sum(ms for kind, ms in cpu.items() if kind not in ("client", "sandbox"))
+                cost = own_cost(cpu)
                 costs.setdefault(size, []).append(cost)
                 rates.setdefault(size, []).append(rate)
                 progress(f"batch of {size}: {cost:.2f} ms of CPU per task, {rate:.0f} tasks/s")

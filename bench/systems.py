@@ -52,10 +52,11 @@ def _django(process: str) -> dict[str, str]:
     }
 
 
-def engine() -> System:
-    """Return this engine, one process of each kind."""
-    manage = [PYTHON, "manage.py"]
-    parts = {"submission": "submission", "scheduler": "scheduler", "agent": "caller"}
+def engine(schedulers: int = 1, agents: int = 1) -> System:
+    """Return this engine: one process of each kind, unless more are asked for."""
+    manage, more = [PYTHON, "manage.py"], {"AGENTS": str(agents)}
+    parts = [("submission", "submission"), *[("scheduler", "scheduler")] * schedulers]
+    parts += [("agent", caller(number)) for number in range(1, agents + 1)]
     return System(
         name="engine",
         label="this engine",
@@ -68,12 +69,12 @@ def engine() -> System:
                 Part(
                     kind=kind,
                     command=[*manage, "work", queue, "--skip-checks"],
-                    environment=_django(kind),
+                    environment=_django(kind) | more,
                 )
-                for kind, queue in parts.items()
+                for kind, queue in parts
             ),
             *(
-                Part(kind=kind, command=[*manage, kind], environment=_django(kind))
+                Part(kind=kind, command=[*manage, kind], environment=_django(kind) | more)
                 for kind in ("supervisor", "housekeeper")
             ),
         ],
@@ -81,10 +82,15 @@ def engine() -> System:
             Part(
                 kind="client",
                 command=[PYTHON, "-m", "bench.engine.client"],
-                environment=_django("client"),
+                environment=_django("client") | more,
             )
         ],
     )
+
+
+def caller(number: int) -> str:
+    """Return the name of an agent of this engine, counted from 1."""
+    return "caller" if number == 1 else f"caller_{number}"
 
 
 def dbos_direct(processes: int) -> System:

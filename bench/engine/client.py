@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
+from itertools import cycle
 
 import django
 
@@ -10,12 +11,13 @@ django.setup()
 from django.db import connection  # noqa: E402 - the models need django.setup()
 
 from bench.client import Client, serve  # noqa: E402
-from orchestration import api  # noqa: E402
+from orchestration import api, registry  # noqa: E402
 from orchestration.database import prepared  # noqa: E402
 from orchestration.models import Task  # noqa: E402
 from orchestration.states import TaskState  # noqa: E402
 
 WORKFLOW = "three_calls"
+WORKFLOWS = list(registry.workflows)  # one for each agent
 # by submission_age and task_due
 UNFINISHED = """
 SELECT EXISTS (SELECT FROM orchestration_submission WHERE refused_at IS NULL AND retry_at IS NULL)
@@ -39,13 +41,14 @@ class Engine:
 
     def __init__(self) -> None:
         self.looked_at = -SURELY
+        self.workflows = cycle(WORKFLOWS)
 
     def submit(self, references: Sequence[str]) -> None:
         """Post all tasks in one statement."""
         api.post(
             [
-                api.Posting(workflow=WORKFLOW, reference=reference, data={"order": reference})
-                for reference in references
+                api.Posting(workflow=workflow, reference=reference, data={"order": reference})
+                for workflow, reference in zip(self.workflows, references, strict=False)
             ]
         )
 
