@@ -17,7 +17,7 @@ from orchestration.models import Task  # noqa: E402
 from orchestration.states import TaskState  # noqa: E402
 
 WORKFLOW = "three_calls"
-WORKFLOWS = list(registry.workflows)  # one for each agent
+WORKFLOWS = [name for name in registry.workflows if name.startswith(WORKFLOW)]  # one for each agent
 # by submission_age and task_due
 UNFINISHED = """
 SELECT EXISTS (SELECT FROM orchestration_submission WHERE refused_at IS NULL AND retry_at IS NULL)
