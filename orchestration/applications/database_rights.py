@@ -6,7 +6,7 @@ from django.db import connection, transaction
 
 from ..database import sql
 
-FUNCTIONS = ("orchestration_standings", "orchestration_post", "orchestration_request")
+FUNCTIONS = ("orchestration_submit", "orchestration_request")
 RELATIONS = r"""
 SELECT c.relname FROM pg_class c
 WHERE c.relname LIKE 'orchestration\_%%' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')

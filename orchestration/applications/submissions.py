@@ -11,18 +11,16 @@ from .. import registry
 from ..agents import payload_schemas
 from ..cluster import crash_points
 from ..database import prepared
-from ..decisions.fairness import PRIORITIES, Arrival, Line, check_key, give_turns, positions
+from ..decisions.fairness import PRIORITIES, check_key
 from ..messaging import queues
 from . import tokens
 
-# Database functions: an application's role may call these, and has no rights on the engine's tables
-# (`database_rights`).
+# A database function, which gives each its turn: an application's role may call it, and has no rights on
+# the engine's tables (`database_rights`).
 POST = """
-SELECT FROM orchestration_post(%(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[],
-    %(reply_to)s::text[], %(owner_application)s::text[], %(priority)s::smallint[], %(fairness_key)s::text[],
-    %(turn)s::bigint[])
+SELECT FROM orchestration_submit(%(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[],
+    %(reply_to)s::text[], %(owner_application)s::text[], %(priority)s::smallint[], %(fairness_key)s::text[])
 """
-STANDINGS = "SELECT * FROM orchestration_standings(%(priorities)s::smallint[], %(keys)s::text[])"
 LONGEST_REFERENCE = 100  # characters
 
 
@@ -73,19 +71,10 @@ def post(postings: Sequence[Posting]) -> None:
             ],
             "priority": [one.priority for one in postings],
             "fairness_key": [one.key for one in postings],
-            "turn": _turns(postings),
         },
     )
     transaction.on_commit(partial(crash_points.reached, "web.after_commit_before_ring"))
     queues.ring_after_commit(queues.SUBMISSION)
-
-
-def _turns(postings: Sequence[Posting]) -> list[int]:
-    """Return the turns of new submissions, each in the line of its priority."""
-    lines = [Line("", one.priority, one.key) for one in postings]
-    _, priorities, keys = zip(*sorted(set(lines)), strict=True)
-    rows = prepared.run(STANDINGS, {"priorities": list(priorities), "keys": list(keys)})
-    return give_turns([Arrival(line) for line in lines], positions(rows))
 
 
 def _checked(one: Posting) -> str:

@@ -72,14 +72,19 @@ FUNCTIONS = {
 
 
 def create_functions(_, schema_editor):
-    """Create the functions in the schema of the tables; only the owner may call them yet.
+    """Create the functions in the schema of the tables; only the owner may call them yet."""
+    create_in_schema(schema_editor.connection, FUNCTIONS)
+
+
+def create_in_schema(connection, functions):
+    """Create functions that run with the rights of the owner, who alone may call them yet.
 
     Without a pinned path, a caller could put a table of its own before the engine's.
     """
-    with schema_editor.connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute("SELECT quote_ident(current_schema())")
         path = f"pg_catalog, {cursor.fetchone()[0]}, pg_temp"
-        for name, text in FUNCTIONS.items():
+        for name, text in functions.items():
             cursor.execute(text.replace("{path}", path))
             cursor.execute(f"REVOKE ALL ON FUNCTION {name} FROM PUBLIC")
 

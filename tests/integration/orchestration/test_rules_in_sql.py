@@ -7,11 +7,13 @@ from itertools import product
 import pytest
 from django.db import transaction
 
+from orchestration import api
 from orchestration.database import clock, sql
 from orchestration.decisions.compensation import may_be_done
+from orchestration.decisions.fairness import Arrival, Line, Position, give_turns
 from orchestration.decisions.gate import room
 from orchestration.decisions.progress import after_reply
-from orchestration.models import Gate, GateRollUp, Policy, Step
+from orchestration.models import FairnessWeight, Gate, GateRollUp, Policy, Step, Submission
 from orchestration.models.hold import HoldCause
 from orchestration.models.step import claimable
 from orchestration.operations.items import MAY_BE_DONE
@@ -134,3 +136,44 @@ def test_a_step_that_is_claimable(later, parked):
     rows = sql.run(f"SELECT s.id FROM orchestration_step s WHERE {claimable('s')}", {})
     assert rows == ([] if later or parked else [(step.id,)])
     assert [request.step for request in claimed()] == [number for (number,) in rows]
+
+
+@pytest.mark.parametrize("weights", [{}, {"a": 3.0, "b": 0.07}])
+@pytest.mark.parametrize("waiting", [[], [("a", 0)] * 3, [("a", 0), ("b", 0), ("b", 7)]])
+def test_turns_of_submissions(waiting, weights):
+    FairnessWeight.objects.bulk_create(
+        FairnessWeight(key=key, weight=weight) for key, weight in weights.items()
+    )
+    posted = [("b", 0), ("a", 0), ("c", 7), ("a", 0), ("a", 0), ("c", 7), ("b", 0)]
+    post = [
+        api.Posting(
+            workflow="greet",
+            reference=str(number),
+            data={"name": "A"},
+            priority=priority,
+            fairness_key=key,
+        )
+        for number, (key, priority) in enumerate([*waiting, *posted])
+    ]
+    for one in post[: len(waiting)]:
+        api.post([one])
+    before = list(Submission.objects.values_list("priority", "fairness_key", "turn"))
+    standings = {
+        Line("", priority, key): Position(
+            head=min((turn for p, _, turn in before if p == priority), default=None),
+            last=max((turn for p, k, turn in before if (p, k) == (priority, key)), default=None),
+            weight=weights.get(key, 1),
+            now=0,
+        )
+        for key, priority in posted
+    }
+    api.post(post[len(waiting) :])
+    turns = dict(Submission.objects.values_list("reference", "turn"))
+    given = [turns[one.reference] for one in post[len(waiting) :]]
+    wanted = give_turns([Arrival(Line("", priority, key)) for key, priority in posted], standings)
+    now = {}  # where an empty line began: at the clock
+    for line, turn, other in zip(posted, given, wanted, strict=True):
+        empty = standings[Line("", line[1], line[0])].head is None
+        shift = now.setdefault(line, turn - other) if empty else 0
+        assert turn - other == shift
+        assert abs(shift - clock.database_now().timestamp() * 1e9) < 60e9 or not empty

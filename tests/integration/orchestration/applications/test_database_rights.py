@@ -1,6 +1,7 @@
 """An application whose database role may read none of the engine's tables posts all the same (P22)."""
 
 from contextlib import contextmanager
+from importlib import import_module
 from uuid import uuid4
 
 import pytest
@@ -85,6 +86,17 @@ def test_role_without_the_grant_may_not_post():
         cursor.execute(f"CREATE ROLE {ROLE}")
     with acting_apart(), pytest.raises(ProgrammingError, match="permission denied"):
         api.submit("greet", reference="7", data={"name": "Ada"})
+
+
+def test_migration_lets_roles_submit_that_could_post():
+    migration = import_module("orchestration.migrations.0007_submit")
+    may_call = "SELECT proname FROM pg_proc WHERE has_function_privilege(%s, oid, 'EXECUTE')"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE ROLE {ROLE}")
+        cursor.execute(f"GRANT EXECUTE ON FUNCTION orchestration_post TO {ROLE}")
+        cursor.execute(migration.GRANT)
+        cursor.execute(f"{may_call} AND proname LIKE 'orchestration%%' ORDER BY 1", [ROLE])
+        assert {"orchestration_post", "orchestration_submit"} <= {name for (name,) in cursor}
 
 
 def test_role_that_inherits_rights_is_reported():

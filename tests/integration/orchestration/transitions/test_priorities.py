@@ -190,14 +190,16 @@ class TestInbox:
             )
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE orchestration_submission")
-            cursor.execute(BODY, ["orchestration_standings"])
+            cursor.execute(BODY, ["orchestration_submit"])
             ((body,),) = cursor.fetchall()
-        given = "unnest(priorities, keys)"
+        given = "unnest(workflows, refs, data, reply_to, owners, priorities, keys)"
         assert given in body
-        wanted = "unnest(%(priorities)s::smallint[], %(keys)s::text[])"
+        row = "ARRAY['greet'], ARRAY['z'], ARRAY['{}'::jsonb], ARRAY[''], ARRAY['']"
+        wanted = f"unnest({row}, %(priorities)s::smallint[], %(keys)s::text[])"
         nodes = plan(body.replace(given, wanted), {"priorities": [0], "keys": ["a"]})
         assert {"submission_due", "submission_key"} <= {name for _, name in nodes}
-        assert not any("Sort" in kind for kind, _ in nodes)
+        read = [kind for kind, name in nodes if name and name.startswith("submission")]
+        assert all("Index" in kind for kind in read)
 
     def test_one_that_fails_and_one_that_waits_for_long_do_not_meet(self):
         """An old one that is put off is a retry, and has not waited."""
