@@ -112,6 +112,7 @@ class Runtime:
                     call = asyncio.create_task(self._call(request, ended))
                     calls.add(call)
                     call.add_done_callback(self._free)
+                await asyncio.sleep(0)  # calls begin before Redis is asked for more
                 if messages or calls or self.part.back_since is not None:
                     # a worker that has stepped back must not be called by the doorbell
                     leaving = False
