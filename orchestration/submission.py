@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
 from . import conf, registry
 from .alerting import alerts
@@ -25,7 +25,7 @@ from .cluster.debounce import Pauses
 from .database import batches, prepared, sql
 from .database.sql import MANY, Among, Given, compiled
 from .decisions.fairness import for_aged
-from .models import Submission
+from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import Problem, StatusKind
@@ -49,6 +49,7 @@ DUE = {
     "aged": (Q(retry_at=None, created_at__lt=LONG_AGO), ("id",)),
     "retries": (Q(retry_at__lte=DatabaseNow()), IN_TURN),
 }
+LOOKED_AT = ("fresh", "retries")
 
 KNOWN = (
     "SELECT workflow, reference, data FROM orchestration_task WHERE reference = ANY(%(references)s)"
@@ -65,17 +66,18 @@ def take(limit: int) -> int:
     Fresh submissions come first, by priority, then fairly by turn. If more of them wait, a few that have
     waited long come with them, regardless of priority. Then retries, in the order of their times.
     """
-    done = _take_from("fresh", limit)
+    paused = {f"paused_{line}": _paused_in(line) for line in LOOKED_AT}
+    ((fresh, retries),) = prepared.run(_waiting(), paused | {"limit": 1})
+    done = _take_from("fresh", limit) if fresh else 0
     if done >= limit:
         done += _take_from("aged", for_aged(limit, conf.AGED_SHARE))
-    return done + _take_from("retries", limit)
+    return done + (_take_from("retries", limit) if retries else 0)
 
 
 def _take_from(line: str, limit: int) -> int:
     crash_points.reached("submission.before_transaction")
-    wanted = {"paused": _paused_in(line), "limit": limit}
     try:
-        return _take_first(line, wanted) if prepared.run(_first(line), wanted | {"limit": 1}) else 0
+        return _take_first(line, limit)
     except Exception as error:
         if sql.is_unavailable(error):
             raise
@@ -122,20 +124,40 @@ def _of_line(line: str) -> QuerySet[Submission]:
     return Submission.objects.filter(which, refused_at=None).order_by(*order)
 
 
+def _first(line: str) -> QuerySet[Submission]:
+    """Return the first submissions of a line, for a statement that is compiled once."""
+    paused = Given(f"paused_{line}", "text[]")
+    return _of_line(line).exclude(Among(F("workflow"), paused))[:MANY]
+
+
 @cache
-def _first(line: str, *, lock: bool = False) -> str:
-    """Return the statement for the first submissions of a line; each is compiled once."""
-    rows = _of_line(line).exclude(Among(F("workflow"), Given("paused", "text[]")))
-    if lock:
-        rows = rows.select_for_update(skip_locked=True)
-    return compiled(rows.values_list(*COLUMNS)[:MANY])
+def _waiting() -> str:
+    """Return the statement that says for each line of `LOOKED_AT` whether some wait."""
+    lines = (compiled(_first(line).values_list("id")) for line in LOOKED_AT)
+    return f"SELECT {', '.join(f'EXISTS ({line})' for line in lines)}"
+
+
+@cache
+def _locking(line: str) -> str:
+    """Return the statement that locks the first of a line, each with the input of its task, if any."""
+    same = Task.objects.filter(workflow=OuterRef("workflow"), reference=OuterRef("reference"))
+    rows = _first(line).select_for_update(skip_locked=True)
+    return compiled(rows.values_list(*COLUMNS, Subquery(same.values("data"))))
 
 
 @transaction.atomic
-def _take_first(line: str, wanted: Mapping[str, Any]) -> int:
-    """Take the first of a line, as `_take` does: without a queryset, which takes longer to build."""
-    rows = prepared.run(_first(line, lock=True), wanted)
-    return _accept([Submission.from_db(connection.alias, COLUMNS, _read(row)) for row in rows])
+def _take_first(line: str, limit: int) -> int:
+    """Take the first of a line, as `_take` does: without a queryset, which takes longer to build.
+
+    A task that another process has just made of the same reference may not be seen: it cannot be made
+    twice (`task_once`), and the batch is split.
+    """
+    rows = prepared.run(_locking(line), {f"paused_{line}": _paused_in(line), "limit": limit})
+    submissions = [Submission.from_db(connection.alias, COLUMNS, _read(row)) for row in rows]
+    known = zip(submissions, rows, strict=True)
+    return _accept(
+        submissions, {_named(one): json.loads(row[-1]) for one, row in known if row[-1] is not None}
+    )
 
 
 def _read(row: tuple[Any, ...]) -> list[Any]:
@@ -145,38 +167,49 @@ def _read(row: tuple[Any, ...]) -> list[Any]:
 
 @transaction.atomic
 def _take(some: QuerySet[Submission]) -> int:
-    return _accept(list(some.select_for_update(skip_locked=True)))
+    submissions = list(some.select_for_update(skip_locked=True))
+    return _accept(submissions, _known(submissions))
 
 
-def _accept(submissions: Sequence[Submission]) -> int:
-    """Create tasks of new submissions and delete them all; a repeated one changes nothing."""
-    known = _known(submissions)
+def _accept(submissions: Sequence[Submission], known: Mapping[tuple[str, str], object]) -> int:
+    """Create tasks of new submissions and delete them all; a repeated one changes nothing.
+
+    `known` is the input of existing tasks, by workflow and reference.
+    """
     fresh: dict[str, list[Submission]] = defaultdict(list)
     for submission in submissions:
-        data = known.get((submission.workflow, submission.reference))
+        data = known.get(_named(submission))
         if data is None:
             fresh[submission.workflow].append(submission)
         elif data != _public(submission):
             raise Refused("its reference is taken by a task with other content")
-    unknown: list[int] = []
-    for name, batch in sorted(fresh.items()):
-        if workflow := registry.workflows.get(name):
-            _record(workflow, batch)
-        else:
-            unknown += _put_off_unknown(name, batch)
+    unknown = {
+        number
+        for name in fresh.keys() - registry.workflows.keys()
+        for number in _put_off_unknown(name, fresh.pop(name))
+    }
     taken = [submission for submission in submissions if submission.id not in unknown]
-    prepared.run(TAKEN, {"ids": [submission.id for submission in taken]})
+    also = [prepared.Part(TAKEN, {"ids": [submission.id for submission in taken]})]
+    for name, batch in sorted(fresh.items()):
+        _record(registry.workflows[name], batch, also)
+        also = []
+    if also:
+        prepared.run_all(also)
     crash_points.reached("submission.before_commit", taken)
     transaction.on_commit(lambda: crash_points.reached("submission.after_commit", taken))
     return len(submissions)
 
 
-def _record(workflow: Workflow, batch: Sequence[Submission]) -> None:
+def _record(workflow: Workflow, batch: Sequence[Submission], also: Sequence[prepared.Part]) -> None:
     for submission in batch:
         if not isinstance(submission.data, dict):
             raise Refused("its data is not a JSON object")
     workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
-    create([_as_task(submission) for submission in batch])
+    create([_as_task(submission) for submission in batch], also)
+
+
+def _named(submission: Submission) -> tuple[str, str]:
+    return submission.workflow, submission.reference
 
 
 def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:

@@ -78,11 +78,12 @@ class NewStep(NamedTuple):
     plan: StepPlan
 
 
-def create(new: Sequence[NewTask]) -> list[UUID]:
+def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[UUID]:
     """Record tasks with all their steps and "received" messages, in the caller's transaction.
 
-    Returns the tasks' ids, in order. Raises `NotRegistered` for an unknown workflow and
-    `Unresolved` for an input that lacks fields: both before anything is written.
+    `also` are statements of the same change, sent with it. Returns the tasks' ids, in order. Raises
+    `NotRegistered` for an unknown workflow and `Unresolved` for an input that lacks fields: both before
+    anything is written.
     """
     workflows = [registry.get(registry.workflows, "workflow", item.workflow) for item in new]
     ids = [time_ordered_id() for _ in new]
@@ -92,7 +93,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
         for plan in first_steps(workflow, item.data)
     ]
     cards = [workflow.card(item.data) for item, workflow in zip(new, workflows, strict=True)]
-    prepared.run(
+    tasks = prepared.Part(
         TASKS,
         {
             "ids": [str(task) for task in ids],
@@ -110,7 +111,7 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
             "currencies": [card.currency for card in cards],
         },
     )
-    insert_steps(plans)
+    prepared.run_all([tasks, *_inserting(plans), *also])
     outbox.write(
         [
             StatusUpdate(task=task, kind=StatusKind.RECEIVED)
@@ -124,8 +125,14 @@ def create(new: Sequence[NewTask]) -> list[UUID]:
 
 def insert_steps(new: Sequence[NewStep], *, again: bool = False) -> None:
     """Write steps to be; `again` says that their tasks have begun: those that are ready go next."""
+    if new:
+        prepared.run_all(_inserting(new, again=again))
+
+
+def _inserting(new: Sequence[NewStep], *, again: bool = False) -> list[prepared.Part]:
+    """Return the statement that writes steps to be, if there are any."""
     if not new:
-        return
+        return []
     plans = [step.plan for step in new]
     arrivals = [
         Arrival(Line(step.plan.agent, step.priority, step.fairness_key), again)
@@ -133,27 +140,25 @@ def insert_steps(new: Sequence[NewStep], *, again: bool = False) -> None:
         if step.plan.ready
     ]
     turns = iter(next_turns(arrivals))
-    prepared.run(
-        STEPS,
-        {
-            "tasks": [str(step.task) for step in new],
-            "names": [plan.name for plan in plans],
-            "agents": [plan.agent for plan in plans],
-            "actions": [plan.action for plan in plans],
-            "after": [sql.as_array(plan.after) for plan in plans],
-            "requests": sql.as_json([plan.request for plan in plans]),
-            "ready": [plan.ready for plan in plans],
-            "priorities": [step.priority for step in new],
-            "fairness_keys": [step.fairness_key for step in new],
-            "turns": [next(turns) if plan.ready else 0 for plan in plans],
-            "directions": [plan.direction for plan in plans],
-            "undo_actions": [plan.undo_action for plan in plans],
-            "undo_requests": sql.as_json([plan.undo_request for plan in plans]),
-            "irreversible": [plan.irreversible for plan in plans],
-            "charges": sql.as_json([plan.charges for plan in plans]),
-            "loads": sql.as_json([plan.loads or None for plan in plans]),
-        },
-    )
+    values = {
+        "tasks": [str(step.task) for step in new],
+        "names": [plan.name for plan in plans],
+        "agents": [plan.agent for plan in plans],
+        "actions": [plan.action for plan in plans],
+        "after": [sql.as_array(plan.after) for plan in plans],
+        "requests": sql.as_json([plan.request for plan in plans]),
+        "ready": [plan.ready for plan in plans],
+        "priorities": [step.priority for step in new],
+        "fairness_keys": [step.fairness_key for step in new],
+        "turns": [next(turns) if plan.ready else 0 for plan in plans],
+        "directions": [plan.direction for plan in plans],
+        "undo_actions": [plan.undo_action for plan in plans],
+        "undo_requests": sql.as_json([plan.undo_request for plan in plans]),
+        "irreversible": [plan.irreversible for plan in plans],
+        "charges": sql.as_json([plan.charges for plan in plans]),
+        "loads": sql.as_json([plan.loads or None for plan in plans]),
+    }
+    return [prepared.Part(STEPS, values)]
 
 
 def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:

@@ -240,7 +240,7 @@ def test_both_or_neither(recording, monkeypatch):
     class Death(BaseException):
         """An exception that no code of the engine catches."""
 
-    def broken(_):
+    def broken(*_):
         raise Death
 
     monkeypatch.setattr(submission, "create", broken)
