@@ -1,7 +1,7 @@
 """Read an agent's backlog: waiting steps, requests in flight, and the next steps."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import inf
 from operator import itemgetter
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import conf
 from ..database import prepared, sql
-from ..decisions.fairness import for_aged
+from ..decisions.fairness import Arrival, for_aged
 from ..models.hold import holds_agent
 from ..models.step import claimable
 from ..payloads.placeholders import Loads
@@ -18,6 +18,7 @@ from .candidates import aged, fresh, in_turn, least
 from .gates import FIRST, STATE, LockedGate, lock_and_read
 from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
 from .locked_task import Ready
+from .turns import STANDINGS, lines_of
 
 # What an agent has at work, of the steps `s`. It has stopped by an attempt's complete-by: what has passed
 # it takes no place, though it may be long until it is counted, as when its task is locked; nor does
@@ -27,8 +28,8 @@ AT_WORK = """s.process_state = 'processing' AND s.locked_by IS NOT NULL
         AND s.id NOT IN (SELECT step FROM orchestration_deadletter WHERE step IS NOT NULL)"""
 
 # What of these agents' policies a request needs, how many each has in flight, for how long the oldest
-# step that may go has waited (NULL: there is none; step_waiting), and until when the agent,
-# everything, or some step of a workflow was held: by partial indexes, no table scan.
+# step that may go has waited (NULL: there is none; step_waiting), until when the agent, everything, or
+# some step of a workflow was held, and where lines of its steps stand: by partial indexes, no table scan.
 DEMAND = f"""
 SELECT p.agent, {STATE}, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent AND {AT_WORK}) AS in_flight,
@@ -41,7 +42,9 @@ SELECT p.agent, {STATE}, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
         AND {AT_WORK}),
     {holds_agent("p.agent")},
     extract(epoch FROM {AGENT_UNTIL})::float8, extract(epoch FROM {ALL_UNTIL})::float8,
-    extract(epoch FROM {STEPS_UNTIL})::float8, extract(epoch FROM clock_timestamp())::float8
+    extract(epoch FROM {STEPS_UNTIL})::float8, extract(epoch FROM clock_timestamp())::float8,
+    (SELECT json_agg(json_build_array(l.agent, l.priority, l.key, l.head, l.last, l.weight, l.now))
+        FROM ({STANDINGS}) l WHERE l.agent = p.agent)
 FROM orchestration_policy p JOIN orchestration_gate g USING (agent)
 WHERE p.agent = ANY(%(agents)s::text[])
 ORDER BY p.agent
@@ -75,6 +78,7 @@ class Demand(NamedTuple):
     all_held_until: float | None
     steps_held_until: float | None
     now: float
+    standings: Sequence[Sequence[Any]] | None
 
     @property
     def wanted(self) -> bool:
@@ -149,9 +153,14 @@ ORDER BY agent, isolated, priority DESC, turn, id LIMIT %(limit)s
 """  # noqa: S608 - a constant of our own
 
 
-def demands(agents: Collection[str]) -> list[tuple[Demand, LockedGate]]:
-    """Lock the gates of agents; return what there is to do for those that are locked now."""
-    found = lock_and_read(agents, DEMAND)
+def demands(
+    agents: Collection[str], arrivals: Iterable[Arrival] = ()
+) -> list[tuple[Demand, LockedGate]]:
+    """Lock the gates of agents; return what there is to do for those that are locked now.
+
+    Each comes with the standings of its lines that `arrivals` join.
+    """
+    found = lock_and_read(agents, DEMAND, lines_of(arrivals))
     return [(Demand(gate.agent, *demand), gate) for gate, demand in found]
 
 
@@ -199,7 +208,7 @@ def _at_once(demand: Demand, places: int, ready: Sequence[Ready]) -> list[Ready]
         return []
     others = prepared.run(NEXT, {"agent": demand.agent, "limit": places}) if demand.wanted else []
     line: list[tuple[int, int, Ready | None]] = [(-high, turn, None) for high, turn in others]
-    line += [(-one.change.priority, one.turn, one) for one in free]
+    line += [(-one.change.priority, one.turn or 0, one) for one in free]
     line.sort(key=itemgetter(0, 1))  # of the same turn, what was pending before goes first
     return [one for *_, one in line[:places] if one]
 

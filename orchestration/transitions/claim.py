@@ -8,6 +8,7 @@ from django.db import transaction
 
 from .. import conf
 from ..database import prepared, sql
+from ..decisions.fairness import give_turns, positions
 from ..decisions.gate import Observation, again_at, observe, room, sent
 from ..messaging.messages import Request
 from ..payloads.keys import step_key
@@ -95,7 +96,8 @@ def claim(
         return claimed
     waiting = {one.step.id for one in ready}
     taken: list[tuple[Demand, Pending]] = []
-    found = demands(agents)
+    found = demands(agents, [one.arrival for one in ready])
+    ready = _in_line(ready, [demand for demand, _ in found])
     met: Met = {}
     for demand, gate in found:
         _observe((observed or {}).get(demand.agent, ()), gate, demand)
@@ -117,6 +119,15 @@ def claim(
     if contested(agents):
         claimed.look_again(conf.LOCKED_GATE_RETRY_S)
     return claimed
+
+
+def _in_line(ready: Sequence[Ready], demands: Iterable[Demand]) -> list[Ready]:
+    """Return the steps with their turns, but for those whose gate is not locked now."""
+    standings = positions(line for demand in demands for line in demand.standings or ())
+    found = [one for one in ready if one.arrival.line in standings]
+    turns = give_turns([one.arrival for one in found], standings)
+    placed = [one._replace(turn=turn) for one, turn in zip(found, turns, strict=True)]
+    return placed + [one for one in ready if one.arrival.line not in standings]
 
 
 def _park(met: Met) -> set[str]:

@@ -1,7 +1,7 @@
 """Lock the gates to dispatch; store what attempts change in them (P16, P28)."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -100,11 +100,16 @@ def lock_gates(agents: Collection[str], *, wait: bool = False) -> dict[str, Lock
 
 
 def lock_and_read(
-    agents: Collection[str], reading: str = READ, *, wait: bool = False
+    agents: Collection[str],
+    reading: str = READ,
+    values: Mapping[str, Any] = {},
+    *,
+    wait: bool = False,
 ) -> list[tuple[LockedGate, Sequence[Any]]]:
     """Lock the gates of `agents`, in the order of their names; return those that are locked now.
 
-    `reading` is a statement that returns the columns of `READ`, and others, which are returned as well.
+    `reading` is a statement that returns the columns of `READ`, and others, which are returned as well;
+    it takes `values`.
 
     A fellow scheduler holds a gate for a moment: it is waited for. What keeps one for longer is another
     session: the error is raised (`sql.is_busy`), and from then on this process skips that gate until
@@ -116,7 +121,7 @@ def lock_and_read(
     before = "" if wait else sql.BRIEFLY
     try:
         if names - skipped:
-            wanted = {"agents": list(names - skipped)}
+            wanted = {"agents": list(names - skipped), **values}
             parts = [prepared.Part(LOCK, wanted), prepared.Part(reading, wanted)]
             rows += prepared.run_all(parts, before)
     except DatabaseError as error:
@@ -125,7 +130,7 @@ def lock_and_read(
         raise
     if skipped:
         free = [agent for (agent,) in prepared.run(SKIP, {"agents": list(skipped)}, before)]
-        rows += prepared.run(reading, {"agents": free}) if free else []
+        rows += prepared.run(reading, {"agents": free, **values}) if free else []
     _contested.difference_update(agent for agent, *_ in rows)
     return [_locked(row) for row in rows]
 

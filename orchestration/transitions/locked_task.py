@@ -17,7 +17,7 @@ from ..database import prepared, sql
 from ..database.sql import Among, Given, compiled
 from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import RENAMED, StepView
-from ..decisions.readiness import Released, release
+from ..decisions.readiness import release
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
@@ -106,12 +106,16 @@ class Change:
 
 
 class Ready(NamedTuple):
-    """A waiting step that may start, with its request, and the turn that it has in its line."""
+    """A waiting step that may start, with its request, how it joins its line, and its turn there.
+
+    It has none before the line was read.
+    """
 
     change: Change
     step: StepView
     request: Mapping[str, Any]
-    turn: int
+    arrival: Arrival
+    turn: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -240,8 +244,7 @@ def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> C
     """
     changes = list(changes)
     done = Consequences()
-    ready: list[tuple[Change, StepView, Released]] = []
-    arrivals: list[Arrival] = []
+    ready: list[Ready] = []
     needless: list[int] = []
     for change in changes:
         released, broken, unneeded = release(
@@ -249,9 +252,8 @@ def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> C
         )
         for step in released:
             view = change.steps[step.id]
-            arrivals.append(change.arrival(view))
+            ready.append(Ready(change, view, step.request, change.arrival(view)))
             change.moved(view.altered(state=StepState.PENDING, request=step.request))
-            ready.append((change, view, step))
             done.agents.add(view.agent)
         for problem in broken:
             change.moved(change.steps[problem.id].altered(state=StepState.ERROR))
@@ -261,13 +263,8 @@ def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> C
         for unneeded_step in unneeded:
             change.moved(change.steps[unneeded_step].altered(state=StepState.CANCELLED))
         needless += unneeded
-    if ready:
-        found = [
-            Ready(change, view, step.request, turn)
-            for (change, view, step), turn in zip(ready, next_turns(arrivals), strict=True)
-        ]
-        done.ready = [one for one in found if keep_ready and one.step.agent != LOCAL]
-        release_ready([one for one in found if not keep_ready or one.step.agent == LOCAL])
+    done.ready = [one for one in ready if keep_ready and one.step.agent != LOCAL]
+    release_ready([one for one in ready if not keep_ready or one.step.agent == LOCAL])
     cancel(needless)
     to_error(
         [
@@ -291,14 +288,15 @@ def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> C
 
 
 def release_ready(ready: Sequence[Ready]) -> None:
-    """Write steps that are ready: waiting → pending."""
+    """Write steps that are ready: waiting → pending. Those without a turn get one."""
     if ready:
+        turns = iter(next_turns([one.arrival for one in ready if one.turn is None]))
         prepared.run(
             RELEASED,
             {
                 "ids": [one.step.id for one in ready],
                 "requests": sql.as_json([one.request for one in ready]),
-                "turns": [one.turn for one in ready],
+                "turns": [next(turns) if one.turn is None else one.turn for one in ready],
             },
         )
 

@@ -1,6 +1,7 @@
 """Give steps that become pending their turn in the line of their agent."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from ..database import prepared, sql
 from ..decisions.fairness import Arrival, Line, give_turns, positions
@@ -14,14 +15,14 @@ SELECT l.agent, l.priority, l.key,
     (SELECT s.turn FROM orchestration_step s
         WHERE s.agent = l.agent AND s.isolated = false AND {claimable("s")}
         AND s.priority = l.priority
-        ORDER BY s.turn LIMIT 1),
+        ORDER BY s.turn LIMIT 1) AS head,
     (SELECT s.turn FROM orchestration_step s
         WHERE s.agent = l.agent AND s.priority = l.priority AND s.fairness_key = l.key
         AND {claimable("s")}
-        ORDER BY s.turn DESC LIMIT 1),
-    coalesce((SELECT w.weight FROM orchestration_fairnessweight w WHERE w.key = l.key), 1),
-    (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint
-FROM unnest(%(agents)s::text[], %(priorities)s::smallint[], %(keys)s::text[])
+        ORDER BY s.turn DESC LIMIT 1) AS last,
+    coalesce((SELECT w.weight FROM orchestration_fairnessweight w WHERE w.key = l.key), 1) AS weight,
+    (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint AS now
+FROM unnest(%(of_agents)s::text[], %(priorities)s::smallint[], %(keys)s::text[])
     AS l (agent, priority, key)
 """  # noqa: S608 - constants of our own
 
@@ -37,14 +38,19 @@ FROM unnest(%(ids)s::bigint[], %(turns)s::bigint[]) AS r (id, turn) WHERE s.id =
 
 def next_turns(arrivals: Sequence[Arrival]) -> list[int]:
     """Return the turns of steps that become pending, in order."""
-    lines = sorted({arrival.line for arrival in arrivals})
-    if not lines:
+    if not arrivals:
         return []
-    agents, priorities, keys = zip(*lines, strict=True)
-    rows = prepared.run(
-        STANDINGS, {"agents": list(agents), "priorities": list(priorities), "keys": list(keys)}
-    )
-    return give_turns(arrivals, positions(rows))
+    return give_turns(arrivals, positions(prepared.run(STANDINGS, lines_of(arrivals))))
+
+
+def lines_of(arrivals: Iterable[Arrival]) -> dict[str, list[Any]]:
+    """Return the lines of arrivals as values of `STANDINGS`."""
+    lines = sorted({arrival.line for arrival in arrivals})
+    return {
+        "of_agents": [line.agent for line in lines],
+        "priorities": [line.priority for line in lines],
+        "keys": [line.key for line in lines],
+    }
 
 
 def rejoin(steps: Collection[int], *, last: bool = False) -> None:

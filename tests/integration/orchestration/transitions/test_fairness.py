@@ -264,7 +264,7 @@ def test_claim_reads_one_index_without_a_sort():
 def test_position_in_the_queue_costs_two_index_probes():
     for key in ("a", "b", "c"):
         new(key, MANY)
-    nodes = plan(STANDINGS, {"agents": ["greeter"], "priorities": [0], "keys": ["a"]})
+    nodes = plan(STANDINGS, {"of_agents": ["greeter"], "priorities": [0], "keys": ["a"]})
     indexes = {name for _, name in nodes if name}
     assert {"step_turn", "step_line"} <= indexes
     assert not any("Sort" in kind for kind, _ in nodes)
