@@ -39,12 +39,11 @@ POSTED_AT_ONCE = 50_000
 
 POST = """
 SELECT FROM (SELECT array_agg('large-' || n) AS refs,
-        array_agg(jsonb_build_object('order', 'large-' || n)) AS data,
-        array_agg((extract(epoch FROM clock_timestamp()) * 1000000000)::bigint + n) AS turns
+        array_agg(jsonb_build_object('order', 'large-' || n)) AS data
     FROM generate_series({first}, {last}) AS n) AS given,
-    orchestration_post(array_fill('three_calls'::text, ARRAY[{count}]), refs, data,
+    orchestration_submit(array_fill('three_calls'::text, ARRAY[{count}]), refs, data,
         array_fill(''::text, ARRAY[{count}]), array_fill(''::text, ARRAY[{count}]),
-        array_fill(0::smallint, ARRAY[{count}]), array_fill(''::text, ARRAY[{count}]), turns)
+        array_fill(0::smallint, ARRAY[{count}]), array_fill(''::text, ARRAY[{count}]))
 """
 # by task_by_end; the dead rows as the statistics have them
 STATE = """

@@ -12,9 +12,9 @@ AGED_AFTER_S = 60.0
 # a doorbell may ring again after this, answered or not: a second worker then helps
 DOORBELL_TTL_S = 5
 # minimum between two turns of a worker: under load, messages gather to a batch
-TURN_INTERVAL_S = 0.01
+TURN_INTERVAL_S = 0.005
 # an agent with other calls under way waits this long for more replies to send with the first
-GATHER_REPLIES_S = 0.003
+GATHER_REPLIES_S = 0.001
 INBOX_IDLE_S = 1.0  # a worker waits this long for another message; must be below REDIS_TIMEOUT_S
 RERING_AFTER_S = 1.0  # the leader rings again for work that waits longer: its doorbell may be lost
 MAX_INBOX_MESSAGES = 200_000  # of one inbox; the oldest ones beyond it have expired anyway

@@ -20,10 +20,12 @@ def take_submissions() -> None:
     for _ in _Turns(queues.SUBMISSION):
         more = True
         while more and not _stopping.is_set():
-            done = submission.take(conf.BATCH_SIZE) + task_requests.take(conf.BATCH_SIZE)
+            done = 0
+            for take in (submission.take, task_requests.take):
+                if some := take(conf.BATCH_SIZE):
+                    queues.try_to_ring(queues.SCHEDULER)
+                done += some
             more = done >= conf.BATCH_SIZE
-            if done:
-                queues.try_to_ring(queues.SCHEDULER)
 
 
 def schedule() -> None:
