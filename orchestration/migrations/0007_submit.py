@@ -30,6 +30,7 @@ CROSS JOIN LATERAL (SELECT
     (SELECT s.turn FROM orchestration_submission s WHERE s.refused_at IS NULL AND s.retry_at IS NULL
         AND s.priority = p.priority AND s.fairness_key = p.key ORDER BY s.turn DESC LIMIT 1) AS last,
     coalesce((SELECT w.weight FROM orchestration_fairnessweight w WHERE w.key = p.key), 1) AS weight) l
+ORDER BY p.position
 ON CONFLICT DO NOTHING
 $$;
 """
