@@ -11,8 +11,8 @@ AGED_SHARE = 0.1  # of the places: for work that has waited long, so that low pr
 AGED_AFTER_S = 60.0
 # a doorbell may ring again after this, answered or not: a second worker then helps
 DOORBELL_TTL_S = 5
-# minimum between two turns of a worker: under load, messages gather to a batch
-TURN_INTERVAL_S = 0.005
+# minimum between two turns of a worker, but for schedulers: under load, messages gather to a batch
+TURN_INTERVAL_S = 0.01
 # an agent with other calls under way waits this long for more replies to send with the first
 GATHER_REPLIES_S = 0.001
 INBOX_IDLE_S = 1.0  # a worker waits this long for another message; must be below REDIS_TIMEOUT_S

@@ -30,7 +30,7 @@ def take_submissions() -> None:
 
 def schedule() -> None:
     """Serve the schedulers' queue: record replies and dispatch the next steps."""
-    for messages in (turns := _Turns(queues.SCHEDULER)):
+    for messages in (turns := _Turns(queues.SCHEDULER, 0)):
         replies = [message for message in messages if message != queues.LOOK]
         looks = len(replies) < len(messages)
         look_at = scheduler.all_agents() if looks else set()
@@ -83,14 +83,16 @@ def run_audit() -> None:
 class _Turns:
     """The messages for each turn of a job, until its queue's inbox has been empty for a while.
 
-    Turns have a minimum interval, so that messages gather into batches: a turn for each message would
-    cost many times as much. The doorbell is cleared before the last look. A turn may set `again_in`, the
-    seconds after which another must follow, with or without messages; the supervisor rings if that is
-    far off.
+    Turns have a minimum interval, in seconds, so that messages gather into batches: a turn for each would
+    cost many times as much. The schedulers have none: agents gather replies, those that arrive during a
+    turn are the next one's batch, and a task waits for each of its turns. The doorbell is cleared before
+    the last look. A turn may set `again_in`, the seconds after which another must follow, with or without
+    messages; the supervisor rings if that is far off.
     """
 
-    def __init__(self, queue: str) -> None:
+    def __init__(self, queue: str, interval: float = conf.TURN_INTERVAL_S) -> None:
         self.queue = queue
+        self.interval = interval
         self.again_in: float | None = None
 
     def __iter__(self) -> Iterator[Sequence[bytes]]:
@@ -104,7 +106,7 @@ class _Turns:
                 started = time.monotonic()
                 self.again_in = None
                 yield messages
-                _stopping.wait(max(0.0, started + conf.TURN_INTERVAL_S - time.monotonic()))
+                _stopping.wait(max(0.0, started + self.interval - time.monotonic()))
             if _stopping.is_set():  # another worker takes the rest
                 queues.clear_doorbell(self.queue)
                 queues.try_to_ring(self.queue)
