@@ -183,11 +183,9 @@ def _accept(submissions: Sequence[Submission], known: Mapping[tuple[str, str], o
             fresh[submission.workflow].append(submission)
         elif data != _public(submission):
             raise Refused("its reference is taken by a task with other content")
-    unknown = {
-        number
-        for name in fresh.keys() - registry.workflows.keys()
-        for number in _put_off_unknown(name, fresh.pop(name))
-    }
+    unknown: list[int] = []
+    for name in sorted(fresh.keys() - registry.workflows.keys()):
+        unknown += _put_off_unknown(name, fresh.pop(name))
     taken = [submission for submission in submissions if submission.id not in unknown]
     also = [prepared.Part(TAKEN, {"ids": [submission.id for submission in taken]})]
     for name, batch in sorted(fresh.items()):

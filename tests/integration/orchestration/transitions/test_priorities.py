@@ -7,6 +7,8 @@ from django.core.exceptions import ValidationError
 from django.db import connection
 
 from orchestration import api, conf, submission
+from orchestration.applications.submissions import POST
+from orchestration.database import sql
 from orchestration.decisions.fairness import for_aged
 from orchestration.models import Hold, Policy, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
@@ -18,6 +20,9 @@ from tests.support.plans import plan
 
 pytestmark = pytest.mark.django_db
 BODY = "SELECT prosrc FROM pg_proc WHERE proname = %s"  # of a function in SQL
+# rows of the inbox that this transaction has read
+READ = """SELECT coalesce(seq_tup_read + idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
+WHERE relname = 'orchestration_submission'"""
 LONG_AGO = DatabaseNow() - timedelta(seconds=61)
 
 
@@ -200,6 +205,30 @@ class TestInbox:
         assert {"submission_due", "submission_key"} <= {name for _, name in nodes}
         read = [kind for kind, name in nodes if name and name.startswith("submission")]
         assert all("Index" in kind for kind in read)
+
+    def test_a_batch_reads_where_its_lines_stand_once_for_each(self):
+        """The plan is kept from when the table was empty, and made without the settings of a turn."""
+
+        def read():
+            with connection.cursor() as cursor:
+                cursor.execute(READ)
+                return cursor.fetchone()[0]
+
+        values = {
+            "workflow": ["greet"] * 300,
+            "data": ["{}"] * 300,
+            "reply_to": [""] * 300,
+            "owner_application": [""] * 300,
+            "priority": [0, 1] * 150,
+            "fairness_key": ["a", "b", "c"] * 100,
+        }
+        reads = []
+        for batch in range(3):
+            before = read()
+            sql.run(POST, values | {"reference": [f"{batch}-{n}" for n in range(300)]})
+            reads.append(read() - before)
+        assert max(reads) <= 2 * 6
+        assert Submission.objects.count() == 900
 
     def test_one_that_fails_and_one_that_waits_for_long_do_not_meet(self):
         """An old one that is put off is a retry, and has not waited."""
