@@ -124,10 +124,11 @@ def claim(
 def _in_line(ready: Sequence[Ready], demands: Iterable[Demand]) -> list[Ready]:
     """Return the steps with their turns, but for those whose gate is not locked now."""
     standings = positions(line for demand in demands for line in demand.standings or ())
-    found = [one for one in ready if one.arrival.line in standings]
-    turns = give_turns([one.arrival for one in found], standings)
-    placed = [one._replace(turn=turn) for one, turn in zip(found, turns, strict=True)]
-    return placed + [one for one in ready if one.arrival.line not in standings]
+    arrivals = [one.arrival for one in ready if one.arrival.line in standings]
+    turns = iter(give_turns(arrivals, standings))
+    return [
+        one._replace(turn=next(turns)) if one.arrival.line in standings else one for one in ready
+    ]
 
 
 def _park(met: Met) -> set[str]:

@@ -125,8 +125,8 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
 
 def insert_steps(new: Sequence[NewStep], *, again: bool = False) -> None:
     """Write steps to be; `again` says that their tasks have begun: those that are ready go next."""
-    if new:
-        prepared.run_all(_inserting(new, again=again))
+    if parts := _inserting(new, again=again):
+        prepared.run_all(parts)
 
 
 def _inserting(new: Sequence[NewStep], *, again: bool = False) -> list[prepared.Part]:
