@@ -29,7 +29,12 @@ class Step(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     task = models.ForeignKey(
-        Task, models.CASCADE, related_name="steps", db_index=False, help_text="Found by step_once."
+        Task,
+        models.CASCADE,
+        related_name="steps",
+        db_index=False,
+        db_constraint=False,
+        help_text="Found by step_once; the audit looks for tasks that are gone.",
     )
     name = models.CharField(max_length=60)
     direction = state_field(Direction, default=Direction.DO, max_length=4)

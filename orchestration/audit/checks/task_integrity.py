@@ -106,13 +106,17 @@ TWINS = (
     ),
 )
 
-# History is written often and removed with its task only: the database does not compare it with the
-# step or task at each write, which would lock that row once more.
+# Steps and history are written often, and removed with their task only: the database does not compare
+# them with the task or step at each write, which would lock that row once more.
 UNOWNED = (
     Check(
         invariant=2,
         remedy="Have a developer find what removed it: these rows are its only trace.",
         query="""
+        SELECT 'task ' || s.task_id, 'a step has no task: ' || s.name
+        FROM orchestration_step s
+        WHERE NOT EXISTS (SELECT FROM orchestration_task t WHERE t.id = s.task_id)
+        UNION ALL
         SELECT 'step ' || a.step_id, 'an attempt has no step: number ' || a.number
         FROM orchestration_attempt a
         WHERE NOT EXISTS (SELECT FROM orchestration_step s WHERE s.id = a.step_id)

@@ -132,9 +132,16 @@ def test_planted_violations_in_the_database_are_found(rows, invariant, stage, st
             ),
             "task 00000000-0000-7000-8000-000000000000",
         ),
+        (
+            (
+                "UPDATE orchestration_step SET task_id = '00000000-0000-7000-8000-000000000000'"
+                " WHERE id = (SELECT min(id) FROM orchestration_step)"
+            ),
+            "task 00000000-0000-7000-8000-000000000000",
+        ),
     ],
 )
-def test_history_of_what_is_gone_is_found(rows, statement, reference):
+def test_what_belongs_to_something_that_is_gone_is_found(rows, statement, reference):
     plant(statement)
     assert (2, reference) in blamed(rows)
 
