@@ -21,6 +21,7 @@ TOO_MANY = 429  # with Retry-After it applies to all calls
 NOTHING_DONE = {425, TOO_MANY}  # statuses of a request that the service did not start
 # with Retry-After it means the same; without, a proxy may have forwarded the request
 UNAVAILABLE = 503
+ASK_FOR_PAUSE = {*NOTHING_DONE, UNAVAILABLE}
 # refused before the key was read, for a wrong credential or address: an earlier call under this key
 # stays in doubt, and a repeat succeeds after the fix
 NOT_EXAMINED = {401, 403, 404, 405, 407}
@@ -146,8 +147,7 @@ class HttpAgent(Agent):
                 timeout=NONE,
                 allow_redirects=False,
             ) as response:
-                asks_for_pause = {*NOTHING_DONE, UNAVAILABLE}
-                pause = _pause(response.headers) if response.status in asks_for_pause else None
+                pause = _pause(response.headers) if response.status in ASK_FOR_PAUSE else None
                 return Answer(response.status, await _read(response), pause)
         except aiohttp.ClientConnectorError as error:
             raise Transient("unreachable", str(error)) from error
@@ -174,12 +174,12 @@ class HttpAgent(Agent):
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
     """Return the whole body; raise `Unknown` if it is too large."""
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        body += piece
-        if len(body) > LARGEST_ANSWER:
-            raise Unknown("answer_too_large", f"more than {LARGEST_ANSWER} bytes")
-    return bytes(body)
+    body = await response.content.readany()
+    while not response.content.at_eof() and len(body) <= LARGEST_ANSWER:
+        body += await response.content.readany()
+    if len(body) > LARGEST_ANSWER:
+        raise Unknown("answer_too_large", f"more than {LARGEST_ANSWER} bytes")
+    return body
 
 
 def _failure(answer: Answer) -> Fault | None:

@@ -5,7 +5,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import uvloop
 from django.conf import settings
@@ -25,9 +25,11 @@ from .performers import Performers
 
 logger = logging.getLogger(__name__)
 
+SAYS_NOTHING = frozenset({Health.NOTHING.value, Health.BUSY.value})  # of the instance
+GOOD = Health.GOOD.value
 
-@dataclass(frozen=True, kw_only=True)
-class FinishedRequest:
+
+class FinishedRequest(NamedTuple):
     """A request that this worker has finished, and its reply, if there is one.
 
     `began` is when its performance began; None if it was taken too late to be performed, or the
@@ -45,9 +47,9 @@ class FinishedRequest:
             return None
         if self.reply is None or self.reply.code == "agent_error":
             return False
-        if self.reply.health in {Health.NOTHING, Health.BUSY}:
+        if self.reply.health in SAYS_NOTHING:
             return None
-        return self.reply.health == Health.GOOD or self.reply.outcome in ANSWERED
+        return self.reply.health == GOOD or self.reply.outcome in ANSWERED
 
 
 class Runtime:
@@ -212,7 +214,7 @@ class Runtime:
             logger.warning("%s of %s ran out of time", request.name, request.reference)
         finished = FinishedRequest(request=request, reply=reply, began=began)
         if began >= request.complete_by - conf.REPLY_MARGIN_S or clock.was_set(ahead):
-            finished = replace(finished, began=None)
+            finished = finished._replace(began=None)
         ended.put_nowait(finished)
 
     async def _answer(self, request: Request) -> Reply | None:

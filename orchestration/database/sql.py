@@ -1,6 +1,5 @@
 """Run SQL statements over whole batches, and classify database errors."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
@@ -10,10 +9,10 @@ from django.db import connection
 from django.db.models import BooleanField, Expression, Field, FloatField, Func, QuerySet, TextField
 
 from .. import conf
+from ..payloads.text import as_text
 
 Shape = TypeVar("Shape")
 NUMBERS = {int, float, bool}
-COMPACT = json.JSONEncoder(separators=(",", ":")).encode
 
 # Sent with the first statement of a transaction that many others wait for: limits each wait for a lock
 # until its end. The engine itself holds locks for less.
@@ -177,19 +176,27 @@ def storable(text: str) -> str:
 
 def as_json(values: Iterable[Any]) -> list[str]:
     """Return values as JSON texts, for `%(name)s::jsonb[]`."""
-    return [COMPACT(value) for value in values]
+    return [as_text(value) for value in values]
 
 
 def as_array(values: Sequence[Any]) -> str:
     """Return values as the text of a Postgres array: one token to parse, not an expression for each."""
-    if {*map(type, values)} <= NUMBERS:
+    kinds = {*map(type, values)}
+    if kinds <= NUMBERS:
         return "{" + ",".join(map(str, values)) + "}"
+    if kinds == {str}:  # all at once; NUL, which Postgres has in no text, parts them meanwhile
+        text = "\0".join(values)
+        if text.count("\0") >= len(values):
+            raise ValueError("a text cannot contain NUL characters")
+        return '{"' + _escaped(text).replace("\0", '","') + '"}'
     return "{" + ",".join([_element(value) for value in values]) + "}"
 
 
 def _element(value: Any) -> str:
     if isinstance(value, str):
-        if '"' in value or "\\" in value:
-            value = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{value}"'
+        return f'"{_escaped(value)}"'
     return "NULL" if value is None else str(value)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

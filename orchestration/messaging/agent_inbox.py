@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.conf import settings
 from redis.asyncio import Redis
@@ -25,8 +25,7 @@ REPORT_LIFE = 60  # seconds
 LONGEST_MARK = 86_400.0  # seconds; no attempt may take longer
 
 
-@dataclass(frozen=True, kw_only=True)
-class Taken:
+class Taken(NamedTuple):
     """A taken request: its unique `name`, and the time `until` which it may be performed."""
 
     step: int
@@ -35,8 +34,7 @@ class Taken:
     until: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class PendingMessage:
+class PendingMessage(NamedTuple):
     """A message that waits for Redis, and the time until which it may be sent."""
 
     message: bytes

@@ -5,7 +5,6 @@ or malice. So `parse` validates each message: one of another shape raises `Malfo
 never reaches a decision. msgspec compiles the validation from the types.
 """
 
-import json
 import re
 from enum import StrEnum
 from functools import cache
@@ -16,12 +15,12 @@ import msgspec
 from msgspec import Meta, structs
 
 from ..payloads.limits import DEEPEST, MAX_BYTES, is_deep
+from ..payloads.text import as_text
 from ..states import Health, Outcome
 
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # but not an escaped backslash before "u0000"
 Kind = TypeVar("Kind", bound="Message")
 ENCODER = msgspec.json.Encoder()
-STRICT = json.JSONEncoder(allow_nan=False)
 
 # Numbers as far as the database can store them.
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -102,8 +101,10 @@ class Mode(StrEnum):
     ASK = "ask"  # find out, and never repeat: the service has forgotten the key
 
 
+# computed once, as every message is checked against them
 MODES = frozenset(Mode)
-# outcomes that an agent may report; computed once, as every reply is checked against it
+HEALTHS = frozenset(Health.values)
+# outcomes that an agent may report
 REPORTED = frozenset(Outcome.values) - {Outcome.EXPIRED}
 
 
@@ -175,16 +176,19 @@ class Reply(Message, frozen=True, kw_only=True):
         """Refuse an outcome that an agent cannot report, and an unknown health."""
         if self.outcome not in REPORTED:
             raise Malformed(f"outcome {self.outcome!r} is not one an agent may report")
-        if self.health and self.health not in Health:
+        if self.health and self.health not in HEALTHS:
             raise Malformed(f"health {self.health!r} is unknown")
 
     def verified(self) -> "Reply":
         """Return the reply as it will be read; raise `Malformed` or `TypeError` if it cannot be sent.
 
-        What JSON has no form for raises here: the fast encoder of messages would replace some of it.
+        What JSON has no form for raises here: the encoder of messages replaces some of it, and what is
+        read then differs.
         """
         try:
-            STRICT.encode(self.result)
-            return Reply.parse(self.dump())
-        except ValueError as error:
+            read = Reply.parse(self.dump())
+            if read.result != self.result:
+                as_text(self.result)
+        except (ValueError, RecursionError) as error:
             raise Malformed(str(error)) from error
+        return read

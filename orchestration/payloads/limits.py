@@ -1,13 +1,13 @@
 """How large and how deep a payload may be, and how long what people see of a task."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from .text import as_text
 
 LONGEST_LABEL, LONGEST_CONTACT, LONGEST_CURRENCY = 100, 254, 10  # characters
 MAX_BYTES = 262_144  # a request or reply beyond this is a mistake, not a payload
 MAX_PAYLOAD = MAX_BYTES - 8_192  # of a request's own part: leaves room for the rest of the message
-WRITTEN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # raises for what JSON lacks
 DEEPEST = 100  # nested objects and lists; the database refuses some thousand
 
 
@@ -24,7 +24,10 @@ def is_deep(data: Any, levels: int = DEEPEST) -> bool:
 
 def why_not_sent(payload: Mapping[str, Any]) -> str:
     """Return why a request with this payload would be refused on arrival; empty if it would not."""
-    size = len(WRITTEN.encode(payload).encode())
+    text = as_text(payload)
+    size = len(text.encode())
     if size > MAX_PAYLOAD:
         return f"it has {size:,} bytes; at most {MAX_PAYLOAD:,} are sent"
-    return f"it is nested deeper than {DEEPEST} levels" if is_deep([payload]) else ""
+    if text.count("{") + text.count("[") > DEEPEST and is_deep([payload]):
+        return f"it is nested deeper than {DEEPEST} levels"
+    return ""

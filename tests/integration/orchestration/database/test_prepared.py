@@ -42,8 +42,9 @@ def test_texts_arrive_as_they_are(text):
     new_task(reference="r1")
     assert found("r1", text, given=text) == [("r1", text)]
     with connection.cursor() as cursor:
-        cursor.execute("SELECT %s::text[]", [prepared.sql.as_array([text, None])])
-        assert cursor.fetchone() == ([text, None],)
+        for texts in ([text, None], [text], ["x", text, text]):
+            cursor.execute("SELECT %s::text[]", [prepared.sql.as_array(texts)])
+            assert cursor.fetchone() == (texts,)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -69,7 +69,7 @@ def deep(_):
         (lambda given: given["missing"], "KeyError: 'missing'"),
         (lambda _: None, "Malformed: not a reply: Expected `object`, got `null`"),
         (lambda _: [1], "Malformed: not a reply: Expected `object`, got `array`"),
-        (lambda _: {"at": object()}, "TypeError: Object of type object is not JSON"),
+        (lambda _: {"at": object()}, "TypeError: Encoding objects of type object"),
         (
             lambda _: {"much": float("inf")},
             "Malformed: Out of range float values are not JSON compliant",

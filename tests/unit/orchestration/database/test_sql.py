@@ -1,6 +1,6 @@
 import pytest
 
-from orchestration.database.sql import storable
+from orchestration.database.sql import as_array, storable
 
 
 @pytest.mark.parametrize(
@@ -13,3 +13,9 @@ from orchestration.database.sql import storable
 )
 def test_characters_that_postgres_cannot_store_are_removed(text, stored):
     assert storable(text) == stored
+
+
+@pytest.mark.parametrize("texts", [["\0"], ["a", "b\0c"], ["a\0", "b"]])
+def test_array_of_texts_with_a_character_that_postgres_cannot_store_is_refused(texts):
+    with pytest.raises(ValueError, match="NUL"):
+        as_array(texts)
