@@ -19,6 +19,7 @@ from .payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
 from .payloads.placeholders import (
     KEYS,
     LOADED,
+    Loads,
     Unresolved,
     has,
     loads_of,
@@ -65,6 +66,11 @@ class Step:
     def __post_init__(self) -> None:
         if self.compute is not None and self.undo == UNDECLARED:
             object.__setattr__(self, "undo", None)
+
+    @cached_property
+    def loads(self) -> Loads:
+        """What its request takes of what is loaded."""
+        return loads_of(self.request)
 
 
 @dataclass(frozen=True, kw_only=True)

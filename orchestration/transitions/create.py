@@ -14,7 +14,7 @@ from ..decisions.progress import StepPlan
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
 from ..payloads.limits import why_not_sent
-from ..payloads.placeholders import loads_of, resolve
+from ..payloads.placeholders import resolve
 from ..workflow import UNDECLARED, Refused, Workflow
 from .turns import next_turns
 
@@ -188,7 +188,7 @@ def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
                 undo_request=step.undo_request if undo else None,
                 irreversible=step.irreversible,
                 charges=resolve(step.charges, data, {}),
-                loads=loads_of(step.request),
+                loads=step.loads,
             )
         )
     return plans

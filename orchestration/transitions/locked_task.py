@@ -43,9 +43,12 @@ WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing'
 
 NAMES = StepView.__struct_fields__
 ID, TASK = NAMES.index("id"), NAMES.index("task")
-# JSON comes as it was written
-TEXTS = [NAMES.index(name) for name in ("request", "loads", "result", "undo_request")]
-COLUMNS = ("task_id::text" if name == "task" else RENAMED.get(name, name) for name in NAMES)
+JSON = ("request", "loads", "result", "undo_request")  # read as texts
+TEXTS = [NAMES.index(name) for name in JSON]
+COLUMNS = (
+    "task_id::text" if name == "task" else RENAMED.get(name, name) + "::text" * (name in JSON)
+    for name in NAMES
+)
 STEPS = f"""
 SELECT {", ".join(COLUMNS)} FROM orchestration_step
 WHERE task_id = ANY(%(tasks)s::uuid[])
