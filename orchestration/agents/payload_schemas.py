@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from .. import registry
 from ..payloads.limits import is_deep
-from ..payloads.text import READER
+from ..payloads.text import READER, as_text
 
 DEEPEST = 50  # lists and objects inside one another, of what a person types
 
@@ -50,7 +50,7 @@ def written(value: Any) -> str:
     Python writes more than JSON allows (NaN), and more than the database stores (NUL, lone surrogates).
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = as_text(value)
         text.encode()
     except TypeError as error:
         raise Invalid(f"it is not JSON: {error}") from None

@@ -27,18 +27,17 @@ def _finite(text: str) -> float:
 READER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 WRITER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-ENCODER, DECODER = msgspec.json.Encoder(), msgspec.json.Decoder()
 
 
 def as_text(value: object) -> str:
     """Return a value as compact JSON; raise `TypeError` or `ValueError` for what JSON has no form for.
 
-    msgspec takes a quarter of the time that `json` takes, but replaces some of such values: what is
-    read back differs then.
+    Raises `RecursionError` for what is nested too deeply to be written. msgspec takes a quarter of the
+    time that `json` takes, but replaces some of what JSON has no form for: what is read back differs then.
     """
     try:
-        raw = ENCODER.encode(value)
-        faithful = DECODER.decode(raw) == value
+        raw = msgspec.json.encode(value)
+        faithful = msgspec.json.decode(raw) == value
     except (TypeError, ValueError, OverflowError, RecursionError):
         faithful = False
     return raw.decode() if faithful else WRITER.encode(value)
