@@ -25,8 +25,7 @@ from .performers import Performers
 
 logger = logging.getLogger(__name__)
 
-SAYS_NOTHING = frozenset({Health.NOTHING.value, Health.BUSY.value})  # of the instance
-GOOD = Health.GOOD.value
+SAYS_NOTHING = frozenset({Health.NOTHING, Health.BUSY})  # of the instance
 
 
 class FinishedRequest(NamedTuple):
@@ -49,7 +48,7 @@ class FinishedRequest(NamedTuple):
             return False
         if self.reply.health in SAYS_NOTHING:
             return None
-        return self.reply.health == GOOD or self.reply.outcome in ANSWERED
+        return self.reply.health == Health.GOOD or self.reply.outcome in ANSWERED
 
 
 class Runtime:

@@ -43,11 +43,10 @@ WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing'
 
 NAMES = StepView.__struct_fields__
 ID, TASK = NAMES.index("id"), NAMES.index("task")
-JSON = ("request", "loads", "result", "undo_request")  # read as texts
+JSON = ("request", "loads", "result", "undo_request")  # as texts, for msgspec
 TEXTS = [NAMES.index(name) for name in JSON]
 COLUMNS = (
-    "task_id::text" if name == "task" else RENAMED.get(name, name) + "::text" * (name in JSON)
-    for name in NAMES
+    RENAMED.get(name, name) + ("::text" if name in {"task", *JSON} else "") for name in NAMES
 )
 STEPS = f"""
 SELECT {", ".join(COLUMNS)} FROM orchestration_step
