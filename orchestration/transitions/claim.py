@@ -25,13 +25,14 @@ PROCESSING = """
 UPDATE orchestration_step s
 SET process_state = 'processing', locked_by = %(by)s, attempt = s.attempt + 1,
     request = coalesce(r.request, s.request), turn = coalesce(r.turn, s.turn),
-    pending_since = CASE s.process_state WHEN 'waiting' THEN clock_timestamp() ELSE s.pending_since END,
-    dispatched_at = clock_timestamp(), keyed_at = coalesce(keyed_at, clock_timestamp()),
-    complete_by = clock_timestamp() + r.time_allowed * interval '1 second',
+    pending_since = CASE s.process_state WHEN 'waiting' THEN n.now ELSE s.pending_since END,
+    dispatched_at = n.now, keyed_at = coalesce(keyed_at, n.now),
+    complete_by = n.now + r.time_allowed * interval '1 second',
     held_seconds = held_seconds + {held_seconds},
     outcome = '', error_code = '', error_message = ''
 FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[], %(turns)s::bigint[], %(time_allowed)s::float8[],
-    %(memory)s::float8[]) AS r (id, request, turn, time_allowed, memory)
+    %(memory)s::float8[]) AS r (id, request, turn, time_allowed, memory),
+    (SELECT clock_timestamp() AS now) AS n  -- the same for all times of a step
 WHERE s.id = r.id
 RETURNING s.id, extract(epoch FROM complete_by)::float8,
     CASE WHEN in_doubt AND keyed_at < (SELECT clock_timestamp())

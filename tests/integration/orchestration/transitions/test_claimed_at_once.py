@@ -8,7 +8,7 @@ from orchestration import scheduler
 from orchestration.database.prepared import statement
 from orchestration.messaging import queues
 from orchestration.messaging.messages import Request
-from orchestration.models import Gate, Hold, Policy
+from orchestration.models import Gate, Hold, Policy, Step
 from orchestration.transitions.locked_task import RELEASED
 from tests.support.database import another
 from tests.support.engine import claimed, new_task, reply_to, states, step_of
@@ -48,6 +48,16 @@ def test_successor_is_dispatched_without_a_write_that_makes_it_pending():
     answer(one)
     task.refresh_from_db()
     assert task.state == "processed"
+
+
+def test_times_of_a_dispatch_are_one_reading_of_the_clock():
+    for _ in range(60):
+        new_task()
+    answer(*claimed())
+    at_once = Step.objects.filter(name="again", process_state="processing")
+    assert at_once.count() == 60
+    times = at_once.values_list("pending_since", "keyed_at", "dispatched_at")
+    assert [each for each in times if len(set(each)) > 1] == []
 
 
 def test_what_stands_before_it_goes_first():
