@@ -11,13 +11,17 @@ INDEXED = {"Index Scan", "Index Only Scan", "Nested Loop"}
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """A step of a statement's plan that reads a table or joins: its way, and the rows it got and dropped."""
+    """A step of a statement's plan that reads a table or joins: its way, and what it read.
+
+    That is the rows it got and dropped, and the pages.
+    """
 
     statement: str
     way: str
     index: str
     returned: float
     dropped: float
+    pages: int
 
     @property
     def wasteful(self) -> bool:
@@ -49,7 +53,7 @@ class Explaining:
         if not statement.startswith("EXECUTE"):
             return
         cursor.execute("SAVEPOINT explained")
-        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", params)
         ((found,),) = cursor.fetchall()
         cursor.execute("ROLLBACK TO explained; RELEASE explained")
         name = statement.split()[1]
@@ -117,4 +121,5 @@ def _read(statement: str, node: Mapping[str, Any]) -> Read:
         index=node.get("Index Name", ""),
         returned=node["Actual Rows"] * loops,
         dropped=dropped * loops,
+        pages=node["Shared Hit Blocks"] + node["Shared Read Blocks"],
     )

@@ -15,6 +15,7 @@ DOORBELL_TTL_S = 5
 TURN_INTERVAL_S = 0.01
 # an agent with other calls under way waits this long for more replies to send with the first
 GATHER_REPLIES_S = 0.001
+SLOW_LOOK_S = 0.005  # a look along an index that takes longer may have passed many dead entries
 INBOX_IDLE_S = 1.0  # a worker waits this long for another message; must be below REDIS_TIMEOUT_S
 RERING_AFTER_S = 1.0  # the leader rings again for work that waits longer: its doorbell may be lost
 MAX_INBOX_MESSAGES = 200_000  # of one inbox; the oldest ones beyond it have expired anyway

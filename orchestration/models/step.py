@@ -223,9 +223,10 @@ class Step(models.Model):
             models.Index(fields=["alert"], name="step_alert", condition=Q(alert__isnull=False)),
             # what a hold keeps, to let it go
             models.Index(fields=["held_by"], name="step_held", condition=Q(held_by__isnull=False)),
-            # in flight per agent, for the gate's window: at most the window's size of rows
+            # in flight per agent, for the gate's window: at most the window's size of rows, from the
+            # oldest on
             models.Index(
-                fields=["agent"],
+                fields=["agent", "dispatched_at"],
                 name="step_in_flight",
                 condition=Q(process_state="processing", locked_by__isnull=False),
             ),

@@ -19,9 +19,9 @@ from ..messaging import queues
 from ..models import Application, SupervisorPolicy, Worker
 from ..models.alert import Severity
 from ..models.application import Delivery
+from ..models.low_water import AGENTS_FROM, all_agents, longest_waiting
 from ..queries import wait_reasons
-from ..queries.agents import wanted_agents
-from ..states import LOCAL
+from ..queries.agents import others_wanted
 from ..supervision.conditions import (
     OF_LEADERS,
     PREFIX,
@@ -42,12 +42,8 @@ NO_WORKER = f"{PREFIX}no_worker/"
 # that they delay do not count, nor does the time for which they did.
 WAITING = f"""
 SELECT s.id, greatest(s.pending_since, h.until)
-FROM orchestration_policy p
-CROSS JOIN LATERAL (
-    SELECT id, pending_since FROM orchestration_step
-    WHERE agent = p.agent AND process_state = 'pending' AND pending_since IS NOT NULL
-      AND num_nonnulls(run_after, held_by_id) = 0  -- as step_waiting has it
-    ORDER BY pending_since LIMIT 1) s
+FROM orchestration_policy p JOIN {AGENTS_FROM} USING (agent)
+CROSS JOIN LATERAL {longest_waiting("s.id, s.pending_since")} s
 CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
 WHERE greatest(s.pending_since, h.until) < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
 """  # noqa: S608 - put together from constants
@@ -168,8 +164,7 @@ def _undeclared() -> list[Condition]:
             title=f"Steps wait for the agent {agent}, which no code declares",
             detail="Finish the deploy, or restore the agent.",
         )
-        for agent in wanted_agents()
-        if agent != LOCAL and agent not in registry.agents
+        for agent in others_wanted(registry.agents)
     ]
 
 
@@ -192,7 +187,7 @@ def _uncomputed(limit: float) -> list[Condition]:
 
 
 def _waiting(limit: float) -> list[Condition]:
-    oldest = dict(sql.run(WAITING, {"limit": limit}))
+    oldest = dict(sql.run(WAITING, all_agents() | {"limit": limit}))
     return [
         Condition(
             fingerprint=f"{PREFIX}waiting/{step.agent}",

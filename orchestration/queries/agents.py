@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from ..decisions.gate import Limits, Slot, share_failed
 from ..models import Gate, Hold, Policy, StepRollUp
 from ..models.rollup import Span
 from ..models.step import claimable
-from ..states import GateState
+from ..states import LOCAL, GateState
 from ..statistics.histogram import Buckets, merged, percentile
 from .agent_facts import CAP, agent_holds, agent_view
 from .holds import ended_holds, holds_in_force
@@ -37,17 +37,27 @@ FROM unnest(%(agents)s::text[]) AS g (agent)
 """  # noqa: S608 - put together from constants
 
 
-# The agents of pending steps: from one to the next by the index, however many wait for each.
-WANTED = """
-WITH RECURSIVE wanted AS (
-    (SELECT agent FROM orchestration_step WHERE process_state = 'pending' ORDER BY agent LIMIT 1)
+FIRST_AFTER = """(SELECT s.agent FROM orchestration_step s
+    WHERE s.process_state = 'pending' AND s.agent > {after} AND {before} ORDER BY s.agent LIMIT 1)"""
+
+# The agents of pending steps, but for the given ones: between these, from one to the next by step_waiting,
+# so that the steps of the given ones are passed over, however many there are, or were a moment ago.
+OTHERS = f"""
+WITH RECURSIVE gaps AS (
+    SELECT name AS after, lead(name) OVER (ORDER BY name) AS before
+    FROM unnest(%(agents)s::varchar[]) AS name
+), others AS (
+    SELECT f.agent, g.before FROM gaps g
+    CROSS JOIN LATERAL {FIRST_AFTER.format(after="g.after", before="s.agent < g.before")} AS f
     UNION ALL
-    SELECT next.agent FROM wanted, LATERAL (
-        SELECT s.agent FROM orchestration_step s
-        WHERE s.process_state = 'pending' AND s.agent > wanted.agent ORDER BY s.agent LIMIT 1) AS next
+    SELECT f.agent, g.before FROM (SELECT * FROM gaps WHERE before IS NULL) AS g
+    CROSS JOIN LATERAL {FIRST_AFTER.format(after="g.after", before="true")} AS f
+    UNION ALL
+    SELECT f.agent, o.before FROM others o CROSS JOIN LATERAL
+    {FIRST_AFTER.format(after="o.agent", before="(o.before IS NULL OR s.agent < o.before)")} AS f
 )
-SELECT agent FROM wanted
-"""
+SELECT agent FROM others
+"""  # noqa: S608 - put together from constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +207,6 @@ def _named(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(columns, row, strict=True))
 
 
-def wanted_agents() -> list[str]:
-    """Return the agents for which steps are pending."""
-    return [agent for (agent,) in sql.run(WANTED, {})]
+def others_wanted(agents: Iterable[str]) -> list[str]:
+    """Return the agents for which steps are pending, without the given ones and `LOCAL`."""
+    return [agent for (agent,) in sql.run(OTHERS, {"agents": [LOCAL, *agents]})]

@@ -21,8 +21,8 @@ from ..cluster.leader_election import Leadership
 from ..database import sql
 from ..models import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from ..models.hold import HOLDS_ALL, holds_agent
+from ..models.low_water import AGENTS, AGENTS_FROM, all_agents, longest_waiting
 from ..models.rollup import Span
-from ..models.step import claimable
 from .histogram import BOUNDS, SIZE, dense
 
 # the spans of roll-ups, and how long each is kept: somewhat longer than a chart shows it
@@ -116,8 +116,8 @@ ON CONFLICT (span, start, workflow, step, direction, agent) DO UPDATE SET
     rejected = kept.rejected + excluded.rejected, {SUM_TOOK}
 """  # noqa: S608 - put together from constants
 
-# One observation of each gate: steps in flight by step_in_flight, waiting ones by step_turn (up to the
-# cap), the oldest by step_waiting.
+# One observation of each gate: steps in flight by step_in_flight, waiting ones (up to the cap) and the
+# oldest by step_waiting.
 OBSERVE_GATES = f"""
 INSERT INTO orchestration_gaterollup AS kept
     (span, start, agent, samples, blocked_samples, in_flight, room, waiting, oldest)
@@ -126,6 +126,7 @@ SELECT span, date_bin(span * interval '1 second', clock_timestamp(), 'epoch'), p
     coalesce(greatest(0, extract(epoch FROM clock_timestamp() - oldest.since)), 0)
 FROM orchestration_policy p
 JOIN orchestration_gate g USING (agent)
+JOIN {AGENTS_FROM} USING (agent)
 CROSS JOIN LATERAL (SELECT CASE
     WHEN {HOLDS_ALL} OR {holds_agent("p.agent")} THEN 0
     WHEN g.paused_until > (SELECT clock_timestamp()) OR g.state = 'open' THEN 0
@@ -133,14 +134,11 @@ CROSS JOIN LATERAL (SELECT CASE
     WHEN g.state = 'recovering' THEN least(g.allowance, p.window)
     ELSE p.window END AS room) AS free
 CROSS JOIN LATERAL (SELECT count(*) AS steps FROM orchestration_step s WHERE s.agent = p.agent
-    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL) AS flight
-CROSS JOIN LATERAL (SELECT count(*) AS steps FROM (SELECT 1 FROM orchestration_step s
-    WHERE s.agent = p.agent AND {claimable("s")}
-    ORDER BY s.agent, s.isolated, s.priority DESC, s.turn, s.id LIMIT %(cap)s) AS counted) AS waiting
-LEFT JOIN LATERAL (SELECT s.pending_since AS since FROM orchestration_step s
-    WHERE s.agent = p.agent AND s.process_state = 'pending' AND s.pending_since IS NOT NULL
-        AND num_nonnulls(s.run_after, s.held_by_id) = 0
-    ORDER BY s.pending_since LIMIT 1) AS oldest ON true
+    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+    AND s.dispatched_at >= m.dispatched_at) AS flight
+CROSS JOIN LATERAL (SELECT count(*) AS steps
+    FROM {longest_waiting("s.id", "%(cap)s")} AS counted) AS waiting
+LEFT JOIN LATERAL {longest_waiting("s.pending_since AS since")} AS oldest ON true
 CROSS JOIN unnest(%(spans)s::int[]) AS span
 ON CONFLICT (span, start, agent) DO UPDATE SET
     samples = kept.samples + 1,
@@ -177,7 +175,9 @@ def update(leadership: Leadership) -> bool:
         if mark.noted_until is None and not _behind(mark, now):
             mark.noted_until, mark.noted_xid = now - SETTLE, xid
         mark.save(force_update=True)
-        sql.run(OBSERVE_GATES, {"spans": list(SPANS), "cap": WAITING_CAP})
+        values = all_agents() | {"spans": list(SPANS), "cap": WAITING_CAP}
+        with AGENTS.watching():
+            sql.run(OBSERVE_GATES, values)
         prune(now)
         crash_points.reached("housekeeper.rolled_up", counted)
     return counted

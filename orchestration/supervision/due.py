@@ -3,10 +3,14 @@
 The first is one statement, so that an idle system costs almost nothing.
 """
 
+from typing import Any
+
 from .. import conf, policies
 from ..database import sql
 from ..messaging import queues
+from ..models import low_water
 from ..models.hold import holds_agent
+from ..models.low_water import AGENTS_FROM, first_in_flight, longest_waiting
 from ..states import LOCAL
 from ..transitions.gates import FIRST
 
@@ -45,17 +49,20 @@ REQUESTED = "EXISTS (SELECT FROM orchestration_undorequest)"
 # row waits are not covered: chores ring for those.
 ANYTHING = f"""
 SELECT
-    -- at work, failed or expired: step_expiry
+    -- failed or expired: step_expiry
     (SELECT true FROM orchestration_step WHERE process_state = 'processing'
+        AND complete_by >= %(from_complete_by)s AND complete_by <= {NOW}
         ORDER BY complete_by LIMIT 1) IS TRUE
+    -- at work: step_in_flight
+    OR EXISTS (SELECT FROM {AGENTS_FROM} WHERE {first_in_flight("s.id")} IS NOT NULL)
     -- not mended in time: step_unmended
     OR ((SELECT min(resolve_by) FROM orchestration_step WHERE resolve_by IS NOT NULL) <= {NOW}) IS TRUE
     -- retries whose time has come: step_retry
     OR ((SELECT min(run_after) FROM orchestration_step
         WHERE process_state = 'pending' AND run_after IS NOT NULL) <= {NOW}) IS TRUE
-    -- steps for a scheduler to claim, where their agent is not held: step_turn
-    OR EXISTS (SELECT FROM orchestration_policy p
-        WHERE NOT {holds_agent("p.agent")} AND {FIRST.format(agent="p.agent", isolated="")} IS NOT NULL)
+    -- steps for a scheduler to claim, where their agent is not held: step_waiting
+    OR EXISTS (SELECT FROM {AGENTS_FROM}
+        WHERE NOT {holds_agent("m.agent")} AND {longest_waiting("s.id")} IS NOT NULL)
     OR {TO_COMPUTE} IS NOT NULL
     OR EXISTS (SELECT FROM orchestration_jumpedtime)
     -- doorbells that may have been lost
@@ -63,24 +70,30 @@ SELECT
     OR {REQUESTED}
 """  # noqa: S608 - put together from constants
 
-# What the submission process serves; and what schedulers serve: steps to claim or compute (step_turn), and
-# undos to begin.
+# What the submission process serves; and what schedulers serve: steps to claim (step_waiting) or compute
+# (step_turn), and undos to begin.
 UNSERVED = f"""
 SELECT {POSTED} OR {ASKED},
-    EXISTS (SELECT FROM orchestration_policy p
-        WHERE {FIRST.format(agent="p.agent", isolated="")} IS NOT NULL) OR {TO_COMPUTE} IS NOT NULL
+    EXISTS (SELECT FROM {AGENTS_FROM} WHERE {longest_waiting("s.id")} IS NOT NULL) OR {TO_COMPUTE} IS NOT NULL
         OR {REQUESTED}
 """  # noqa: S608 - put together from constants
 
 
+def given() -> dict[str, Any]:
+    """Return the parameters of both: from where on to look."""
+    return low_water.all_agents() | {"from_complete_by": low_water.deadline()}
+
+
 def anything() -> bool:
     """Return whether anything is due or being processed."""
-    return bool(sql.run(ANYTHING, {})[0][0])
+    parameters = given()
+    with low_water.AGENTS.watching(), low_water.PROCESSING.watching():
+        return bool(sql.run(ANYTHING, parameters)[0][0])
 
 
 def ring() -> None:
     """Ring for work that is due and not served: a lost doorbell costs seconds, not a task."""
-    ((posted, ready),) = sql.run(UNSERVED, {})
+    ((posted, ready),) = sql.run(UNSERVED, given())
     for name, is_wanted in {queues.SUBMISSION: posted, queues.SCHEDULER: ready}.items():
         if is_wanted:
             queues.try_to_ring(name)

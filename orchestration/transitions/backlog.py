@@ -11,6 +11,7 @@ from .. import conf
 from ..database import prepared, sql
 from ..decisions.fairness import Arrival, for_aged
 from ..models.hold import holds_agent
+from ..models.low_water import AGENTS, AGENTS_FROM, Mark, longest_waiting
 from ..models.step import claimable
 from ..payloads.placeholders import Loads
 from ..states import GateState
@@ -29,23 +30,23 @@ AT_WORK = """s.process_state = 'processing' AND s.locked_by IS NOT NULL
 
 # What of these agents' policies a request needs, how many each has in flight, for how long the oldest
 # step that may go has waited (NULL: there is none; step_waiting), until when the agent, everything, or
-# some step of a workflow was held, and where lines of its steps stand: by partial indexes, no table scan.
+# some step of a workflow was held, and where lines of its steps stand: by partial indexes, no table scan,
+# from the marks on.
 DEMAND = f"""
 SELECT p.agent, {STATE}, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
-    (SELECT count(*) FROM orchestration_step s WHERE s.agent = p.agent AND {AT_WORK}) AS in_flight,
-    (SELECT coalesce(extract(epoch FROM clock_timestamp() - s.pending_since), 0)::float8
-        FROM orchestration_step s WHERE s.agent = p.agent AND s.process_state = 'pending'
-            AND num_nonnulls(s.run_after, s.held_by_id) = 0
-        ORDER BY s.pending_since LIMIT 1), p.aged_after,
-    {FIRST.format(agent="p.agent", isolated="AND isolated")} IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.agent = p.agent AND s.isolated
-        AND {AT_WORK}),
+    f.all_kinds,
+    {longest_waiting("extract(epoch FROM clock_timestamp() - s.pending_since)::float8")}, p.aged_after,
+    f.isolated = 0 AND {FIRST.format(agent="p.agent", isolated="AND isolated")} IS NOT NULL,
     {holds_agent("p.agent")},
     extract(epoch FROM {AGENT_UNTIL})::float8, extract(epoch FROM {ALL_UNTIL})::float8,
     extract(epoch FROM {STEPS_UNTIL})::float8, extract(epoch FROM clock_timestamp())::float8,
     (SELECT json_agg(json_build_array(l.agent, l.priority, l.key, l.head, l.last, l.weight, l.now))
         FROM ({STANDINGS}) l WHERE l.agent = p.agent)
 FROM orchestration_policy p JOIN orchestration_gate g USING (agent)
+JOIN {AGENTS_FROM} USING (agent)
+CROSS JOIN LATERAL (SELECT count(*) AS all_kinds, count(*) FILTER (WHERE s.isolated) AS isolated
+    FROM orchestration_step s WHERE s.agent = p.agent AND s.dispatched_at >= m.dispatched_at
+        AND {AT_WORK}) AS f
 WHERE p.agent = ANY(%(agents)s::text[])
 ORDER BY p.agent
 """  # noqa: S608 - a constant of our own
@@ -79,6 +80,7 @@ class Demand(NamedTuple):
     steps_held_until: float | None
     now: float
     standings: Sequence[Sequence[Any]] | None
+    mark: Mark
 
     @property
     def wanted(self) -> bool:
@@ -148,7 +150,7 @@ PENDING = tuple(field.name for field in fields(Pending))[:-1]
 # The turns of the next steps that may go: along step_turn, from the index alone.
 NEXT = f"""
 SELECT priority, turn FROM orchestration_step s
-WHERE agent = %(agent)s AND NOT isolated AND {claimable("s")}
+WHERE agent = %(agent)s AND NOT isolated AND {claimable("s")} AND turn >= %(from_turn)s
 ORDER BY agent, isolated, priority DESC, turn, id LIMIT %(limit)s
 """  # noqa: S608 - a constant of our own
 
@@ -160,8 +162,14 @@ def demands(
 
     Each comes with the standings of its lines that `arrivals` join.
     """
-    found = lock_and_read(agents, DEMAND, lines_of(arrivals))
-    return [(Demand(gate.agent, *demand), gate) for gate, demand in found]
+    marks = AGENTS.of(agents)
+    given = AGENTS.given(marks) | lines_of(arrivals)
+    with AGENTS.watching():
+        found = lock_and_read(agents, DEMAND, given)
+    return [
+        (Demand(gate.agent, *demand, marks.get(gate.agent, AGENTS.head)), gate)
+        for gate, demand in found
+    ]
 
 
 def in_flight(demand: Demand, gate: LockedGate) -> int:
@@ -206,7 +214,10 @@ def _at_once(demand: Demand, places: int, ready: Sequence[Ready]) -> list[Ready]
     free = [one for one in ready if one.change.was_held is None and not demand.steps_held]
     if places <= 0 or not free:
         return []
-    others = prepared.run(NEXT, {"agent": demand.agent, "limit": places}) if demand.wanted else []
+    others = []
+    if demand.wanted:
+        values = {"agent": demand.agent, "from_turn": demand.mark.turn, "limit": places}
+        others = prepared.run(NEXT, values)
     line: list[tuple[int, int, Ready | None]] = [(-high, turn, None) for high, turn in others]
     line += [(-one.change.priority, one.turn or 0, one) for one in free]
     line.sort(key=itemgetter(0, 1))  # of the same turn, what was pending before goes first
@@ -249,6 +260,8 @@ def _lock_pending(
         "excluded": list(excluded),
         "steps_held": demand.steps_held,
         "aged_after": demand.aged_after,
+        "from_turn": (AGENTS.head if isolated else demand.mark).turn,
+        "pending_from": demand.mark.pending_since,
         "limit": limit,
     }
     found = prepared.run(statement(), wanted)

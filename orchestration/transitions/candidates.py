@@ -1,6 +1,7 @@
 """The statements by which a claim finds and locks steps; each is compiled once.
 
-Their parameters are `Given`: agent, isolated, excluded, steps_held, aged_after and limit.
+Their parameters are `Given`: agent, isolated, excluded, steps_held, aged_after, limit, and
+from where on to look: from_turn, pending_from.
 """
 
 from datetime import timedelta
@@ -58,6 +59,7 @@ IS_HELD = Case(
     )
 )
 LONE = Given("isolated", output_field=BooleanField())
+FROM_TURN = Q(steps__turn__gte=Given("from_turn", "bigint", IntegerField()))
 IN_TURN = ("-steps__priority", "steps__turn", "steps__id")
 
 
@@ -104,7 +106,7 @@ def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
 @cache
 def in_turn() -> str:
     """Return the statement for the first steps by priority, then turn: one walk along step_turn."""
-    return compiled(_due(Q(steps__isolated=LONE), *IN_TURN)[:MANY])
+    return compiled(_due(FROM_TURN & Q(steps__isolated=LONE), *IN_TURN)[:MANY])
 
 
 @cache
@@ -114,7 +116,13 @@ def aged() -> str:
     waits.output_field = IntegerField()
     ago = Given("aged_after", "float8", FloatField()) * Value(timedelta(seconds=1))
     since = ExpressionWrapper(DatabaseNow() - ago, output_field=DateTimeField())
-    which = Q(Exact(waits, 0), steps__isolated=False, steps__pending_since__lt=since)
+    oldest = Given("pending_from", "timestamptz", DateTimeField())
+    which = Q(
+        Exact(waits, 0),
+        steps__isolated=False,
+        steps__pending_since__gte=oldest,
+        steps__pending_since__lt=since,
+    )
     return compiled(_due(which, "steps__pending_since", "steps__id")[:MANY])
 
 
@@ -125,7 +133,7 @@ def aged() -> str:
 @cache
 def fresh() -> str:
     """Return the statement for the first steps that were never sent."""
-    return compiled(_due(Q(steps__isolated=LONE, steps__attempt=0), *IN_TURN)[:MANY])
+    return compiled(_due(FROM_TURN & Q(steps__isolated=LONE, steps__attempt=0), *IN_TURN)[:MANY])
 
 
 @cache

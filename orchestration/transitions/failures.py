@@ -19,6 +19,7 @@ from ..incidents.fingerprint import Cause
 from ..models import DeadLetter, Event, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
+from ..models.low_water import deadline
 from ..states import Outcome, StepState
 from . import clock_jump
 from .locked_task import Change, Consequences, cancel, finish, lock, note, tasks_of
@@ -122,7 +123,9 @@ def _failed(now: datetime, silent_since: datetime | None) -> QuerySet[Step]:
 
     Attempts without a reply must have ended by `silent_since`, if that is earlier.
     """
-    failed = Step.objects.filter(process_state=StepState.PROCESSING, complete_by__lte=now)
+    failed = Step.objects.filter(
+        process_state=StepState.PROCESSING, complete_by__gte=deadline(), complete_by__lte=now
+    )
     if silent_since is not None:
         failed = failed.filter(Q(locked_by=None) | Q(complete_by__lte=silent_since))
     return clock_jump.due(failed.filter(complete_by__lte=DatabaseNow()), "complete_by")

@@ -8,5 +8,5 @@ from orchestration import conf
 @pytest.fixture(autouse=True)
 def _budgets_last(monkeypatch):
     """Let no budget of time run out because the machine is busy; a test of one sets its own."""
-    for name in ("COMPUTE_BUDGET_S", "DUTY_BUDGET_S", "OPERATIONS_BUDGET_S"):
+    for name in ("COMPUTE_BUDGET_S", "DUTY_BUDGET_S", "OPERATIONS_BUDGET_S", "SLOW_LOOK_S"):
         monkeypatch.setattr(conf, name, 60.0)

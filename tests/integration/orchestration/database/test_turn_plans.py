@@ -72,5 +72,5 @@ def test_message_that_reads_steps_in_the_order_of_their_ids_is_found(backlog, mo
     ],
 )
 def test_read_is_wasteful_if_it_drops_more_than_it_returns(way, returned, dropped, wasteful):
-    read = Read(statement="x", way=way, index="", returned=returned, dropped=dropped)
+    read = Read(statement="x", way=way, index="", returned=returned, dropped=dropped, pages=1)
     assert read.wasteful == wasteful

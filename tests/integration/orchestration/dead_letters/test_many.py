@@ -5,7 +5,7 @@ import json
 import pytest
 from django.db import connection
 
-from orchestration import registry, submission
+from orchestration import submission
 from orchestration.alerting import alerts
 from orchestration.applications import status_messages, task_status
 from orchestration.dead_letters import actions
@@ -63,8 +63,8 @@ def test_they_are_not_read(end):
             alerts.raise_alert(f"{kind}/{cause}", severity=Severity.CRITICAL, title="a test")
     looked = {"workflow": "greet", "reference": "not yet a task"}
     statements = {
-        "sweep": (due.ANYTHING, {"receivers": list(registry.receivers)}),
-        "bells": (due.UNSERVED, {}),
+        "sweep": (due.ANYTHING, due.given()),
+        "bells": (due.UNSERVED, due.given()),
         "alerts": (alerts.RECOVERED, {}),
         "set aside": (task_status.SET_ASIDE, looked),
         "home": (actions.WAITING, {"limit": 1000}),

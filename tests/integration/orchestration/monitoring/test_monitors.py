@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from django.db.models import F
 
-from orchestration import conf, supervisor
+from orchestration import conf, registry, supervisor
 from orchestration.cluster import leader_election
 from orchestration.cluster.debounce import Debounce
 from orchestration.models import (
@@ -25,6 +25,7 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from orchestration.monitoring import monitors
 from orchestration.monitoring.monitors import look
+from orchestration.queries.agents import others_wanted
 from orchestration.supervision import missed
 from orchestration.supervision.conditions import CLOCK
 
@@ -297,3 +298,12 @@ def test_steps_of_an_undeclared_agent_raise_an_alert():
     assert troubles() == ["system/undeclared/forgotten"]
     Step.objects.filter(agent="forgotten").update(process_state="cancelled")
     assert troubles() == []
+
+
+def test_undeclared_agents_are_found_wherever_their_names_stand():
+    declared = sorted(registry.agents)
+    names = ["0", *(f"{name}{end}" for name in declared for end in ("0", "1")), "zzz"]
+    for name in (*names, *declared):
+        waiting_step(since=timedelta(seconds=1), agent=name)
+    assert sorted(others_wanted(registry.agents)) == sorted(names)
+    assert sorted(others_wanted([])) == sorted([*names, *declared])

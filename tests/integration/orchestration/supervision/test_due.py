@@ -11,7 +11,15 @@ from orchestration import supervisor
 from orchestration.housekeeping import due as beside
 from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queues
-from orchestration.models import DeadLetter, Gate, StatusMessage, Step, Submission, Task, Worker
+from orchestration.models import (
+    DeadLetter,
+    Gate,
+    StatusMessage,
+    Step,
+    Submission,
+    Task,
+    Worker,
+)
 from orchestration.models.fields import DatabaseNow
 from orchestration.states import GateState
 from orchestration.supervision import due

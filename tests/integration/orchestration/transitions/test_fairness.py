@@ -255,7 +255,14 @@ def test_claim_reads_one_index_without_a_sort():
         new(key, MANY)
     nodes = plan(
         in_turn(),
-        {"agent": "greeter", "isolated": False, "excluded": [], "steps_held": False, "limit": 200},
+        {
+            "agent": "greeter",
+            "isolated": False,
+            "excluded": [],
+            "steps_held": False,
+            "from_turn": 0,
+            "limit": 200,
+        },
     )
     assert ("Index Scan", "step_turn") in nodes
     assert not any("Sort" in kind or kind == "Seq Scan" for kind, _ in nodes)
@@ -264,7 +271,8 @@ def test_claim_reads_one_index_without_a_sort():
 def test_position_in_the_queue_costs_two_index_probes():
     for key in ("a", "b", "c"):
         new(key, MANY)
-    nodes = plan(STANDINGS, {"of_agents": ["greeter"], "priorities": [0], "keys": ["a"]})
+    line = {"of_agents": ["greeter"], "priorities": [0], "keys": ["a"], "lines_from": [0]}
+    nodes = plan(STANDINGS, line)
     indexes = {name for _, name in nodes if name}
     assert {"step_turn", "step_line"} <= indexes
     assert not any("Sort" in kind for kind, _ in nodes)

@@ -120,6 +120,7 @@ class TestSteps:
             "excluded": [],
             "steps_held": False,
             "aged_after": 60.0,
+            "pending_from": "-infinity",
             "limit": 20,
         }
         nodes = plan(aged(), given)

@@ -1,0 +1,178 @@
+"""Beside an old transaction looks begin at a mark, and nothing stays before it for long."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import F
+
+from bench.turn_plans import Explaining
+from orchestration import conf, scheduler
+from orchestration.decisions.fairness import STRIDE
+from orchestration.models import Policy, Step, low_water
+from orchestration.models.fields import DatabaseNow
+from orchestration.models.low_water import AGENTS, LONG_AGO, PROCESSING, Mark, _Known
+from orchestration.monitoring import monitors
+from orchestration.queries.agents import OTHERS
+from orchestration.statistics import rollups
+from orchestration.supervision import due
+from orchestration.transitions import failures
+from tests.support.database import another
+from tests.support.engine import claimed, new_task
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+INDEXES = {"step_turn", "step_waiting", "step_in_flight", "step_expiry"}
+SECOND = timedelta(seconds=1)
+NOW = datetime.now(UTC) + 600 * SECOND
+FEW, MANY = 40, 150  # pages
+
+
+@pytest.fixture
+def old_transaction():
+    with another() as cursor:
+        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        cursor.execute("SELECT pg_current_xact_id()")
+        yield
+        cursor.execute("ROLLBACK")
+
+
+@pytest.fixture
+def worked(old_transaction):
+    """Much was done since the transaction began; a hundred steps wait, and as many are in flight."""
+    window(100)
+    for _ in range(200):
+        new_task()
+    assert len(claimed()) == 100
+    Step.objects.update(turn=F("turn") - 3_600 * 10**9)
+    for _ in range(30):
+        Step.objects.filter(process_state="pending").update(
+            turn=F("turn") + 1_000 * STRIDE, pending_since=DatabaseNow()
+        )
+        attempts = Step.objects.filter(process_state="processing")
+        attempts.update(dispatched_at=DatabaseNow(), complete_by=DatabaseNow() - SECOND)
+        attempts.update(complete_by=DatabaseNow() + 60 * SECOND)
+
+
+@pytest.fixture
+def marks(worked, monkeypatch):
+    """Marks are wanted, but not known yet; they are used as soon as they are."""
+    for kind in (AGENTS, PROCESSING):
+        monkeypatch.setattr(kind, "wanted", True)
+        monkeypatch.setattr(kind, "_known", {})
+        monkeypatch.setattr(kind, "_rest_until", 0.0)
+    monkeypatch.setattr(low_water, "COSTLY", 200)
+    monkeypatch.setattr(low_water, "LAG_S", 0.0)
+    monkeypatch.setattr(low_water, "LOOK_S", 0.0)
+
+
+def window(size):
+    Policy.objects.filter(agent="greeter").update(window=size)
+
+
+def read_by_turn() -> int:
+    """Have a scheduler claim some steps; return the number of pages of one look, at most."""
+    explaining = Explaining()
+    with connection.execute_wrapper(explaining):
+        assert not scheduler.run_once("scheduler-1", [], {"greeter"}).more
+    looks = [read for read in explaining.reads if read.index in INDEXES]
+    assert {read.index for read in looks} >= INDEXES - {"step_expiry"}
+    return max(read.pages for read in looks)
+
+
+def read_by(statement, parameters) -> int:
+    """Return the number of pages that a statement reads."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters)
+        ((found,),) = cursor.fetchall()
+        transaction.set_rollback(True)
+    return found[0]["Plan"]["Shared Hit Blocks"] + found[0]["Plan"]["Shared Read Blocks"]
+
+
+def read_by_sweep() -> dict[str, int]:
+    """Return the number of pages that the statements of leaders read which look at all agents."""
+    watched = {"limit": 1.0} | low_water.all_agents()
+    failed = failures._failed(NOW, None).order_by("complete_by").values("task")[:200]
+    return {
+        "anything": read_by(due.ANYTHING, due.given()),
+        "unserved": read_by(due.UNSERVED, due.given()),
+        "failed": read_by(*failed.query.sql_with_params()),
+        "waiting": read_by(monitors.WAITING, watched),
+        "gates": read_by(rollups.OBSERVE_GATES, watched | {"spans": [60], "cap": 9}),
+        "undeclared": read_by(OTHERS, {"agents": ["", "greeter"]}),
+    }
+
+
+def test_turn_reads_few_pages_once_it_has_marks(marks, monkeypatch):
+    monkeypatch.setattr(low_water, "SHARE", 1e-5)  # no look from the head meanwhile
+    window(110)
+    assert read_by_turn() > MANY
+    window(120)
+    assert read_by_turn() < FEW
+
+
+def test_sweep_reads_few_pages_once_it_has_marks(marks, monkeypatch):
+    monkeypatch.setattr(low_water, "SHARE", 1e-5)
+    monkeypatch.setattr(AGENTS, "wanted", False)
+    monkeypatch.setattr(PROCESSING, "wanted", False)
+    without = read_by_sweep()
+    monkeypatch.setattr(AGENTS, "wanted", True)
+    monkeypatch.setattr(PROCESSING, "wanted", True)
+    read_by_sweep()
+    found = read_by_sweep()
+    assert {name for name, pages in found.items() if pages > MANY} == set()
+    assert {name for name, pages in without.items() if pages < MANY} == {"undeclared"}
+
+
+def test_step_that_is_before_the_mark_is_found_before_long(marks):
+    """As one is whose turn was given long before it was committed."""
+    AGENTS.of(["greeter"])
+    late = Step.objects.filter(process_state="pending").latest("turn")
+    Step.objects.filter(id=late.id).update(turn=1, pending_since=LONG_AGO)
+    window(101)
+    assert late.id not in {request.step for request in claimed()}
+    give_up_at = time.monotonic() + 20
+    for size in range(102, 200):
+        window(size)
+        if late.id in {request.step for request in claimed()}:
+            break
+        assert time.monotonic() < give_up_at
+
+
+def test_marks_from_before_the_clock_was_put_back_are_not_used(marks):
+    AGENTS.of(["greeter"])
+    assert AGENTS.of(["greeter"])
+    known = AGENTS._known["greeter"]
+    known.read_at += timedelta(hours=1)
+    AGENTS.of(["greeter"])
+    assert len(known.marks) == 1
+    assert known.from_head_at == 0.0
+
+
+def test_nothing_is_asked_where_looks_are_cheap(django_assert_num_queries, monkeypatch):
+    monkeypatch.setattr(AGENTS, "wanted", False)
+    monkeypatch.setattr(AGENTS, "_rest_until", 0.0)
+    monkeypatch.setattr(conf, "SLOW_LOOK_S", 0.0)
+    new_task()
+    with AGENTS.watching():
+        pass
+    with django_assert_num_queries(1):
+        assert AGENTS.of(["greeter"]) == {}  # few entries were passed
+    with AGENTS.watching():
+        pass  # what takes long has another cause
+    with django_assert_num_queries(0):
+        assert AGENTS.of(["greeter"]) == {}
+
+
+def test_mark_is_used_when_it_is_old_enough():
+    one = _Known(costly=True)
+    for second in range(4):
+        one.add(Mark(turn=second), NOW, float(second))
+    monotonic = 3.0
+    assert one.used(monotonic) == Mark(turn=2)
+    assert one.used(monotonic - low_water.LAG_S) == Mark(turn=2)
+    assert one.used(0.0) is None
+    one.costly = False
+    assert one.used(monotonic) is None
