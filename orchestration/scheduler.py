@@ -5,7 +5,7 @@ transaction over a whole batch.
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -62,8 +62,7 @@ def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> 
     for reply, refusal in recorded.refused:
         logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
     crash_points.reached("scheduler.after_claim", claimed.requests)
-    for agent, requests in claimed.requests.items():
-        _send(agent, [request for request in requests if request.step not in claimed.loads])
+    _send(claimed.requests, claimed.loads)
     crash_points.reached("scheduler.after_send", claimed.requests)
     _notify(recorded.applications)
     if claimed.loads:
@@ -72,9 +71,13 @@ def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> 
     return TurnResult(more=full | claimed.more, again_in=claimed.again_in)
 
 
-def _send(agent: str, requests: Sequence[Request]) -> None:
-    if requests:
-        queues.try_to_ring(agent, [request.dump() for request in requests])
+def _send(requests: Mapping[str, Sequence[Request]], without: Container[int] = ()) -> None:
+    """Send requests to their agents, `without` those of some steps."""
+    messages = {
+        agent: [request.dump() for request in some if request.step not in without]
+        for agent, some in requests.items()
+    }
+    queues.try_to_ring_all({agent: some for agent, some in messages.items() if some})
 
 
 def _load_and_send(by: str, claimed: Claimed) -> None:
@@ -93,8 +96,7 @@ def _load_and_send(by: str, claimed: Claimed) -> None:
         if sql.is_unavailable(error):
             raise
         return
-    for agent, requests in filled.requests.items():
-        _send(agent, requests)
+    _send(filled.requests)
     if filled.replies:
         queues.put_back(queues.SCHEDULER, [reply.dump() for reply in filled.replies])
 
@@ -121,8 +123,7 @@ def begin_undos() -> set[str]:
 
 def _notify(applications: Collection[str]) -> None:
     """Ring for applications with new status messages."""
-    for queue in sorted({queues.of_application(name) for name in applications}):
-        queues.try_to_ring(queue)
+    queues.try_to_ring_all(dict.fromkeys(map(queues.of_application, applications), ()))
 
 
 def _record_and_claim(

@@ -13,7 +13,7 @@ delays work until the supervisor rings again.
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from threading import Lock
@@ -172,23 +172,41 @@ def queue(name: str, redis: Redis | None = None) -> Queue:
 
 def ring(name: str, messages: Sequence[bytes] = ()) -> None:
     """Add messages to a queue's inbox and call a worker; raise `Unreachable`."""
-    if name not in settings.RQ_QUEUES:
-        raise Unreachable(f"unknown queue {name!r}: it is not in RQ_QUEUES")
-    with _patience.asking():
-        pipeline = connection().pipeline(transaction=False)
-        pipeline.rpush(inbox(name), *(messages or [LOOK]))
+    ring_all({name: messages})
+
+
+def ring_all(messages: Mapping[str, Sequence[bytes]]) -> None:
+    """Do so for each queue, in one round trip; raise `Unreachable`, for unknown ones once the others rang."""
+    known = [name for name in messages if name in settings.RQ_QUEUES]
+    if known:
+        with _patience.asking():
+            _ring(known, messages)
+    if unknown := sorted(messages.keys() - known):
+        raise Unreachable(f"unknown queue {', '.join(unknown)}: it is not in RQ_QUEUES")
+
+
+def _ring(names: Sequence[str], messages: Mapping[str, Sequence[bytes]]) -> None:
+    pipeline = connection().pipeline(transaction=False)
+    for name in names:
+        pipeline.rpush(inbox(name), *(messages[name] or [LOOK]))
         pipeline.ltrim(inbox(name), -conf.MAX_INBOX_MESSAGES, -1)
         pipeline.set(flag(name), 1, nx=True, ex=conf.DOORBELL_TTL_S)
-        if pipeline.execute()[-1]:
+    for name, is_first in zip(names, pipeline.execute()[2::3], strict=True):
+        if is_first:
             call_worker(name)
 
 
 def try_to_ring(name: str, messages: Sequence[bytes] = ()) -> bool:
     """Ring; return whether it worked. If not, the supervisor rings again."""
+    return try_to_ring_all({name: messages})
+
+
+def try_to_ring_all(messages: Mapping[str, Sequence[bytes]]) -> bool:
+    """Ring for each queue; return whether it worked. If not, the supervisor rings again."""
     try:
-        ring(name, messages)
+        ring_all(messages)
     except Unreachable as error:
-        logger.warning("cannot ring for %s (the supervisor will): %s", name, error)
+        logger.warning("cannot ring for %s (the supervisor will): %s", ", ".join(messages), error)
         return False
     return True
 

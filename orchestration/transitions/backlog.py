@@ -1,8 +1,9 @@
 """Read an agent's backlog: waiting steps, requests in flight, and the next steps."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -147,12 +148,40 @@ Statement = Callable[[], str]
 
 PENDING = tuple(field.name for field in fields(Pending))[:-1]
 
-# The turns of the next steps that may go: along step_turn, from the index alone.
+# The turns of each agent's next steps that may go: along step_turn, from the index alone.
 NEXT = f"""
-SELECT priority, turn FROM orchestration_step s
-WHERE agent = %(agent)s AND NOT isolated AND {claimable("s")} AND turn >= %(from_turn)s
-ORDER BY agent, isolated, priority DESC, turn, id LIMIT %(limit)s
+SELECT a.agent, found.priority, found.turn
+FROM unnest(%(agents)s::text[], %(from_turn)s::bigint[], %(limits)s::bigint[])
+    AS a (agent, from_turn, "limit")
+CROSS JOIN LATERAL (SELECT s.priority, s.turn FROM orchestration_step s
+    WHERE s.agent = a.agent AND NOT s.isolated AND {claimable("s")} AND s.turn >= a.from_turn
+    ORDER BY s.agent, s.isolated, s.priority DESC, s.turn, s.id LIMIT a."limit") AS found
 """  # noqa: S608 - a constant of our own
+
+
+@dataclass(kw_only=True, slots=True)
+class Places:
+    """An agent's places for steps: of the waiting ones that are `ready` those that take one are `at_once`."""
+
+    demand: Demand
+    gate: LockedGate
+    count: int
+    ready: Sequence[Ready]
+    pending: list[Pending] = field(default_factory=list)
+    at_once: list[Ready] = field(default_factory=list)
+
+    @property
+    def left(self) -> int:
+        """Return how many are free."""
+        return self.count - len(self.pending) - len(self.at_once)
+
+
+class Look(NamedTuple):
+    """How many steps to look for; among those that go alone, or among the others."""
+
+    places: Places
+    limit: int
+    isolated: bool = False
 
 
 def demands(
@@ -167,7 +196,7 @@ def demands(
     with AGENTS.watching():
         found = lock_and_read(agents, DEMAND, given)
     return [
-        (Demand(gate.agent, *demand, marks.get(gate.agent, AGENTS.head)), gate)
+        (Demand._make([gate.agent, *demand, marks.get(gate.agent, AGENTS.head)]), gate)
         for gate, demand in found
     ]
 
@@ -181,98 +210,95 @@ def in_flight(demand: Demand, gate: LockedGate) -> int:
     return int(count)
 
 
-def take(
-    demand: Demand, gate: LockedGate, places: int, met: Met, ready: Sequence[Ready] = ()
-) -> tuple[list[Pending], list[Ready]]:
-    """Lock up to `places` steps that may go, at most one of them of those that go alone.
+def take(agents: Sequence[Places], met: Met) -> None:
+    """Fill places with steps that may go, locked, of which at most one for each agent goes alone.
 
-    Of `ready`, which no other session sees yet, return those whose turn is among the next.
+    Of the ready ones, which no other session sees yet, those get a place whose turn is among the next.
 
-    That one is first, so that a full window does not pass it over for ever; but it is not a good probe.
-    A share of the places is for what has waited for long: a higher priority goes first, but no stream
-    of such keeps others waiting without end.
+    The one that goes alone is first, so that a full window does not pass it over for ever; but it is not
+    a good probe. A share of the places is for what has waited for long: a higher priority goes first,
+    but no stream of such keeps others waiting without end.
     """
-    if gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}:
-        unsent = _take(fresh, demand, places, met)
-        return unsent or _take(least, demand, places, met, isolated=demand.lone), []
-    first: list[Pending] = []
-    if demand.lone:
-        first += _take(in_turn, demand, min(1, places), met, isolated=True)
-    if demand.has_aged:
-        share = for_aged(places - len(first), conf.AGED_SHARE)
-        first += _take(aged, demand, share, met)
-    excluded = [step.id for step in first]
-    rest = places - len(first)
-    at_once = _at_once(demand, rest, ready)
-    if demand.wanted:
-        first += _take(in_turn, demand, rest - len(at_once), met, excluded=excluded)
-    return first, at_once
+    probes = [one for one in agents if one.gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}]
+    _take(fresh, [Look(one, one.left) for one in probes], met)
+    unsent = [one for one in probes if not one.pending]
+    _take(least, [Look(one, one.left, isolated=one.demand.lone) for one in unsent], met)
+    others = [one for one in agents if one not in probes]
+    lone = [one for one in others if one.demand.lone]
+    _take(in_turn, [Look(one, min(1, one.left), isolated=True) for one in lone], met)
+    has_aged = [one for one in others if one.demand.has_aged]
+    _take(aged, [Look(one, for_aged(one.left, conf.AGED_SHARE)) for one in has_aged], met)
+    _take_at_once(others)
+    wanted = [one for one in others if one.demand.wanted]
+    _take(in_turn, [Look(one, one.left) for one in wanted], met)
 
 
-def _at_once(demand: Demand, places: int, ready: Sequence[Ready]) -> list[Ready]:
-    """Return those of `ready` that are among the next `places` of their line; none that may be held."""
-    free = [one for one in ready if one.change.was_held is None and not demand.steps_held]
-    if places <= 0 or not free:
-        return []
-    others = []
-    if demand.wanted:
-        values = {"agent": demand.agent, "from_turn": demand.mark.turn, "limit": places}
-        others = prepared.run(NEXT, values)
-    line: list[tuple[int, int, Ready | None]] = [(-high, turn, None) for high, turn in others]
-    line += [(-one.change.priority, one.turn or 0, one) for one in free]
-    line.sort(key=itemgetter(0, 1))  # of the same turn, what was pending before goes first
-    return [one for *_, one in line[:places] if one]
+def _take_at_once(agents: Iterable[Places]) -> None:
+    """Give places to ready steps that are among the next of their line; not to any that may be held."""
+    free = {
+        one.demand.agent: [ready for ready in one.ready if ready.change.was_held is None]
+        for one in agents
+        if one.left > 0 and not one.demand.steps_held
+    }
+    joining = [one for one in agents if free.get(one.demand.agent)]
+    lines: dict[str, list[tuple[int, int, Ready | None]]] = defaultdict(list)
+    asked = [one for one in joining if one.demand.wanted]
+    values = {
+        "agents": [one.demand.agent for one in asked],
+        "from_turn": [one.demand.mark.turn for one in asked],
+        "limits": [one.left for one in asked],
+    }
+    for agent, priority, turn in prepared.run(NEXT, values) if asked else ():
+        lines[agent].append((-priority, turn, None))
+    for one in joining:
+        line = lines[one.demand.agent]
+        line += [(-each.change.priority, each.turn or 0, each) for each in free[one.demand.agent]]
+        line.sort(key=itemgetter(0, 1))  # of the same turn, what was pending before goes first
+        one.at_once += [each for *_, each in line[: one.left] if each]
 
 
-def _take(
-    statement: Statement,
-    demand: Demand,
-    places: int,
-    met: Met,
-    *,
-    isolated: bool = False,
-    excluded: Sequence[int] = (),
-) -> list[Pending]:
-    """Lock up to `places` steps that may go; look past those that are held, and note where."""
-    taken: list[Pending] = []
-    seen = list(excluded)
+def _take(statement: Statement, looks: Iterable[Look], met: Met) -> None:
+    """Fill places with locked steps; look past those that are held, and note where."""
+    looks = [look for look in looks if look.limit > 0]
+    seen = [step.id for look in looks for step in look.places.pending]
     for _ in range(MOST_ROUNDS):
-        batch = _lock_pending(statement, demand, places - len(taken), seen, isolated)
-        free = [step for step in batch if not step.held]
-        taken += free
-        seen += [step.id for step in batch]
-        if len(free) == len(batch):
+        if not looks:
             break
-        for queue in {isolated, False}:
-            met[demand.agent, queue] = len(taken) < places
-    return taken
+        found = _lock_pending(statement, looks, seen)
+        again = []
+        for look in looks:
+            agent = look.places.demand.agent
+            free = [step for step in found[agent] if not step.held]
+            look.places.pending += free
+            seen += [step.id for step in found[agent]]
+            if len(free) < len(found[agent]):
+                left = look.limit - len(free)
+                met |= {(agent, queue): left > 0 for queue in (look.isolated, False)}
+                again += [look._replace(limit=left)] if left else []
+        looks = again
 
 
 def _lock_pending(
-    statement: Statement, demand: Demand, limit: int, excluded: Sequence[int], isolated: bool
-) -> list[Pending]:
-    """Lock up to `limit` steps that are due, with their tasks; skip what others have locked."""
-    if limit <= 0:
-        return []
+    statement: Statement, looks: Sequence[Look], excluded: Sequence[int]
+) -> dict[str, list[Pending]]:
+    """Lock steps that are due, with their tasks, by agent; skip what others have locked."""
+    demands = [look.places.demand for look in looks]
     wanted = {
-        "agent": demand.agent,
-        "isolated": isolated,
+        "agents": [demand.agent for demand in demands],
+        "isolated": [look.isolated for look in looks],
+        "from_turn": [
+            (AGENTS.head if look.isolated else look.places.demand.mark).turn for look in looks
+        ],
+        "pending_from": [demand.mark.pending_since for demand in demands],
+        "aged_after": [demand.aged_after for demand in demands],
+        "limits": [look.limit for look in looks],
         "excluded": list(excluded),
-        "steps_held": demand.steps_held,
-        "aged_after": demand.aged_after,
-        "from_turn": (AGENTS.head if isolated else demand.mark).turn,
-        "pending_from": demand.mark.pending_since,
-        "limit": limit,
+        "steps_held": any(demand.steps_held for demand in demands),
     }
-    found = prepared.run(statement(), wanted)
-    rows = (dict(zip(PENDING, row, strict=True)) for row in found)
-    return [
-        Pending(
-            **{
-                **row,
-                "request": json.loads(row["request"]),
-                "loads": json.loads(row["loads"]) if row["loads"] else None,
-            }
-        )
-        for row in rows
-    ]
+    found: dict[str, list[Pending]] = defaultdict(list)
+    for agent, *values in prepared.run(statement(), wanted):
+        row = dict(zip(PENDING, values, strict=True))
+        row["request"] = json.loads(row["request"])
+        row["loads"] = json.loads(row["loads"]) if row["loads"] else None
+        found[agent].append(Pending(**row))
+    return found

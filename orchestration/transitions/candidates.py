@@ -1,7 +1,7 @@
-"""The statements by which a claim finds and locks steps; each is compiled once.
+"""The statements by which a claim finds and locks steps, for many agents at once; each is compiled once.
 
-Their parameters are `Given`: agent, isolated, excluded, steps_held, aged_after, limit, and
-from where on to look: from_turn, pending_from.
+Their parameters are arrays with a value for each agent: agents, isolated, from_turn, pending_from (where
+to begin), aged_after, limits; and excluded (ids of steps) and steps_held.
 """
 
 from datetime import timedelta
@@ -103,10 +103,23 @@ def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
     )
 
 
+def _for_agents(which: QuerySet[Task, tuple[Any, ...]]) -> str:
+    """Return the statement for the first steps of each agent, behind the agent's name."""
+    one = compiled(which[:MANY])
+    for name in ("agent", "isolated", "from_turn", "pending_from", "aged_after", "limit"):
+        one = one.replace(f"%({name})s", f'a."{name}"')
+    return f"""
+SELECT a.agent, found.* FROM unnest(%(agents)s::text[], %(isolated)s::boolean[],
+    %(from_turn)s::bigint[], %(pending_from)s::timestamptz[], %(aged_after)s::float8[],
+    %(limits)s::bigint[]) AS a (agent, isolated, from_turn, pending_from, aged_after, "limit")
+CROSS JOIN LATERAL ({one}) AS found
+"""  # noqa: S608 - of our own models
+
+
 @cache
 def in_turn() -> str:
     """Return the statement for the first steps by priority, then turn: one walk along step_turn."""
-    return compiled(_due(FROM_TURN & Q(steps__isolated=LONE), *IN_TURN)[:MANY])
+    return _for_agents(_due(FROM_TURN & Q(steps__isolated=LONE), *IN_TURN))
 
 
 @cache
@@ -123,7 +136,7 @@ def aged() -> str:
         steps__pending_since__gte=oldest,
         steps__pending_since__lt=since,
     )
-    return compiled(_due(which, "steps__pending_since", "steps__id")[:MANY])
+    return _for_agents(_due(which, "steps__pending_since", "steps__id"))
 
 
 # A probe is of the steps that may go: one that was never sent; else one that has been sent the least.
@@ -133,7 +146,7 @@ def aged() -> str:
 @cache
 def fresh() -> str:
     """Return the statement for the first steps that were never sent."""
-    return compiled(_due(FROM_TURN & Q(steps__isolated=LONE, steps__attempt=0), *IN_TURN)[:MANY])
+    return _for_agents(_due(FROM_TURN & Q(steps__isolated=LONE, steps__attempt=0), *IN_TURN))
 
 
 @cache
@@ -142,4 +155,4 @@ def least() -> str:
     likely_to_fail = Q(steps__own_trouble=True) | Q(steps__isolated=True)
     sent = F("steps__attempt") + Case(When(likely_to_fail, BEHIND), default=0)
     which = Q(LONE) | Q(steps__isolated=False)
-    return compiled(_due(which, sent.asc(), *IN_TURN)[:MANY])
+    return _for_agents(_due(which, sent.asc(), *IN_TURN))

@@ -1,5 +1,6 @@
 """Claim steps for agents: pending → processing (P6, P16, P21)."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from ..messaging.messages import Request
 from ..payloads.keys import step_key
 from ..payloads.placeholders import Loads
 from ..states import TaskState
-from .backlog import Demand, Met, Pending, demands, in_flight, take
+from .backlog import Demand, Met, Pending, Places, demands, in_flight, take
 from .gates import LockedGate, contested, write
 from .holds import HELD_SECONDS, HELD_SECONDS_BY_TASK, park
 from .locked_task import Ready, release_ready
@@ -95,22 +96,23 @@ def claim(
     if not agents:
         release_ready(ready)
         return claimed
-    waiting = {one.step.id for one in ready}
-    taken: list[tuple[Demand, Pending]] = []
     found = demands(agents, [one.arrival for one in ready])
-    ready = _in_line(ready, [demand for demand, _ in found])
-    met: Met = {}
     for demand, gate in found:
         _observe((observed or {}).get(demand.agent, ()), gate, demand)
-        steps, at_once = _take(demand, gate, met, ready)
-        waiting.difference_update(one.step.id for one in at_once)
-        steps += [_pending(one) for one in at_once]
-        taken += [(demand, step) for step in steps]
+    ready = _in_line(ready, [demand for demand, _ in found])
+    places = _places(found, ready)
+    met: Met = {}
+    take(places, met)
+    taken: list[tuple[Demand, Pending]] = []
+    for one in places:
+        steps = [*one.pending, *map(_pending, one.at_once)]
+        taken += [(one.demand, step) for step in steps]
         if steps:
-            gate.view = sent(gate.view, gate.limits, len(steps), demand.now)
-        if not demand.stopped:
-            _look_again(claimed, gate, demand, len(steps))
-    release_ready([one for one in ready if one.step.id in waiting])
+            one.gate.view = sent(one.gate.view, one.gate.limits, len(steps), one.demand.now)
+        if not one.demand.stopped:
+            _look_again(claimed, one.gate, one.demand, len(steps))
+    at_once = {each.step.id for one in places for each in one.at_once}
+    release_ready([one for one in ready if one.step.id not in at_once])
     written = write([gate for _, gate in found], _writing(taken, by))
     for demand, step, request in _requests(taken, written):
         claimed.requests.setdefault(demand.agent, []).append(request)
@@ -147,15 +149,19 @@ def _observe(outcomes: Sequence[Observation], gate: LockedGate, demand: Demand) 
         gate.view = observe(gate.view, gate.limits, outcomes, demand.now, out)
 
 
-def _take(
-    demand: Demand, gate: LockedGate, met: Met, ready: Sequence[Ready]
-) -> tuple[list[Pending], list[Ready]]:
-    """Return what the gate has room for: pending steps, locked, and those of `ready`."""
-    own = [one for one in ready if one.step.agent == demand.agent]
-    if demand.stopped or not (demand.wanted or own):
-        return [], []
-    free = room(gate.view, gate.limits, in_flight(demand, gate), demand.now)
-    return take(demand, gate, min(free, conf.BATCH_SIZE), met, own)
+def _places(found: Iterable[tuple[Demand, LockedGate]], ready: Iterable[Ready]) -> list[Places]:
+    """Return the places that each gate has for what there is to take them."""
+    by_agent: dict[str, list[Ready]] = defaultdict(list)
+    for one in ready:
+        by_agent[one.step.agent].append(one)
+    places = []
+    for demand, gate in found:
+        own, count = by_agent[demand.agent], 0
+        if not demand.stopped and (demand.wanted or own):
+            free = room(gate.view, gate.limits, in_flight(demand, gate), demand.now)
+            count = min(free, conf.BATCH_SIZE)
+        places.append(Places(demand=demand, gate=gate, count=count, ready=own))
+    return places
 
 
 def _pending(ready: Ready) -> Pending:

@@ -27,3 +27,17 @@ def nodes(top):
     yield top
     for part in top.get("Plans", ()):
         yield from nodes(part)
+
+
+def looking(limit):
+    """Return the parameters of a statement that looks for the greeter's next steps."""
+    return {
+        "agents": ["greeter"],
+        "isolated": [False],
+        "from_turn": [0],
+        "pending_from": ["-infinity"],
+        "aged_after": [60.0],
+        "limits": [limit],
+        "excluded": [],
+        "steps_held": False,
+    }

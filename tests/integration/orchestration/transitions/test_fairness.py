@@ -31,7 +31,7 @@ from tests.support.engine import (
     sweep,
 )
 from tests.support.operators import LEADER
-from tests.support.plans import plan
+from tests.support.plans import looking, plan
 from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db
@@ -255,14 +255,7 @@ def test_claim_reads_one_index_without_a_sort():
         new(key, MANY)
     nodes = plan(
         in_turn(),
-        {
-            "agent": "greeter",
-            "isolated": False,
-            "excluded": [],
-            "steps_held": False,
-            "from_turn": 0,
-            "limit": 200,
-        },
+        looking(200),
     )
     assert ("Index Scan", "step_turn") in nodes
     assert not any("Sort" in kind or kind == "Seq Scan" for kind, _ in nodes)

@@ -16,7 +16,7 @@ from orchestration.transitions.candidates import aged
 from orchestration.transitions.replies import record
 from tests.support.engine import claimed, new_task, reply_to, step_of
 from tests.support.operators import browser, person
-from tests.support.plans import plan
+from tests.support.plans import looking, plan
 
 pytestmark = pytest.mark.django_db
 BODY = "SELECT prosrc FROM pg_proc WHERE proname = %s"  # of a function in SQL
@@ -115,15 +115,7 @@ class TestSteps:
             new_task()
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE orchestration_step, orchestration_task")
-        given = {
-            "agent": "greeter",
-            "excluded": [],
-            "steps_held": False,
-            "aged_after": 60.0,
-            "pending_from": "-infinity",
-            "limit": 20,
-        }
-        nodes = plan(aged(), given)
+        nodes = plan(aged(), looking(20))
         assert ("Index Scan", "step_waiting") in nodes
 
     def test_a_page_says_that_it_waits_for_urgent_ones(self):
