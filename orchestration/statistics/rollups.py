@@ -175,12 +175,17 @@ def update(leadership: Leadership) -> bool:
         if mark.noted_until is None and not _behind(mark, now):
             mark.noted_until, mark.noted_xid = now - SETTLE, xid
         mark.save(force_update=True)
-        values = all_agents() | {"spans": list(SPANS), "cap": WAITING_CAP}
-        with AGENTS.watching():
-            sql.run(OBSERVE_GATES, values)
+        observe_gates(SPANS)
         prune(now)
         crash_points.reached("housekeeper.rolled_up", counted)
     return counted
+
+
+def observe_gates(spans: Iterable[int]) -> None:
+    """Add one observation of each gate to the roll-ups of some spans."""
+    values = all_agents() | {"spans": list(spans), "cap": WAITING_CAP}
+    with AGENTS.watching():
+        sql.run(OBSERVE_GATES, values)
 
 
 def _behind(mark: RollUpMark, now: datetime) -> bool:

@@ -211,7 +211,7 @@ def in_flight(demand: Demand, gate: LockedGate) -> int:
 
 
 def take(agents: Sequence[Places], met: Met) -> None:
-    """Fill places with steps that may go, locked, of which at most one for each agent goes alone.
+    """Fill places with steps that may go, locked; at most one for each agent goes alone.
 
     Of the ready ones, which no other session sees yet, those get a place whose turn is among the next.
 

@@ -85,7 +85,7 @@ def test_the_room_at_a_gate_without_rate(state, allowance, paused):
     Gate.objects.filter(agent="greeter").update(
         state=state, allowance=allowance, paused_until=until, probe_at=probe
     )
-    sql.run(rollups.OBSERVE_GATES, {"spans": [60], "cap": rollups.WAITING_CAP})
+    rollups.observe_gates([60])
     with transaction.atomic():
         gate = lock_gates(["greeter"])["greeter"]
     limits = replace(gate.limits, rate=None)
@@ -95,7 +95,7 @@ def test_the_room_at_a_gate_without_rate(state, allowance, paused):
 
 def test_the_room_at_a_gate_that_is_held():
     hold(agent="greeter", actor="ann", reason="a test")
-    sql.run(rollups.OBSERVE_GATES, {"spans": [60], "cap": rollups.WAITING_CAP})
+    rollups.observe_gates([60])
     assert GateRollUp.objects.get(agent="greeter", span=60).room == 0
     assert Policy.objects.get(agent="greeter").window > 0
 
