@@ -178,6 +178,11 @@ class Step(models.Model):
                 name="step_held_while_pending",
             ),
             models.CheckConstraint(
+                # looks for what waits go along this time, and would never see one without it
+                condition=~Q(process_state="pending") | Q(pending_since__isnull=False),
+                name="step_pending_since",
+            ),
+            models.CheckConstraint(
                 # every error has an alert, and no other state has one
                 condition=Q(process_state="error", alert__isnull=False)
                 | (~Q(process_state="error") & Q(alert__isnull=True)),

@@ -159,7 +159,7 @@ CROSS JOIN LATERAL (SELECT s.priority, s.turn FROM orchestration_step s
 """  # noqa: S608 - a constant of our own
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, eq=False)
 class Places:
     """An agent's places for steps: of the waiting ones that are `ready` those that take one are `at_once`."""
 
