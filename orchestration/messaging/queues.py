@@ -191,9 +191,16 @@ def _ring(names: Sequence[str], messages: Mapping[str, Sequence[bytes]]) -> None
         pipeline.rpush(inbox(name), *(messages[name] or [LOOK]))
         pipeline.ltrim(inbox(name), -conf.MAX_INBOX_MESSAGES, -1)
         pipeline.set(flag(name), 1, nx=True, ex=conf.DOORBELL_TTL_S)
-    for name, is_first in zip(names, pipeline.execute()[2::3], strict=True):
-        if is_first:
-            call_worker(name)
+    done = pipeline.execute(raise_on_error=False)
+    errors = [one for one in done if isinstance(one, RedisError)]
+    for name, is_first in zip(names, done[2::3], strict=True):
+        try:
+            if is_first is True:
+                call_worker(name)
+        except RedisError as error:  # the others' workers are called all the same
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def try_to_ring(name: str, messages: Sequence[bytes] = ()) -> bool:

@@ -6,6 +6,9 @@ Steps are checked while work goes on; it can be run again if it was interrupted.
 from django.contrib.postgres.operations import AddConstraintNotValid, ValidateConstraint
 from django.db import migrations, models
 
+UNTIL_DONE = "SET statement_timeout = 0"
+AS_USUAL = "RESET statement_timeout"
+
 
 class Migration(migrations.Migration):
 
@@ -25,5 +28,7 @@ class Migration(migrations.Migration):
                 name="step_pending_since",
             ),
         ),
+        migrations.RunSQL(UNTIL_DONE, AS_USUAL),
         ValidateConstraint(model_name="step", name="step_pending_since"),
+        migrations.RunSQL(AS_USUAL, UNTIL_DONE),
     ]

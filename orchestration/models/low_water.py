@@ -6,9 +6,10 @@ each look passes all that was done since. Once one took long for that, looks beg
 what was the lowest value some time ago.
 
 A row can get a lower value, if the transaction that writes it has read the line before, and commits
-later. So a mark is used only when it is `LAG_S` old; and what took even longer is found by the next look
-that begins at the head again. Such looks take `SHARE` of the time, so they are rare only where they are
-costly. Each process keeps marks for itself.
+later. So a mark follows what each look finds with a delay of `LAG_S`, and nothing that was committed
+within that is passed. What took longer is found by the next look that begins at the head again: such
+looks take `SHARE` of the time, and come after `LONGEST_S` at the latest. Each process keeps marks for
+itself.
 """
 
 import time
@@ -24,10 +25,10 @@ from .policy import Policy
 from .step import claimable
 
 COSTLY = 1_000  # entries that a look from the head passes
-LOOK_S = 0.25  # between two marks
+LOOK_S = 0.25  # between two looks
 LAG_S = 0.5
-KEPT = int(LAG_S / LOOK_S) + 1  # marks that are younger than that, and one
 SHARE = 0.01
+LONGEST_S = 30.0
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -73,43 +74,54 @@ def first_in_flight(what: str) -> str:
         ORDER BY s.dispatched_at LIMIT 1)"""  # noqa: S608 - constants of our own
 
 
-def _head(below: str = "") -> str:
-    """Return the SQL of the first in line, of all priorities or those below one: by step_turn."""
-    return f"""(SELECT s.priority, s.turn FROM orchestration_step s
-        WHERE s.agent = m.agent AND NOT s.isolated AND {claimable("s")} AND s.turn >= m.turn {below}
-        ORDER BY s.agent, s.isolated, s.priority DESC, s.turn, s.id LIMIT 1)"""  # noqa: S608
+def first_in_line(what: str, isolated: str = "false", *, more: str = "") -> str:
+    """Return the SQL of the first step in line of `m.agent`: by step_turn.
+
+    The line of those that go alone (`isolated`) is short, and has no mark.
+    """
+    mark = "AND s.turn >= m.turn" if isolated == "false" else ""
+    return f"""(SELECT {what} FROM orchestration_step s
+        WHERE s.agent = m.agent AND s.isolated = {isolated} AND {claimable("s")} {mark} {more}
+        ORDER BY s.agent, s.isolated, s.priority DESC, s.turn, s.id LIMIT 1)"""  # noqa: S608 - the same
+
+
+# Whether any step of `m.agent` waits that may go.
+WANTED = f"""({first_in_line("s.id")} IS NOT NULL OR {first_in_line("s.id", "true")} IS NOT NULL)"""
 
 
 def _lowest(key: str, values: str, source: str, indexes: Sequence[str]) -> str:
     """Return the statement that reads the lowest of each key: key, values, time, number of entries passed."""
     passed = "+".join(f"pg_stat_get_xact_tuples_returned('{index}'::regclass)" for index in indexes)
     return f"""
-SELECT {key}, {values}, now, {passed} - passed
+SELECT {key}, {values}, statement_timestamp(), {passed} - passed
 FROM {source} CROSS JOIN LATERAL
-    (SELECT clock_timestamp() AS now, {passed} AS passed WHERE {key} = ANY(%(marked)s::text[])) AS before
+    (SELECT {passed} AS passed WHERE {key} = ANY(%(marked)s::text[])) AS before
 """  # noqa: S608 - put together from constants
 
 
-# What is written from now on has the present time, or a turn behind it, unless others wait before it.
-# The line of those that go alone is short, and has no mark.
+# What is written from now on has the present time, or a turn behind it, unless others wait before it. The
+# present is that of what the statement sees: the time at which it began.
+PRESENT = "statement_timestamp()"
 LOWEST = _lowest(
     "m.agent",
     f"""least((
         WITH RECURSIVE heads AS (
-            {_head()} UNION ALL
-            SELECT n.* FROM heads h CROSS JOIN LATERAL {_head("AND s.priority < h.priority")} AS n)
-        SELECT min(turn) FROM heads), (extract(epoch FROM now) * 1000000000)::bigint),
-    least({longest_waiting("s.pending_since")}, now),
-    least({first_in_flight("s.dispatched_at")}, now)""",  # noqa: S608
+            {first_in_line("s.priority, s.turn")} UNION ALL
+            SELECT n.* FROM heads h CROSS JOIN LATERAL
+                {first_in_line("s.priority, s.turn", more="AND s.priority < h.priority")} AS n)
+        SELECT min(turn) FROM heads), (extract(epoch FROM {PRESENT}) * 1000000000)::bigint),
+    least({longest_waiting("s.pending_since")}, {PRESENT}),
+    least({first_in_flight("s.dispatched_at")}, {PRESENT})""",  # noqa: S608
     AGENTS_FROM,
     ["step_turn", "step_waiting", "step_in_flight"],
 )
 
 LOWEST_DEADLINE = _lowest(
     "m.key",
-    """least((SELECT s.complete_by FROM orchestration_step s
-        WHERE s.process_state = 'processing' AND s.complete_by >= m.complete_by AND s.complete_by <= now
-        ORDER BY s.complete_by LIMIT 1), now)""",
+    f"""least((SELECT s.complete_by FROM orchestration_step s
+        WHERE s.process_state = 'processing' AND s.complete_by >= m.complete_by
+            AND s.complete_by <= {PRESENT}
+        ORDER BY s.complete_by LIMIT 1), {PRESENT})""",  # noqa: S608
     "unnest(%(marked)s::text[], %(from_complete_by)s::timestamptz[]) AS m (key, complete_by)",
     ["step_expiry"],
 )
@@ -117,27 +129,34 @@ LOWEST_DEADLINE = _lowest(
 
 @dataclass(kw_only=True, slots=True)
 class _Known(Generic[AnyMark]):
-    """The marks of one key, each with the time of its look; times are of the monotonic clock."""
+    """One key: its mark, if there is one, and what the last looks found.
 
-    marks: tuple[tuple[float, AnyMark], ...] = ()
+    Times are of the monotonic clock, but for `read_at`, which is the database's.
+    """
+
+    mark: AnyMark | None = None
+    found: tuple[tuple[float, AnyMark], ...] = ()
     look_at: float = 0.0
     from_head_at: float = 0.0
     costly: bool = False
-    read_at: datetime = LONG_AGO  # by the database's clock
+    read_at: datetime = LONG_AGO
 
-    def used(self, now: float) -> AnyMark | None:
-        """Return the youngest mark that is old enough, if looks are costly without."""
-        old_enough = [mark for seen_at, mark in self.marks if seen_at <= now - LAG_S]
-        return old_enough[-1] if self.costly and old_enough else None
+    @property
+    def used(self) -> AnyMark | None:
+        """Return its mark, if looks are costly without."""
+        return self.mark if self.costly else None
 
-    def add(self, mark: AnyMark, read_at: datetime, now: float) -> None:
-        """Keep a mark, and those that are used before it is old enough."""
+    def add(self, lowest: AnyMark, read_at: datetime, now: float) -> None:
+        """Note what a look found; what was found `LAG_S` ago is the mark, unless there is less by now."""
         if read_at < self.read_at:  # the clock was put back: what is written now may be lower
-            self.marks = ()
-            self.from_head_at = 0.0
+            self.mark, self.found, self.from_head_at = None, (), 0.0
+        else:
+            old = [one for one in self.found if one[0] <= now - LAG_S][-1:]
+            for _, mark in old:
+                pairs: Iterable[tuple[Any, Any]] = zip(mark, lowest, strict=True)
+                self.mark = type(lowest)(*(min(pair) for pair in pairs))
+            self.found = (*old, *(one for one in self.found if one[0] > now - LAG_S), (now, lowest))
         self.read_at = read_at
-        self.marks = (*self.marks[-KEPT:], (now, mark))
-        self.look_at = now + LOOK_S
 
 
 class Marks(Generic[AnyMark]):
@@ -155,9 +174,11 @@ class Marks(Generic[AnyMark]):
     def watching(self) -> Iterator[None]:
         """Keep marks from now on if what is done meanwhile takes long."""
         began = time.monotonic()
-        yield
-        now = time.monotonic()
-        self.wanted |= now - began > conf.SLOW_LOOK_S and now >= self._rest_until
+        try:
+            yield
+        finally:
+            now = time.monotonic()
+            self.wanted |= now - began > conf.SLOW_LOOK_S and now >= self._rest_until
 
     def of(self, keys: Iterable[str]) -> dict[str, AnyMark]:
         """Return the mark of each key that has one that is of use."""
@@ -170,8 +191,7 @@ class Marks(Generic[AnyMark]):
         for some in (at_head, due - at_head):
             if some:
                 self._look(some, now, from_head=some is at_head)
-        used = {key: one.used(now) for key, one in known.items()}
-        return {key: mark for key, mark in used.items() if mark}
+        return {key: one.used for key, one in known.items() if one.used}
 
     def given(self, marks: Mapping[str, AnyMark]) -> dict[str, list[Any]]:
         """Return marks as parameters of a statement."""
@@ -179,22 +199,24 @@ class Marks(Generic[AnyMark]):
         named = zip(self.head._fields, columns, strict=True)
         return {"marked": [*marks], **{f"from_{name}": [*column] for name, column in named}}
 
-    def _look(self, keys: Collection[str], now: float, *, from_head: bool) -> None:
-        since = {
-            key: (None if from_head else self._known[key].used(now)) or self.head for key in keys
-        }
-        began = time.monotonic()
+    def _look(self, keys: Collection[str], began: float, *, from_head: bool) -> None:
+        known = {key: self._known[key] for key in keys}
+        for one in known.values():  # even if this fails
+            one.look_at = began + LOOK_S
+            one.from_head_at = began + LONGEST_S if from_head else one.from_head_at
+        since = {key: (None if from_head else one.mark) or self.head for key, one in known.items()}
         rows = prepared.run(self.lowest, self.given(since))
-        took = time.monotonic() - began
+        now = time.monotonic()
+        rest = min((now - began) / SHARE, LONGEST_S)
         for key, *lowest, read_at, passed in rows:
-            one = self._known[key]
+            one = known[key]
             if from_head:
                 one.costly = passed > COSTLY
-                one.from_head_at = now + took / SHARE
+                one.from_head_at = now + rest
             one.add(self.kind(*lowest), read_at, now)
         if not any(one.costly for one in list(self._known.values())):
             self.wanted = False
-            self._rest_until = now + took / SHARE
+            self._rest_until = now + rest
 
 
 AGENTS = Marks(LOWEST, Mark)

@@ -37,26 +37,21 @@ FROM unnest(%(agents)s::text[]) AS g (agent)
 """  # noqa: S608 - put together from constants
 
 
-FIRST_AFTER = """(SELECT s.agent FROM orchestration_step s
-    WHERE s.process_state = 'pending' AND s.agent > {after} AND {before} ORDER BY s.agent LIMIT 1)"""
+NEXT_AGENT = """(SELECT s.agent FROM orchestration_step s
+    WHERE s.process_state = 'pending' AND s.agent > o.agent AND {before} ORDER BY s.agent LIMIT 1)"""
 
 # The agents of pending steps, but for the given ones: between these, from one to the next by step_waiting,
 # so that the steps of the given ones are passed over, however many there are, or were a moment ago.
 OTHERS = f"""
-WITH RECURSIVE gaps AS (
-    SELECT name AS after, lead(name) OVER (ORDER BY name) AS before
+WITH RECURSIVE others AS (
+    SELECT name AS agent, lead(name) OVER (ORDER BY name) AS before
     FROM unnest(%(agents)s::varchar[]) AS name
-), others AS (
-    SELECT f.agent, g.before FROM gaps g
-    CROSS JOIN LATERAL {FIRST_AFTER.format(after="g.after", before="s.agent < g.before")} AS f
     UNION ALL
-    SELECT f.agent, g.before FROM (SELECT * FROM gaps WHERE before IS NULL) AS g
-    CROSS JOIN LATERAL {FIRST_AFTER.format(after="g.after", before="true")} AS f
-    UNION ALL
-    SELECT f.agent, o.before FROM others o CROSS JOIN LATERAL
-    {FIRST_AFTER.format(after="o.agent", before="(o.before IS NULL OR s.agent < o.before)")} AS f
+    SELECT n.agent, o.before FROM others o CROSS JOIN LATERAL (
+        {NEXT_AGENT.format(before="s.agent < o.before")} UNION ALL
+        {NEXT_AGENT.format(before="o.before IS NULL")}) AS n
 )
-SELECT agent FROM others
+SELECT agent FROM others WHERE agent <> ALL(%(agents)s::varchar[])
 """  # noqa: S608 - put together from constants
 
 

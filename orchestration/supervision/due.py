@@ -10,7 +10,7 @@ from ..database import sql
 from ..messaging import queues
 from ..models import low_water
 from ..models.hold import holds_agent
-from ..models.low_water import AGENTS_FROM, first_in_flight, longest_waiting
+from ..models.low_water import AGENTS_FROM, WANTED, first_in_flight
 from ..states import LOCAL
 from ..transitions.gates import FIRST
 
@@ -60,9 +60,9 @@ SELECT
     -- retries whose time has come: step_retry
     OR ((SELECT min(run_after) FROM orchestration_step
         WHERE process_state = 'pending' AND run_after IS NOT NULL) <= {NOW}) IS TRUE
-    -- steps for a scheduler to claim, where their agent is not held: step_waiting
+    -- steps for a scheduler to claim, where their agent is not held: step_turn
     OR EXISTS (SELECT FROM {AGENTS_FROM}
-        WHERE NOT {holds_agent("m.agent")} AND {longest_waiting("s.id")} IS NOT NULL)
+        WHERE NOT {holds_agent("m.agent")} AND {WANTED})
     OR {TO_COMPUTE} IS NOT NULL
     OR EXISTS (SELECT FROM orchestration_jumpedtime)
     -- doorbells that may have been lost
@@ -70,11 +70,11 @@ SELECT
     OR {REQUESTED}
 """  # noqa: S608 - put together from constants
 
-# What the submission process serves; and what schedulers serve: steps to claim (step_waiting) or compute
-# (step_turn), and undos to begin.
+# What the submission process serves; and what schedulers serve: steps to claim or compute (step_turn),
+# and undos to begin.
 UNSERVED = f"""
 SELECT {POSTED} OR {ASKED},
-    EXISTS (SELECT FROM {AGENTS_FROM} WHERE {longest_waiting("s.id")} IS NOT NULL) OR {TO_COMPUTE} IS NOT NULL
+    EXISTS (SELECT FROM {AGENTS_FROM} WHERE {WANTED}) OR {TO_COMPUTE} IS NOT NULL
         OR {REQUESTED}
 """  # noqa: S608 - put together from constants
 

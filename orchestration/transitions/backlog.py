@@ -12,7 +12,7 @@ from .. import conf
 from ..database import prepared, sql
 from ..decisions.fairness import Arrival, for_aged
 from ..models.hold import holds_agent
-from ..models.low_water import AGENTS, AGENTS_FROM, Mark, longest_waiting
+from ..models.low_water import AGENTS, AGENTS_FROM, WANTED, Mark, longest_waiting
 from ..models.step import claimable
 from ..payloads.placeholders import Loads
 from ..states import GateState
@@ -29,13 +29,13 @@ AT_WORK = """s.process_state = 'processing' AND s.locked_by IS NOT NULL
         AND s.complete_by > (SELECT clock_timestamp())
         AND s.id NOT IN (SELECT step FROM orchestration_deadletter WHERE step IS NOT NULL)"""
 
-# What of these agents' policies a request needs, how many each has in flight, for how long the oldest
-# step that may go has waited (NULL: there is none; step_waiting), until when the agent, everything, or
+# What of these agents' policies a request needs, how many each has in flight, whether a step waits that
+# may go, for how long the oldest such has waited (step_waiting), until when the agent, everything, or
 # some step of a workflow was held, and where lines of its steps stand: by partial indexes, no table scan,
 # from the marks on.
 DEMAND = f"""
 SELECT p.agent, {STATE}, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
-    f.all_kinds,
+    f.all_kinds, {WANTED},
     {longest_waiting("extract(epoch FROM clock_timestamp() - s.pending_since)::float8")}, p.aged_after,
     f.isolated = 0 AND {FIRST.format(agent="p.agent", isolated="AND isolated")} IS NOT NULL,
     {holds_agent("p.agent")},
@@ -72,6 +72,7 @@ class Demand(NamedTuple):
     tries: int
     key_memory: float | None
     in_flight: int
+    wanted: bool
     waited: float | None
     aged_after: float
     lone: bool
@@ -82,11 +83,6 @@ class Demand(NamedTuple):
     now: float
     standings: Sequence[Sequence[Any]] | None
     mark: Mark
-
-    @property
-    def wanted(self) -> bool:
-        """Return whether a step waits that may go."""
-        return self.waited is not None
 
     @property
     def has_aged(self) -> bool:

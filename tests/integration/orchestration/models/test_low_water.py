@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection, transaction
 from django.db.models import F
+from django.db.utils import ProgrammingError
 
 from bench.turn_plans import Explaining
 from orchestration import conf, scheduler
 from orchestration.decisions.fairness import STRIDE
-from orchestration.models import Policy, Step, low_water
+from orchestration.models import Hold, Policy, Step, low_water
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.low_water import AGENTS, LONG_AGO, PROCESSING, Mark, _Known
 from orchestration.monitoring import monitors
@@ -18,6 +19,7 @@ from orchestration.queries.agents import OTHERS
 from orchestration.statistics import rollups
 from orchestration.supervision import due
 from orchestration.transitions import failures
+from orchestration.transitions.holds import unpark
 from tests.support.database import another
 from tests.support.engine import claimed, new_task
 
@@ -27,6 +29,7 @@ INDEXES = {"step_turn", "step_waiting", "step_in_flight", "step_expiry"}
 SECOND = timedelta(seconds=1)
 NOW = datetime.now(UTC) + 600 * SECOND
 FEW, MANY = 40, 150  # pages
+LAG = 0.2  # seconds
 
 
 @pytest.fixture
@@ -71,6 +74,12 @@ def window(size):
     Policy.objects.filter(agent="greeter").update(window=size)
 
 
+def look_for(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        AGENTS.of(["greeter"])
+
+
 def read_by_turn() -> int:
     """Have a scheduler claim some steps; return the number of pages of one look, at most."""
     explaining = Explaining()
@@ -109,6 +118,7 @@ def test_turn_reads_few_pages_once_it_has_marks(marks, monkeypatch):
     monkeypatch.setattr(low_water, "SHARE", 1e-5)  # no look from the head meanwhile
     window(110)
     assert read_by_turn() > MANY
+    AGENTS.of(["greeter"])
     window(120)
     assert read_by_turn() < FEW
 
@@ -120,15 +130,16 @@ def test_sweep_reads_few_pages_once_it_has_marks(marks, monkeypatch):
     without = read_by_sweep()
     monkeypatch.setattr(AGENTS, "wanted", True)
     monkeypatch.setattr(PROCESSING, "wanted", True)
-    read_by_sweep()
-    found = read_by_sweep()
+    for _ in range(3):
+        found = read_by_sweep()
     assert {name for name, pages in found.items() if pages > MANY} == set()
     assert {name for name, pages in without.items() if pages < MANY} == {"undeclared"}
 
 
 def test_step_that_is_before_the_mark_is_found_before_long(marks):
     """As one is whose turn was given long before it was committed."""
-    AGENTS.of(["greeter"])
+    for _ in range(3):
+        AGENTS.of(["greeter"])
     late = Step.objects.filter(process_state="pending").latest("turn")
     Step.objects.filter(id=late.id).update(turn=1, pending_since=LONG_AGO)
     window(101)
@@ -141,18 +152,67 @@ def test_step_that_is_before_the_mark_is_found_before_long(marks):
         assert time.monotonic() < give_up_at
 
 
+def test_step_that_is_committed_after_a_look_is_never_passed(marks, monkeypatch):
+    monkeypatch.setattr(low_water, "SHARE", 1e-9)
+    monkeypatch.setattr(low_water, "LONGEST_S", 1e9)
+    monkeypatch.setattr(low_water, "LAG_S", LAG)
+    monkeypatch.setattr(low_water, "LOOK_S", LAG / 2)
+    look_for(2 * LAG)
+    first = Step.objects.filter(process_state="pending").earliest("turn")
+    late = Step.objects.filter(process_state="pending").latest("turn")
+    with another() as cursor:
+        cursor.execute("BEGIN")
+        move = "UPDATE orchestration_step SET turn = %s WHERE id = %s"
+        cursor.execute(move, [first.turn + 1, late.id])
+        window(110)
+        assert len(claimed()) == 10
+        look_for(LAG / 2)  # and do not see the late one
+        cursor.execute("COMMIT")
+    look_for(4 * LAG)
+    assert AGENTS.of(["greeter"])["greeter"].turn == first.turn + 1
+    window(111)
+    assert [request.step for request in claimed()] == [late.id]
+
+
+def test_steps_of_an_ended_hold_are_claimed_at_once(marks, monkeypatch):
+    monkeypatch.setattr(low_water, "SHARE", 1e-9)
+    monkeypatch.setattr(low_water, "LONGEST_S", 1e9)
+    parked = Step.objects.filter(process_state="pending").latest("turn")
+    of_task = Hold.objects.create(
+        scope="task", cause="hand", task=parked.task, actor="ann", reason="a test"
+    )
+    Step.objects.filter(id=parked.id).update(held_by=of_task)
+    window(200)
+    assert len(claimed()) == 99
+    for _ in range(3):
+        AGENTS.of(["greeter"])
+    Hold.objects.update(until=DatabaseNow())
+    unpark()
+    assert due.anything()
+    assert [request.step for request in claimed()] == [parked.id]
+
+
 def test_marks_from_before_the_clock_was_put_back_are_not_used(marks):
-    AGENTS.of(["greeter"])
-    assert AGENTS.of(["greeter"])
+    for _ in range(3):
+        AGENTS.of(["greeter"])
     known = AGENTS._known["greeter"]
+    assert known.mark
     known.read_at += timedelta(hours=1)
-    AGENTS.of(["greeter"])
-    assert len(known.marks) == 1
+    assert AGENTS.of(["greeter"]) == {}
     assert known.from_head_at == 0.0
+
+
+def test_look_that_fails_is_not_repeated_at_once(marks, monkeypatch):
+    monkeypatch.setattr(low_water, "LOOK_S", 60.0)
+    monkeypatch.setattr(AGENTS, "lowest", "SELECT FROM orchestration_nothing")
+    with pytest.raises(ProgrammingError), transaction.atomic():
+        AGENTS.of(["greeter"])
+    assert AGENTS.of(["greeter"]) == {}
 
 
 def test_nothing_is_asked_where_looks_are_cheap(django_assert_num_queries, monkeypatch):
     monkeypatch.setattr(AGENTS, "wanted", False)
+    monkeypatch.setattr(AGENTS, "_known", {})
     monkeypatch.setattr(AGENTS, "_rest_until", 0.0)
     monkeypatch.setattr(conf, "SLOW_LOOK_S", 0.0)
     new_task()
@@ -166,13 +226,14 @@ def test_nothing_is_asked_where_looks_are_cheap(django_assert_num_queries, monke
         assert AGENTS.of(["greeter"]) == {}
 
 
-def test_mark_is_used_when_it_is_old_enough():
+def test_mark_follows_what_was_found_some_time_ago():
     one = _Known(costly=True)
     for second in range(4):
         one.add(Mark(turn=second), NOW, float(second))
-    monotonic = 3.0
-    assert one.used(monotonic) == Mark(turn=2)
-    assert one.used(monotonic - low_water.LAG_S) == Mark(turn=2)
-    assert one.used(0.0) is None
+    assert one.used == Mark(turn=2)
+    one.add(Mark(turn=1), NOW, 4.0)  # one that was committed late
+    assert one.used == Mark(turn=1)
+    one.add(Mark(turn=5), NOW, 4.0 + low_water.LAG_S / 2)
+    assert one.used == Mark(turn=3)
     one.costly = False
-    assert one.used(monotonic) is None
+    assert one.used is None
