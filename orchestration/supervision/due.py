@@ -39,7 +39,7 @@ OR ((SELECT retry_at FROM orchestration_taskrequest
 """  # noqa: S608 - put together from constants
 
 # A step without an agent, for a scheduler to compute (index step_turn).
-TO_COMPUTE = FIRST.format(agent=f"'{LOCAL}'", isolated="")
+TO_COMPUTE = FIRST.format(agent=f"'{LOCAL}'")
 
 # Requested undos that no scheduler has begun.
 REQUESTED = "EXISTS (SELECT FROM orchestration_undorequest)"

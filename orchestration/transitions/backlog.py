@@ -12,12 +12,12 @@ from .. import conf
 from ..database import prepared, sql
 from ..decisions.fairness import Arrival, for_aged
 from ..models.hold import holds_agent
-from ..models.low_water import AGENTS, AGENTS_FROM, WANTED, Mark, longest_waiting
+from ..models.low_water import AGENTS, AGENTS_FROM, WANTED, Mark, first_in_line, longest_waiting
 from ..models.step import claimable
 from ..payloads.placeholders import Loads
 from ..states import GateState
 from .candidates import aged, fresh, in_turn, least
-from .gates import FIRST, STATE, LockedGate, lock_and_read
+from .gates import STATE, LockedGate, lock_and_read
 from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
 from .locked_task import Ready
 from .turns import STANDINGS, lines_of
@@ -37,7 +37,7 @@ DEMAND = f"""
 SELECT p.agent, {STATE}, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
     f.all_kinds, {WANTED},
     {longest_waiting("extract(epoch FROM clock_timestamp() - s.pending_since)::float8")}, p.aged_after,
-    f.isolated = 0 AND {FIRST.format(agent="p.agent", isolated="AND isolated")} IS NOT NULL,
+    f.isolated = 0 AND {first_in_line("s.id", "true")} IS NOT NULL,
     {holds_agent("p.agent")},
     extract(epoch FROM {AGENT_UNTIL})::float8, extract(epoch FROM {ALL_UNTIL})::float8,
     extract(epoch FROM {STEPS_UNTIL})::float8, extract(epoch FROM clock_timestamp())::float8,

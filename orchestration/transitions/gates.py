@@ -63,14 +63,14 @@ WHERE g.agent = r.agent
 # The first of an agent's steps that may be claimed, NULL if there is none. In this order only
 # step_turn is worth using: an EXISTS may choose to read the whole table up to the first.
 FIRST = f"""(SELECT id FROM orchestration_step s
-    WHERE agent = {{agent}} {{isolated}} AND {claimable("s")}
+    WHERE agent = {{agent}} AND {claimable("s")}
     ORDER BY agent, isolated, priority DESC, turn, id LIMIT 1)"""  # noqa: S608 - a constant of our own
 
 # Gates that recover although nothing waits that may go, or soon will be: along step_turn,
 # step_retry and step_in_flight.
 UNASKED = f"""
 SELECT g.agent FROM orchestration_gate g WHERE g.state = 'recovering'
-  AND {FIRST.format(agent="g.agent", isolated="")} IS NULL
+  AND {FIRST.format(agent="g.agent")} IS NULL
   AND (SELECT id FROM orchestration_step s WHERE s.agent = g.agent AND s.process_state = 'pending'
     AND s.run_after < (SELECT clock_timestamp()) + interval '60 seconds'
     ORDER BY s.run_after LIMIT 1) IS NULL
