@@ -1,6 +1,7 @@
 """Create, claim, answer and sweep tasks of the greeting workflow, without a running stack."""
 
 import random
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from uuid import uuid4
@@ -126,12 +127,19 @@ def postpone_retries() -> None:
     Policy.objects.update(backoff=600, backoff_cap=600)
 
 
-def force(statement, parameters):
-    """Disable the triggers in a block, to put a row into any state."""
+@contextmanager
+def without_triggers():
+    """Disable the triggers in this context, to put a row into any state."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute(statement, parameters)
+        yield
         cursor.execute("SET LOCAL session_replication_role = DEFAULT")
+
+
+def force(statement, parameters):
+    """Execute a statement without triggers."""
+    with without_triggers(), connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
 
 
 class Swept(SimpleNamespace):

@@ -9,3 +9,8 @@ def illegal_moves(moves):
         for after in moves
         if before != after and after not in moves[before]
     ]
+
+
+def legal_moves(moves):
+    """Return every pair of states that `moves` allows."""
+    return [(before, after) for before in moves for after in moves[before]]

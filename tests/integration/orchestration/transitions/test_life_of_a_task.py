@@ -16,16 +16,16 @@ from orchestration.transitions.resubmit import resubmit
 from orchestration.workflow import Refused
 from tests.support.engine import (
     claimed,
-    force,
     in_error,
     new_task,
     reply_to,
     run_to_end,
     states,
     step_of,
+    without_triggers,
 )
 from tests.support.messages import nested
-from tests.support.moves import illegal_moves
+from tests.support.moves import illegal_moves, legal_moves
 
 pytestmark = pytest.mark.django_db
 
@@ -347,36 +347,60 @@ class TestResubmit:
         assert resubmit(12345, attempt=1, actor="olga", reason="?") is Refusal.NO_SUCH_STEP
 
 
+def columns_of(state):
+    """Return the values of a step's columns that its state asks for."""
+    alert = Alert.objects.get_or_create(fingerprint="x", title="x")[0]
+    return {
+        "process_state": state,
+        "alert": alert if state == "error" else None,
+        "complete_by": DatabaseNow() if state == "processing" else None,
+        "pending_since": DatabaseNow() if state == "pending" else None,
+        "result": {} if state == "processed" else None,
+    }
+
+
+def step_in(state):
+    """Return a new step that was put into a state."""
+    step = step_of(new_task())
+    with without_triggers():
+        Step.objects.filter(id=step.id).update(**columns_of(state))
+    return step
+
+
+def task_in(state):
+    """Return a new task that was put into a state."""
+    task = new_task()
+    with without_triggers():
+        ended_at = DatabaseNow() if state in {"processed", "undone"} else None
+        Task.objects.filter(id=task.id).update(state=state, ended_at=ended_at)
+    return task
+
+
 class TestTheDatabaseItself:
     @pytest.mark.parametrize(("before", "after"), illegal_moves(STEP_MOVES))
     def test_refuses_every_illegal_move_of_a_step(self, before, after):
-        step = step_of(new_task())
-        alert = Alert.objects.create(fingerprint="x", severity="warning", title="x").id
-        force(
-            "UPDATE orchestration_step SET process_state = %s, alert_id = %s,"
-            " complete_by = CASE WHEN %s THEN clock_timestamp() END,"
-            " result = CASE WHEN %s THEN '{}'::jsonb END WHERE id = %s",
-            [
-                before,
-                alert if before == "error" else None,
-                before == "processing",
-                before == "processed",
-                step.id,
-            ],
-        )
+        step = step_in(before)
         with pytest.raises(IntegrityError, match="illegal move"), transaction.atomic():
             Step.objects.filter(id=step.id).update(process_state=after)
 
+    @pytest.mark.parametrize(("before", "after"), legal_moves(STEP_MOVES))
+    def test_allows_every_legal_move_of_a_step(self, before, after):
+        step = step_in(before)
+        changed = Step.objects.filter(id=step.id).update(**columns_of(after))
+        assert changed == 1
+
     @pytest.mark.parametrize(("before", "after"), illegal_moves(TASK_MOVES))
     def test_refuses_every_illegal_move_of_a_task(self, before, after):
-        task = new_task()
-        force(
-            "UPDATE orchestration_task SET state = %s,"
-            " ended_at = CASE WHEN %s THEN clock_timestamp() END WHERE id = %s",
-            [before, before in {"processed", "undone"}, task.id],
-        )
+        task = task_in(before)
         with pytest.raises(IntegrityError, match="illegal move"), transaction.atomic():
             Task.objects.filter(id=task.id).update(state=after)
+
+    @pytest.mark.parametrize(("before", "after"), legal_moves(TASK_MOVES))
+    def test_allows_every_legal_move_of_a_task(self, before, after):
+        task = task_in(before)
+        ended_at = DatabaseNow() if after in {"processed", "undone"} else None
+        changed = Task.objects.filter(id=task.id).update(state=after, ended_at=ended_at)
+        assert changed == 1
 
     @pytest.mark.parametrize(
         ("constraint", "change"),
