@@ -1,9 +1,10 @@
 """`python -m bench.polls`: customers watch their orders live while others are placed.
 
-Starts a whole system of its own, as `make run` does. Orders are placed by the API at a steady rate;
-each customer opens an order's page and polls at the page's interval until the order has ended, then
-watches another. Durations are from the web server's own log: from the moment a thread takes the request
-to the last byte. Every order has to be completed soon after the last one is placed.
+Starts a whole system of its own, as `make run` does. Orders are placed at a steady rate, by the API or, with
+`--checkout`, by new customers, each with an address of its own: they open the shop, fill a cart and check
+out. Those who watch open an order's page and poll at its interval until the order has ended, then watch
+another. Durations are from the web server's own log: from the moment a thread takes the request to the last
+byte. Every order has to be completed soon after the last one is placed.
 """
 
 import argparse
@@ -12,21 +13,26 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from itertools import count
 from pathlib import Path
 from uuid import uuid4
 
 import aiohttp
+from yarl import URL
 
 from bench.console import conclude
 from bench.measure import cpu_seconds, percentile
+from drill.shopper import DETAILS
 from drill.stack import Stack
 from drill.waiting import wait_for
 
 LOOK = 50.0  # ms that a poll takes at the server, at the 95th percentile: the target
 DRAIN = 10.0  # seconds from the last order placed to the last one completed: the target
+TIMEOUT = aiohttp.ClientTimeout(total=30)
 PATIENCE = 600.0  # seconds until the rest is given up
 POLL = re.compile(r'hx-get="([^"]+)" hx-trigger="every (\d+)ms"')
 LOG = "%(m)s %(U)s %(s)s %(B)s %(D)s"  # method, path, status, bytes, microseconds
@@ -66,14 +72,16 @@ class Poll:
 async def load(address: str, token: str, options: argparse.Namespace) -> Seen:
     """Place orders and watch them for `options.seconds`."""
     seen = Seen()
-    timeout = aiohttp.ClientTimeout(total=30)
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(address, connector=connector, timeout=timeout) as session:
+    async with aiohttp.ClientSession(address, connector=connector, timeout=TIMEOUT) as session:
         watching = [asyncio.create_task(_watch(session, seen)) for _ in range(options.customers)]
         end, due = time.monotonic() + options.seconds, time.monotonic()
         posts: set[asyncio.Task[None]] = set()
+        numbers = count()
         while time.monotonic() < end:
-            post = asyncio.create_task(_place(session, token, seen))
+            number = next(numbers)
+            placing = _check_out(address, number) if options.checkout else _post(session, token)
+            post = asyncio.create_task(_place(placing, seen))
             posts.add(post)
             post.add_done_callback(posts.discard)
             due += 1 / options.rate
@@ -85,15 +93,62 @@ async def load(address: str, token: str, options: argparse.Namespace) -> Seen:
     return seen
 
 
-async def _place(session: aiohttp.ClientSession, token: str, seen: Seen) -> None:
+class _Refused(Exception):
+    """An order was not accepted; the status of the answer is its argument."""
+
+
+async def _place(placing: Awaitable[str], seen: Seen) -> None:
+    """Count an order, and let somebody watch its page, whose path `placing` returns."""
+    try:
+        page = await placing
+    except _Refused as refused:
+        seen.refused[refused.args[0]] += 1
+    else:
+        seen.placed += 1
+        seen.pages.put_nowait(page)
+
+
+async def _post(session: aiohttp.ClientSession, token: str) -> str:
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": str(uuid4())}
     async with session.post("/api/orders", json=ORDER, headers=headers) as answer:
         if answer.status != 202:
-            seen.refused[answer.status] += 1
-            return
+            raise _Refused(answer.status)
         page = (await answer.json())["page"]
-    seen.placed += 1
-    seen.pages.put_nowait(page[page.index("/orders/") :])
+    return str(page[page.index("/orders/") :])
+
+
+async def _check_out(address: str, number: int) -> str:
+    """Place an order in the shop's pages, from an address by which its rate limit knows this customer."""
+    host = f"127.{1 + number // 65536}.{number // 256 % 256}.{number % 256}"
+    async with aiohttp.ClientSession(
+        address,
+        connector=aiohttp.TCPConnector(local_addr=(host, 0)),
+        cookie_jar=aiohttp.CookieJar(unsafe=True),  # of a host without a name
+        timeout=TIMEOUT,
+    ) as customer:
+
+        async def send(path: str, **fields: str) -> tuple[str, str]:
+            if fields:
+                cookies = customer.cookie_jar.filter_cookies(URL(address))
+                fields["csrfmiddlewaretoken"] = cookies["csrftoken"].value
+            async with customer.request(
+                "POST" if fields else "GET", path, data=fields or None, allow_redirects=False
+            ) as answer:
+                if answer.status >= HTTPStatus.BAD_REQUEST:
+                    raise _Refused(answer.status)
+                return await answer.text(), answer.headers.get("Location", "")
+
+        shop, _ = await send("/")
+        await send("/cart/add/", sku=_field(shop, "sku"), quantity="1")
+        page, _ = await send("/checkout/")
+        _, order = await send("/checkout/", token=_field(page, "token"), **DETAILS)
+        return order
+
+
+def _field(page: str, name: str) -> str:
+    found = re.search(rf'name="{name}" value="([^"]+)"', page)
+    assert found, f"the page has no {name}"
+    return found[1]
 
 
 async def _watch(session: aiohttp.ClientSession, seen: Seen) -> None:
@@ -166,9 +221,9 @@ def report(
     """Return the lines to print."""
     at_server = [one.took for one in polls]
     idle = [one for one in polls if one.status == 204]
-    seconds = options.seconds
+    seconds, way = options.seconds, "checkout" if options.checkout else "the API"
     lines = [
-        f"{options.customers} customers, {options.rate:g} orders/s for {seconds:g} s",
+        f"{options.customers} customers, {options.rate:g} orders/s by {way} for {seconds:g} s",
         f"orders: {seen.placed} placed ({seen.placed / seconds:.0f}/s), {rest.by_then} completed by then",
         f"completed: {rest.completed} of {seen.placed}, {rest.seconds:.1f} s after the last was placed",
         f"refused: {dict(seen.refused) or 'none'}",
@@ -194,7 +249,7 @@ def main() -> int:
         stack.sql("UPDATE orchestration_application SET rate = 1000000")
         token = f"sas_{(stack.folder / 'secrets' / 'example_token').read_text()}"
         before = processor(stack)
-        seen = asyncio.run(load(f"http://localhost:{stack.port}", token, options))
+        seen = asyncio.run(load(f"http://127.0.0.1:{stack.port}", token, options))
         rest = drain(stack, seen.placed)
         used = shares(before, processor(stack), seen.placed)
         polls = read(log)
@@ -217,6 +272,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--customers", type=int, default=200, help="number, each watching an order")
     parser.add_argument("--rate", type=float, default=100, help="orders per second")
     parser.add_argument("--seconds", type=float, default=30, help="duration")
+    parser.add_argument("--checkout", action="store_true", help="customers check out; no API")
     return parser.parse_args()
 
 
