@@ -223,6 +223,13 @@ class TestInbox:
         assert max(reads) <= 2 * 6
         assert Submission.objects.count() == 900
 
+    def test_posting_is_planned_once_whatever_the_settings_of_the_caller(self):
+        """A plan for each call would be three quarters of it; its statements show only in the settings."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT proconfig FROM pg_proc WHERE proname = 'orchestration_submit'")
+            ((settings,),) = cursor.fetchall()
+        assert {"plan_cache_mode=force_generic_plan", "enable_seqscan=off"} <= set(settings)
+
     def test_one_that_fails_and_one_that_waits_for_long_do_not_meet(self):
         """An old one that is put off is a retry, and has not waited."""
         self.post(1, -1, "low")
