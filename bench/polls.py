@@ -22,11 +22,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import aiohttp
-from yarl import URL
 
 from bench.console import conclude
 from bench.measure import cpu_seconds, percentile
-from drill.shopper import DETAILS
+from drill.shopper import DETAILS, value_of
 from drill.stack import Stack
 from drill.waiting import wait_for
 
@@ -98,7 +97,7 @@ class _Refused(Exception):
 
 
 async def _place(placing: Awaitable[str], seen: Seen) -> None:
-    """Count an order, and let somebody watch its page, whose path `placing` returns."""
+    """Count an order, and queue its page, whose path `placing` returns, for those who watch."""
     try:
         page = await placing
     except _Refused as refused:
@@ -129,8 +128,8 @@ async def _check_out(address: str, number: int) -> str:
 
         async def send(path: str, **fields: str) -> tuple[str, str]:
             if fields:
-                cookies = customer.cookie_jar.filter_cookies(URL(address))
-                fields["csrfmiddlewaretoken"] = cookies["csrftoken"].value
+                cookies = {cookie.key: cookie.value for cookie in customer.cookie_jar}
+                fields["csrfmiddlewaretoken"] = cookies["csrftoken"]
             async with customer.request(
                 "POST" if fields else "GET", path, data=fields or None, allow_redirects=False
             ) as answer:
@@ -139,16 +138,10 @@ async def _check_out(address: str, number: int) -> str:
                 return await answer.text(), answer.headers.get("Location", "")
 
         shop, _ = await send("/")
-        await send("/cart/add/", sku=_field(shop, "sku"), quantity="1")
+        await send("/cart/add/", sku=value_of(shop, "sku"), quantity="1")
         page, _ = await send("/checkout/")
-        _, order = await send("/checkout/", token=_field(page, "token"), **DETAILS)
+        _, order = await send("/checkout/", token=value_of(page, "token"), **DETAILS)
         return order
-
-
-def _field(page: str, name: str) -> str:
-    found = re.search(rf'name="{name}" value="([^"]+)"', page)
-    assert found, f"the page has no {name}"
-    return found[1]
 
 
 async def _watch(session: aiohttp.ClientSession, seen: Seen) -> None:

@@ -21,6 +21,13 @@ DETAILS = {
 }
 
 
+def value_of(page: str, name: str) -> str:
+    """Return the value of the first field of a page's forms with this name."""
+    found = re.search(rf'name="{name}" value="([^"]+)"', page)
+    assert found, f"the page has no {name}"
+    return found[1]
+
+
 class _Stay(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
         """Return the redirect itself instead of following it."""
@@ -44,13 +51,8 @@ class Shopper:
     def open_checkout(self) -> str:
         """Put something into the cart and open the checkout; return the token in its page."""
         page = self._get("/")
-        sku = re.search(r'name="sku" value="([^"]+)"', page)
-        assert sku, "the shop's page offers no product"
-        self._post("/cart/add/", {"sku": sku[1], "quantity": "2"}, "/")
-        page = self._get("/checkout/")
-        token = re.search(r'name="token" value="([^"]+)"', page)
-        assert token, "the checkout has no token"
-        return token[1]
+        self._post("/cart/add/", {"sku": value_of(page, "sku"), "quantity": "2"}, "/")
+        return value_of(self._get("/checkout/"), "token")
 
     def send(self, token: str) -> str:
         """Send the checkout's page until it is accepted; return the order's id."""

@@ -2,6 +2,9 @@
 
 Postgres reads a trigger's condition anew, from a text, for each statement that might fire it: with all
 legal moves that took a tenth of the time of an update of one step.
+
+Each table in a transaction of its own: one that locked both could deadlock with a worker. It can be run again if it
+was interrupted.
 """
 
 from importlib import import_module
@@ -46,6 +49,8 @@ def only_moves(table: str, column: str, moves: dict[str, list[str]]) -> str:
 
 
 class Migration(migrations.Migration):
+
+    atomic = False
 
     dependencies = [("orchestration", "0010_pending_since")]
 

@@ -1,4 +1,4 @@
-"""The function that posts submissions keeps its plan, whatever the settings of who calls it.
+"""The function that posts submissions keeps its plan, with any settings of its caller.
 
 Callers behind a pooler, and those that write its SQL themselves, send no settings for plans: it was planned
 for each call, which took three quarters of it.

@@ -223,7 +223,7 @@ class TestInbox:
         assert max(reads) <= 2 * 6
         assert Submission.objects.count() == 900
 
-    def test_posting_is_planned_once_whatever_the_settings_of_the_caller(self):
+    def test_posting_is_planned_once_with_any_settings_of_the_caller(self):
         """A plan for each call would be three quarters of it; its statements show only in the settings."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT proconfig FROM pg_proc WHERE proname = 'orchestration_submit'")
