@@ -76,9 +76,9 @@ async def load(address: str, token: str, options: argparse.Namespace) -> Seen:
         watching = [asyncio.create_task(_watch(session, seen)) for _ in range(options.customers)]
         end, due = time.monotonic() + options.seconds, time.monotonic()
         posts: set[asyncio.Task[None]] = set()
-        numbers = count()
-        while time.monotonic() < end:
-            number = next(numbers)
+        for number in count():
+            if time.monotonic() >= end:
+                break
             placing = _check_out(address, number) if options.checkout else _post(session, token)
             post = asyncio.create_task(_place(placing, seen))
             posts.add(post)

@@ -8,7 +8,7 @@ from orchestration.models import Alert, Attempt, Event, Gate, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.payloads.placeholders import Unresolved
 from orchestration.registry import NotRegistered
-from orchestration.states import STEP_MOVES, TASK_MOVES
+from orchestration.states import FINAL_TASK_STATES, STEP_MOVES, TASK_MOVES
 from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
@@ -359,6 +359,11 @@ def columns_of(state):
     }
 
 
+def columns_of_task(state):
+    """Return the values of a task's columns that its state asks for."""
+    return {"state": state, "ended_at": DatabaseNow() if state in FINAL_TASK_STATES else None}
+
+
 def step_in(state):
     """Return a new step that was put into a state."""
     step = step_of(new_task())
@@ -371,8 +376,7 @@ def task_in(state):
     """Return a new task that was put into a state."""
     task = new_task()
     with without_triggers():
-        ended_at = DatabaseNow() if state in {"processed", "undone"} else None
-        Task.objects.filter(id=task.id).update(state=state, ended_at=ended_at)
+        Task.objects.filter(id=task.id).update(**columns_of_task(state))
     return task
 
 
@@ -398,8 +402,7 @@ class TestTheDatabaseItself:
     @pytest.mark.parametrize(("before", "after"), legal_moves(TASK_MOVES))
     def test_allows_every_legal_move_of_a_task(self, before, after):
         task = task_in(before)
-        ended_at = DatabaseNow() if after in {"processed", "undone"} else None
-        changed = Task.objects.filter(id=task.id).update(state=after, ended_at=ended_at)
+        changed = Task.objects.filter(id=task.id).update(**columns_of_task(after))
         assert changed == 1
 
     @pytest.mark.parametrize(
