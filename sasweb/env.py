@@ -1,13 +1,32 @@
-"""Typed readers of the environment: a wrong value stops the start with a sentence."""
+"""Typed readers of the environment: a wrong value stops the start with a sentence.
+
+Each variable NAME may be given by a file instead, as orchestrators mount secrets: NAME_FILE is its path.
+"""
 
 import os
+from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
 
 def text(name: str, default: str = "") -> str:
-    """Return the variable, or `default` where it is unset or empty."""
-    return os.environ.get(name, "") or default
+    """Return the variable, or what its file holds; `default` where neither is given."""
+    value, file = os.environ.get(name, ""), os.environ.get(f"{name}_FILE", "")
+    if value and file:
+        raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; keep one of them.")
+    return value or (_content(f"{name}_FILE", file) if file else default)
+
+
+def _content(name: str, file: str) -> str:
+    """Return what a file holds, without the newline that editors end it with."""
+    try:
+        content = Path(file).read_text().rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ImproperlyConfigured(f"{name}={file!r} cannot be read: {why}.") from None
+    if not content:
+        raise ImproperlyConfigured(f"{name}={file!r} is empty.")
+    return content
 
 
 def flag(name: str, *, default: bool) -> bool:

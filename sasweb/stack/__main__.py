@@ -73,17 +73,19 @@ def _start(given: argparse.Namespace) -> bool:
             )
     with folders.lock(data):
         folders.make_socket_dir()
-        secret = os.environ.get("SECRET_KEY") or folders.secret("secret_key", make_it=True)
-        os.environ |= {
-            "SECRET_KEY": secret,
+        given_by_value = {
+            "SECRET_KEY": env.text("SECRET_KEY") or folders.secret("secret_key", make_it=True),
             "HOST": given.host,
             "PORT": str(given.port),
             "SANDBOX_PORT": str(given.sandbox_port),
             "STARTED": str(time.time() - time.process_time()),
             "PYTHONUNBUFFERED": "1",
         }
-        if not _is_local(given.host):  # other machines know this one by names of their own
-            os.environ.setdefault("ALLOWED_HOSTS", "*")
+        if not _is_local(given.host) and not env.text("ALLOWED_HOSTS"):
+            given_by_value["ALLOWED_HOSTS"] = "*"  # other machines know this one by their own names
+        for name in given_by_value:
+            os.environ.pop(f"{name}_FILE", None)  # it was read
+        os.environ |= given_by_value
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
         try:
             return _run(given)

@@ -155,7 +155,7 @@ def _web_processes() -> int:
 
 def _servers() -> list[Program]:
     found = []
-    if not os.environ.get("DATABASE_URL"):
+    if not env.text("DATABASE_URL"):
         found.append(
             Program(
                 name="postgres",
@@ -168,7 +168,7 @@ def _servers() -> list[Program]:
                 merged=False,
             )
         )
-    if not os.environ.get("REDIS_URL"):
+    if not env.text("REDIS_URL"):
         found.append(
             Program(
                 name="redis",

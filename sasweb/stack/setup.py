@@ -25,6 +25,7 @@ from django.db import Error, connection  # noqa: E402
 from orchestration.database import sql  # noqa: E402
 from orchestration.monitoring import canary  # noqa: E402
 
+from .. import env  # noqa: E402
 from . import embedded, folders  # noqa: E402
 from .processes import APPLICATION, DEMO, ONCE, control, log_file, workers  # noqa: E402
 
@@ -156,7 +157,7 @@ def _database_answers(problem: _Problem) -> bool:
         connection.ensure_connection()
     except Error as error:
         problem.last_problem = sql.first_line(error)
-        if "does not exist" in str(error) and not os.environ.get("DATABASE_URL"):
+        if "does not exist" in str(error) and not env.text("DATABASE_URL"):
             with contextlib.suppress(Error), connection._nodb_cursor() as cursor:  # noqa: SLF001
                 cursor.execute(f'CREATE DATABASE "{embedded.DATABASE}"')
         return False
