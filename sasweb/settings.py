@@ -7,6 +7,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from orchestration.database import session
+from orchestration.messaging import redis_client
 
 from . import env, mail
 from .stack import embedded, folders
@@ -117,8 +118,10 @@ DATABASES = {"default": _database}
 
 # One worker process per queue. An agent's queue has the agent's name; `status.<name>` is the
 # private response queue of one application.
+_master = redis_client.master(REDIS_URL)
+_redis = _master.for_rq() if _master else {"URL": REDIS_URL}
 RQ_QUEUES = {
-    name: {"URL": REDIS_URL, "SERIALIZER": "rq.serializers.JSONSerializer", "DEFAULT_TIMEOUT": -1}
+    name: {**_redis, "SERIALIZER": "rq.serializers.JSONSerializer", "DEFAULT_TIMEOUT": -1}
     for name in (
         "submission",
         "scheduler",
