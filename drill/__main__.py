@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 from drill import report
-from drill.modes_table import FULL, SHORT, Mode, load
+from drill.ha.stacks import KINDS
+from drill.modes_table import FULL, HA, SHORT, Mode, load
 from drill.recipes import recipes
 from drill.run import Result, drill, prepare
 from drill.stack import Stack
@@ -60,7 +61,11 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m drill", description=__doc__)
-    parser.add_argument("mode", nargs="*", help="ids of modes; a+b is a pair. Default: a selection")
+    parser.add_argument(
+        "mode",
+        nargs="*",
+        help="ids of modes; a+b is a pair; ha is all with failovers. Default: a selection",
+    )
     parser.add_argument("--full", action="store_true", default=os.environ.get("DRILL") == FULL)
     parser.add_argument("--family", help="only modes of this family")
     parser.add_argument("--seed", type=int, help="of the random pairs")
@@ -78,13 +83,16 @@ def _options() -> argparse.Namespace:
 def _named(table: Sequence[Mode], names: Sequence[str]) -> list[list[Mode]]:
     """Return one drill for each name: a mode, or several joined by +."""
     by_id = {mode.id: mode for mode in table if mode.recipe}
+    every = [mode.id for mode in table if mode.selection == HA]
+    names = [one for name in names for one in (every if name == HA else [name])]
     if unknown := {part for name in names for part in name.split("+")} - by_id.keys():
         raise SystemExit(f"Unknown modes: {', '.join(sorted(unknown))}; --list shows all.")
     return [[by_id[part] for part in name.split("+")] for name in names]
 
 
 def _selected(table: Sequence[Mode], options: argparse.Namespace) -> list[Mode]:
-    modes = [mode for mode in table if options.full or mode.selection == SHORT]
+    chosen = {SHORT, FULL} if options.full else {SHORT}
+    modes = [mode for mode in table if mode.selection in chosen]
     return [mode for mode in modes if options.family in (None, mode.family)]
 
 
@@ -103,7 +111,7 @@ def _pairs(table: Sequence[Mode], options: argparse.Namespace, seed: int) -> lis
 
 
 class Stacks:
-    """`count` stacks side by side; a stack is replaced after a bad drill."""
+    """`count` stacks side by side; a stack is replaced after a bad drill, or for one of another kind."""
 
     def __init__(self, count: int) -> None:
         self._free: SimpleQueue[str] = SimpleQueue()
@@ -116,13 +124,17 @@ class Stacks:
         assert all(mode.recipe in recipes for mode in modes), "an unknown recipe"
         name = self._free.get()
         try:
+            kind = modes[0].servers
+            if name in self._running and type(self._running[name]) is not KINDS[kind]:
+                self._running.pop(name).stop()
             if name not in self._running:
-                stack = self._running[name] = Stack(name).start()
+                stack = self._running[name] = KINDS[kind](name).start()
                 prepare(stack)
             result = drill(self._running[name], modes)
-            if not result.verdict.good:
+            if kind or not result.verdict.good:
                 stack = self._running.pop(name)
                 stack.stop()
+            if not result.verdict.good:
                 stack.keep(result.mode)
             return result
         finally:

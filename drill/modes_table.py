@@ -10,6 +10,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "modes"
 SHORT, FULL = "short", "full"
+HA = "ha"  # run by name alone: these need servers of their own
 ENDS = ("processed", "error", "undone", "settled")
 
 
@@ -19,7 +20,8 @@ class Mode:
 
     `what` fails, and `how` the fault is made. Proved by the drill's `recipe`, called with `given`,
     by the tests in `shown_by` (node ids), or by both. `make drill` runs the `selection` "short";
-    `DRILL=full make drill` also runs "full". `ends` is the required end of every order: "processed",
+    `DRILL=full make drill` also runs "full", and
+    `make drill ARGS=ha` runs "ha". `ends` is the required end of every order: "processed",
     "error", "undone", or "settled" for any good end.
     """
 
@@ -36,6 +38,10 @@ class Mode:
     orders: int = 0  # number in flight; 0: the usual number
     seconds: float = 3.0  # duration of the fault, unless it ends by itself
     pairs: bool = False  # may be combined with another mode
+    servers: str = ""  # the kind of stack: a key of `drill.ha.stacks.KINDS`
+    traffic: bool = (
+        False  # whether orders go on coming during the fault, and the longest gap is measured
+    )
 
 
 class InvalidMode(Exception):
@@ -60,6 +66,6 @@ def _row(file: str, row: dict[str, Any]) -> Mode:
         mode = Mode(**{**row, "shown_by": tuple(row.get("shown_by", ()))})
     except TypeError as error:
         raise InvalidMode(f"{file}: {row.get('id', row)}: {error}") from None
-    if mode.selection not in (SHORT, FULL) or mode.ends not in ENDS:
+    if mode.selection not in (SHORT, FULL, HA) or mode.ends not in ENDS:
         raise InvalidMode(f"{file}: {mode.id}: unknown selection or end")
     return mode

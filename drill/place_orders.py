@@ -1,10 +1,16 @@
-"""Places orders as the checkout does, and prints their ids. Run in a stack's environment."""
+"""Places orders as the checkout does, and prints their ids. Run in a stack's environment.
+
+With `--every` it goes on until it is stopped, and sends what is not accepted again, as customers do.
+"""
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from uuid import uuid4
 
 import django
@@ -13,7 +19,10 @@ CUSTOMERS = 4  # threads
 MOST = 5  # times `count`: the limit while too few orders are open
 
 
-def main(count: int, card: str, sku: str, flying: int) -> None:
+RETRY = 0.2  # seconds until an order is sent again
+
+
+def main(count: int, card: str, sku: str, flying: int, every: float) -> None:
     """Place `count` orders of two units each, paid by `card`, and more until `flying` are open."""
     django.setup()
     from django.db import connection
@@ -39,7 +48,7 @@ def main(count: int, card: str, sku: str, flying: int) -> None:
             lines=[Line(sku=product.sku, name=product.name, unit_price=product.price, quantity=2)],
             confirmation=confirmation(order, "Ada", 2 * product.price, product.currency),
         )
-        place(message, fingerprint(message.as_json()))
+        _send(partial(place, message, fingerprint(message.as_json())), again=bool(every))
         sys.stdout.write(f"{order}\n")  # one write, since threads share the output
         sys.stdout.flush()
         return str(order)
@@ -56,6 +65,9 @@ def main(count: int, card: str, sku: str, flying: int) -> None:
         )  # not the e-mails' tasks
         return len(orders) - mine.exclude(state__in=LIVE_TASK_STATES).count()
 
+    while every:
+        place_one()
+        time.sleep(every)
     with ThreadPoolExecutor(CUSTOMERS) as pool:
         orders: list[str] = []
         batch = count
@@ -68,11 +80,25 @@ def main(count: int, card: str, sku: str, flying: int) -> None:
             batch = max(CUSTOMERS, count // 5)
 
 
+def _send(order: Callable[[], object], *, again: bool) -> None:
+    """Place an order; with `again`, until it is accepted."""
+    from django.db import Error, connection
+
+    while again:
+        with suppress(Error):
+            order()
+            return
+        connection.close()
+        time.sleep(RETRY)
+    order()
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("count", type=int)
     parser.add_argument("--card", default="pm_card_visa")
     parser.add_argument("--sku", default="")
     parser.add_argument("--flying", type=int, default=0)
+    parser.add_argument("--every", type=float, default=0.0, help="seconds between two orders")
     main(**vars(parser.parse_args()))
     os._exit(0)  # an orderly end takes so long on a busy machine that the open orders end meanwhile

@@ -10,7 +10,17 @@ from drill.modes_table import Mode
 from drill.run import PAIR, Result
 
 Say = Callable[[str], None]
-HEAD = ("mode", "orders", "retries", "detect, s", "recover, s", "lost", "double", "verdict")
+HEAD = (
+    "mode",
+    "orders",
+    "retries",
+    "detect, s",
+    "recover, s",
+    "gap, s",
+    "lost",
+    "double",
+    "verdict",
+)
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "failure-modes.md"
 # the lines between which a command writes its part of the page
 MODES = ("<!-- modes: written by `python -m drill --document` -->", "<!-- end of modes -->")
@@ -25,6 +35,7 @@ def cells(result: Result) -> tuple[str, ...]:
         str(result.retries),
         _seconds(result.detected),
         _seconds(result.recovered),
+        _seconds(result.gap),
         str(result.verdict.lost),
         str(result.verdict.double),
         str(result.verdict),
@@ -104,7 +115,7 @@ def _section(title: str, rows: Sequence[str]) -> list[str]:
     if not rows:
         return []
     head = [f"### {title}", "", f"| {' | '.join((*HEAD, 'on'))} |"]
-    return [*head, "| --- |" + " --: |" * 6 + " --- | --- |", *rows, ""]
+    return [*head, "| --- |" + " --: |" * 7 + " --- | --- |", *rows, ""]
 
 
 def write(between: tuple[str, str], part: str, page: Path = PAGE) -> None:

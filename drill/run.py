@@ -1,14 +1,17 @@
 """One drill on a running stack: place orders, apply the faults, heal, wait, judge."""
 
+import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import psycopg2  # type: ignore[import-untyped]
 
 from drill import recipes
 from drill.modes_table import Mode
+from drill.process import Process
 from drill.stack import SLOWEST, Stack
 from drill.verdict import Verdict, verdict
 from drill.waiting import pause, wait_for
@@ -49,9 +52,30 @@ SELECT extract(epoch FROM min(at) - %s)::float8 FROM (
 """
 
 
+# how long no task ended, at most, between two times
+GAP = """
+SELECT extract(epoch FROM max(at - before))::float8 FROM (
+    SELECT at, lag(at) OVER (ORDER BY at) AS before FROM (
+        SELECT ended_at AS at FROM orchestration_task
+            WHERE reference = ANY(%s) AND ended_at BETWEEN %s AND %s
+        UNION ALL SELECT unnest(ARRAY[%s, %s]::timestamptz[])
+    ) AS ends
+) AS gaps
+"""
+ENDED_SINCE = """
+SELECT count(*) FROM orchestration_task
+WHERE reference = ANY(%s) AND created_at > %s AND ended_at IS NOT NULL
+"""
+EVERY = 0.4  # seconds between two orders of the traffic during a fault
+FLOWING = 5  # orders that were placed after a fault, and have ended: work flows again
+
+
 @dataclass(kw_only=True)
 class Result:
-    """The result of one drill; times in seconds, None if nothing was detected."""
+    """The result of one drill; times in seconds, None if nothing was detected.
+
+    `gap` is for how long no order ended around the fault, at most, though orders went on coming.
+    """
 
     mode: str
     family: str
@@ -59,6 +83,7 @@ class Result:
     retries: int = 0
     detected: float | None = None
     recovered: float | None = None
+    gap: float | None = None
     verdict: Verdict = field(default_factory=Verdict)
     took: float = 0.0
 
@@ -81,6 +106,27 @@ class Run:
     def open(self) -> int:
         """Return the number of orders, and of messages about them, that have not ended."""
         return self.stack.count(OPEN, *[self.orders] * 3)
+
+    @contextmanager
+    def traffic(self) -> Iterator[Callable[[], list[str]]]:
+        """Have orders go on coming; yield a function that returns those that were accepted."""
+        file = self.stack.folder / "traffic"
+        file.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "drill.place_orders", "1", "--every", str(EVERY)]
+        with file.open("wb") as output, self.stack.log.open("ab") as log:
+            placing = Process(
+                command, self.stack.log, env=self.stack.inside(), stdout=output, stderr=log
+            )
+
+        def accepted() -> list[str]:
+            return [line.strip() for line in file.read_text().splitlines(True) if line[-1] == "\n"]
+
+        try:
+            wait_for(accepted, "an order was placed", 60)
+            yield accepted
+        finally:
+            placing.end()
+            self.orders += accepted()
 
     def quiet(self, seconds: float = PATIENCE) -> None:
         """Wait until every order of this run has ended and its messages are sent."""
@@ -143,6 +189,8 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
                 faults.enter_context(recipes.apply(mode.recipe, run, mode.given))
         wanted = int(in_flight * (1 + SPARE))
         run.place(wanted, flying=wanted)
+        if traffic := any(mode.traffic for mode in modes):
+            accepted = faults.enter_context(run.traffic())
         flying = run.open()  # all were open a moment ago; this query may be slow
         assert flying >= in_flight / 2, f"only {flying} orders are in flight"
         # a crash comes first and ends last: its process must work until it reaches the crash point
@@ -151,7 +199,20 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
                 ((since,),) = stack.sql("SELECT clock_timestamp()")
                 faults.enter_context(recipes.apply(mode.recipe, run, mode.given))
         pause(max(mode.seconds for mode in modes))
+        if traffic:
+            result.gap = _gap(run, accepted, since)
     healed = time.monotonic()
     run.quiet()
     result.recovered = time.monotonic() - healed
     ((result.detected,),) = stack.sql(DETECTED, *[since] * 4)
+
+
+def _gap(run: Run, accepted: Callable[[], list[str]], since: datetime) -> float:
+    """Wait until orders flow again; return for how long none ended."""
+    ((healed,),) = run.stack.sql("SELECT clock_timestamp()")
+    wait_for(
+        lambda: run.stack.count(ENDED_SINCE, accepted(), healed) >= FLOWING, "orders flow again", 60
+    )
+    ((until,),) = run.stack.sql("SELECT clock_timestamp()")
+    ((gap,),) = run.stack.sql(GAP, run.orders + accepted(), since, until, since, until)
+    return float(gap)

@@ -6,9 +6,12 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.management import CommandError
 from django.db import connections
+from django.db.backends.signals import connection_created
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models.signals import post_migrate, pre_migrate
 from django.utils.module_loading import autodiscover_modules
+
+from .database import session
 
 SUPERVISOR = "supervisor"  # the command
 # One initial set replaced all migrations before the first release. The first two names of both sets are the
@@ -24,6 +27,7 @@ class OrchestrationConfig(AppConfig):
 
     def ready(self) -> None:
         """Load the applications' declarations, unless this process is a supervisor (P3)."""
+        connection_created.connect(session.look, dispatch_uid="look at the session")
         if sys.argv[1:2] != [SUPERVISOR]:
             self.load()
 

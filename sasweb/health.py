@@ -8,6 +8,8 @@ from django.views.decorators.http import require_safe
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from orchestration.messaging import redis_client
+
 REDIS_TIMEOUT_S = 1.0
 
 
@@ -50,7 +52,7 @@ def _database_answers() -> bool:
 
 def _redis_answers() -> bool:
     try:
-        with redis.Redis.from_url(
+        with redis_client.client(
             settings.REDIS_URL,
             socket_timeout=REDIS_TIMEOUT_S,
             socket_connect_timeout=REDIS_TIMEOUT_S,

@@ -6,6 +6,9 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from orchestration.database import session
+from orchestration.messaging import redis_client
+
 from . import env, mail
 from .stack import embedded, folders
 
@@ -92,12 +95,14 @@ DATABASE_URL = env.text("DATABASE_URL") or embedded.database_url()
 REDIS_URL = env.text("REDIS_URL") or embedded.redis_url()
 _database = dj_database_url.parse(DATABASE_URL, conn_max_age=None, conn_health_checks=True)
 # Behind a pooler that gives each transaction another connection nothing may be kept on one.
-_database["DISABLE_SERVER_SIDE_CURSORS"] = env.flag("TRANSACTION_POOLER", default=False)
+TRANSACTION_POOLER = env.flag("TRANSACTION_POOLER", default=False)
+_database["DISABLE_SERVER_SIDE_CURSORS"] = TRANSACTION_POOLER
 _database["ENGINE"] = "django.db.backends.postgresql"
 _database["OPTIONS"] = {
     # Behind one address, or one of several, there may be a standby after a failover: it is not taken.
     # From version 14 on the server says with its greeting whether it takes writes: no round trip more.
-    "target_session_attrs": "read-write",
+    # A pooler's greeting says what some server once said.
+    "target_session_attrs": "any" if TRANSACTION_POOLER else "read-write",
     **_database.get("OPTIONS", {}),
     "application_name": "sas",
     "connect_timeout": 5,
@@ -106,16 +111,17 @@ _database["OPTIONS"] = {
     "keepalives_interval": 3,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
-    # a process that hangs inside a transaction must not hold its locks for long
-    "options": "-c idle_in_transaction_session_timeout=10s -c lock_timeout=8s"
-    " -c statement_timeout=30s",
+    # behind a pooler they are the role's (docs/run/install.md), and each process looks whether they are
+    **({} if TRANSACTION_POOLER else {"options": session.options()}),
 }
 DATABASES = {"default": _database}
 
 # One worker process per queue. An agent's queue has the agent's name; `status.<name>` is the
 # private response queue of one application.
+_master = redis_client.master(REDIS_URL)
+_redis = _master.for_rq() if _master else {"URL": REDIS_URL}
 RQ_QUEUES = {
-    name: {"URL": REDIS_URL, "SERIALIZER": "rq.serializers.JSONSerializer", "DEFAULT_TIMEOUT": -1}
+    name: {**_redis, "SERIALIZER": "rq.serializers.JSONSerializer", "DEFAULT_TIMEOUT": -1}
     for name in (
         "submission",
         "scheduler",

@@ -43,6 +43,7 @@ from . import (  # noqa: E402, F401 - importing them registers their recipes
     clocks,
     crashes,
     deploys,
+    ha,
     messages,
     outages,
     partners,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from tempfile import TemporaryFile
 
 from django.db import connection, transaction
 
@@ -71,23 +72,25 @@ def run(
     if row is None:
         return None
     started = time.monotonic()
-    cut = snapshot.prepare()
+    cut = snapshot.now()
     read: set[str] = set()
-    if ledgers:
-        try:
-            read = snapshot.read_ledgers(report)
-            alerts.close("audit/ledgers")
-        except snapshot.Unreadable as error:
-            if by != HOURLY:
-                raise
-            ledgers = False
-            _cannot_read(error)
-            snapshot.prepare()
-    with _snapshot():
-        tasks = snapshot.fill(cut, since)
-        report(f"{tasks:,} tasks")
-        found = find(read, report)
-    snapshot.drop()
+    with TemporaryFile("w+", newline="", encoding="utf-8") as file:
+        if ledgers:
+            try:
+                read = snapshot.read_ledgers(file, report)
+                alerts.close("audit/ledgers")
+            except snapshot.Unreadable as error:
+                if by != HOURLY:
+                    raise
+                ledgers = False
+                _cannot_read(error)
+                file.seek(0)
+                file.truncate()
+        with _snapshot():
+            snapshot.store(file)
+            tasks = snapshot.fill(cut, since)
+            report(f"{tasks:,} tasks")
+            found = find(read, report)
     _keep(row, tasks, found)
     _alert(found, whole=ledgers and since is None)
     return AuditResult(tasks=tasks, seconds=round(time.monotonic() - started, 1), violations=found)
@@ -125,13 +128,16 @@ def _begin(by: str) -> AuditRun | None:
 
 @contextmanager
 def _snapshot() -> Iterator[None]:
-    """Read the database at one moment, and change nothing."""
+    """Read the database at one moment, beside temporary tables, and leave nothing behind."""
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("SET LOCAL statement_timeout = '10min'")
             cursor.execute("SET LOCAL work_mem = '64MB'")
+        snapshot.prepare()
+        sql.run("SET TRANSACTION READ ONLY", {})
         yield
+        transaction.set_rollback(True)
 
 
 def _keep(row: AuditRun, tasks: int, found: Collection[Violation]) -> None:

@@ -1,17 +1,16 @@
 """Load tasks and the services' ledgers into temporary tables for the checks.
 
-The tables are made before the snapshot, as a read-only transaction cannot make tables. The ledgers are
-read before it, too, so that no transaction is open during a call. So a service may have done more by
+The tables live for one transaction, as a pooler may give each another session. The ledgers are read
+before it, into a file, so that no transaction is open during a call. So a service may have done more by
 the time of the snapshot than its ledger shows. Checks for missing entries compare only *quiet* tasks,
 which have not changed since before the ledgers were read.
 """
 
 import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from itertools import islice
+from typing import IO
 from uuid import UUID
 
 from django.db import connection
@@ -19,8 +18,6 @@ from django.db import connection
 from .. import registry
 from ..agents.service_ledger import LedgerEntry
 from ..database import sql
-
-CHUNK = 10_000  # ledger entries that go to the database at once
 
 DROP = """
 DROP VIEW IF EXISTS pg_temp.audit_step, pg_temp.audit_data, pg_temp.audit_submission,
@@ -93,11 +90,16 @@ class Unreadable(Exception):
     """A service's ledger could not be read; the text names the agent and the reason."""
 
 
+def now() -> datetime:
+    """Return the database's time."""
+    found: datetime = sql.run("SELECT clock_timestamp()", {})[0][0]
+    return found
+
+
 def prepare() -> datetime:
-    """Create the tables for this connection; return the database's time."""
+    """Create the tables for this transaction; return the database's time."""
     sql.run(PREPARE, {})
-    now: datetime = sql.run("SELECT clock_timestamp()", {})[0][0]
-    return now
+    return now()
 
 
 def fill(cut: datetime, since: datetime | None = None) -> int:
@@ -110,33 +112,35 @@ def fill(cut: datetime, since: datetime | None = None) -> int:
     return int(sql.run("SELECT count(*) FROM audit_task", {})[0][0])
 
 
-def store(agent: str, entries: Iterable[LedgerEntry]) -> int:
-    """Load a service's ledger in chunks, so that memory does not grow with it; return how many entries."""
-    count = 0
-    rows = (_row(agent, entry) for entry in entries)
-    while piece := list(islice(rows, CHUNK)):
-        text = io.StringIO()
-        csv.writer(text).writerows(piece)
-        text.seek(0)
-        with connection.cursor() as cursor:
-            cursor.copy_expert("COPY audit_effect FROM STDIN WITH (FORMAT csv)", text)
-        count += len(piece)
+def store(file: IO[str]) -> None:
+    """Load the ledgers in a file that `read_ledgers` has filled."""
+    file.seek(0)
+    with connection.cursor() as cursor:
+        cursor.copy_expert("COPY audit_effect FROM STDIN WITH (FORMAT csv)", file)
+    sql.run("ANALYZE audit_effect", {})
+
+
+def write(agent: str, entries: Iterable[LedgerEntry], file: IO[str]) -> int:
+    """Write a service's ledger to a file, so that memory does not grow with it; return how many entries."""
+    count, writer = 0, csv.writer(file)
+    for entry in entries:
+        writer.writerow(_row(agent, entry))
+        count += 1
     return count
 
 
-def read_ledgers(report: Callable[[str], None]) -> set[str]:
-    """Load the ledgers of all agents that have one; return those agents. Raises `Unreadable`."""
+def read_ledgers(file: IO[str], report: Callable[[str], None]) -> set[str]:
+    """Write the ledgers of all agents that have one to a file; return those agents. Raises `Unreadable`."""
     read = set()
     for name, agent in sorted(registry.agents.items()):
         try:
             entries = agent("audit").ledger()
             if entries is None:
                 continue
-            report(f"{name}: {store(name, _named(entries)):,} entries in its ledger")
+            report(f"{name}: {write(name, _named(entries), file):,} entries in its ledger")
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise Unreadable(f"the ledger of {name}: {type(error).__name__}: {error}") from error
         read.add(name)
-    sql.run("ANALYZE audit_effect", {})
     return read
 
 
@@ -167,8 +171,3 @@ def _parts(key: str | None) -> tuple[str | None, str | None, str | None, str | N
     except ValueError:
         return None, None, None, None
     return parts[0], parts[1], parts[2], parts[3]
-
-
-def drop() -> None:
-    """Drop the tables, so that a long-lived connection does not keep them."""
-    sql.run(DROP, {})

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import Error, connection
 
 from .. import conf
-from ..database import clock, sql
+from ..database import clock, session, sql
 from ..database.clock_jumps import ClockWatch, Reading
 from ..models import Lease
 
@@ -24,11 +24,8 @@ NAMES = (SUPERVISOR, HOUSEKEEPER)
 
 # One row, one statement: the holder renews the lease; another process takes over when it has expired, or
 # ends later than any lease can, which shows that the clock went back. Both get the database's time and
-# its handled jumps.
-# From here on the session waits only briefly for locks: a lock of another program must not keep the
-# leader from its other duties. `holder` is empty while no process leads.
-ACQUIRE = f"""
-SET lock_timeout = '{conf.SWEEP_LOCK_TIMEOUT_S}s';
+# its handled jumps. `holder` is empty while no process leads.
+ACQUIRE = """
 WITH mine AS (
     UPDATE orchestration_lease SET
         epoch = CASE WHEN holder = %(me)s THEN epoch ELSE epoch + 1 END,
@@ -45,7 +42,10 @@ FROM orchestration_lease l LEFT JOIN mine ON true
 LEFT JOIN LATERAL (SELECT at, seconds FROM orchestration_clockjump ORDER BY id DESC LIMIT 1) AS last
     ON true
 WHERE l.name = %(name)s
-"""  # noqa: S608 - a constant of our own
+"""
+# Sent before it. From here on the session waits only briefly for locks: a lock of another program must
+# not keep the leader from its other duties.
+BRIEFLY = f"SET lock_timeout = '{conf.SWEEP_LOCK_TIMEOUT_S}s';"
 
 RENEW = """
 UPDATE orchestration_lease SET renewed_at = clock_timestamp(),
@@ -118,8 +118,12 @@ def acquire(
     themselves: each write locks its task, and names the state and attempt that it expects. So a sweep
     does not check the lease between batches: two sweeps at once do the same as one.
     """
+    briefly = BRIEFLY
+    if session.is_pooled(connection):  # the next transaction has another session
+        session.limit_lock_waits(connection, conf.SWEEP_LOCK_TIMEOUT_S)
+        briefly = ""
     before = clock.steady()
-    rows = sql.run(ACQUIRE, {"me": me, "name": name, "lease": conf.LEASE_S})
+    rows = sql.run(briefly + ACQUIRE, {"me": me, "name": name, "lease": conf.LEASE_S})
     after = clock.steady()
     if not rows:
         return None

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from .. import conf
 from ..database import clock
-from . import queues
+from . import queues, redis_client
 from .queues import SCHEDULER, Unreachable, as_messages, at_hand, flag, inbox, reports, taken
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class AgentInbox:
 
     def _connected(self) -> Redis:
         if self._redis is None:
-            self._redis = Redis.from_url(
+            self._redis = redis_client.async_client(
                 settings.REDIS_URL,
                 socket_timeout=conf.REDIS_TIMEOUT_S,
                 socket_connect_timeout=conf.REDIS_TIMEOUT_S,

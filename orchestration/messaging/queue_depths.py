@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from django.conf import settings
-from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rq import Queue
 
 from .. import conf
-from . import queues
+from . import queues, redis_client
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class _Client:
 
     def __init__(self, url: str) -> None:
         self._patience = queues.Patience()
-        self._client = Redis.from_url(
+        self._client = redis_client.client(
             url,
             socket_timeout=conf.REDIS_PAGE_TIMEOUT_S,
             socket_connect_timeout=conf.REDIS_PAGE_TIMEOUT_S,

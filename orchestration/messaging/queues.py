@@ -30,6 +30,7 @@ from redis.retry import Retry
 from rq import Queue
 
 from .. import conf
+from . import redis_client
 
 logger = logging.getLogger(__name__)
 
@@ -151,7 +152,7 @@ _patience = Patience()
 
 @cache
 def _connection() -> Redis:
-    return Redis.from_url(
+    return redis_client.client(
         settings.REDIS_URL,
         socket_timeout=conf.REDIS_TIMEOUT_S,
         socket_connect_timeout=conf.REDIS_TIMEOUT_S,
@@ -162,7 +163,7 @@ def _connection() -> Redis:
 
 def worker_connection() -> Redis:
     """Return a client for a worker that waits on its queue; RQ sets its timeouts."""
-    return Redis.from_url(settings.REDIS_URL, retry=Retry(NoBackoff(), 0), **QUIETLY)
+    return redis_client.client(settings.REDIS_URL, retry=Retry(NoBackoff(), 0), **QUIETLY)
 
 
 def queue(name: str, redis: Redis | None = None) -> Queue:

@@ -1,5 +1,7 @@
 """Violations of the audit's invariants: planted past every guard, and found."""
 
+from io import StringIO
+
 from django.db import connection
 
 from orchestration.audit import runner, snapshot
@@ -8,8 +10,10 @@ from orchestration.audit import runner, snapshot
 def found(rows=None):
     """Audit in the test's own transaction; return the violations as {(invariant, reference)}."""
     cut = snapshot.prepare()
+    file = StringIO(newline="")
     for agent, entries in (rows.ledger if rows else {}).items():
-        snapshot.store(agent, entries)
+        snapshot.write(agent, entries, file)
+    snapshot.store(file)
     snapshot.fill(cut)
     return runner.find(rows.ledger if rows else ())
 
