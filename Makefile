@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PRODUCT := sasweb orders orchestration sandbox
-SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
+SOURCES := $(PRODUCT) gunicorn.conf.py tests bench deploy drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check hooks house check-machines pattern bench goodput poison fair flat locked scale idle pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check hooks house check-machines image-check deploy-check slow pattern bench goodput poison fair flat locked scale idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -73,6 +73,9 @@ fair: $(VENV)/.run  ## ten tasks of one application behind 50,000 of another
 flat: $(VENV)/.run  ## what a task costs with more tasks, schedulers, agents, and beside an open transaction
 	$(BIN)/python -m bench.flat $(ARGS)
 
+slow: $(VENV)/.dev  ## clients that send and read slowly, behind the proxy and without it (needs nginx)
+	$(BIN)/python -m bench.slow $(ARGS)
+
 polls: $(VENV)/.run  ## customers watch their orders live while others are placed
 	$(BIN)/python -m bench.polls $(ARGS)
 
@@ -109,11 +112,11 @@ $(VENV)/bin/python:
 		|| { echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12 …"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: requirements.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+$(VENV)/.run: requirements.txt requirements-demo.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --requirement requirements-demo.txt
 	@touch $@
 
-$(VENV)/.dev: requirements.txt requirements-dev.txt | $(VENV)/bin/python
+$(VENV)/.dev: requirements.txt requirements-demo.txt requirements-dev.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
 	@touch $@ $(VENV)/.run
 

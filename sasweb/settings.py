@@ -213,7 +213,7 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = env.text("TIME_ZONE", "UTC")
 STATIC_URL = "static/"
-STATIC_ROOT = folders.data_dir() / "static"
+STATIC_ROOT = Path(env.text("STATIC_ROOT") or folders.data_dir() / "static")
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -109,7 +109,7 @@ def _installed(package: str) -> Path:
     """Return the folder of an installed package, without importing it."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
-        raise SystemExit(f"The package {package} is missing: install requirements.txt.")
+        raise SystemExit(f"The package {package} is missing: install requirements-demo.txt.")
     return Path(spec.origin).parent
 
 

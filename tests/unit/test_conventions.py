@@ -137,7 +137,7 @@ def test_modules_are_not_named_utils():
 
 
 def test_requirements_are_pinned_with_a_reason():
-    for name in ("requirements.txt", "requirements-dev.txt"):
+    for name in ("requirements.txt", "requirements-demo.txt", "requirements-dev.txt"):
         lines = (ROOT / name).read_text().splitlines()
         wanted = [line for line in lines if line and not line.startswith(("#", "-r"))]
         assert wanted
