@@ -1,0 +1,271 @@
+"""The database: its version, what its settings promise, and whether it has what this release needs."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.core.checks import CheckMessage, Error, Info
+from django.core.checks import Warning as Warn
+from django.db import OperationalError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from .. import conf
+from ..database import sql
+from ..monitoring import monitors
+from .subjects import Subject, Unanswered
+
+OLDEST = 15  # the first with unique constraints in which nulls are equal, which holds have
+LONGEST_S = 120  # of a statement or pause: the roll-ups wait for no transaction that lasts longer
+CLOCK_S = 1.0  # a difference of clocks that is worth a warning; `conf.CLOCK_JUMP_S` is an error
+FULL = 0.8  # of the connections
+# Connections of a small installation on two machines, besides twice `work --all`: two supervisors and a
+# housekeeper of two each, and two web processes of four threads.
+BESIDES_QUEUES = 2 * 2 + 2 + 2 * 4
+TIMEOUTS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+LIMITS = ("max_connections", "superuser_reserved_connections", "reserved_connections")
+SETTINGS = (
+    *TIMEOUTS, *LIMITS, "transaction_isolation", "synchronous_commit", "synchronous_standby_names",
+    "fsync", "full_page_writes", "autovacuum", "track_counts", "server_encoding",
+)  # fmt: skip
+
+FACTS = """
+SELECT extract(epoch FROM clock_timestamp())::float8,
+    current_setting('server_version_num')::int / 10000,
+    (SELECT jsonb_object_agg(name, setting) FROM pg_settings WHERE name = ANY(%s))::text,
+    current_setting('transaction_read_only') = 'on',
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+    r.rolsuper, r.rolconnlimit, d.datconnlimit,
+    ARRAY(SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace
+        AND reloptions && '{autovacuum_enabled=false,autovacuum_enabled=off,autovacuum_enabled=0}'),
+    current_user::text, current_database()::text
+FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Database:
+    """The facts. `settings` are those in effect on a connection of this process, times in ms."""
+
+    clock_ahead: float  # seconds; positive if the database's clock is ahead of this machine's
+    version: int
+    settings: Mapping[str, str]
+    read_only: bool
+    connections: int
+    superuser: bool
+    role_limit: int  # -1 for none
+    database_limit: int
+    not_vacuumed: Sequence[str]
+    user: str
+    name: str
+    queues: int
+    unapplied: Sequence[str]
+    unknown: Sequence[str]  # migrations that were applied by another release
+
+
+def gather() -> Database:
+    """Ask the database, over a connection such as all processes have."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")  # the answer to the next statement times the clocks
+            before = time.time()
+            cursor.execute(FACTS, [list(SETTINGS)])
+            now, version, settings, *others = cursor.fetchone()
+            here = (before + time.time()) / 2
+        executor = MigrationExecutor(connection)
+    except OperationalError as error:
+        raise Unanswered(f"Postgres does not answer: {sql.first_line(error)}.") from error
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    extra = executor.loader.applied_migrations.keys() - executor.loader.disk_migrations.keys()
+    installed = {app for app, _ in executor.loader.disk_migrations}
+    names = tuple(Database.__dataclass_fields__)[3:11]
+    return Database(
+        clock_ahead=now - here,
+        version=version,
+        settings=json.loads(settings),
+        **dict(zip(names, others, strict=True)),
+        queues=len(monitors.needed_queues()),
+        unapplied=[f"{one.app_label}.{one.name}" for one, _ in plan],
+        unknown=sorted(f"{app}.{name}" for app, name in extra if app in installed),
+    )
+
+
+subject = Subject(
+    "database",
+    gather,
+    remedy="Start Postgres, and correct DATABASE_URL: its host, port, name, user and password.",
+)
+
+
+@subject.check
+def version(found: Database) -> Iterator[CheckMessage]:
+    """Check that Postgres is new enough."""
+    if found.version < OLDEST:
+        yield Error(
+            f"Postgres is version {found.version}; the engine needs {OLDEST} or later.",
+            hint="Upgrade the server (pg_upgrade), then run `manage.py migrate`.",
+        )
+
+
+@subject.check
+def encoding(found: Database) -> Iterator[CheckMessage]:
+    """Check that every text can be stored."""
+    if (given := found.settings["server_encoding"]) != "UTF8":
+        yield Error(
+            f"The database's encoding is {given}: texts with other characters cannot be stored.",
+            hint=f"Create it again: CREATE DATABASE {found.name} ENCODING 'UTF8' TEMPLATE template0.",
+        )
+
+
+@subject.check
+def read_only(found: Database) -> Iterator[CheckMessage]:
+    """Check that the server takes writes."""
+    if found.read_only:
+        yield Error(
+            "The server takes no writes: it is a standby, or the database or role is read-only.",
+            hint="Name the primary in DATABASE_URL (or all hosts), or promote this server; "
+            f"otherwise ALTER DATABASE {found.name} RESET default_transaction_read_only, or ALTER ROLE.",
+        )
+
+
+@subject.check
+def isolation(found: Database) -> Iterator[CheckMessage]:
+    """Check the isolation level that the guards of all transitions are written for."""
+    if (given := found.settings["transaction_isolation"]) != "read committed":
+        yield Error(
+            f"Transactions are {given}; the engine is written for read committed. With another level its "
+            "statements fail wherever two processes meet.",
+            hint=f"ALTER DATABASE {found.name} RESET default_transaction_isolation; the same for "
+            f"ALTER ROLE {found.user}, and in postgresql.conf.",
+        )
+
+
+@subject.check
+def synchronous_commit(found: Database) -> Iterator[CheckMessage]:
+    """Check that what was committed is not lost when the server, or the primary, is."""
+    given, standbys = (
+        found.settings[name] for name in ("synchronous_commit", "synchronous_standby_names")
+    )
+    if given == "off":
+        yield Error(
+            "synchronous_commit is off: a crash of the server loses tasks that were accepted, and what services "
+            "have done for them.",
+            hint=f"ALTER DATABASE {found.name} RESET synchronous_commit; the same for "
+            f"ALTER ROLE {found.user}, and set it to on in postgresql.conf.",
+        )
+    elif standbys and given == "local":
+        yield Warn(
+            "synchronous_commit is local: standbys are named, and commits do not wait for them.",
+            hint="Set synchronous_commit to on.",
+        )
+    elif not standbys:
+        yield Info(
+            "No synchronous standby: what was committed is on one server alone.",
+            hint="If that server may be lost, replicate: docs/run/install.md, Replication.",
+        )
+
+
+@subject.check
+def durability(found: Database) -> Iterator[CheckMessage]:
+    """Check that the files survive a crash of the machine."""
+    for name in ("fsync", "full_page_writes"):
+        if found.settings[name] == "off":
+            yield Error(
+                f"{name} is off: a crash of the machine can destroy the database.",
+                hint=f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();",
+            )
+
+
+@subject.check
+def autovacuum(found: Database) -> Iterator[CheckMessage]:
+    """Check that tables are vacuumed by themselves: queues turn over all their rows."""
+    for name in ("autovacuum", "track_counts"):
+        if found.settings[name] == "off":
+            yield Error(
+                f"{name} is off: tables and indexes grow with every change, and everything slows down.",
+                hint=f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();",
+            )
+    if found.not_vacuumed:
+        names = ", ".join(found.not_vacuumed)
+        yield Warn(
+            f"Autovacuum is off for {names}.",
+            hint=f"ALTER TABLE {found.not_vacuumed[0]} RESET (autovacuum_enabled);",
+        )
+
+
+@subject.check
+def timeouts(found: Database) -> Iterator[CheckMessage]:
+    """Check that no process can hold its locks without end; by start-up options or the role."""
+    values = {name: int(found.settings[name]) / 1000 for name in TIMEOUTS}
+    for name, seconds in values.items():
+        if not 0 < seconds <= LONGEST_S:
+            given = f"{seconds:g} s" if seconds else "off"
+            yield Warn(
+                f"{name} is {given} on this process's connections: a process that hangs holds up others, and "
+                f"charts and metrics leave out what is committed after more than {LONGEST_S} s.",
+                hint="Have the pooler let start-up options through, or set it for the role: "
+                f"ALTER ROLE {found.user} SET {name} = …; docs/run/configure.md has the usual values.",
+            )
+    if 0 < values["statement_timeout"] <= values["lock_timeout"]:
+        yield Warn(
+            "lock_timeout is not below statement_timeout: a statement that waits for a lock ends as one that "
+            "is too slow.",
+            hint=f"ALTER ROLE {found.user} SET lock_timeout = '8s', and statement_timeout = '30s'.",
+        )
+
+
+@subject.check
+def connections(found: Database) -> Iterator[CheckMessage]:
+    """Check that there are connections for all processes."""
+    most, *reserved = (int(found.settings.get(name, 0)) for name in LIMITS)
+    limits = (one for one in (found.role_limit, found.database_limit) if one >= 0)
+    room = min([most - sum(reserved), *limits])
+    wanted = 2 * (found.queues + 1) + BESIDES_QUEUES
+    hint = "Raise max_connections (or the role's or database's CONNECTION LIMIT), or put a pooler in between."
+    if room < wanted:
+        yield Warn(
+            f"The server has {room} connections for this role; a small installation takes {wanted}.",
+            hint=hint,
+        )
+    elif found.connections > FULL * room:
+        yield Warn(f"{found.connections} of {room} connections are in use.", hint=hint)
+
+
+@subject.check
+def superuser(found: Database) -> Iterator[CheckMessage]:
+    """Note a role that may do more than it needs to."""
+    if found.superuser:
+        yield Info(
+            f"The role {found.user} is a superuser: who finds a hole in a process owns the server.",
+            hint="Let a role of its own own the database, and put it into DATABASE_URL.",
+        )
+
+
+@subject.check
+def migrations(found: Database) -> Iterator[CheckMessage]:
+    """Check that the tables are those of this release."""
+    if found.unapplied:
+        first, count = found.unapplied[0], len(found.unapplied)
+        yield Error(
+            f"{count} migrations are not applied, from {first} on.",
+            hint="Run `manage.py migrate` before the processes of this release start.",
+        )
+    if found.unknown:
+        yield Info(
+            f"The database has migrations that this release lacks, such as {found.unknown[-1]}.",
+            hint="Nothing, after a roll-back: the tables stay usable. Otherwise install the newer release.",
+        )
+
+
+@subject.check
+def clock(found: Database) -> Iterator[CheckMessage]:
+    """Check that this machine's clock is the database's."""
+    ahead = found.clock_ahead
+    if abs(ahead) > CLOCK_S:
+        kind = Error if abs(ahead) > conf.CLOCK_JUMP_S else Warn
+        word = "ahead of" if ahead > 0 else "behind"
+        yield kind(
+            f"The database's clock is {abs(ahead):.1f} s {word} this machine's.",
+            hint="Correct the one that is wrong by NTP (`chronyc tracking`); the database's slowly: "
+            "docs/run/runbook.md#clock-wrong.",
+        )
