@@ -50,5 +50,6 @@ from . import (  # noqa: E402, F401 - importing them registers their recipes
     postgres,
     processes,
     redis,
+    restore,
     undoing,
 )

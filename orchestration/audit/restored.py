@@ -4,6 +4,7 @@ Fill the audit's tables first (`snapshot.prepare`, `snapshot.read_ledgers`). Of 
 the engine's own keys whose steps or tasks do not know of them.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -138,7 +139,8 @@ def _lost(first: UUID) -> list[LostTask]:
         if direction == "undo":
             undone.add((task, step))
         elif kind != "none":
-            done[task][step] = Effect(agent=agent, step=step, generation=generation, result=result)
+            known = None if result is None else json.loads(result)
+            done[task][step] = Effect(agent=agent, step=step, generation=generation, result=known)
     for task, effects in done.items():
         lost[task].effects = [one for name, one in effects.items() if (task, name) not in undone]
     by_reference = {task.reference: task for task in lost.values() if task.reference}

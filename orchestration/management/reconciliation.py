@@ -39,6 +39,7 @@ RESTORED_TO = "SELECT pg_last_xact_replay_timestamp()"
 class Reconciled:
     """What was done, in numbers, and what is left for a person."""
 
+    adopted: int = 0
     doubted: int = 0
     undone: int = 0
     taken_back: int = 0
@@ -61,35 +62,46 @@ def find(moment: datetime, report: Callable[[str], None]) -> Findings:
         snapshot.drop()
 
 
-def act(found: Findings, moment: datetime, *, actor: str) -> Reconciled:
+def act(
+    found: Findings, moment: datetime, report: Callable[[str], None], *, actor: str
+) -> Reconciled:
     """Settle what was found; what fails is left, and another run tries it again."""
-    done = Reconciled(doubted=len(found.steps))
-    for some in _batches(list(found.steps.items())):
-        doubt(dict(some), moment, actor=actor, reason=REASON)
+    done = Reconciled()
+    if found.adoptable:
+        _adopt(found, done)
+        found = find(moment, report)  # what was done for them is of tasks that are known, now
+    _doubt(found, moment, done, actor)
     for task in found.undone:
         refusal = undo(task, actor=actor, reason=f"{REASON}: it was undone meanwhile", force=True)
         done.undone += refusal is None
         if refusal is not None:
             done.left.append(f"{task}: was undone meanwhile; here {refusal.value}")
-    if still := resume(found.steps, actor=actor, reason=REASON):
-        done.left.append(f"{still} steps stay in error: see their alerts")
+    if found.undone:
+        _doubt(find(moment, report), moment, done, actor)  # their undos were done, too
     _take_back(found.gone, done)
     return done
 
 
-def adopt(found: Findings) -> dict[str, str]:
+def _adopt(found: Findings, done: Reconciled) -> None:
     """Take the submissions of lost tasks that are here again, each under its task's old id.
 
-    Their steps are repeated under the same keys then. Return why not, by reference, where that failed.
+    Their steps are repeated under the same keys then.
     """
-    failed = {}
     for lost in found.adoptable:
         try:
-            submission.adopt(lost.workflow, lost.reference, lost.id)
+            done.adopted += submission.adopt(lost.workflow, lost.reference, lost.id)
         except Exception as error:  # its application's hook may raise anything; others go on
             logger.exception("%s cannot be taken again", lost.reference)
-            failed[lost.reference] = f"{type(error).__name__}: {sql.first_line(error)}"
-    return failed
+            done.left.append(f"{lost.reference}: {type(error).__name__}: {sql.first_line(error)}")
+
+
+def _doubt(found: Findings, moment: datetime, done: Reconciled, actor: str) -> None:
+    """Have steps go on as ones that may have been done, those in error too."""
+    done.doubted += len(found.steps)
+    for some in _batches(list(found.steps.items())):
+        doubt(dict(some), moment, actor=actor, reason=REASON)
+    if still := resume(found.steps, actor=actor, reason=REASON):
+        done.left.append(f"{still} steps stay in error: see their alerts")
 
 
 def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

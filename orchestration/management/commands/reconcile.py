@@ -61,31 +61,28 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Workers run ({', '.join(running)}): stop every process first.", returncode=2
             )
-        found = self._find(when)
-        self._say(found, when)
-        failed: dict[str, str] = {}
-        if act and found.adoptable:
-            failed = reconciliation.adopt(found)
-            found = self._find(when)  # what was done for them is now of tasks that are known
-        done = reconciliation.act(found, when, actor=actor) if act else None
-        left = [f"{name}: {why}" for name, why in failed.items()] + (done.left if done else [])
-        if done:
-            self.stderr.write(
-                f"Done: {done.doubted} steps in doubt go on under their keys, {done.undone} tasks are "
-                f"undone, {done.taken_back} effects were taken back."
-            )
-            for one in left:
-                self.stderr.write(f"Left: {one}")
-        if options["json"]:
-            self.stdout.write(json.dumps(_as_json(found, left), indent=2, default=str))
-        if left or (not done and found):
-            raise SystemExit(1)
-
-    def _find(self, when: datetime) -> Findings:
         try:
-            return reconciliation.find(when, self.stderr.write)
+            found = reconciliation.find(when, self.stderr.write)
+            self._say(found, when)
+            done = reconciliation.Reconciled()
+            if act:
+                done = reconciliation.act(found, when, self.stderr.write, actor=actor)
         except snapshot.Unreadable as error:
             raise CommandError(f"{error}\nIs the partner up?", returncode=2) from error
+        if act:
+            self._told(done)
+        if options["json"]:
+            self.stdout.write(json.dumps(_as_json(found, done), indent=2, default=str))
+        if done.left or (found and not act):
+            raise SystemExit(1)
+
+    def _told(self, done: reconciliation.Reconciled) -> None:
+        self.stderr.write(
+            f"Done: {done.adopted} submissions became tasks, {done.doubted} steps in doubt go on under "
+            f"their keys, {done.undone} tasks are undone, {done.taken_back} effects were taken back."
+        )
+        for one in done.left:
+            self.stderr.write(f"Left: {one}")
 
     def _say(self, found: Findings, when: datetime) -> None:
         self.stderr.write(f"Since {when:%Y-%m-%d %H:%M:%S %Z}:")
@@ -110,12 +107,12 @@ class Command(BaseCommand):
             )
 
 
-def _as_json(found: Findings, left: list[str]) -> dict[str, Any]:
+def _as_json(found: Findings, done: reconciliation.Reconciled) -> dict[str, Any]:
     return {
         "steps": len(found.steps),
         "undone": list(found.undone),
         "adoptable": [asdict(task) for task in found.adoptable],
         "lost": [asdict(task) for task in found.gone],
         "unlisted": list(found.unlisted),
-        "left": left,
+        "left": done.left,
     }

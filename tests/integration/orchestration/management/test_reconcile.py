@@ -16,6 +16,7 @@ from orchestration.agents.service_ledger import LedgerEntry
 from orchestration.models import Alert, Step, Submission, Task, Worker
 from orchestration.models.fields import time_ordered_id
 from orchestration.transitions.replies import record
+from tests.support import undo_workflows
 from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end, states, step_of
 from tests.support.violations import found as violations
 
@@ -40,7 +41,10 @@ class Greeter(Agent):
     async def take_back(self, call):
         if Greeter.down:
             raise Transient("down", "it is down")
-        Greeter.entries.append(LedgerEntry(key=call.key, reference=call.reference, kind="undo"))
+        undone = LedgerEntry(
+            key=call.key, reference=call.reference, kind="undo", detail=call.payload
+        )
+        Greeter.entries.append(undone)
         return {"effect": "undo"}
 
 
@@ -53,9 +57,11 @@ def service(monkeypatch):
     monkeypatch.setattr(Greeter, "down", False)
 
 
-def did(task, step="hello", generation=1, *, direction="do", kind="greet", reference="7"):
+def did(
+    task, step="hello", generation=1, *, direction="do", kind="greet", reference="7", result=None
+):
     key = f"{getattr(task, 'id', task)}:{step}:{direction}:{generation}"
-    Greeter.entries.append(LedgerEntry(key=key, reference=reference, kind=kind))
+    Greeter.entries.append(LedgerEntry(key=key, reference=reference, kind=kind, result=result))
 
 
 def reconcile(*options, since=timedelta(hours=1)):
@@ -145,6 +151,16 @@ def test_lost_task_is_taken_back_once_and_a_person_is_told():
     assert Alert.objects.get().fingerprint == f"late_effect/{lost}/lost"
     assert reconcile("--act")[0] == 0
     assert len(Greeter.entries) == 5
+
+
+@pytest.mark.parametrize("result", [{"id": "r1"}, None])
+def test_undo_by_result_takes_it_from_the_ledger(monkeypatch, result):
+    monkeypatch.setitem(registry.workflows, "by_result", undo_workflows.WORKFLOWS["by_result"])
+    did(time_ordered_id(), "room", result=result)
+    assert reconcile("--act")[0] == 0
+    undone = [one.detail for one in Greeter.entries if one.kind == "undo"]
+    assert undone == ([result] if result else [])
+    assert ("What stays: room" in Alert.objects.get().detail) == (result is None)
 
 
 def test_what_cannot_be_taken_back_is_left_and_tried_again():
