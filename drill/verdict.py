@@ -111,7 +111,8 @@ def _bad_end(order: Order, effects: Effects, done: dict[str, int]) -> str:
     if order.state == "processed":
         return _badly_processed(order, effects, done)
     if order.state == "undone":
-        return _badly_undone(effects)
+        left = left_over(effects)
+        return f"undone, but left over: {left}" if left else ""
     if order.state == "error":
         return "" if order.alerted else "in error without an open alert"
     return f"stuck: {order.state}"
@@ -131,7 +132,8 @@ def _badly_processed(order: Order, effects: Effects, done: dict[str, int]) -> st
     return ""
 
 
-def _badly_undone(effects: Effects) -> str:
+def left_over(effects: Effects) -> dict[str, int]:
+    """Return what stands of an order that should have no effect."""
     captured = effects.get("captured", 0)
     left = {
         "money": captured - effects.get("refunded", 0),
@@ -140,7 +142,7 @@ def _badly_undone(effects: Effects) -> str:
         "stock": effects.get("reservations", 0) - effects.get("releases", 0),
         "parcels": effects.get("shipments", 0) - effects.get("shipments_cancelled", 0),
     }
-    return f"undone, but left over: {left}" if any(left.values()) else ""
+    return {name: count for name, count in left.items() if count}
 
 
 _known: dict[str, set[str]] = {}  # violations of earlier drills, by the stack's folder

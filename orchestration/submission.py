@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
@@ -171,10 +172,25 @@ def _take(some: QuerySet[Submission]) -> int:
     return _accept(submissions, _known(submissions))
 
 
-def _accept(submissions: Sequence[Submission], known: Mapping[tuple[str, str], object]) -> int:
+@transaction.atomic
+def adopt(workflow: str, reference: str, task: UUID) -> bool:
+    """Take a submission under the id of the task that it was before a restore: its keys stay the same.
+
+    Return whether there was such a submission.
+    """
+    rows = Submission.objects.filter(workflow=workflow, reference=reference, refused_at=None)
+    submissions = list(rows.select_for_update())
+    return bool(_accept(submissions, _known(submissions), task))
+
+
+def _accept(
+    submissions: Sequence[Submission],
+    known: Mapping[tuple[str, str], object],
+    task: UUID | None = None,
+) -> int:
     """Create tasks of new submissions and delete them all; a repeated one changes nothing.
 
-    `known` is the input of existing tasks, by workflow and reference.
+    `known` is the input of existing tasks, by workflow and reference. `task` is the id of the task to be.
     """
     fresh: dict[str, list[Submission]] = defaultdict(list)
     for submission in submissions:
@@ -189,7 +205,7 @@ def _accept(submissions: Sequence[Submission], known: Mapping[tuple[str, str], o
     taken = [submission for submission in submissions if submission.id not in unknown]
     also = [prepared.Part(TAKEN, {"ids": [submission.id for submission in taken]})]
     for name, batch in sorted(fresh.items()):
-        _record(registry.workflows[name], batch, also)
+        _record(registry.workflows[name], batch, also, task)
         also = []
     if also:
         prepared.run_all(also)
@@ -198,12 +214,17 @@ def _accept(submissions: Sequence[Submission], known: Mapping[tuple[str, str], o
     return len(submissions)
 
 
-def _record(workflow: Workflow, batch: Sequence[Submission], also: Sequence[prepared.Part]) -> None:
+def _record(
+    workflow: Workflow,
+    batch: Sequence[Submission],
+    also: Sequence[prepared.Part],
+    task: UUID | None,
+) -> None:
     for submission in batch:
         if not isinstance(submission.data, dict):
             raise Refused("its data is not a JSON object")
     workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
-    create([_as_task(submission) for submission in batch], also)
+    create([_as_task(submission, task) for submission in batch], also)
 
 
 def _named(submission: Submission) -> tuple[str, str]:
@@ -222,8 +243,9 @@ def _public(submission: Submission) -> Any:
     return workflow.public(submission.data) if workflow else submission.data
 
 
-def _as_task(submission: Submission) -> NewTask:
+def _as_task(submission: Submission, task: UUID | None) -> NewTask:
     return NewTask(
+        id=task,
         workflow=submission.workflow,
         reference=submission.reference,
         data=_public(submission),

@@ -51,5 +51,6 @@ from . import (  # noqa: E402, F401 - importing them registers their recipes
     postgres,
     processes,
     redis,
+    restore,
     undoing,
 )

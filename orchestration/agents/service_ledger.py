@@ -12,7 +12,8 @@ class LedgerEntry:
     """One entry of a service's own ledger.
 
     `key` is the idempotency key of the call, `reference` the task's, `kind` what happened ("none" for
-    a refusal); `amount` is in minor units. `detail` is for the application's own audit.
+    a refusal); `amount` is in minor units. `detail` is for the application's own audit. `result` is
+    what the action returned, as far as undoing it needs that (`manage.py reconcile`).
     """
 
     key: str | None = None
@@ -21,3 +22,4 @@ class LedgerEntry:
     amount: int | None = None
     currency: str | None = None
     detail: Mapping[str, Any] | None = None
+    result: Mapping[str, Any] | None = None

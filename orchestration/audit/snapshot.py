@@ -21,7 +21,7 @@ from ..database import sql
 
 DROP = """
 DROP VIEW IF EXISTS pg_temp.audit_step, pg_temp.audit_data, pg_temp.audit_submission,
-    pg_temp.audit_request, pg_temp.audit_message;
+    pg_temp.audit_request, pg_temp.audit_message, pg_temp.audit_lost;
 DROP TABLE IF EXISTS pg_temp.audit_task, pg_temp.audit_effect;
 """
 
@@ -30,7 +30,7 @@ PREPARE = (
     + """
 CREATE TEMPORARY TABLE audit_effect (
     agent text, key text, task uuid, step text, direction text, generation int,
-    reference text, kind text, amount bigint, currency text, detail jsonb
+    reference text, kind text, amount bigint, currency text, detail jsonb, result jsonb
 );
 CREATE TEMPORARY TABLE audit_task (
     id uuid, workflow text, reference text, state text, undoing boolean, reply_to text,
@@ -54,7 +54,12 @@ SELECT workflow, reference, refused_at IS NOT NULL AS refused FROM orchestration
 CREATE TEMPORARY VIEW audit_request AS
 SELECT request AS id, done_at IS NULL AS pending FROM orchestration_taskrequest;
 CREATE TEMPORARY VIEW audit_message AS
-SELECT reply_to, workflow, reference, detail FROM orchestration_statusmessage
+SELECT reply_to, workflow, reference, detail FROM orchestration_statusmessage;
+-- What a restore lost, its effects settled by `manage.py reconcile`: an alert tells a person of each.
+CREATE TEMPORARY VIEW audit_lost AS
+SELECT DISTINCT e.reference FROM orchestration_alert a
+JOIN audit_effect e ON e.task = split_part(a.fingerprint, '/', 2)::uuid
+WHERE starts_with(a.fingerprint, 'late_effect/') AND split_part(a.fingerprint, '/', 3) = 'lost'
 """
 )
 
@@ -157,7 +162,7 @@ def _row(agent: str, entry: LedgerEntry) -> tuple[object, ...]:
     return (
         *(agent, entry.key, task, step, direction, generation),
         *(entry.reference, entry.kind, entry.amount, entry.currency),
-        None if entry.detail is None else json.dumps(entry.detail),
+        *(None if one is None else json.dumps(one) for one in (entry.detail, entry.result)),
     )
 
 

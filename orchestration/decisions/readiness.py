@@ -39,9 +39,10 @@ def release(
     """Return what follows for the waiting steps of a task.
 
     That is: those that may now start, with their requests; those whose request cannot be built; and
-    the ids of undo steps that are not needed, as nothing was done. Only undo steps start while the
-    task is being undone: an undo step once its own step and all that come after it are settled, and
-    those of them that can be are undone.
+    the ids of undo steps that are not needed, as nothing was done. While the task is being undone
+    an undo step starts once its own step and all that come after it are settled, and those of them that
+    can be are undone. Of other steps only one that is in doubt does (its effect showed after a restore),
+    to be settled.
     """
     direction = Direction.UNDO if undoing else Direction.DO
     does = {step.name: step for step in steps if step.direction == Direction.DO}
@@ -63,22 +64,41 @@ def release(
     unsettled = _unsettled(does) if undoing else set[str]()
     released: list[Released] = []
     broken: list[Unbuildable] = []
+    for step in (one for one in does.values() if undoing and _waits_to_be_settled(one)):
+        if all(does[name].state in ENDED_STEP_STATES for name in step.after):
+            _start(step, steps, data, released, broken)
     for step in waiting.values():
         if step.name in unsettled or not all(name in ended for name in step.after):
             continue
         if undoing and needs_person(does[step.name], step.request):
             broken.append(Unbuildable(id=step.id, reason=BY_HAND, code="done_by_hand"))
             continue
-        try:
-            request = resolve(step.request, data, _known(steps))
-        except Unresolved as error:
-            broken.append(Unbuildable(id=step.id, reason=str(error)))
-            continue
-        if reason := why_not_sent(request):
-            broken.append(Unbuildable(id=step.id, reason=f"the request cannot be sent: {reason}"))
-        else:
-            released.append(Released(id=step.id, request=request))
+        _start(step, steps, data, released, broken)
     return released, broken, [step.id for step in needless]
+
+
+def _start(
+    step: StepView,
+    steps: Collection[StepView],
+    data: Mapping[str, Any],
+    released: list[Released],
+    broken: list[Unbuildable],
+) -> None:
+    """Add a step whose time has come to those released, or to those whose request cannot be built."""
+    try:
+        request = resolve(step.request, data, _known(steps))
+    except Unresolved as error:
+        broken.append(Unbuildable(id=step.id, reason=str(error)))
+        return
+    if reason := why_not_sent(request):
+        broken.append(Unbuildable(id=step.id, reason=f"the request cannot be sent: {reason}"))
+    else:
+        released.append(Released(id=step.id, request=request))
+
+
+def _waits_to_be_settled(step: StepView) -> bool:
+    """Return whether a step that was not sent here may have been done all the same."""
+    return step.state == StepState.WAITING and step.in_doubt
 
 
 def _unsettled(does: Mapping[str, StepView]) -> set[str]:

@@ -59,7 +59,7 @@ ORDER BY position
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
-    """What a submission asks for."""
+    """What a submission asks for; `id` only where the task had one before a restore."""
 
     workflow: str
     reference: str
@@ -67,6 +67,7 @@ class NewTask:
     reply_to: str = ""
     priority: int = 0
     fairness_key: str = ""
+    id: UUID | None = None
 
 
 class NewStep(NamedTuple):
@@ -86,7 +87,7 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
     anything is written.
     """
     workflows = [registry.get(registry.workflows, "workflow", item.workflow) for item in new]
-    ids = [time_ordered_id() for _ in new]
+    ids = [item.id or time_ordered_id() for item in new]
     plans = [
         NewStep(task, item.priority, item.fairness_key, plan)
         for task, item, workflow in zip(ids, new, workflows, strict=True)

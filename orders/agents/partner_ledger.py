@@ -39,4 +39,5 @@ def _entry(entry: Mapping[str, Any]) -> LedgerEntry:
         amount=entry["amount"],
         currency=entry["currency"],
         detail={line["sku"]: line["quantity"] for line in lines} if lines else None,
+        result={"id": entry["ref"]} if entry["ref"] else None,
     )

@@ -66,6 +66,7 @@ PHANTOMS = Check(
     WHERE e.kind NOT IN ('none', 'level') AND e.reference IS NOT NULL
       AND e.agent IN ('inventory', 'payment', 'shipping', 'notification')
       AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id::text = e.reference)
+      AND e.reference NOT IN (SELECT reference FROM audit_lost WHERE reference IS NOT NULL)
     GROUP BY e.reference
     """,
 )

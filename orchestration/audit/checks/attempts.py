@@ -92,7 +92,7 @@ ORDER = (
             || e.kind || '), which was never sent out'
         FROM audit_effect e
         JOIN audit_step s ON s.task = e.task AND s.name = e.step AND s.direction = e.direction
-        WHERE e.kind <> 'none' AND s.attempt = 0 AND s.state <> 'skipped'
+        WHERE e.kind <> 'none' AND s.attempt = 0 AND s.state <> 'skipped' AND NOT s.in_doubt
         """,
     ),
 )

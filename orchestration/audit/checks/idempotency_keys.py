@@ -14,6 +14,11 @@ NEW_KEY = """(a.outcome IN ('rejected', 'absent') OR EXISTS (
     WHERE e.step_id = s.id AND e.attempt = coalesce(a.number, 0) AND (e.kind = 'settled'
         OR (e.kind = 'resubmitted' AND (e.detail->>'new_key')::boolean))))"""
 
+# After a restore a step takes on the key under which its service did it meanwhile.
+RECONCILED = """EXISTS (SELECT 1 FROM orchestration_event e
+    WHERE e.step_id = s.id AND e.attempt = coalesce(a.number, 0) AND e.kind = 'late'
+        AND (e.detail->>'generation')::int = {}.generation)"""
+
 KEYS = (
     Check(
         invariant=10,
@@ -27,6 +32,7 @@ KEYS = (
         JOIN audit_step s ON s.id = a.step_id
         WHERE b.generation <> a.generation
           AND NOT (b.generation = a.generation + 1 AND {NEW_KEY})
+          AND NOT {RECONCILED.format("b")}
         """,  # noqa: S608 - no input in it
     ),
     Check(
@@ -41,6 +47,7 @@ KEYS = (
         WHERE s.generation <> coalesce(a.generation, 1)
           AND (s.attempt - (s.locked_by IS NOT NULL)::int = 0 OR a.id IS NOT NULL)
           AND NOT (s.generation = coalesce(a.generation, 1) + 1 AND {NEW_KEY})
+          AND NOT {RECONCILED.format("s")}
         """,  # noqa: S608 - no input in it
     ),
     Check(

@@ -4,14 +4,12 @@ import getpass
 import json
 from argparse import ArgumentParser
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from orchestration.audit import check, runner, snapshot
+from orchestration.management.moments import moment
 
 
 class Command(BaseCommand):
@@ -30,7 +28,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--since",
-            type=_moment,
+            type=moment,
             metavar="TIME",
             help="only tasks that changed since then, as in 2026-01-31T08:00",
         )
@@ -66,13 +64,6 @@ class Command(BaseCommand):
             )
         what = len(result.violations) or "no"
         self.stdout.write(f"{result.tasks:,} tasks in {result.seconds:.1f} s: {what} violations")
-
-
-def _moment(text: str) -> datetime:
-    moment = parse_datetime(text)
-    if moment is None:
-        raise ValueError(text)
-    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
 
 
 def _who() -> str:
