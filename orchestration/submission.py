@@ -12,11 +12,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast
 
 from . import conf, registry
 from .alerting import alerts
@@ -26,10 +27,11 @@ from .cluster.debounce import Pauses
 from .database import batches, prepared, sql
 from .database.sql import MANY, Among, Given, compiled
 from .decisions.fairness import for_aged
-from .models import Submission, Task
+from .models import RemovedTask, Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import Problem, StatusKind
+from .models.retention import RemovalKey, content_hash, removal_key
 from .transitions.create import NewTask, create
 from .workflow import Refused, Submitted, Workflow
 
@@ -52,10 +54,25 @@ DUE = {
 }
 LOOKED_AT = ("fresh", "retries")
 
-KNOWN = (
-    "SELECT workflow, reference, data FROM orchestration_task WHERE reference = ANY(%(references)s)"
-)
+KNOWN = """
+SELECT workflow, reference, data FROM orchestration_task WHERE reference = ANY(%(references)s)
+"""
+# A reference stays taken once its task was removed: then its content is known by a hash.
+REMOVED = f"""
+SELECT s.workflow, s.reference, r.content::text FROM orchestration_submission s
+JOIN orchestration_removedtask r ON r.key = {removal_key("s.workflow", "s.reference")}
+WHERE s.id = ANY(%(ids)s)
+"""  # noqa: S608 - put together from constants
+CONTENT = f"SELECT {content_hash('%(data)s::jsonb')}::text"
 TAKEN = "DELETE FROM orchestration_submission WHERE id = ANY(%(ids)s)"
+
+
+class Removed(NamedTuple):
+    """What is known of a task that was removed: a hash of its input."""
+
+    content: str
+
+
 COLUMNS = [field.attname for field in Submission._meta.concrete_fields]  # noqa: SLF001 - documented
 
 _paused: Pauses[tuple[str, str]] = Pauses()  # lines and workflows whose submissions all fail here
@@ -141,9 +158,13 @@ def _waiting() -> str:
 @cache
 def _locking(line: str) -> str:
     """Return the statement that locks the first of a line, each with the input of its task, if any."""
-    same = Task.objects.filter(workflow=OuterRef("workflow"), reference=OuterRef("reference"))
+    named = OuterRef("workflow"), OuterRef("reference")
+    same = Task.objects.filter(workflow=named[0], reference=named[1]).values("data")
+    removed = RemovedTask.objects.filter(key=RemovalKey(*named)).values(
+        text=Cast("content", TextField())
+    )
     rows = _first(line).select_for_update(skip_locked=True)
-    return compiled(rows.values_list(*COLUMNS, Subquery(same.values("data"))))
+    return compiled(rows.values_list(*COLUMNS, Subquery(same), Subquery(removed)))
 
 
 @transaction.atomic
@@ -155,10 +176,13 @@ def _take_first(line: str, limit: int) -> int:
     """
     rows = prepared.run(_locking(line), {f"paused_{line}": _paused_in(line), "limit": limit})
     submissions = [Submission.from_db(connection.alias, COLUMNS, _read(row)) for row in rows]
-    known = zip(submissions, rows, strict=True)
-    return _accept(
-        submissions, {_named(one): json.loads(row[-1]) for one, row in known if row[-1] is not None}
-    )
+    known: dict[tuple[str, str], object] = {}
+    for one, (*_, data, removed) in zip(submissions, rows, strict=True):
+        if data is not None:
+            known[_named(one)] = json.loads(data)
+        elif removed is not None:
+            known[_named(one)] = Removed(removed)
+    return _accept(submissions, known)
 
 
 def _read(row: tuple[Any, ...]) -> list[Any]:
@@ -190,13 +214,17 @@ def _accept(
 ) -> int:
     """Create tasks of new submissions and delete them all; a repeated one changes nothing.
 
-    `known` is the input of existing tasks, by workflow and reference. `task` is the id of the task to be.
+    `known` is the input of existing tasks, and what is known of removed ones, by workflow and reference.
+    `task` is the id of the task to be, if it had one before.
     """
     fresh: dict[str, list[Submission]] = defaultdict(list)
     for submission in submissions:
         data = known.get(_named(submission))
         if data is None:
             fresh[submission.workflow].append(submission)
+        elif isinstance(data, Removed):
+            if data.content != _hashed(_public(submission)):
+                raise Refused("its reference was taken by a removed task with other content")
         elif data != _public(submission):
             raise Refused("its reference is taken by a task with other content")
     unknown: list[int] = []
@@ -232,9 +260,16 @@ def _named(submission: Submission) -> tuple[str, str]:
 
 
 def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
-    """Return the input of existing tasks, by workflow and reference."""
+    """Return the input of existing tasks, and what is known of removed ones, by workflow and reference."""
+    removed = sql.run(REMOVED, {"ids": [one.id for one in submissions]})
+    known: dict[tuple[str, str], object] = {(a, b): Removed(text) for a, b, text in removed}
     rows = prepared.run(KNOWN, {"references": [one.reference for one in submissions]})
-    return {(workflow, reference): json.loads(data) for workflow, reference, data in rows}
+    return known | {(workflow, reference): json.loads(data) for workflow, reference, data in rows}
+
+
+def _hashed(data: Any) -> str:
+    """Return the hash of an input, as the database makes it of the one that it stores."""
+    return str(sql.run(CONTENT, {"data": json.dumps(data)})[0][0])
 
 
 def _public(submission: Submission) -> Any:

@@ -104,6 +104,10 @@ def _no_label(_data: Mapping[str, Any]) -> str:
     return ""
 
 
+def _keep(_references: Sequence[str]) -> None:
+    """Serve a workflow whose application keeps its own rows when tasks are removed."""
+
+
 Load = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
 
 
@@ -150,6 +154,9 @@ class Workflow:
     of the engine's, and costs a constant number of queries. So what changes in the application's own
     rows reaches the next step. `private` names fields of the input that only `record` is given: the
     task is made without them, as what is personal need not be kept twice.
+
+    `remove` is called with a batch of references inside the transaction that removes their tasks, which
+    ended long ago: the application removes its own rows, or keeps them.
     """
 
     name: str
@@ -157,6 +164,7 @@ class Workflow:
     record: Callable[[Sequence[Submitted]], None] = _record_nothing
     accepted: Callable[[Sequence[Accepted]], None] = _accept_silently
     load: Load | None = None
+    remove: Callable[[Sequence[str]], None] = _keep
     private: Sequence[str] = ()
     owner_application: str = ""
     time_allowed: float = 3600.0

@@ -15,6 +15,7 @@ GROUPS = {
         "orchestration.Policy",
         "orchestration.SupervisorPolicy",
         "orchestration.FairnessWeight",
+        "orchestration.RetentionPolicy",
     ),
     "Catalogue and orders": ("orders.Product", "orders.Order"),
     "Users and roles": ("auth.User", "auth.Group"),
@@ -35,6 +36,7 @@ GROUPS = {
         "orchestration.TaskRequest",
         "orchestration.UndoRequest",
         "orchestration.DeadLetter",
+        "orchestration.RemovedTask",
     ),
     "Records: incidents and operations": (
         "orchestration.Alert",

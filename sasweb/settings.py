@@ -138,6 +138,17 @@ RQ_QUEUES = {
 AGENT_SLOTS = env.numbers("AGENT_SLOTS")  # requests that one worker has at once, by agent
 RQ_SHOW_ADMIN_LINK = False  # its pages count RQ's own workers and books: there are none
 
+# --- Retention -----------------------------------------------------------------------------------
+# With a folder here, old tasks are not removed by the housekeeper, but by `manage.py archive --due`,
+# which writes them to files there.
+ARCHIVE_DIR = env.text("ARCHIVE_DIR")
+# Other applications' tables that only grow: key, column of the time, days for which their rows are kept.
+REMOVE_AFTER_DAYS = {
+    "django_session": ("session_key", "expire_date", 0.0),
+    "axes_accessattempt": ("id", "attempt_time", 30.0),
+    "axes_accesslog": ("id", "attempt_time", 365.0),
+}
+
 # --- The partners --------------------------------------------------------------------------------
 SANDBOX_URL = f"http://127.0.0.1:{env.number('SANDBOX_PORT', 8900)}"
 INVENTORY_URL = env.text("INVENTORY_URL", SANDBOX_URL)

@@ -25,6 +25,7 @@ from ..models import (
     Lease,
     Operation,
     OperationItem,
+    RemovedTask,
     RollUpMark,
     SavedView,
     StatusMessage,
@@ -119,6 +120,7 @@ show(
     DeadLetter, "id", "queue", "tries", "retry_at", "created_at", "reason",
     list_filter=(empty("retry_at"),),
 )  # fmt: skip
+show(RemovedTask, "key", "content", "removed_at", ordering=("key",))
 
 # incidents
 show(

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST
 from simple_history.admin import SimpleHistoryAdmin
 from simple_history.template_utils import HistoricalRecordContextHelper
 
-from ..models import FairnessWeight, Policy, SupervisorPolicy
+from ..models import FairnessWeight, Policy, RetentionPolicy, SupervisorPolicy
 from .policy_replay import asked, what_if
 
 
@@ -221,7 +221,18 @@ class SupervisorPolicyAdmin(FixedSettingAdmin):
         "undo_stuck",
         "status_undelivered",
         "audit_every",
+        "whole_audit_every",
+        "keep_records_days",
         "approve_items",
         "approve_sum",
         "updated_at",
     )
+
+
+@admin.register(RetentionPolicy)
+class RetentionPolicyAdmin(FixedSettingAdmin):
+    """How long each workflow's ended tasks are kept."""
+
+    list_display = ("workflow", "keep_days", "updated_at")
+    readonly_fields = ("workflow", "updated_at")
+    fields = ("workflow", "keep_days", "updated_at")

@@ -31,6 +31,7 @@ LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 RECORDS = (
     *("task", "step", "statestore", "attempt", "event"),
     *("submission", "statusmessage", "taskrequest", "undorequest", "deadletter", "notification"),
+    "removedtask",
     *(
         "alert",
         "incident",
@@ -51,6 +52,8 @@ ADMIN = (
     "orchestration.change_policy",
     "orchestration.view_supervisorpolicy",
     "orchestration.change_supervisorpolicy",
+    "orchestration.view_retentionpolicy",
+    "orchestration.change_retentionpolicy",
     "orchestration.view_fairnessweight",
     "orchestration.add_fairnessweight",
     "orchestration.change_fairnessweight",

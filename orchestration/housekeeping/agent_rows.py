@@ -1,4 +1,4 @@
-"""Create the rows that each agent needs: its policy, with the agent's defaults, and its gate."""
+"""Create the rows that agents and workflows need: policies, with their defaults, and gates."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from django.db.models import Exists, OuterRef
 
 from .. import registry
 from ..cluster import leader_election
-from ..models import Gate, Policy, RollUpMark, SupervisorPolicy
+from ..models import Gate, Policy, RetentionPolicy, RollUpMark, SupervisorPolicy
 
 
 def ensure(*, plan: Sequence[tuple[Any, bool]] = (), **_: Any) -> None:
@@ -18,6 +18,7 @@ def ensure(*, plan: Sequence[tuple[Any, bool]] = (), **_: Any) -> None:
     if any(backwards for _, backwards in plan):
         return
     ensure_agents()
+    ensure_workflows()
     SupervisorPolicy.objects.get_or_create(id=1)
     RollUpMark.objects.get_or_create(id=1)
     leader_election.ensure()
@@ -31,3 +32,10 @@ def ensure_agents() -> None:
         if name not in known:
             Policy.objects.get_or_create(agent=name, defaults=agent.policy)
             Gate.objects.get_or_create(agent=name)
+
+
+def ensure_workflows() -> None:
+    """Create the retention policies of new workflows."""
+    known = set(RetentionPolicy.objects.values_list("workflow", flat=True))
+    for name in sorted(registry.workflows.keys() - known):
+        RetentionPolicy.objects.get_or_create(workflow=name)

@@ -3,6 +3,8 @@
 The first is one statement, so that an idle system costs almost nothing.
 """
 
+from django.conf import settings
+
 from .. import conf, registry
 from ..alerting import notifications
 from ..applications import push, status_messages
@@ -43,6 +45,9 @@ SELECT
     OR EXISTS (SELECT FROM orchestration_incidenttally)
     -- dead letters to be sent back: dead_letter_due
     OR EXISTS (SELECT FROM orchestration_deadletter WHERE retry_at <= {NOW})
+    -- old tasks that the last look left
+    OR EXISTS (SELECT FROM orchestration_retentionpolicy WHERE more AND keep_days IS NOT NULL
+        AND NOT %(archived)s)
     -- doorbells that may have been lost
     OR EXISTS (SELECT FROM unnest(%(receivers)s::text[]) AS a (name) WHERE {UNDELIVERED})
 """  # noqa: S608 - put together from constants
@@ -50,7 +55,10 @@ SELECT
 
 def anything() -> bool:
     """Return whether the housekeeper has work."""
-    found = sql.run(ANYTHING, {"receivers": list(registry.receivers)})
+    found = sql.run(
+        ANYTHING,
+        {"receivers": list(registry.receivers), "archived": bool(settings.ARCHIVE_DIR)},
+    )
     return bool(found[0][0])
 
 

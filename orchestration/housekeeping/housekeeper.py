@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from functools import partial
 
+from django.conf import settings
 from django.db import transaction
 
 from .. import conf, policies
@@ -14,6 +15,7 @@ from ..dead_letters import capture
 from ..incidents import aggregation
 from ..monitoring import monitors
 from ..operations import runner
+from ..retention import records, removal
 from ..statistics import rollups
 from ..supervision import duties
 from ..supervision.duties import Duty, Progress, SweepSummary
@@ -32,6 +34,7 @@ class HousekeepingSummary(SweepSummary):
     overdue: int = 0
     acted_on_in_bulk: int = 0
     sent_back: int = 0
+    removed: int = 0
 
 
 @dataclass(kw_only=True)
@@ -75,9 +78,20 @@ class HousekeeperSweep(duties.SweepRun):
     def prune_and_roll_up(self) -> None:
         """Add rows of new agents, delete dead workers and old dry runs, and roll up statistics."""
         agent_rows.ensure_agents()
+        agent_rows.ensure_workflows()
         heartbeat.delete_dead_workers()
         runner.prune_drafts()
         rollups.update(self.leadership)
+
+    def remove_old_tasks(self) -> None:
+        """Remove tasks that ended long ago; with ARCHIVE_DIR, `manage.py archive` does."""
+        if not settings.ARCHIVE_DIR:
+            self.done.removed += removal.remove_due(conf.REMOVAL_BUDGET_S)
+
+    def remove_old_records(self) -> None:
+        """Remove old rows of other tables."""
+        if self.memory.wants_records():
+            records.remove_old()
 
     def send_dead_letters_back(self) -> None:
         """Return due dead letters to their inboxes, and close the alerts of settled ones."""
@@ -103,6 +117,7 @@ DUTIES: tuple[Duty, ...] = (
     HousekeeperSweep.fold_incidents,
     HousekeeperSweep.send_dead_letters_back,
     HousekeeperSweep.ring_doorbells,
+    HousekeeperSweep.remove_old_tasks,
 )
 # Run every few seconds, due or not: for example, some incidents change by time alone.
 CHORES: tuple[Duty, ...] = (
@@ -112,6 +127,8 @@ CHORES: tuple[Duty, ...] = (
     HousekeeperSweep.send_dead_letters_back,
     HousekeeperSweep.ring_doorbells,
     HousekeeperSweep.watch_the_machinery,
+    HousekeeperSweep.remove_old_tasks,
+    HousekeeperSweep.remove_old_records,
 )
 
 

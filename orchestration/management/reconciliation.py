@@ -8,7 +8,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from tempfile import TemporaryFile
 from typing import TypeVar
+
+from django.db import transaction
 
 from orchestration import conf, registry, submission
 from orchestration.agents.taking_back import Undo, take_back
@@ -54,12 +57,14 @@ def restored_to() -> datetime | None:
 
 def find(moment: datetime, report: Callable[[str], None]) -> Findings:
     """Compare with the services' ledgers; raise `snapshot.Unreadable` if one cannot be read."""
-    snapshot.prepare()
-    try:
-        listed = snapshot.read_ledgers(report)
-        return restored.find(moment, listed, registry.agents)
-    finally:
-        snapshot.drop()
+    with TemporaryFile("w+", newline="", encoding="utf-8") as file:
+        listed = snapshot.read_ledgers(file, report)
+        with transaction.atomic():
+            snapshot.prepare()
+            snapshot.store(file)
+            found = restored.find(moment, listed, registry.agents)
+            transaction.set_rollback(True)  # the tables go
+    return found
 
 
 def act(

@@ -10,12 +10,14 @@ from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
 from .notification import Notification, NotificationChannel
 from .operation import Operation, OperationItem
-from .policy import FairnessWeight, Policy, SupervisorPolicy
+from .policy import FairnessWeight, Policy
 from .process import ClockJump, JumpedTime, Lease, Worker
 from .request import TaskRequest
+from .retention import RemovedTask, RetentionPolicy
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView
 from .statestore import StateStore
 from .step import Step
+from .supervisor_policy import SupervisorPolicy
 from .task import Task
 from .undo import UndoRequest

@@ -49,6 +49,10 @@ class Alert(models.Model):
             models.Index(
                 fields=["-last_seen"], name="alert_open", condition=Q(closed_at__isnull=True)
             ),
+            # what may be removed, oldest first
+            models.Index(
+                fields=["closed_at"], name="alert_closed", condition=Q(closed_at__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

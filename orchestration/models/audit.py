@@ -11,6 +11,12 @@ class AuditRun(models.Model):
     started_at = models.DateTimeField(db_default=DatabaseNow())
     ended_at = models.DateTimeField(null=True)
     by = models.CharField(max_length=150)
+    since = models.DateTimeField(
+        null=True, help_text="It looked at what changed since then; empty: at everything."
+    )
+    until = models.DateTimeField(
+        null=True, help_text="The next run by itself looks at what changed since then."
+    )
     tasks = models.PositiveIntegerField(default=0, help_text="Tasks checked.")
     violations = models.JSONField(
         default=list, help_text="[{invariant, reference, problem, remedy}]"

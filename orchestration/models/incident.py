@@ -64,6 +64,12 @@ class Incident(models.Model):
     at_risk = models.JSONField(
         default=dict, db_default={}, help_text="The value of those, by currency, in minor units."
     )
+    removed_failures = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="Of the failures: those of tasks that were removed."
+    )
+    removed_tasks = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Of the tasks: those that were removed."
+    )
     first_seen = models.DateTimeField(db_default=DatabaseNow())
     last_seen = models.DateTimeField(db_default=DatabaseNow())
 

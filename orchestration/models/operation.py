@@ -138,6 +138,9 @@ class Operation(models.Model):
     items = models.PositiveIntegerField(
         default=0, help_text="Their number when the selection was frozen."
     )
+    removed_items = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Of them, those that were removed with their tasks."
+    )
     waiting = models.PositiveIntegerField(default=0)
     sent = models.PositiveIntegerField(default=0)
     fixed = models.PositiveIntegerField(default=0)

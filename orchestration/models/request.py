@@ -46,6 +46,10 @@ class TaskRequest(InboxMessage):
             models.Index(
                 fields=["workflow", "reference", "id"], name="request_line", condition=REQUEST_OPEN
             ),
+            # what may be removed, oldest first
+            models.Index(
+                fields=["done_at"], name="request_done", condition=Q(done_at__isnull=False)
+            ),
             # dead letters: for lists
             models.Index(fields=["id"], name="request_aside", condition=INBOX_ASIDE),
             # and for the alerts that they keep open

@@ -14,7 +14,7 @@ from django.contrib.admin.models import ADDITION, DELETION, LogEntry
 from django.db.models import OuterRef, Q, QuerySet
 
 from ..database import clock
-from ..models import Event, Policy, SupervisorPolicy
+from ..models import Event, Policy, RetentionPolicy, SupervisorPolicy
 from ..models.history import ACTS, EventKind
 from ..models.incident import IncidentEventKind
 from .redaction import Redactor, redactors
@@ -271,7 +271,7 @@ def _of_history(row: Any, place: Cursor, _wanted: AuditFilter) -> AuditEntry:
         place=place,
         actor=row.history_user.get_username(),
         what="Policy changed",
-        subject=getattr(row, "agent", "") or "supervisor policy",
+        subject=getattr(row, "agent", getattr(row, "workflow", "supervisor policy")),
         reason=row.history_change_reason or "",
         changes=[
             (change.field.replace("_", " "), str(change.old), str(change.new)) for change in changes
@@ -282,7 +282,9 @@ def _of_history(row: Any, place: Cursor, _wanted: AuditFilter) -> AuditEntry:
 # --- The admin ------------------------------------------------------------------------------------
 def _admin_log(_wanted: AuditFilter) -> QuerySet[Any]:
     # the history of policies records their changes
-    rows = LogEntry.objects.exclude(content_type__model__in=("policy", "supervisorpolicy"))
+    rows = LogEntry.objects.exclude(
+        content_type__model__in=("policy", "supervisorpolicy", "retentionpolicy")
+    )
     return rows.select_related("user", "content_type")
 
 
@@ -307,6 +309,7 @@ SOURCES = (
     ),
     _history_of(Policy, "agent"),
     _history_of(SupervisorPolicy, "id"),
+    _history_of(RetentionPolicy, "workflow"),
     Source(
         kinds=lambda: [("admin", "Other change in the admin")],
         rows=_admin_log,

@@ -19,6 +19,7 @@ class Memory:
     silent: Debounce = field(default_factory=Debounce)  # workers that may be dead
     losses: Losses = field(default_factory=Losses)
     chores_at: float = 0.0
+    records_at: float = 0.0
     failing: dict[str, Exception] = field(default_factory=dict)  # duties, until they succeed again
 
     def wants_chores(self) -> bool:
@@ -27,6 +28,14 @@ class Memory:
         if now < self.chores_at:
             return False
         self.chores_at = now + conf.CHORE_INTERVAL_S
+        return True
+
+    def wants_records(self) -> bool:
+        """Return whether old rows are to be looked for; if so, start the next interval."""
+        now = time.monotonic()
+        if now < self.records_at:
+            return False
+        self.records_at = now + conf.RECORDS_INTERVAL_S
         return True
 
     def dump(self) -> dict[str, Any]:

@@ -38,7 +38,8 @@ INCIDENTS = (
             SELECT i.fingerprint, i.failures + coalesce(t.failures, 0) AS failures,
                 i.tasks + coalesce(t.tasks, 0) AS tasks,
                 i.open_tasks + coalesce(t.open_tasks, 0) AS open_tasks,
-                coalesce(h.failures, 0) AS all_failures, coalesce(h.tasks, 0) AS all_tasks,
+                coalesce(h.failures, 0) + i.removed_failures AS all_failures,
+                coalesce(h.tasks, 0) + i.removed_tasks AS all_tasks,
                 coalesce(f.open_tasks, 0) AS all_open_tasks
             FROM orchestration_incident i LEFT JOIN tallies t ON t.incident_id = i.id
             LEFT JOIN hits h ON h.incident_id = i.id LEFT JOIN failed f ON f.incident_id = i.id

@@ -27,8 +27,9 @@ OPERATIONS = (
                 count(*) FILTER (WHERE state IN ('again', 'other')) AS failed,
                 count(*) FILTER (WHERE state = 'skipped') AS skipped
             FROM orchestration_operationitem WHERE operation_id = o.id) i
-        WHERE o.ended_at IS NOT NULL AND (o.items, o.fixed, o.again + o.other, o.skipped)
-            <> (i.items, i.fixed, i.failed, i.skipped)
+        WHERE o.ended_at IS NOT NULL AND (o.items <> i.items + o.removed_items
+            OR o.removed_items = 0
+                AND (o.fixed, o.again + o.other, o.skipped) <> (i.fixed, i.failed, i.skipped))
         """,
     ),
     Check(

@@ -28,6 +28,7 @@ from orchestration.models import (
     NotificationChannel,
     Operation,
     OperationItem,
+    RemovedTask,
     SavedView,
     Step,
     Submission,
@@ -45,7 +46,7 @@ RECORDS = ["task", "step", "statestore", "attempt", "event", "alert", "notificat
            "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
            "deadletter", "taskrequest", "undorequest", "taskrollup", "steprollup", "gaterollup",
-           "rollupmark"]  # fmt: skip
+           "rollupmark", "removedtask"]  # fmt: skip
 SET_UP = ["notificationchannel", "application", "applicationtoken"]  # by admins
 
 
@@ -59,6 +60,7 @@ def _some_of_each(client):
     Submission.objects.create(workflow="greet", reference="s-1", data={})
     DeadLetter.objects.create(queue="scheduler", body="{}", reason="no such row", tries=1)
     AuditRun.objects.create(by="ann")
+    RemovedTask.objects.create(key=uuid4(), content=uuid4(), removed_at=DatabaseNow())
     ClockJump.objects.create(seconds=-3600, by="supervisor-1")
     JumpedTime.objects.create(
         kind="step", key="1", field="resolve_by", was=DatabaseNow(), becomes=DatabaseNow()

@@ -3,9 +3,10 @@
 import re
 
 import pytest
+from django.apps import apps
 from django.urls import reverse
 
-from orchestration.models import FairnessWeight, Policy, SupervisorPolicy
+from orchestration.models import FairnessWeight, Policy, RetentionPolicy, SupervisorPolicy
 from tests.support.operators import browser, person
 from tests.support.page import page
 from tests.support.policies import VALID
@@ -17,6 +18,7 @@ SUPERVISOR = {
     "undo_stuck": "900",
     "status_undelivered": "300",
     "audit_every": "3600",
+    "whole_audit_every": "86400",
 }
 
 
@@ -109,17 +111,32 @@ def test_form_explains_its_fields(client):
         assert form.one(f"#id_{name}_helptext").text == help_text != ""
 
 
-@pytest.mark.parametrize(("name", "row"), [("policy", "greeter"), ("supervisorpolicy", "1")])
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [("policy", "greeter"), ("supervisorpolicy", "1"), ("retentionpolicy", "greet")],
+)
 def test_settings_are_neither_added_nor_deleted_nor_reverted(client, name, row):
     assert client.get(reverse(f"admin:orchestration_{name}_changelist")).status_code == 200
     assert client.get(reverse(f"admin:orchestration_{name}_add")).status_code == 403
     assert client.post(address("delete", row, name), {"post": "yes"}).status_code == 403
-    version = {"policy": Policy, "supervisorpolicy": SupervisorPolicy}[name].history.latest(
-        "history_date"
-    )
+    version = apps.get_model("orchestration", name).history.latest("history_date")
     old = address("history", row, name) + f"{version.pk}/"
     assert client.get(old).status_code in {302, 404}
     assert client.post(old, VALID).status_code in {302, 404}
+
+
+@pytest.mark.parametrize(("days", "kept"), [("30", 30), ("", None), ("0", 365)])
+def test_time_for_which_tasks_are_kept_has_bounds(client, days, kept):
+    change = address("change", "greet", "retentionpolicy")
+    response = client.post(change, {"keep_days": days})
+    assert RetentionPolicy.objects.get(workflow="greet").keep_days == kept
+    if kept == 365:
+        assert "at least a day" in errors_of(response)
+    else:
+        ((_, user, change), *_) = history_of(
+            client.get(address("history", "greet", "retentionpolicy"))
+        )
+        assert (user, change) == ("ada", f"Keep days : 365.0 → {float(kept) if kept else None}")
 
 
 @pytest.mark.parametrize(("interval", "done"), [("5", True), ("0.1", False), ("61", False)])

@@ -1,0 +1,179 @@
+"""Remove tasks that ended long ago, with all that belongs to them.
+
+What remains is a row with hashes of reference and content (`RemovedTask`), and the counts of incidents
+and operations.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from .. import conf, registry
+from ..database import clock, sql
+from ..models import RetentionPolicy
+from ..models.retention import content_hash, removal_key
+from . import belongings
+from .belongings import FREE, STEPS
+
+# The next tasks by their end, of any workflow: read along task_by_end, so that a look costs the same
+# however many there are. What was looked at is not read again before the next day.
+NEXT = """
+SELECT id, ended_at, workflow = %(workflow)s FROM orchestration_task
+WHERE ended_at IS NOT NULL AND ended_at < %(before)s
+    AND ended_at >= coalesce(%(since)s::timestamptz, '-infinity')
+ORDER BY ended_at LIMIT %(look)s
+"""
+# An undo may have begun meanwhile: what is locked is compared again.
+LOCKED = f"""
+SELECT t.id::text, t.reference FROM orchestration_task t
+WHERE t.id = ANY(%(ids)s::uuid[]) AND t.workflow = %(workflow)s AND t.ended_at < %(before)s
+    AND {FREE}
+ORDER BY t.id FOR UPDATE OF t SKIP LOCKED
+"""  # noqa: S608 - put together from constants
+REMEMBERED = f"""
+INSERT INTO orchestration_removedtask (key, content, removed_at)
+SELECT {removal_key("workflow", "reference")}, {content_hash("data")}, clock_timestamp()
+FROM orchestration_task WHERE id = ANY(%(tasks)s::uuid[])
+ON CONFLICT (key) DO UPDATE SET content = excluded.content, removed_at = excluded.removed_at
+"""  # noqa: S608 - put together from constants
+# Locked in the order of their ids, as by those who add up their counts. `sign` is -1 when tasks come back.
+OF_INCIDENTS = """
+WITH gone AS (
+    SELECT incident_id AS id, count(*) AS tasks, sum(failures) AS failures
+    FROM orchestration_incidenthit WHERE step_id = ANY(%(steps)s::bigint[]) GROUP BY incident_id
+), locked AS (
+    SELECT id FROM orchestration_incident WHERE id IN (SELECT id FROM gone)
+    ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE orchestration_incident i SET removed_tasks = i.removed_tasks + %(sign)s * gone.tasks,
+    removed_failures = i.removed_failures + %(sign)s * gone.failures
+FROM gone JOIN locked USING (id) WHERE i.id = gone.id
+"""
+OF_OPERATIONS = """
+WITH gone AS (
+    SELECT operation_id AS id, count(*) AS items
+    FROM orchestration_operationitem WHERE task_id = ANY(%(tasks)s::uuid[]) GROUP BY operation_id
+), locked AS (
+    SELECT id FROM orchestration_operation WHERE id IN (SELECT id FROM gone)
+    ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE orchestration_operation o SET removed_items = o.removed_items + %(sign)s * gone.items
+FROM gone JOIN locked USING (id) WHERE o.id = gone.id
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Due:
+    """The next tasks of a workflow that may be removed, and where the look ended."""
+
+    ids: Sequence[UUID]
+    looked_until: datetime | None
+    more: bool
+
+
+def remove_due(seconds: float) -> int:
+    """Remove old tasks of all workflows, in small batches by turns; return how many.
+
+    No batch begins once the time is over. A workflow whose batch fails does not keep the others waiting.
+    """
+    until = time.monotonic() + seconds
+    at_work = list(RetentionPolicy.objects.filter(keep_days__isnull=False))
+    total, failed = 0, []
+    while at_work:
+        for policy in list(at_work):
+            try:
+                count = _remove_batch(policy)
+            except Exception as error:
+                if sql.is_unavailable(error):
+                    raise
+                failed.append(error)
+                at_work.remove(policy)
+                continue
+            total += count
+            if not policy.more:
+                at_work.remove(policy)
+        if time.monotonic() >= until:
+            break
+    if failed:
+        raise ExceptionGroup("old tasks cannot be removed", failed)
+    return total
+
+
+def _remove_batch(policy: RetentionPolicy) -> int:
+    now = clock.database_now()
+    _begin_anew(policy, now)
+    before = now - timedelta(days=policy.keep_days or 0.0)
+    due = find(policy.workflow, before, conf.REMOVAL_BATCH_SIZE, since=policy.looked_until)
+    count = remove(policy.workflow, due.ids, before) if due.ids else 0
+    if due.looked_until != policy.looked_until or due.more != policy.more:
+        policy.looked_until, policy.more = due.looked_until, due.more
+        _note(policy)
+    return count
+
+
+def _begin_anew(policy: RetentionPolicy, now: datetime) -> None:
+    """Once a day, begin with the oldest: tasks that were kept for a reason may be free by now."""
+    if policy.looked_anew and abs(now - policy.looked_anew) < timedelta(days=1):
+        return
+    policy.looked_anew, policy.looked_until = now, None
+    _note(policy)
+
+
+def _note(policy: RetentionPolicy) -> None:
+    """Store how far was looked; without a version in its history."""
+    RetentionPolicy.objects.filter(workflow=policy.workflow).update(
+        looked_until=policy.looked_until, looked_anew=policy.looked_anew, more=policy.more
+    )
+
+
+def find(workflow: str, before: datetime, limit: int, *, since: datetime | None = None) -> Due:
+    """Return the next tasks of a workflow that ended before a time; look at few tasks of others."""
+    rows = sql.run(
+        NEXT,
+        {"workflow": workflow, "before": before, "since": since, "look": conf.REMOVAL_LOOK},
+    )
+    found: list[UUID] = []
+    until = since
+    for number, (task, ended_at, wanted) in enumerate(rows, 1):
+        until = ended_at
+        if wanted:
+            found.append(task)
+            if len(found) == limit:
+                return Due(ids=found, looked_until=until, more=number < len(rows))
+    more = len(rows) == conf.REMOVAL_LOOK
+    if more and not found and rows[0][1] == until:  # so many at one moment: pass it
+        until += timedelta(microseconds=1)
+    return Due(ids=found, looked_until=until, more=more)
+
+
+@transaction.atomic
+def remove(workflow: str, ids: Sequence[UUID], before: datetime) -> int:
+    """Remove those of the tasks that nobody needs any more and nobody has locked; return how many."""
+    tasks = lock(workflow, ids, before)
+    erase(workflow, tasks)
+    return len(tasks)
+
+
+def lock(workflow: str, ids: Sequence[UUID], before: datetime) -> dict[str, str]:
+    """Lock those tasks that may be removed; return their references by their ids."""
+    wanted = {"ids": [str(one) for one in ids], "workflow": workflow, "before": before}
+    return dict(sql.run(LOCKED, wanted))
+
+
+def erase(workflow: str, tasks: dict[str, str]) -> None:
+    """Remove locked tasks with all that belongs to them; their application removes its own first."""
+    if not tasks:
+        return
+    if known := registry.workflows.get(workflow):
+        known.remove(list(tasks.values()))
+    of_tasks = {"tasks": list(tasks)}
+    steps = [step for (step,) in sql.run(STEPS, of_tasks)]
+    parameters = {**of_tasks, "steps": steps, "sign": 1}
+    for statement in (REMEMBERED, OF_INCIDENTS, OF_OPERATIONS):
+        sql.run(statement, parameters)
+    for table in belongings.TABLES:
+        sql.run(f"DELETE FROM {table.name} WHERE {table.where}", parameters)  # noqa: S608 - constants
