@@ -6,7 +6,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from . import env, mail
+from . import env, mail, safety
 from .stack import embedded, folders
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -129,6 +129,10 @@ RQ_QUEUES = {
         "push",
     )
 }
+# Schedulers and agents sign what they send each other (docs/run/secure.md): the first key signs, each
+# one is accepted.
+MESSAGE_KEYS = safety.message_keys(folders.secret("message_key"))
+UNSIGNED_MESSAGES = env.flag("UNSIGNED_MESSAGES", default=False)
 AGENT_SLOTS = env.numbers("AGENT_SLOTS")  # requests that one worker has at once, by agent
 RQ_SHOW_ADMIN_LINK = False  # its pages count RQ's own workers and books: there are none
 
