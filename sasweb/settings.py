@@ -30,6 +30,8 @@ FOR_STAFF = SERVES == "everything"
 PROXIES = env.number("PROXIES", 1 if HTTPS else 0)  # trusted ones in front of this process
 # which installation this is, as the admin and the dashboard show it: "production", "staging", …
 ENVIRONMENT = env.text("ENVIRONMENT", "demo")
+safety.check(debug=DEBUG, secret_key=SECRET_KEY, https=HTTPS, environment=ENVIRONMENT)
+DEFAULT_EXCEPTION_REPORTER = "sasweb.debug_page.Reporter"
 
 INSTALLED_APPS = [
     "sasweb",

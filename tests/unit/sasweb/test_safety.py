@@ -8,6 +8,31 @@ from django.core.exceptions import ImproperlyConfigured
 from sasweb import safety
 
 GOOD = secrets.token_urlsafe(48)
+WEAK = ["", "x", "a" * 64, "abc" * 20, "django-insecure-" + GOOD]
+
+
+def check(**given):
+    usual = {"debug": False, "secret_key": GOOD, "https": False, "environment": "demo"}
+    safety.check(**usual | given)
+
+
+@pytest.mark.parametrize("production", [{"https": True}, {"environment": "production"}])
+def test_debug_pages_are_refused_in_production(production):
+    with pytest.raises(ImproperlyConfigured, match="DEBUG=1"):
+        check(debug=True, **production)
+    check(**production)
+
+
+@pytest.mark.parametrize("production", [{"https": True}, {"environment": "production"}])
+@pytest.mark.parametrize("key", WEAK)
+def test_weak_secret_key_is_refused_in_production_without_being_shown(production, key):
+    with pytest.raises(ImproperlyConfigured, match="SECRET_KEY is too weak") as refused:
+        check(secret_key=key, **production)
+    assert len(key) < 10 or key not in str(refused.value)
+
+
+def test_demo_may_have_debug_pages_and_any_key():
+    check(debug=True, secret_key="x")
 
 
 def test_message_keys_begin_with_the_one_that_signs(monkeypatch):
