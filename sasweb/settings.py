@@ -217,7 +217,7 @@ STATIC_ROOT = folders.data_dir() / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "sasweb.static_files.StaticFiles"},
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
