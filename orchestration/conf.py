@@ -93,6 +93,8 @@ RETRY_WAIT_S = 1.0  # before the second try; doubles with each failure
 RETRY_WAIT_CAP_S = 300.0
 ALERT_AFTER_FAILURES = 8  # some minutes: until then a deploy may explain them
 FAILING_WORKFLOW_PAUSE_S = 5.0  # of a workflow whose submissions fail one after the other
+# at most, an alert about unsigned messages, by each process
+FORGED_ALERT_EVERY_S = 60.0
 DEAD_LETTER_WAITS_S = (
     1.0,
     5.0,

@@ -1,14 +1,19 @@
 """The shop in the Django admin: products can be edited, orders only viewed."""
 
+import re
 from typing import Any
 
 from django.contrib import admin
-from django.forms import Field
+from django.contrib.staticfiles import finders
+from django.core.exceptions import ValidationError
+from django.forms import Field, ModelForm
 from django.http import HttpRequest
 
 from orchestration.api import format_money
 
 from .models import Order, OrderLine, Product
+
+PICTURE = re.compile("[A-Za-z0-9_-]+")
 
 
 class ReadOnly:
@@ -27,10 +32,23 @@ class ReadOnly:
         return False
 
 
+class ProductForm(ModelForm):  # type: ignore[type-arg] # no generic at run time
+    """A product whose picture exists."""
+
+    def clean_picture(self) -> str:
+        """Refuse a name that no picture has: customers would see none."""
+        name = str(self.cleaned_data["picture"])
+        product = Product(picture=name)
+        if not PICTURE.fullmatch(name) or finders.find(product.picture_path) is None:
+            raise ValidationError(f"There is no static/{product.picture_path}.", code="missing")
+        return name
+
+
 @admin.register(Product)
 class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at run time
     """Products; they are deactivated instead of deleted, because orders name them."""
 
+    form = ProductForm
     list_display = ["name", "sku", "kind", "amount", "stock", "active", "position"]
     list_filter = ["kind", "stock", "active"]
     list_editable = ["stock", "active", "position"]

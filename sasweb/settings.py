@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from orchestration.database import session
 from orchestration.messaging import redis_client
 
-from . import env, mail
+from . import env, mail, safety
 from .stack import embedded, folders
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -33,6 +33,8 @@ FOR_STAFF = SERVES == "everything"
 PROXIES = env.number("PROXIES", 1 if HTTPS else 0)  # trusted ones in front of this process
 # which installation this is, as the admin and the dashboard show it: "production", "staging", …
 ENVIRONMENT = env.text("ENVIRONMENT", "demo")
+safety.check(debug=DEBUG, secret_key=SECRET_KEY, https=HTTPS, environment=ENVIRONMENT)
+DEFAULT_EXCEPTION_REPORTER = "sasweb.debug_page.Reporter"
 
 INSTALLED_APPS = [
     "sasweb",
@@ -135,6 +137,10 @@ RQ_QUEUES = {
         "push",
     )
 }
+# Schedulers and agents sign what they send each other (docs/run/secure.md): the first key signs, each
+# one is accepted.
+MESSAGE_KEYS = safety.message_keys(folders.secret("message_key"))
+UNSIGNED_MESSAGES = env.flag("UNSIGNED_MESSAGES", default=False)
 AGENT_SLOTS = env.numbers("AGENT_SLOTS")  # requests that one worker has at once, by agent
 RQ_SHOW_ADMIN_LINK = False  # its pages count RQ's own workers and books: there are none
 
@@ -228,7 +234,7 @@ STATIC_ROOT = Path(env.text("STATIC_ROOT") or folders.data_dir() / "static")
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "sasweb.static_files.StaticFiles"},
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -13,13 +13,15 @@ from django.db import transaction
 from .. import conf
 from ..alerting import alerts
 from ..database import sql
-from ..messaging import queues
+from ..messaging import queues, signing
 from ..messaging.messages import Reply, with_number
 from ..models import DeadLetter
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 
 PREFIX = "dead_letter/"
+FORGED = "messages are refused for their signatures"
+EXAMPLE = 1000  # bytes of a refused message that are kept
 
 
 @transaction.atomic
@@ -41,6 +43,20 @@ def store(queue: str, raw: bytes, error: Exception, *, returned: int) -> None:
             title=f"{queue}: a message fails again and again",
             detail=reason,
         )
+
+
+@transaction.atomic
+def keep_forged(queue: str, refused: signing.Refused) -> None:
+    """Open an alert about messages that were refused for their signature; keep one, for people to see.
+
+    What is kept cannot be read as a message, so returning it does no harm.
+    """
+    what = f"{refused.number} messages to {queue} were not signed with a key of this installation"
+    body = f"refused: {refused.example[:EXAMPLE]!r}"
+    DeadLetter.objects.create(queue=queue, body=body, reason=f"Forged: {what}", tries=1)
+    alerts.raise_alert(
+        PREFIX + queue, severity=Severity.CRITICAL, title=f"{queue}: {FORGED}", detail=what
+    )
 
 
 def postpone(queue: str, messages: Sequence[tuple[bytes, Reply]], reason: str) -> None:

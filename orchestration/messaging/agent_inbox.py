@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from .. import conf
 from ..database import clock
-from . import queues, redis_client
+from . import queues, redis_client, signing
 from .queues import SCHEDULER, Unreachable, as_messages, at_hand, flag, inbox, reports, taken
 
 logger = logging.getLogger(__name__)
@@ -67,11 +67,13 @@ class AgentInbox:
         redis = self._connected()
         try:
             if not wait:
-                return as_messages(await redis.lpop(into, limit))
-            found = await redis.blmpop(wait, 1, into, direction="LEFT", count=limit)
+                found = as_messages(await redis.lpop(into, limit))
+            else:
+                popped = await redis.blmpop(wait, 1, into, direction="LEFT", count=limit)
+                found = as_messages(popped[1]) if popped else []
         except RedisError as error:
             raise Unreachable(str(error)) from error
-        return as_messages(found[1]) if found else []
+        return signing.accepted(self._agent, found)
 
     async def first_time(self, requests: Sequence[Taken]) -> list[bool]:
         """Mark requests as taken by this worker; return for each whether it was unmarked before.
@@ -177,7 +179,7 @@ class AgentInbox:
         give_up_at = loop.time() + conf.SEND_RETRY_FOR_S
         while True:
             now = clock.now()
-            in_time = [one.message for one in messages if now < one.until]
+            in_time = signing.sign(queue, [one.message for one in messages if now < one.until])
             try:
                 await self._push_once(queue, in_time, ended)
             except RedisError as error:

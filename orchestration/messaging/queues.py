@@ -12,6 +12,7 @@ delays work until the supervisor rings again.
 """
 
 import logging
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from redis.retry import Retry
 from rq import Queue
 
 from .. import conf
-from . import redis_client
+from . import redis_client, signing
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,9 @@ PUSH = "push"
 STATUS_PREFIX = "status."
 # Connections do not send the client's version to Redis: reading it costs 2 ms and 2 MB each time.
 QUIETLY: dict[str, Any] = {"driver_info": None}
-LOOK = b"look"  # a message that asks to look at the state store
+LOOK = signing.LOOK
+
+HELD = re.compile(rb"(\d{1,18}):(\d{1,9})")  # others may write there, too
 
 # The function that each queue's doorbell runs; a worker refuses every other function.
 HANDLERS = {
@@ -189,7 +192,7 @@ def ring_all(messages: Mapping[str, Sequence[bytes]]) -> None:
 def _ring(names: Sequence[str], messages: Mapping[str, Sequence[bytes]]) -> None:
     pipeline = connection().pipeline(transaction=False)
     for name in names:
-        pipeline.rpush(inbox(name), *(messages[name] or [LOOK]))
+        pipeline.rpush(inbox(name), *(signing.sign(name, messages[name]) or [LOOK]))
         pipeline.ltrim(inbox(name), -conf.MAX_INBOX_MESSAGES, -1)
         pipeline.set(flag(name), 1, nx=True, ex=conf.DOORBELL_TTL_S)
     done = pipeline.execute(raise_on_error=False)
@@ -260,9 +263,9 @@ def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
     into = inbox(name)
     with _patience.asking():
         if not wait:
-            return as_messages(connection().lpop(into, limit))
+            return signing.accepted(name, as_messages(connection().lpop(into, limit)))
         found = connection().blmpop(wait, 1, into, direction="LEFT", count=limit)
-    return as_messages(found[1]) if found else []
+    return signing.accepted(name, as_messages(found[1])) if found else []
 
 
 def waiting(names: Sequence[str]) -> list[str]:
@@ -288,7 +291,8 @@ def held_by(worker: str) -> dict[int, int]:
     """Return the requests that an agent's worker holds, as step → attempt."""
     with _patience.asking():
         found = connection().hgetall(at_hand(worker))
-    return {int(step): int(attempt) for step, attempt in found.items()}
+    held = (HELD.fullmatch(b":".join(as_messages(pair))) for pair in found.items())
+    return {int(one[1]): int(one[2]) for one in held if one}
 
 
 def as_messages(taken: object) -> list[bytes]:

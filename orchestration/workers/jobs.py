@@ -12,7 +12,9 @@ from ..alerting import notifications
 from ..applications import push, status_messages
 from ..audit import runner
 from ..cluster import instance
-from ..messaging import queues
+from ..cluster.debounce import Pauses
+from ..dead_letters import capture
+from ..messaging import queues, signing
 
 
 def take_submissions() -> None:
@@ -42,11 +44,23 @@ def schedule() -> None:
                 look_at |= scheduler.begin_undos()
                 looks = False
             more = bool(look_at) and not _stopping.is_set()
+        _alert_about_forged(queues.SCHEDULER)
 
 
 def call_agent(agent: str) -> None:
     """Serve an agent's queue: perform requests until there are none."""
     runtime(agent).serve()
+    _alert_about_forged(agent)
+
+
+_alerted: Pauses[str] = Pauses()
+
+
+def _alert_about_forged(queue: str) -> None:
+    """Open an alert about refused messages, once in a while: their number must not cost anything."""
+    if not _alerted.of(queue) and (refused := signing.refused(queue)):
+        _alerted.begin(queue, conf.FORGED_ALERT_EVERY_S)
+        capture.keep_forged(queue, refused)
 
 
 def deliver_status(application: str) -> None:

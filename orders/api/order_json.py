@@ -13,6 +13,9 @@ from orders.lifecycle.requests import Change, ChangeRequest
 from orders.lifecycle.tracking import parcel
 from orders.models import Order, Placement
 
+from .auth import caller
+from .scopes import WRITE_ORDERS
+
 STATUS = {  # by the task's state at the last status message
     None: "received",
     api.TaskState.PENDING: "received",
@@ -35,8 +38,12 @@ def _known(request: HttpRequest, row: Placement) -> dict[str, Any]:
 
 
 def placed(request: HttpRequest, row: Placement) -> dict[str, Any]:
-    """Return an order as accepted, with the link to the customer's page."""
-    page = request.build_absolute_uri(links.link(row.order))
+    """Return an order as accepted.
+
+    The link to the customer's page shows and changes more than the API: a token that may only read has none.
+    """
+    may_write = WRITE_ORDERS in caller(request).scopes
+    page = request.build_absolute_uri(links.link(row.order)) if may_write else None
     return {**_known(request, row), "page": page}
 
 

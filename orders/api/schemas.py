@@ -177,7 +177,11 @@ class Placed(Schema):
     lines: list[Line]
     url: Annotated[str, Field(description="Read the order's progress here.")]
     page: Annotated[
-        str, Field(description="The customer's page. The link gives access to the whole order.")
+        str | None,
+        Field(
+            description="The customer's page. The link gives access to the whole order, so only a token "
+            "with the scope orders:write is given it."
+        ),
     ]
 
 

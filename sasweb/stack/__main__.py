@@ -75,6 +75,7 @@ def _start(given: argparse.Namespace) -> bool:
         folders.make_socket_dir()
         given_by_value = {
             "SECRET_KEY": env.text("SECRET_KEY") or folders.secret("secret_key", make_it=True),
+            "MESSAGE_KEY": env.text("MESSAGE_KEY") or folders.secret("message_key", make_it=True),
             "HOST": given.host,
             "PORT": str(given.port),
             "SANDBOX_PORT": str(given.sandbox_port),

@@ -64,10 +64,7 @@ def prepare_postgres() -> list[str]:
 
 def prepare_redis() -> list[str]:
     """Return the command that serves the embedded Redis, its append-only file in the data folder."""
-    (program,) = _installed(REDIS).glob("_binaries/*/valkey-server")
-    if not folders.reachable_by_servers(program):
-        program = _copied(REDIS) / program.relative_to(_installed(REDIS).parent)
-    _run([str(program), "--version"])
+    program = redis_program()
     options = {
         "port": "0",
         "unixsocket": str(folders.make_socket_dir() / "redis.sock"),
@@ -82,6 +79,15 @@ def prepare_redis() -> list[str]:
         str(program),
         *(part for name, value in options.items() for part in (f"--{name}", value)),
     ]
+
+
+def redis_program() -> Path:
+    """Return the program of the embedded Redis, which the servers' user can run."""
+    (program,) = _installed(REDIS).glob("_binaries/*/valkey-server")
+    if not folders.reachable_by_servers(program):
+        program = _copied(REDIS) / program.relative_to(_installed(REDIS).parent)
+    _run([str(program), "--version"])
+    return program
 
 
 def postgres_binaries() -> Path:

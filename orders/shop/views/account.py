@@ -19,6 +19,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
+from orders import devices
 from orders.rate_limit import Limit
 from orders.shop.account_forms import ChangePasswordForm, SignInForm, SignUpForm
 from orders.shop.accounts import (
@@ -56,11 +57,16 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return _form(request, "sign_in", SignInForm(request))
     if not SIGN_INS.allows_address(request):
         return _form(request, "sign_in", SignInForm(request, initial=_typed(request)), SIGN_INS)
+    if not devices.may_try(request, request.POST.get("email", "")):
+        form = SignInForm(request, initial=_typed(request))
+        return _form(request, "sign_in", form, devices.TRIES)
     form = SignInForm(request, request.POST)
     if not form.is_valid() or form.user is None:
         return _form(request, "sign_in", form)
     login(request, form.user)
-    return see_other(next_path(request) or reverse("shop:account"))
+    response = see_other(next_path(request) or reverse("shop:account"))
+    devices.remember(response, form.user.get_username())
+    return response
 
 
 @never_cache
@@ -86,7 +92,9 @@ def sign_up(request: HttpRequest) -> HttpResponse:
         return _form(request, "sign_up", form)
     login(request, customer, backend=BACKEND)
     messages.success(request, _("Your account is created, and you are signed in."))
-    return see_other(next_path(request) or reverse("shop:account"))
+    response = see_other(next_path(request) or reverse("shop:account"))
+    devices.remember(response, customer.get_username())
+    return response
 
 
 @never_cache

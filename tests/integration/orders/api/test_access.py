@@ -109,7 +109,10 @@ def test_token_with_the_read_scope_cannot_write(order):
     till = Application.objects.get(name="till")
     _, token = tokens.issue(till, label="x", scopes=["orders:read"], by="ada")
     reader = Caller(token)
-    assert reader.get(f"orders/{made}").status_code == 200
+    answer = reader.get(f"orders/{made}")
+    assert (answer.status_code, answer.json()["page"]) == (200, None)
+    for address in (f"orders/{made}", "orders"):  # who has the customer's link can cancel the order
+        assert "?t=" not in reader.get(address).text
     assert reader.post(f"orders/{made}/cancel").status_code == 403
     assert reader.place("other").status_code == 403
     assert reader.get("status-messages").status_code == 403
