@@ -38,13 +38,14 @@ class Server(Clients):
         )  # fmt: skip
         assert ran.returncode == 0, f"{program}: {ran.stderr}"
 
-    def start(self) -> None:
-        """Start the server, and wait until it answers."""
+    def start(self, **environment: str) -> None:
+        """Start the server, and wait until it answers; `environment` adds variables."""
         command = [str(self.binaries / "postgres"), "-D", str(self.data)]
         for option in (f"unix_socket_directories={self.sockets}", *SETTINGS):
             command += ["-c", option]
         log = folders.data_dir() / "replica.log"
-        self.process = Process(command, log, **folders.server_identity())
+        variables = {**os.environ, **environment}
+        self.process = Process(command, log, env=variables, **folders.server_identity())
         wait_for(self.answers, f"Postgres in {self.sockets} answers", 30)
 
     def die(self) -> None:
