@@ -12,7 +12,7 @@ from drill.waiting import wait_for
 from sasweb.stack import embedded, folders
 
 IN_STEP = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'"
-SETTINGS = ("listen_addresses=", "fsync=off", "max_connections=100", "shared_buffers=64MB")
+SETTINGS = ("listen_addresses=", "fsync=off", "max_connections=200", "shared_buffers=64MB")
 
 
 class Server(Clients):
@@ -51,10 +51,15 @@ class Server(Clients):
     def die(self) -> None:
         """Kill the server and its sessions, as a power failure does."""
         assert self.process
+        self.signal(signal.SIGKILL)
+        self.process.wait(10)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the server and to its sessions."""
+        assert self.process
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         for pid in [self.process.pid, *map(int, children.read_text().split())]:
-            os.kill(pid, signal.SIGKILL)
-        self.process.wait(10)
+            os.kill(pid, number)
 
     def stop(self, number: int = signal.SIGQUIT) -> None:
         """Stop the server: at once, or in order by SIGINT."""
