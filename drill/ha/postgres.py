@@ -51,10 +51,10 @@ class Server(Clients):
     def die(self) -> None:
         """Kill the server and its sessions, as a power failure does."""
         assert self.process
-        self.signal(signal.SIGKILL)
+        self.send(signal.SIGKILL)
         self.process.wait(10)
 
-    def signal(self, number: int) -> None:
+    def send(self, number: int) -> None:
         """Send a signal to the server and to its sessions."""
         assert self.process
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")

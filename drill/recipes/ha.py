@@ -47,12 +47,14 @@ def primary_hangs(run: Running) -> Iterator[None]:
     """Suspend the primary; promote its standby; wake the old one, which is no standby yet; stop it."""
     pair = _pair(run.stack).pair
     old = pair.primary
-    old.signal(signal.SIGSTOP)
+    old.send(signal.SIGSTOP)
     pause(NOTICED)
     pair.promote()
     pause(NOTICED)
-    old.signal(signal.SIGCONT)
-    pause(NOTICED)  # both would take writes, but for the standby that the old one's commits wait for
+    old.send(signal.SIGCONT)
+    pause(
+        NOTICED
+    )  # both would take writes, but for the standby that the old one's commits wait for
     old.stop(signal.SIGINT)
     yield
     pair.rejoin()
