@@ -120,10 +120,12 @@ $(VENV)/.dev: requirements.txt requirements-demo.txt requirements-dev.txt | $(VE
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
 	@touch $@ $(VENV)/.run
 
-# The tests drive a Chromium and shift clocks with libfaketime; as root on Debian both are installed.
+# The tests drive a Chromium, shift clocks with libfaketime and go through a PgBouncer; as root on Debian all
+# are installed.
 browser:
 	@$(BIN)/python -c 'from tests.support.chromium import program; program()' 2>/dev/null \
 		&& ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 \
+		&& PATH=$$PATH:/usr/sbin command -v pgbouncer >/dev/null \
 		|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-			&& apt-get update -qq && apt-get install -y -qq chromium libfaketime >/dev/null; } \
-		|| { echo "The tests need Chromium (or CHROMIUM=/path/of/one) and libfaketime: sudo apt-get install chromium libfaketime"; exit 1; }
+			&& apt-get update -qq && apt-get install -y -qq chromium libfaketime pgbouncer >/dev/null; } \
+		|| { echo "The tests need Chromium (or CHROMIUM=/path/of/one), libfaketime and PgBouncer: sudo apt-get install chromium libfaketime pgbouncer"; exit 1; }

@@ -84,6 +84,9 @@ MAX_PASS_ONS = 20  # then the step fails: no running release knows the action
 REDIS_TIMEOUT_S = 2.0  # of one command, so that a frozen Redis blocks no process for long
 REDIS_PAGE_TIMEOUT_S = 1.0  # of a page's look at Redis: a page can do without the answer
 # after a timeout: until then other commands fail at once and do not wait again
+REPLICA_BACKOFF_S = (
+    10.0  # pages read from the primary for this long after the replica did not answer
+)
 REDIS_BACKOFF_S = 3.0
 REDIS_RECONNECT_S = 1.0  # before a worker asks an unavailable Redis for a job again
 WORKER_TTL_S = 30  # RQ: a worker waits for a job for 15 s less than this, then tidies up

@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from orchestration.database import session
 from orchestration.messaging import redis_client
 
-from . import env, mail, safety
+from . import databases, env, mail, safety
 from .stack import embedded, folders
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -95,28 +93,14 @@ TEMPLATES = [
 # --- The state store and the doorbell ------------------------------------------------------------
 DATABASE_URL = env.text("DATABASE_URL") or embedded.database_url()
 REDIS_URL = env.text("REDIS_URL") or embedded.redis_url()
-_database = dj_database_url.parse(DATABASE_URL, conn_max_age=None, conn_health_checks=True)
-# Behind a pooler that gives each transaction another connection nothing may be kept on one.
 TRANSACTION_POOLER = env.flag("TRANSACTION_POOLER", default=False)
-_database["DISABLE_SERVER_SIDE_CURSORS"] = TRANSACTION_POOLER
-_database["ENGINE"] = "django.db.backends.postgresql"
-_database["OPTIONS"] = {
-    # Behind one address, or one of several, there may be a standby after a failover: it is not taken.
-    # From version 14 on the server says with its greeting whether it takes writes: no round trip more.
-    # A pooler's greeting says what some server once said.
-    "target_session_attrs": "any" if TRANSACTION_POOLER else "read-write",
-    **_database.get("OPTIONS", {}),
-    "application_name": "sas",
-    "connect_timeout": 5,
-    # a server that vanishes without a word is noticed in some twenty seconds, not in two hours
-    "keepalives_idle": 10,
-    "keepalives_interval": 3,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-    # behind a pooler they are the role's (docs/run/install.md), and each process looks whether they are
-    **({} if TRANSACTION_POOLER else {"options": session.options()}),
-}
-DATABASES = {"default": _database}
+DATABASES = {"default": databases.postgres(DATABASE_URL, pooled=TRANSACTION_POOLER)}
+# Pages of the dashboard that only show read from here.
+if REPLICA_URL := env.text("REPLICA_URL"):
+    DATABASES["replica"] = databases.postgres(
+        REPLICA_URL, pooled=TRANSACTION_POOLER, server=databases.STANDBY
+    )
+    DATABASE_ROUTERS = ["orchestration.database.replica.Router"]
 
 # One worker process per queue. An agent's queue has the agent's name; `status.<name>` is the
 # private response queue of one application.

@@ -24,6 +24,7 @@ pool_mode = transaction
 max_client_conn = 500
 server_round_robin = 1
 server_login_retry = 1
+query_wait_timeout = 10
 logfile = {folder}/pgbouncer.log
 """
 

@@ -12,7 +12,7 @@ from drill.waiting import wait_for
 from sasweb.stack import embedded, folders
 
 IN_STEP = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'"
-SETTINGS = ("listen_addresses=", "fsync=off", "max_connections=100", "shared_buffers=64MB")
+SETTINGS = ("listen_addresses=", "fsync=off", "max_connections=200", "shared_buffers=64MB")
 
 
 class Server(Clients):
@@ -38,22 +38,28 @@ class Server(Clients):
         )  # fmt: skip
         assert ran.returncode == 0, f"{program}: {ran.stderr}"
 
-    def start(self) -> None:
-        """Start the server, and wait until it answers."""
+    def start(self, **environment: str) -> None:
+        """Start the server, and wait until it answers; `environment` adds variables."""
         command = [str(self.binaries / "postgres"), "-D", str(self.data)]
         for option in (f"unix_socket_directories={self.sockets}", *SETTINGS):
             command += ["-c", option]
         log = folders.data_dir() / "replica.log"
-        self.process = Process(command, log, **folders.server_identity())
+        variables = {**os.environ, **environment}
+        self.process = Process(command, log, env=variables, **folders.server_identity())
         wait_for(self.answers, f"Postgres in {self.sockets} answers", 30)
 
     def die(self) -> None:
         """Kill the server and its sessions, as a power failure does."""
         assert self.process
+        self.send(signal.SIGKILL)
+        self.process.wait(10)
+
+    def send(self, number: int) -> None:
+        """Send a signal to the server and to its sessions."""
+        assert self.process
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         for pid in [self.process.pid, *map(int, children.read_text().split())]:
-            os.kill(pid, signal.SIGKILL)
-        self.process.wait(10)
+            os.kill(pid, number)
 
     def stop(self, number: int = signal.SIGQUIT) -> None:
         """Stop the server: at once, or in order by SIGINT."""

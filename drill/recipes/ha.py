@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from drill.ha.stacks import Pooled, Replicated, Watched
 from drill.recipes import Running, recipe
+from drill.recipes.clocks import faked
 from drill.stack import Stack
 from drill.waiting import pause
 
@@ -22,9 +23,16 @@ def _watched(stack: Stack) -> Watched:
 
 
 @recipe
-def primary_killed(run: Running) -> Iterator[None]:
-    """Kill the primary; promote its standby; have the old one return as standby by pg_rewind."""
+def primary_killed(run: Running, *, clock: str = "") -> Iterator[None]:
+    """Kill the primary; promote its standby; have the old one return as standby by pg_rewind.
+
+    The standby's clock is wrong by `clock`, such as "+20s".
+    """
     stack = _pair(run.stack)
+    if clock:
+        stack.pair.standby.stop(signal.SIGINT)
+        stack.pair.standby.start(**faked(clock))
+        stack.pair.synchronize()
     stack.pair.primary.die()
     pause(NOTICED)
     stack.pair.promote()
@@ -32,6 +40,24 @@ def primary_killed(run: Running) -> Iterator[None]:
         stack.pooler.repoint(stack.pair.primary.sockets)
     yield
     stack.pair.rejoin()
+
+
+@recipe
+def primary_hangs(run: Running) -> Iterator[None]:
+    """Suspend the primary; promote its standby; wake the old one, which is no standby yet; stop it."""
+    pair = _pair(run.stack).pair
+    old = pair.primary
+    old.send(signal.SIGSTOP)
+    pause(NOTICED)
+    pair.promote()
+    pause(NOTICED)
+    old.send(signal.SIGCONT)
+    pause(
+        NOTICED
+    )  # both would take writes, but for the standby that the old one's commits wait for
+    old.stop(signal.SIGINT)
+    yield
+    pair.rejoin()
 
 
 @recipe

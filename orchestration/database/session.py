@@ -44,7 +44,7 @@ def missing(here: BaseDatabaseWrapper) -> list[str]:
     """Return a sentence for each setting that the sessions of a connection do not have."""
     with here.cursor() as cursor:
         cursor.execute(READ)
-        role, database, *values = cursor.fetchone() or ()
+        ((role, database, *values),) = cursor.fetchall()
     return [
         f"{name} is {value!r} for the role {role} in the database {database}. The engine needs it: "
         f"ALTER ROLE \"{role}\" SET {name} = '{SETTINGS[name]}', then RECONNECT at the pooler."

@@ -5,11 +5,12 @@ from enum import Enum
 from typing import Any, TypeVar
 
 import psycopg2
-from django.db import connection
+from django.db import connection, connections
 from django.db.models import BooleanField, Expression, Field, FloatField, Func, QuerySet, TextField
 
 from .. import conf
 from ..payloads.text import as_text
+from . import replica
 
 Shape = TypeVar("Shape")
 NUMBERS = {int, float, bool}
@@ -107,8 +108,8 @@ def _is_gone(error: psycopg2.Error) -> bool:
 
 
 def run(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """Execute `statement`; return its rows, or an empty list."""
-    with connection.cursor() as cursor:
+    """Execute `statement`; return its rows, or an empty list. See `replica` for pages that only show."""
+    with connections[replica.alias()].cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchall() if cursor.description else []
 

@@ -72,10 +72,10 @@ def _address(text: str) -> tuple[str, int]:
 def client(url: str, **options: Any) -> redis.Redis:
     """Return a client; `options` are those of redis-py's connections."""
     if found := master(url):
-        asked = Sentinel(
-            found.sentinels, sentinel_kwargs=_patience(found), **found.access, **options
-        )
-        return asked.master_for(found.name, redis.Redis)
+        options |= {**found.access, "sentinel_kwargs": _patience(found)}
+        asked = Sentinel(found.sentinels, **options)  # type: ignore[no-untyped-call]
+        there: redis.Redis = asked.master_for(found.name, redis.Redis)  # type: ignore[no-untyped-call]
+        return there
     return redis.Redis.from_url(url, **options)
 
 
@@ -83,8 +83,10 @@ def async_client(url: str, **options: Any) -> redis.asyncio.Redis:
     """Return a client for use in an event loop."""
     if found := master(url):
         own = {**_patience(found), "retry": redis.asyncio.retry.Retry(NoBackoff(), 0)}
-        asked = AsyncSentinel(found.sentinels, sentinel_kwargs=own, **found.access, **options)
-        return asked.master_for(found.name, redis.asyncio.Redis)
+        options |= {**found.access, "sentinel_kwargs": own}
+        asked = AsyncSentinel(found.sentinels, **options)  # type: ignore[no-untyped-call]
+        there: redis.asyncio.Redis = asked.master_for(found.name, redis.asyncio.Redis)
+        return there
     return redis.asyncio.Redis.from_url(url, **options)
 
 

@@ -10,12 +10,14 @@ from ...queries.audit_log import Cursor
 from ..forms.search import AuditSearch
 from .live import live
 from .permissions import OPERATE, SEE_PERSONAL, requires, user_of
+from .replica import from_replica
 
 PAGING = ("older", "newer", "top")
 
 
 @require_safe
 @requires(OPERATE)
+@from_replica
 def audit(request: HttpRequest) -> HttpResponse:
     """List who did what, when and why, narrowed by what the address says."""
     form = AuditSearch(request.GET)

@@ -28,6 +28,7 @@ from .permissions import (
     requires,
     user_of,
 )
+from .replica import from_replica
 from .responses import conflict, done, or_404
 
 # addresses of the list that people want every day, and their words
@@ -39,6 +40,7 @@ VIEWS = (
 
 @require_safe
 @requires(OPERATE)
+@from_replica
 def incident_list(request: HttpRequest) -> HttpResponse:
     """List incidents, those that hurt most first, narrowed by what the address says."""
     form = Finder(request.GET, user=user_of(request))

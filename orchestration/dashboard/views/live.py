@@ -16,9 +16,12 @@ from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.safestring import mark_safe
 
+from ...database import replica
 from ...queries import health
 from .in_place import htmx
+from .replica import BEHIND
 
+MENTIONED_S = 1  # by how much a replica may be behind without a word
 VOLATILE = re.compile(r'>[^<]*</time>|name="csrfmiddlewaretoken" value="[^"]*"')
 
 
@@ -38,9 +41,12 @@ def live(
     of it. What stands on every page (counts, what is wrong) comes along with the part, and with the
     answer to an act also what was done.
     """
-    context = {**context, "shell": health.shell()}
+    with replica.primary():  # an old row must not make the engine look ill
+        shell = health.shell()
+    behind = request.META.get(BEHIND, 0)
+    context = {**context, "shell": shell, "behind": behind if behind > MENTIONED_S else 0}
     rendered = render_to_string(part, context, request)
-    digest = _digest(rendered, repr(context["shell"]))
+    digest = _digest(rendered, repr(context["shell"]), repr(context["behind"]))
     in_place = bool(htmx(request))
     polled = in_place and "seen" in request.GET
     if polled and request.GET["seen"] == digest:

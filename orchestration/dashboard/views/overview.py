@@ -11,10 +11,12 @@ from ..charts.svg import drawing, rows
 from ..charts.trends import charts, latency, step_rows
 from .live import live
 from .permissions import OPERATE, RESUBMIT, is_redacted, requires, user_of
+from .replica import from_replica
 
 
 @require_safe
 @requires(OPERATE)
+@from_replica
 def overview(request: HttpRequest) -> HttpResponse:
     """Show what needs attention, what waits, and who is at work."""
     redacted = is_redacted(request)

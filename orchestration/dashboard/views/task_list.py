@@ -17,6 +17,7 @@ from ...queries.search_query import BACKGROUND, Search, read, wording
 from ..forms.search import Narrowing
 from .live import live
 from .permissions import BULK, OPERATE, RESUBMIT, SEE_PERSONAL, SHARE, requires, user_of
+from .replica import from_replica
 
 # what everybody looks for, as queries
 STANDARD_VIEWS = [
@@ -30,6 +31,7 @@ STANDARD_VIEWS = [
 
 @require_safe
 @requires(OPERATE)
+@from_replica
 def task_list(request: HttpRequest) -> HttpResponse:
     """List tasks, newest first, narrowed by what the address says."""
     user = user_of(request)
