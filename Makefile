@@ -73,6 +73,12 @@ fair: $(VENV)/.run  ## ten tasks of one application behind 50,000 of another
 flat: $(VENV)/.run  ## what a task costs with more tasks, schedulers, agents, and beside an open transaction
 	$(BIN)/python -m bench.flat $(ARGS)
 
+deploy-check: $(VENV)/.dev  ## have kubectl, systemd-analyze and nginx check the manifests, units and configuration
+	$(BIN)/python -m deploy.check $(ARGS)
+
+image-check: $(VENV)/.dev  ## build the image, run every service of compose from it, place orders (as root, on Debian)
+	$(BIN)/python -m deploy.image_check $(ARGS)
+
 slow: $(VENV)/.dev  ## clients that send and read slowly, behind the proxy and without it (needs nginx)
 	$(BIN)/python -m bench.slow $(ARGS)
 

@@ -112,7 +112,7 @@ def programs(options: Options) -> list[Program]:
                 name=name,
                 command=[*manage, "work", queue],
                 background=True,
-                patience=_patience(queue),
+                patience=patience(queue),
             )
             for queue in settings.RQ_QUEUES
             for name in workers(queue)
@@ -132,7 +132,7 @@ def workers(queue: str) -> list[str]:
     return [f"{name}-1", f"{name}-2"] if queue in TWICE else [name]
 
 
-def _patience(queue: str) -> float:
+def patience(queue: str) -> float:
     """Return how long a queue's worker may take to end: an agent's finishes its attempts."""
     agent = registry.agents.get(queue)
     return Policy(**agent.policy).time_allowed + SPARE if agent else USUAL

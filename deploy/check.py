@@ -1,0 +1,135 @@
+"""`python -m deploy.check`: have each tool say whether it takes our files. Nothing is started or installed.
+
+kubectl renders the overlays, and each object has to be one of a current Kubernetes; systemd-analyze verifies
+the units; nginx tests its configuration, for each way to be reached.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import yaml
+
+from deploy import proxy
+from deploy.installations import HERE, KUBERNETES, SYSTEMD
+
+CURRENT = "1.37"
+OTHERS = {"keda.sh/v1alpha1"}  # kinds that Kubernetes itself does not have
+PROGRAMS = ("opt/sas/.venv/bin/python", "opt/sas/.venv/bin/gunicorn", "usr/sbin/nginx", "bin/kill")
+CLOSED = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+KEDA = """
+resources: [{base}]
+components: [{keda}]
+"""
+
+
+def main() -> int:
+    """Run all checks; return 1 if one fails."""
+    if missing := [name for name in ("kubectl", "systemd-analyze") if not shutil.which(name)]:
+        raise SystemExit(f"{', '.join(missing)} is needed for this check.")
+    with tempfile.TemporaryDirectory(dir=HERE) as folder:
+        problems = [*kubernetes(Path(folder)), *systemd(Path(folder)), *nginx(Path(folder))]
+    for problem in problems:
+        print(f"BAD: {problem}")
+    return 1 if problems else 0
+
+
+def kubernetes(folder: Path) -> Iterator[str]:
+    """Yield what is wrong with the overlays, and with the large one and KEDA."""
+    overlays = sorted(one for one in (KUBERNETES / "overlays").iterdir() if one.is_dir())
+    scaled = folder / "with-keda"
+    scaled.mkdir()
+    large, keda = (
+        f"../../{_below(overlays[0].parent / 'large')}",
+        f"../../{_below(KUBERNETES / 'keda')}",
+    )
+    (scaled / "kustomization.yaml").write_text(KEDA.format(base=large, keda=keda))
+    for overlay in (*overlays, scaled):
+        done = _run("kubectl", "kustomize", str(overlay))
+        if done.returncode:
+            yield f"{overlay.name}: {done.stderr}"
+            continue
+        objects = list(yaml.safe_load_all(done.stdout))
+        for one in objects:
+            name = f"{overlay.name}: {one['kind']} {one['metadata']['name']}"
+            yield from (f"{name}: {problem}" for problem in (*_invalid(one), *_open(one)))
+        print(f"kubernetes {CURRENT}, {overlay.name}: {len(objects)} objects")
+
+
+def _invalid(one: dict[str, Any]) -> Iterator[str]:
+    if one["apiVersion"] in OTHERS:
+        return
+    try:
+        kubernetes_validate.validate(one, CURRENT, strict=True)
+    except kubernetes_validate.ValidationError as error:
+        yield error.message
+
+
+def _open(one: dict[str, Any]) -> Iterator[str]:
+    """Yield what a pod's containers may do though they need not."""
+    if one["kind"] not in {"Deployment", "Job"}:
+        return
+    pod = one["spec"]["template"]["spec"]
+    if not pod["securityContext"]["runAsNonRoot"]:
+        yield "its processes may be root"
+    for container in (*pod.get("initContainers", []), *pod["containers"]):
+        given = container.get("securityContext", {})
+        if given | CLOSED != given:
+            yield f"{container['name']}: its security context lacks some of {CLOSED}"
+
+
+def systemd(folder: Path) -> Iterator[str]:
+    """Yield what is wrong with the units, in a file system that has the programs which they name."""
+    units = sorted(file.name for file in SYSTEMD.iterdir() if file.is_file())
+    names = [name.replace("@.", "@1.") for name in units]
+    shutil.copytree(SYSTEMD, folder / "etc/systemd/system")
+    shutil.copytree("/usr/lib/systemd/system", folder / "usr/lib/systemd/system", symlinks=True)
+    for program in PROGRAMS:
+        (folder / program).parent.mkdir(parents=True, exist_ok=True)
+        (folder / program).touch(0o755)
+    done = _run("systemd-analyze", "verify", f"--root={folder}", *names)
+    if done.returncode or done.stderr:
+        yield done.stderr
+    print(f"systemd: {len(names)} units")
+
+
+def nginx(folder: Path) -> Iterator[str]:
+    """Yield what is wrong with the proxy's configuration."""
+    certificate, key = folder / "tls.crt", folder / "tls.key"
+    _run(
+        *("openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", "-subj", "/CN=shop.example"),
+        *("-keyout", str(key), "-out", str(certificate)),
+    )
+    ways = sorted(proxy.CONFIGURATION.glob("listen*.conf"))
+    for way in ways:
+        tested = folder / way.stem
+        tested.mkdir()
+        shutil.copytree(proxy.CONFIGURATION, tested / "conf")
+        text = way.read_text().replace("/run/secrets/", f"{folder}/")
+        (tested / "conf" / "listen.conf").write_text(text)
+        (tested / "conf" / "upstream.conf").write_text(proxy.UPSTREAM.format(port=8000))
+        done = _run(*proxy.command(tested, "-t", "-q"))
+        if done.returncode or done.stderr:
+            yield f"{way.name}: {done.stderr}"
+    print(f"nginx: {len(ways)} ways to be reached")
+
+
+def _below(path: Path) -> Path:
+    return path.relative_to(HERE)
+
+
+def _run(*command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""What `compose.yaml` says of the processes that run from the image."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FILE = Path(__file__).with_name("compose.yaml")
+IMAGE = "sas"
+DEFAULT = re.compile(r"\$\{\w+:-([^}]*)\}")  # of a variable of the environment
+USUAL_GRACE = 10.0  # seconds, compose's own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """One service that runs the image; `command` is None for the image's own."""
+
+    name: str
+    command: list[str] | None
+    environment: Mapping[str, str]
+    secrets: list[str]
+    grace: float
+    scale: int
+    health: list[str] | None
+    once: bool
+
+
+def load(file: Path = FILE) -> dict[str, Any]:
+    """Return the file's content, each variable with its default."""
+    found: dict[str, Any] = yaml.safe_load(DEFAULT.sub(r"\1", file.read_text()))
+    return found
+
+
+def services(file: Path = FILE) -> dict[str, Service]:
+    """Return the services that run the image, by name."""
+    return {
+        name: _service(name, given)
+        for name, given in load(file)["services"].items()
+        if given["image"] == IMAGE
+    }
+
+
+def _service(name: str, given: Mapping[str, Any]) -> Service:
+    return Service(
+        name=name,
+        command=given.get("command"),
+        environment=given.get("environment", {}),
+        secrets=given.get("secrets", []),
+        grace=float(given["stop_grace_period"].rstrip("s"))
+        if "stop_grace_period" in given
+        else USUAL_GRACE,
+        scale=given.get("scale", 1),
+        health=given["healthcheck"]["test"][1:] if "healthcheck" in given else None,
+        once=given["restart"] == "no",
+    )

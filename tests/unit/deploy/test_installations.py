@@ -1,0 +1,104 @@
+"""Each installation's files start what the engine needs, and let it end its work."""
+
+import kubernetes_validate
+import pytest
+import yaml
+from django.conf import settings
+from django.core.management import get_commands
+
+from deploy import check, compose
+from deploy.installations import (
+    INSTALLATIONS,
+    KUBERNETES,
+    SYSTEMD,
+    WEB,
+    Started,
+    by_kubernetes,
+    manifests,
+)  # fmt: skip
+from sasweb.settings import RQ_QUEUES
+from sasweb.stack.folders import PROJECT
+from sasweb.stack.processes import USUAL, patience
+
+
+@pytest.fixture(params=INSTALLATIONS)
+def started(request):
+    return list(INSTALLATIONS[request.param]())
+
+
+def test_every_queue_is_served(started):
+    served = {queue for one in started for queue in one.queues or []}
+    assert served == {"--all"} or served == set(RQ_QUEUES)
+
+
+def test_all_kinds_of_processes_are_started(started):
+    commands = [one.command for one in started]
+    assert any(command[:2] == WEB for command in commands)
+    for kind in ("supervisor", "housekeeper", "migrate"):
+        assert ["python", "manage.py", kind] in commands
+
+
+def test_processes_may_end_what_they_have_begun(started):
+    for one in started:
+        queues = RQ_QUEUES if one.queues == ["--all"] else one.queues or []
+        assert one.grace >= max(map(patience, queues), default=USUAL), one
+
+
+def test_commands_exist(started):
+    for one in started:
+        program, target, *rest = one.command
+        if target == "manage.py":
+            assert (PROJECT / target).exists()
+            assert rest[0] in get_commands(), one
+        else:
+            assert [program, target] in (WEB, ["python", "-m"]), one
+            assert target != "-m" or (PROJECT / rest[0] / "__main__.py").exists()
+
+
+def test_a_worker_is_known_by_its_command():
+    def queues(*command):
+        return Started(name="x", command=list(command), grace=10.0).queues
+
+    assert queues("python", "manage.py", "work", "a", "b") == ["a", "b"]
+    assert queues("python", "manage.py", "work", "--all") == ["--all"]
+    assert queues("python", "manage.py", "supervisor") is None
+    assert queues("gunicorn", "sasweb.wsgi") is None
+
+
+@pytest.mark.parametrize("folder", ["base", "overlays/small", "overlays/large"])
+def test_manifests_are_ones_of_a_current_kubernetes(folder):
+    found = list(manifests(KUBERNETES / folder))
+    assert found
+    for one in found:
+        kubernetes_validate.validate(one, check.CURRENT, strict=True)
+
+
+def test_a_misspelt_field_is_refused():
+    one, *_ = manifests(KUBERNETES / "base")
+    one["spec"]["replica"] = 1
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(one, check.CURRENT, strict=True)
+
+
+def test_autoscaled_deployments_exist():
+    names = {one.name for one in by_kubernetes("large")}
+    for scaled in manifests(KUBERNETES / "keda"):
+        assert scaled["spec"]["scaleTargetRef"]["name"] in names
+
+
+def test_secrets_are_given_by_files_only():
+    """None has its value in a manifest or a unit; each file that is named is one of the secrets."""
+    names = {"SECRET_KEY", "DATABASE_URL", "REDIS_URL", "PAYMENT_SECRET_KEY", "EMAIL_URL"}
+    generated = yaml.safe_load((KUBERNETES / "base" / "kustomization.yaml").read_text())
+    given = dict(line.split("=", 1) for line in generated["configMapGenerator"][0]["literals"])
+    services = compose.services()
+    common = (SYSTEMD / "sas-.service.d" / "common.conf").read_text()
+    for environment in (given, services["web"].environment):
+        assert {f"{name}_FILE" for name in names} <= environment.keys()
+        assert not names & environment.keys()
+    for name in names:
+        assert f"{name}_FILE=%d/{name.lower()}" in common
+        assert hasattr(settings, name) or name == "EMAIL_URL"
+    assert {f"/run/secrets/{name}" for name in services["web"].secrets} == {
+        services["web"].environment[f"{name}_FILE"] for name in names
+    }
