@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate
 
+from .. import registry
 from ..models import StepRollUp, TaskRollUp
 from ..models.rollup import Span
+from ..states import Direction
 from ..statistics.histogram import Buckets, merged
 
 TASKS = ("created", "processed", "errors", "undone")
@@ -42,16 +44,29 @@ class Totals:
 
 def totals(now: datetime) -> Totals:
     """Return what happened since midnight: at most twelve rows for each step and workflow."""
+    tasks, attempts = _at_zero()
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     today = {"span": Span.TWO_HOURS, "start__gte": midnight}
-    tasks: dict[Key, Total] = defaultdict(Total)
     for row in TaskRollUp.objects.filter(**today):
         _add(tasks[row.workflow,], TASKS, row)
-    attempts: dict[Key, Total] = defaultdict(Total)
     for attempted in StepRollUp.objects.filter(**today):
         key = (attempted.workflow, attempted.step, attempted.direction, attempted.agent)
         _add(attempts[key], ATTEMPTS, attempted)
     return Totals(tasks=tasks, attempts=attempts)
+
+
+def _at_zero() -> tuple[dict[Key, Total], dict[Key, Total]]:
+    """Return totals of all that is declared: a counter that appears with a value has no rate."""
+    tasks: dict[Key, Total] = defaultdict(Total)
+    attempts: dict[Key, Total] = defaultdict(Total)
+    for name, workflow in registry.workflows.items():
+        tasks[name,].counts.update(dict.fromkeys(TASKS, 0))
+        for step in workflow.steps:
+            directions = [Direction.DO, *([Direction.UNDO] if step.undo else [])]
+            for direction in directions:
+                key = (name, step.name, direction.value, step.agent)
+                attempts[key].counts.update(dict.fromkeys(ATTEMPTS, 0))
+    return tasks, attempts
 
 
 def _add(total: Total, names: tuple[str, ...], row: TaskRollUp | StepRollUp) -> None:

@@ -33,7 +33,7 @@ def counted(collectors):
         for collector in collectors
         for metric in collector.collect()
         for sample in metric.samples
-        if sample.name.endswith("_count")
+        if sample.name.endswith("_count") and sample.value
     }
 
 
