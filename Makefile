@@ -7,7 +7,8 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench deploy drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check hooks house check-machines image-check deploy-check slow pattern bench goodput poison fair flat locked scale idle pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check hooks house check-machines image-check deploy-check alerts-check slow pattern bench goodput poison fair \
+	flat locked scale idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -96,6 +97,10 @@ pictures: $(VENV)/.dev browser  ## every page in both themes, wide and narrow: b
 
 pattern: $(VENV)/.dev browser  ## each requirement of the pattern: its tests, run, and a verdict; ARGS=--mutations breaks its lines
 	$(BIN)/python -m tests.pattern $(ARGS)
+
+alerts-check:  ## the rules for Prometheus, and each alert in a case of its own; needs promtool (Debian: prometheus)
+	promtool check rules deploy/prometheus/*.rules.yaml
+	promtool test rules deploy/prometheus/tests/*.yaml
 
 drill: $(VENV)/.dev browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
 	$(BIN)/python -m drill $(ARGS)

@@ -1,9 +1,26 @@
 """How the web server runs, wherever it is started from here: `gunicorn sasweb.wsgi`."""
 
 import os
+import shutil
+import tempfile
 
+from prometheus_client import values
+
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
 control_socket_disable = True  # it would lie in the home, one for all stacks of a user
 threads = 4  # they take turns to compute, so more would only make each request slower
+
+
+def on_starting(server: object) -> None:
+    """Have the processes count requests in files of one folder: any of them reports those of all."""
+    if not os.environ.get(SHARED):
+        os.environ[SHARED] = server.counts = tempfile.mkdtemp(prefix="sas-web-")
+    values.ValueClass = values.get_value_class()  # it was chosen when the module was loaded
+
+
+def on_exit(server: object) -> None:
+    """Remove the folder, if it was made here."""
+    shutil.rmtree(getattr(server, "counts", ""), ignore_errors=True)
 
 
 def post_fork(_server: object, _worker: object) -> None:

@@ -9,7 +9,7 @@ from django.views.i18n import set_language
 from orchestration.dashboard.views.metrics import metrics
 from orders.api import app as orders_api
 
-from . import health
+from . import health, request_metrics
 from .login import Login
 
 admin.autodiscover()
@@ -31,5 +31,5 @@ if settings.FOR_STAFF:
         path("ops/", include("orchestration.dashboard.urls")),
         path("admin/", admin.site.urls),
         path("login/", Login.as_view(), name="login"),
-        path("metrics", metrics, name="metrics"),
+        path("metrics", metrics, {"others": request_metrics.collectors}, name="metrics"),
     ]

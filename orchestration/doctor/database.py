@@ -148,8 +148,7 @@ def synchronous_commit(found: Database) -> Iterator[CheckMessage]:
     )
     if given == "off":
         yield Error(
-            "synchronous_commit is off: a crash of the server loses tasks that were accepted, and what services "
-            "have done for them.",
+            "synchronous_commit is off: a crash of the server loses accepted tasks and the results of steps.",
             hint=f"ALTER DATABASE {found.name} RESET synchronous_commit; the same for "
             f"ALTER ROLE {found.user}, and set it to on in postgresql.conf.",
         )

@@ -1,5 +1,6 @@
 """What Redis says of itself: for the doctor and the metrics, with the short timeout of pages."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -10,8 +11,10 @@ from redis.retry import Retry
 from .. import conf
 from . import queues
 
+Info = Mapping[str, Any]  # its fields
 
-def info() -> dict[str, Any]:
+
+def info() -> Info:
     """Return the answer to INFO, over a connection of its own; raise `queues.Unreachable`."""
     with (
         queues.Patience().asking(),

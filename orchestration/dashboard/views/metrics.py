@@ -1,18 +1,26 @@
 """GET /metrics: for a Prometheus with a token, or a signed-in member of staff."""
 
+from collections.abc import Callable, Iterable
+
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
+from prometheus_client.registry import Collector
 
 from ...applications.tokens import READ_METRICS, authenticate
-from .. import metrics as figures
+from ..metrics.exposition import expose
 from .permissions import OPERATE
 
 SCHEME = "Bearer "
 
 
 @require_safe
-def metrics(request: HttpRequest) -> HttpResponse:
-    """Return the metrics; 401 without a good token, 403 with one that is not good for them."""
+def metrics(
+    request: HttpRequest, others: Callable[[], Iterable[Collector]] = tuple
+) -> HttpResponse:
+    """Return the metrics; 401 without a good token, 403 with one that is not good for them.
+
+    `others` returns collectors of the project's own.
+    """
     status = _refusal(request)
     if status:
         explanation = f"Show a token that is good for {READ_METRICS}: Authorization: Bearer sas_…\n"
@@ -22,7 +30,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         if status == 401:
             response["WWW-Authenticate"] = 'Bearer realm="metrics"'
         return response
-    body, content_type = figures.expose(request.headers.get("Accept", ""))
+    body, content_type = expose(request.headers.get("Accept", ""), others())
     return HttpResponse(body, content_type=content_type)
 
 

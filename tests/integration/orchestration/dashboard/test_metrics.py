@@ -1,5 +1,6 @@
 """GET /metrics: its permissions and its values."""
 
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -7,9 +8,12 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from orchestration import api
+from orchestration.database.clock import database_now
 from orchestration.messaging import queues
-from orchestration.models import Gate, Policy
+from orchestration.models import Gate, Policy, StepRollUp, TaskRollUp
+from orchestration.statistics.histogram import buckets
 from tests.support.applications import application
+from tests.support.database import another
 from tests.support.engine import claimed, in_error, new_task
 from tests.support.operators import browser, person, staffed
 from tests.support.page import query_count
@@ -62,6 +66,45 @@ def test_metrics_report_the_current_state(scraper):
     assert found["outbox", "task_request"] == 1
     assert 0 <= found["outbox_oldest_seconds", "task_request"] < 60
     assert found["hour_tasks", "processed"] == 0
+
+
+def test_metrics_count_what_happened_today(scraper):
+    now = database_now()
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    spans = [midnight, midnight - timedelta(hours=2)]  # of yesterday: not counted any more
+    for start in spans:
+        TaskRollUp.objects.create(
+            span=7200, start=start, workflow="greet", created=3, processed=2, errors=1,
+            took=buckets([0.2, 90]),
+        )  # fmt: skip
+        for step in ("hello", "bye"):
+            StepRollUp.objects.create(
+                span=7200, start=start, workflow="greet", step=step, direction="do",
+                agent="greeter", done=2, failed=4, took=buckets([0.01, 3]),
+            )  # fmt: skip
+    found = samples(scraper.get(ADDRESS))
+    assert found["task_changes_total", "created", "greet"] == 3
+    assert found["task_changes_total", "errors", "greet"] == 1
+    assert found["task_seconds_bucket", "65.536", "greet"] == 1
+    assert found["task_seconds_bucket", "0.128", "greet"] == 0
+    assert found["task_seconds_bucket", "+Inf", "greet"] == 2
+    assert found["attempts_total", "greeter", "do", "failed", "bye", "greet"] == 4
+    assert found["attempt_seconds_bucket", "greeter", "0.016"] == 2
+    assert found["attempt_seconds_bucket", "greeter", "+Inf"] == 4
+
+
+def test_metrics_report_the_servers(scraper):
+    with another() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT 1")
+        found = samples(scraper.get(ADDRESS))
+    assert 0 < found["postgres_connections",] <= found["postgres_connections_max",] == 200
+    assert found["postgres_size_bytes",] > 1e6
+    assert found["postgres_lock_waits",] == 0
+    assert found["postgres_oldest_transaction_seconds",] > 0
+    assert found["postgres_transactions_total", "commit"] > 0
+    assert found["redis_memory_bytes",] > 0
+    assert found["redis_commands_total",] > 0
 
 
 def test_metrics_without_redis_report_all_but_the_queues(scraper, settings):

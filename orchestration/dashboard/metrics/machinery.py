@@ -1,92 +1,60 @@
-"""How the machinery is, for Prometheus: the figures of the dashboard's pages, by the same queries.
+"""How the machinery is: the figures of the dashboard's pages, by the same queries."""
 
-All of it is read from the state store (and Redis) at each scrape, so that it is the same whichever
-process answers. Nothing personal is in it: labels are names of workflows, steps, agents and queues.
-"""
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
 
-from .. import conf
-from ..decisions.wait_reasons import Reason
-from ..models.alert import Severity
-from ..queries.agent_facts import CAP
-from ..queries.agents import agents_page
-from ..queries.counters import counts, open_alerts
-from ..queries.system import System, system
-from ..queries.trends import trends
-from ..queries.wait_reasons import waiting_because
-from ..states import GateState
+from ... import conf
+from ...decisions.wait_reasons import Reason
+from ...models.alert import Severity
+from ...queries.agent_facts import CAP
+from ...queries.agents import agents_page
+from ...queries.counters import counts, open_alerts
+from ...queries.system import System
+from ...queries.trends import trends
+from ...queries.wait_reasons import waiting_because
+from ...states import GateState
+from .families import gauge
 
 CAPPED = "counted to 1,000, which 1,001 stands for"
 PAST = "in the last hour"
-Sample = tuple[list[str], float]
 
 
-def expose(accept: str) -> tuple[bytes, str]:
-    """Return all metrics in the format that an Accept header asks for, and its content type."""
-    registry = CollectorRegistry()
-    registry.register(_Engine())
-    encode, content_type = choose_encoder(accept)
-    return encode(registry), content_type
-
-
-class _Engine(Collector):
-    """Looks when it is asked; about twenty small queries, however many tasks there are."""
-
-    def collect(self) -> Iterator[Metric]:
-        """Return every metric."""
-        now = system()
-        yield from _machinery(now)
-        yield from _backlogs(now)
-        yield from _tasks()
-        yield from _agents()
-        yield from _hour(now.now)
-
-    def describe(self) -> Iterable[Metric]:
-        """Return nothing: what is registered is only asked once."""
-        return ()
-
-
-def _gauge(
-    name: str, documentation: str, labels: Iterable[str] = (), *, of: Iterable[Sample]
-) -> Metric:
-    metric = GaugeMetricFamily(f"sas_{name}", documentation, labels=list(labels))
-    for values, value in of:
-        metric.add_metric(values, value)
-    return metric
+def metrics(now: System) -> Iterator[Metric]:
+    """Yield every metric; about twenty small queries, however many tasks there are."""
+    yield from _machinery(now)
+    yield from _backlogs(now)
+    yield from _tasks()
+    yield from _agents()
+    yield from _hour(now.now)
 
 
 def _machinery(now: System) -> Iterator[Metric]:
     queues = now.queues
-    yield _gauge("redis_up", "Whether Redis answers", of=[([], now.redis)])
-    yield _gauge(
+    yield gauge("redis_up", "Whether Redis answers", of=[([], now.redis)])
+    yield gauge(
         "leader", "Whether one leads, or a schedule starts the next", ["process"],
         of=[([one.name], one.held or one.awaited) for one in now.leaders],
     )  # fmt: skip
-    yield _gauge(
+    yield gauge(
         "leader_sweeps", "Whether it sweeps", ["process"],
         of=[([one.name], one.sweeps or one.awaited) for one in now.leaders],
     )  # fmt: skip
-    yield _gauge(
+    yield gauge(
         "workers", "Living workers", ["queue"], of=[([row.name], row.workers) for row in queues]
     )
-    yield _gauge(
+    yield gauge(
         "messages", "Messages in its inbox on Redis", ["queue"],
         of=[([row.name], row.depth.messages) for row in queues if row.depth],
     )  # fmt: skip
     if now.audit:
         found = len(now.audit.violations)
-        yield _gauge("audit_violations", "What the last audit found", of=[([], found)])
+        yield gauge("audit_violations", "What the last audit found", of=[([], found)])
         age = _since(now.audit.started_at, now.now)
-        yield _gauge("audit_age_seconds", "How long ago it began", of=[([], age)])
+        yield gauge("audit_age_seconds", "How long ago it began", of=[([], age)])
     alerts = open_alerts()
-    yield _gauge(
+    yield gauge(
         "alerts_open", "Open alerts", ["severity"],
         of=[([level], alerts.get(level, 0)) for level in Severity.values],
     )  # fmt: skip
@@ -101,11 +69,11 @@ def _backlogs(now: System) -> Iterator[Metric]:
         "status_message": (backlogs.statuses, backlogs.oldest_status),
         "notification": (backlogs.notifications, backlogs.oldest_notification),
     }
-    yield _gauge(
+    yield gauge(
         "outbox", f"Rows that wait to be passed on, {CAPPED}", ["what"],
         of=[([what], count) for what, (count, _) in waiting.items()],
     )  # fmt: skip
-    yield _gauge(
+    yield gauge(
         "outbox_oldest_seconds", "How long the oldest of them has waited", ["what"],
         of=[([what], _since(oldest, now.now)) for what, (_, oldest) in waiting.items()],
     )  # fmt: skip
@@ -113,7 +81,7 @@ def _backlogs(now: System) -> Iterator[Metric]:
         "submission": backlogs.submissions_refused,
         "status_message": backlogs.statuses_refused,
     }
-    yield _gauge(
+    yield gauge(
         "set_aside", f"Rows that wait for a person, {CAPPED}", ["what"],
         of=[([what], count) for what, count in aside.items()],
     )  # fmt: skip
@@ -121,7 +89,7 @@ def _backlogs(now: System) -> Iterator[Metric]:
 
 def _tasks() -> Iterator[Metric]:
     found = vars(counts(CAP))
-    yield _gauge(
+    yield gauge(
         "tasks", f"Tasks (retrying: steps) that are so now, {CAPPED}", ["condition"],
         of=[([condition], count) for condition, count in found.items()],
     )  # fmt: skip
@@ -130,39 +98,39 @@ def _tasks() -> Iterator[Metric]:
 def _agents() -> Iterator[Metric]:
     page = agents_page(conf.WORKER_DEAD_AFTER_S)
     rows, now = page.rows, page.now
-    yield _gauge(
+    yield gauge(
         "gate", "The state that an agent's circuit breaker is in", ["agent", "state"],
         of=[
             ([row.name, state], row.gate.state == state) for row in rows for state in GateState.values
         ],
     )  # fmt: skip
-    yield _gauge(
+    yield gauge(
         "held", "Whether all its steps are held", ["agent"],
         of=[([row.name], row.hold is not None) for row in rows],
     )  # fmt: skip
-    yield _gauge(
+    yield gauge(
         "window", "Requests it may have in flight", ["agent"],
         of=[([row.name], row.policy.window) for row in rows],
     )  # fmt: skip
-    yield _gauge(
+    yield gauge(
         "in_flight", "Requests it has in flight", ["agent"],
         of=[([row.name], row.load.in_flight) for row in rows],
     )  # fmt: skip
-    yield _gauge(
+    yield gauge(
         "waiting", f"Steps that wait for it, {CAPPED}", ["agent"],
         of=[([row.name], row.load.waiting) for row in rows],
     )  # fmt: skip
     because = waiting_because(
         {row.name: row.view for row in rows}, {row.name: row.load.in_flight for row in rows}, now
     )
-    yield _gauge(
+    yield gauge(
         "waiting_because", f"Pending steps by why they wait, {CAPPED}", ["agent", "reason"],
         of=[
             ([row.name, reason], because.get((row.name, reason), 0))
             for row in rows for reason in Reason
         ],
     )  # fmt: skip
-    yield _gauge(
+    yield gauge(
         "waiting_oldest_seconds", "How long the oldest of them has waited", ["agent"],
         of=[([row.name], _since(row.load.waiting_since, now)) for row in rows],
     )  # fmt: skip
@@ -175,16 +143,16 @@ def _hour(now: datetime) -> Iterator[Metric]:
         what: sum(getattr(point, what) for point in past.tasks)
         for what in ("created", "processed", "errors", "undone")
     }
-    yield _gauge(
+    yield gauge(
         "hour_tasks", f"Tasks {PAST}", ["what"], of=[([what], count) for what, count in did.items()]
     )
-    yield _gauge(
+    yield gauge(
         "hour_task_seconds", f"From creation to the end, of those processed {PAST}", ["quantile"],
         of=[([q], took) for q, took in (("0.5", past.p50), ("0.95", past.p95)) if took is not None],
     )  # fmt: skip
     names = ["workflow", "step", "direction", "agent"]
     steps = [(one, [one.workflow, one.step, one.direction, one.agent]) for one in past.steps]
-    yield _gauge(
+    yield gauge(
         "hour_attempts", f"Attempts that ended {PAST}", [*names, "outcome"],
         of=[
             ([*labels, outcome], getattr(one, outcome))
@@ -192,7 +160,7 @@ def _hour(now: datetime) -> Iterator[Metric]:
             for outcome in ("done", "failed", "rejected")
         ],
     )  # fmt: skip
-    yield _gauge(
+    yield gauge(
         "hour_attempt_seconds", f"From dispatch to reply, of those done {PAST}", [*names, "quantile"],
         of=[
             ([*labels, q], took)
