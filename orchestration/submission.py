@@ -11,7 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.db import connection, transaction
@@ -29,6 +29,7 @@ from .models import Submission, Task
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import Problem, StatusKind
+from .tracing import spans, switch
 from .transitions.create import NewTask, create
 from .workflow import Refused, Submitted, Workflow
 
@@ -204,6 +205,14 @@ def _record(workflow: Workflow, batch: Sequence[Submission], also: Sequence[prep
             raise Refused("its data is not a JSON object")
     workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
     create([_as_task(submission) for submission in batch], also)
+    if switch.ON:
+        transaction.on_commit(partial(_trace, batch))
+
+
+def _trace(batch: Sequence[Submission]) -> None:
+    for one in batch:
+        task = spans.Named(workflow=one.workflow, reference=one.reference)
+        spans.taken(task, one.created_at.timestamp())
 
 
 def _named(submission: Submission) -> tuple[str, str]:

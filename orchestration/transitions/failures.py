@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from uuid import UUID
 
 from django.db import transaction
@@ -21,9 +21,11 @@ from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.low_water import deadline
 from ..states import Outcome, StepState
+from ..tracing import switch
 from . import clock_jump
 from .locked_task import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .task_state import FinalFailure, cause_of
+from .traced import ended_attempt, trace
 from .turns import next_turns
 from .undo_requests import WAIT, request
 
@@ -165,6 +167,9 @@ def lock_failed(
     silent = [step.view.id for step in failed if step.silent]
     if silent:
         sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})
+        if switch.ON:
+            ended = [ended_attempt(step.change, step.view) for step in failed if step.silent]
+            transaction.on_commit(partial(trace, ended))
     return _counted(failed, by=by)
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
@@ -17,10 +18,12 @@ from ..messaging.messages import Reply
 from ..models import Event, Policy
 from ..models.history import EventKind
 from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
+from ..tracing import switch
 from .holds import held
 from .late_effects import close_undone, detect_late_effects
 from .locked_task import Change, Ready, cancel, existing, finish, lock, note, with_locked_steps
 from .task_state import FinalFailure, cause_of
+from .traced import ended_attempt, trace
 from .undo import begin
 
 # The attempt's history and the step's new state in one statement: both parts see the step as it
@@ -168,6 +171,9 @@ def record(
         if step.direction == Direction.UNDO and step.state == StepState.PROCESSED
     )
     _note_refused(recorded.refused, changes)
+    if switch.ON:
+        ended = [ended_attempt(change, step, reply) for reply, step, change in accepted]
+        transaction.on_commit(partial(trace, ended))
     return recorded
 
 
