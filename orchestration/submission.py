@@ -206,7 +206,7 @@ def _record(workflow: Workflow, batch: Sequence[Submission], also: Sequence[prep
     workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
     create([_as_task(submission) for submission in batch], also)
     if switch.ON:
-        transaction.on_commit(partial(_trace, batch))
+        transaction.on_commit(partial(_trace, batch), robust=True)
 
 
 def _trace(batch: Sequence[Submission]) -> None:

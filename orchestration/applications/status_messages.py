@@ -171,7 +171,7 @@ def _hand_over(application: str, some: QuerySet[StatusMessage]) -> int:
         receive([_as_status(row) for row in rows])
         StatusMessage.objects.filter(id__in=[row.id for row in rows]).delete()
         if switch.ON:
-            transaction.on_commit(partial(trace, rows))
+            transaction.on_commit(partial(trace, rows), robust=True)
     return len(rows)
 
 

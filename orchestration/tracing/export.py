@@ -4,6 +4,7 @@ A collector that is slow or away costs spans, never work: beyond OTEL_BSP_MAX_QU
 """
 
 import atexit
+import logging
 import os
 import socket
 from contextvars import ContextVar
@@ -22,6 +23,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from .span import Place, Span
 
+logger = logging.getLogger(__name__)
 NAME = "orchestration"
 
 
@@ -54,7 +56,10 @@ def _begun() -> TracerProvider:
             _provider = TracerProvider(
                 resource=_resource(), id_generator=_Ids(), shutdown_on_exit=False
             )
-            _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+            try:
+                _provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+            except Exception:  # work goes on without traces
+                logger.exception("no trace is exported: see the variables OTEL_…")
             atexit.register(finish)
         return _provider
 

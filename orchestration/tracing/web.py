@@ -1,4 +1,4 @@
-"""The customer's click in a task's trace: the web request that posts the task."""
+"""The click in a task's trace: the web request that posts the task."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -52,7 +52,7 @@ def follow_clicks(
 
 def post(tasks: list[Named], began: float) -> None:
     """Note tasks that are posted once the transaction at hand commits."""
-    transaction.on_commit(partial(_note, tasks, began, _posted.get()))
+    transaction.on_commit(partial(_note, tasks, began, _posted.get()), robust=True)
 
 
 def _note(tasks: list[Named], began: float, posted: list[Named] | None) -> None:

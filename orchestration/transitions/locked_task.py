@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
-from django.db import transaction
 from django.db.models import F, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 from django.db.models.lookups import IsNull
@@ -17,13 +16,13 @@ from ..applications.outbox import StatusUpdate
 from ..database import prepared, sql
 from ..database.sql import Among, Given, compiled
 from ..decisions.fairness import Arrival, Line
-from ..decisions.progress import RENAMED, StepView, task_state
+from ..decisions.progress import RENAMED, StepView
 from ..decisions.readiness import release
 from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..states import FINAL_TASK_STATES, LOCAL, StepState
-from ..tracing import spans, switch
+from ..states import LOCAL, StepState
+from . import reports
 from .candidates import OF_HELD_TASK
 from .task_state import FinalFailure, settle, to_error
 from .turns import next_turns
@@ -288,18 +287,8 @@ def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> C
         followed={change.id for change in changes if change.reply_to or change.owner_application},
         kept=[change.id for change in changes if change.owner_application],
     )
-    if switch.ON:
-        transaction.on_commit(partial(_trace, changes))
+    reports.finished(changes)
     return done
-
-
-def _trace(changes: Iterable[Change]) -> None:
-    """Add the whole of each task that has ended to its trace."""
-    for change in changes:
-        state = task_state(change.state, change.steps.values(), undoing=change.undoing)
-        if state in FINAL_TASK_STATES and state != change.state:
-            task = spans.Named(workflow=change.workflow, reference=change.reference)
-            spans.ended(task, change.id, state)
 
 
 def release_ready(ready: Sequence[Ready]) -> None:

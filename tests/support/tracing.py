@@ -8,7 +8,7 @@ from orchestration.tracing import export, switch
 
 @contextmanager
 def traced(monkeypatch, endpoint, **environment):
-    """Export traces to an endpoint in this context; whatever waits is sent at its end."""
+    """Export traces to an endpoint in this context; what waits is sent at its end."""
     variables = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
         "OTEL_BSP_SCHEDULE_DELAY": "100",
