@@ -11,7 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -32,6 +32,7 @@ from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import Problem, StatusKind
 from .models.retention import RemovalKey, content_hash, removal_key
+from .tracing import spans, switch
 from .transitions.create import NewTask, create
 from .workflow import Refused, Submitted, Workflow
 
@@ -253,6 +254,14 @@ def _record(
             raise Refused("its data is not a JSON object")
     workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
     create([_as_task(submission, task) for submission in batch], also)
+    if switch.ON:
+        transaction.on_commit(partial(_trace, batch), robust=True)
+
+
+def _trace(batch: Sequence[Submission]) -> None:
+    for one in batch:
+        task = spans.Named(workflow=one.workflow, reference=one.reference)
+        spans.taken(task, one.created_at.timestamp())
 
 
 def _named(submission: Submission) -> tuple[str, str]:

@@ -57,6 +57,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "sasweb.request_metrics.count_requests",
+    "orchestration.tracing.web.follow_clicks",
     "sasweb.bodiless.head_without_body",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -16,6 +16,7 @@ from ..decisions.backoff import backoff
 from ..decisions.recovery import KEY_FORGOTTEN
 from ..messaging.messages import Malformed, Mode, Reply, Request
 from ..states import Health, Outcome
+from ..tracing import spans, switch
 from .actions import Action, Call, Result, action
 from .errors import Fault, Rejected, Transient, Unknown
 from .service_ledger import LedgerEntry
@@ -194,8 +195,13 @@ class Agent:
         Code that blocks, or a process that was suspended, may have its result too late: another instance
         may be working on the step by then.
         """
+        began = clock.now() if switch.ON else 0.0
         reply = await self._answer(request)
-        return reply if clock.now() < request.complete_by else None
+        in_time = clock.now() < request.complete_by
+        if switch.ON:
+            outcome = reply.outcome if reply and in_time else ""
+            spans.worked(request, f"{self.name}.{request.action}", outcome, began)
+        return reply if in_time else None
 
     async def _answer(self, request: Request) -> Reply | None:
         """Perform a request; an error in the agent's code becomes an unknown outcome, not a crash."""

@@ -4,12 +4,14 @@ import json
 from collections.abc import Mapping
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any, ClassVar, NamedTuple
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
 from ..database import clock
 from ..states import Health
+from ..tracing import spans, switch
 from .actions import Call
 from .base import Agent
 from .errors import Fault, Rejected, Transient, Unknown
@@ -138,12 +140,29 @@ class HttpAgent(Agent):
         data: bytes | Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
+        if not switch.ON:
+            return await self._exchange(method, call, path, data, headers or {})
+        host = urlsplit(self.base_url).hostname or ""
+        with spans.calling(method, call.action, host) as traced:
+            sent = {**(headers or {}), **traced.headers}
+            answer = await self._exchange(method, call, path, data, sent)
+            traced.status = answer.status
+            return answer
+
+    async def _exchange(
+        self,
+        method: str,
+        call: Call,
+        path: str,
+        data: bytes | Mapping[str, str] | None,
+        headers: Mapping[str, str],
+    ) -> Answer:
         try:
             async with self._open().request(
                 method,
                 self.base_url + path,
                 data=data,
-                headers={**self.headers(), **(headers or {})},
+                headers={**self.headers(), **headers},
                 timeout=NONE,
                 allow_redirects=False,
             ) as response:

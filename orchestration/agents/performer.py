@@ -16,6 +16,8 @@ from .. import conf
 from ..database import clock
 from ..messaging.messages import Request
 from ..payloads.limits import MAX_BYTES
+from ..tracing import switch
+from ..tracing.subject import subject
 from .base import Agent
 
 LONGEST_LINE = 2 * MAX_BYTES
@@ -90,6 +92,7 @@ def run(agent: Agent, line: socket, mark: Mark) -> NoReturn:
 
     loop.set_task_factory(marked)  # type: ignore[arg-type]
     loop.run_until_complete(_perform(agent, line))
+    switch.finish()
     os._exit(0)
 
 
@@ -118,5 +121,6 @@ async def _perform(agent: Agent, line: socket) -> None:
 
 async def _answer(agent: Agent, number: int, raw: bytes, writer: asyncio.StreamWriter) -> None:
     request = Request.parse(raw)
+    subject.set(request)
     reply = await agent.answer(request)
     writer.write(b"%d %s\n" % (number, reply.dump() if reply else b""))

@@ -18,6 +18,7 @@ from ..messaging import queues
 from ..messaging.agent_inbox import REPORT_LIFE, AgentInbox, PendingMessage, Taken
 from ..messaging.messages import Malformed, Reply, Request
 from ..states import ANSWERED, Health
+from ..tracing.subject import subject
 from .base import Agent
 from .errors import LONGEST_MESSAGE
 from .outliers import SLICE, Participation, Report, anyone_takes_part
@@ -202,6 +203,7 @@ class Runtime:
             return None
 
     async def _call(self, request: Request, ended: "asyncio.Queue[FinishedRequest | None]") -> None:
+        subject.set(request)  # of this call's own asyncio task
         if request.action not in self.agent.actions() and await self._pass_on(request):
             ended.put_nowait(FinishedRequest(request=request))
             return

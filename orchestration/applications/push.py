@@ -19,6 +19,7 @@ from ..alerting import outbox, webhooks
 from ..alerting.outbox import Chance
 from ..database import clock, sql
 from ..models import Application, StatusMessage
+from ..tracing import switch
 from . import status_messages
 
 logger = logging.getLogger(__name__)
@@ -103,8 +104,10 @@ def _send(batches: Mapping[Application, Sequence[StatusMessage]], chance: Chance
         receiver: [(row, next(problems)) for row in batch] for receiver, batch in batches.items()
     }
     # at once: what has arrived need not be sent again
-    arrived = [row.id for tried in results.values() for row, problem in tried if not problem]
-    StatusMessage.objects.filter(id__in=arrived).delete()
+    arrived = [row for tried in results.values() for row, problem in tried if not problem]
+    StatusMessage.objects.filter(id__in=[row.id for row in arrived]).delete()
+    if switch.ON:
+        status_messages.trace(arrived)
     for receiver, tried in results.items():
         _record(receiver, tried, chance)
 

@@ -26,6 +26,7 @@ from ..models import StatusMessage, TaskRequest
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from ..models.inbox import StatusKind
+from ..tracing import spans, switch
 from ..workflow import Refused
 from . import owner_updates
 from .outbox import StatusUpdate
@@ -169,7 +170,16 @@ def _hand_over(application: str, some: QuerySet[StatusMessage]) -> int:
         receive = registry.get(registry.receivers, "receiver of status messages", application)
         receive([_as_status(row) for row in rows])
         StatusMessage.objects.filter(id__in=[row.id for row in rows]).delete()
+        if switch.ON:
+            transaction.on_commit(partial(trace, rows), robust=True)
     return len(rows)
+
+
+def trace(arrived: Sequence[StatusMessage]) -> None:
+    """Add the messages that have arrived to their tasks' traces."""
+    for row in arrived:
+        task = spans.Named(workflow=row.workflow, reference=row.reference)
+        spans.delivered(task, row.reply_to, row.kind, row.created_at.timestamp())
 
 
 def fetch(application: str, limit: int, after: int = 0) -> list[StatusMessage]:

@@ -10,9 +10,10 @@ from django.db import transaction
 from .. import registry
 from ..agents import payload_schemas
 from ..cluster import crash_points
-from ..database import prepared
+from ..database import clock, prepared
 from ..decisions.fairness import PRIORITIES, check_key
 from ..messaging import queues
+from ..tracing import spans, switch, web
 from . import tokens
 
 # A database function, which gives each its turn: an application's role may call it, and has no rights on
@@ -55,6 +56,7 @@ def post(postings: Sequence[Posting]) -> None:
     `reply_to`; `Unresolved` for data without all the fields that the workflow takes; `ValueError`
     for a reference, priority, fairness key or data that cannot be kept.
     """
+    began = clock.now() if switch.ON else 0.0
     data = [_checked(one) for one in postings]
     for reply_to in {one.reply_to for one in postings} - {"", *registry.receivers}:
         if not tokens.is_known(reply_to):
@@ -74,6 +76,9 @@ def post(postings: Sequence[Posting]) -> None:
         },
     )
     transaction.on_commit(partial(crash_points.reached, "web.after_commit_before_ring"))
+    if switch.ON:
+        named = [spans.Named(workflow=one.workflow, reference=one.reference) for one in postings]
+        web.post(named, began)
     queues.ring_after_commit(queues.SUBMISSION)
 
 

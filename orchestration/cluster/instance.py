@@ -12,6 +12,8 @@ import socket
 import sys
 from typing import NoReturn
 
+from ..tracing import switch
+
 LONGEST_LABEL = LONGEST_HOST = 30  # characters; with the rest an id fits into 80
 _suffix = ""
 
@@ -45,6 +47,7 @@ def end(code: int = 0) -> NoReturn:
     Python's own shutdown costs 0.3 s of CPU, and all processes of a machine are stopped together.
     """
     try:
+        switch.finish()
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()

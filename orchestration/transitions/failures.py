@@ -21,7 +21,7 @@ from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.low_water import deadline
 from ..states import Outcome, StepState
-from . import clock_jump
+from . import clock_jump, reports
 from .locked_task import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .task_state import FinalFailure, cause_of
 from .turns import next_turns
@@ -92,7 +92,6 @@ class Failed:
     """A step whose attempt failed or expired; its task is locked.
 
     `failed_at` is when it failed before, in Unix time, since it was last resubmitted.
-
     `incident` is where it was counted: everywhere but where it was only asked, and none was done.
     """
 
@@ -165,6 +164,7 @@ def lock_failed(
     silent = [step.view.id for step in failed if step.silent]
     if silent:
         sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})
+        reports.attempts((None, step.view, step.change) for step in failed if step.silent)
     return _counted(failed, by=by)
 
 
@@ -217,7 +217,9 @@ def _as_failed(step: Step, change: Change) -> Failed:
 def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
     """Make failed steps pending again, as decided."""
     _make_pending(steps)
-    Event.objects.bulk_create(_retried(step, again, by) for step, again in steps)
+    events = [_retried(step, again, by) for step, again in steps]
+    Event.objects.bulk_create(events)
+    reports.retried([(step.change, step.view) for step, _ in steps], events)
 
 
 def ask_to_undo(steps: Sequence[tuple[Failed, Undo]], *, by: str) -> None:
@@ -264,10 +266,8 @@ def _make_pending(steps: Sequence[tuple[Failed, Retry]]) -> None:
 def _retried(step: Failed, again: Retry, by: str) -> Event:
     what = step.failure.code or step.failure.outcome
     if again.extended:
-        kind, reason = (
-            EventKind.WAITS,
-            f"extended wait {again.extended_waits}: again in {again.wait:.0f} s",
-        )
+        kind = EventKind.WAITS
+        reason = f"extended wait {again.extended_waits}: again in {again.wait:.0f} s"
     elif again.new_key:
         kind, reason = EventKind.SETTLED, "the service knows of no effect: again, with a new key"
     elif not again.counted:

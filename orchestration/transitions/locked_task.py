@@ -22,6 +22,7 @@ from ..models import Event, Step, Task
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..states import LOCAL, StepState
+from . import reports
 from .candidates import OF_HELD_TASK
 from .task_state import FinalFailure, settle, to_error
 from .turns import next_turns
@@ -286,6 +287,7 @@ def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> C
         followed={change.id for change in changes if change.reply_to or change.owner_application},
         kept=[change.id for change in changes if change.owner_application],
     )
+    reports.finished(changes)
     return done
 
 

@@ -17,6 +17,7 @@ from ..messaging.messages import Reply
 from ..models import Event, Policy
 from ..models.history import EventKind
 from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
+from . import reports
 from .holds import held
 from .late_effects import close_undone, detect_late_effects
 from .locked_task import Change, Ready, cancel, existing, finish, lock, note, with_locked_steps
@@ -73,6 +74,7 @@ RETURNING id, generation, patience->>'until'
 """
 
 BY = "agent"
+Accepted = tuple[Reply, StepView, Change]
 
 
 class Overtaken(Exception):
@@ -126,7 +128,7 @@ def record(
     """
     recorded = Recorded()
     changes = _lock(replies, recorded, warily=warily)
-    accepted: list[tuple[Reply, StepView, Change]] = []
+    accepted: list[Accepted] = []
     for reply in replies:
         if reply.task in recorded.locked:
             continue
@@ -150,6 +152,7 @@ def record(
     recorded.accepted = len(accepted)
     blamed = _count_rejected(accepted)
     _write_ended(accepted, blamed)
+    reports.attempts(accepted)
     _cancel_unneeded(accepted)
     _reject(accepted, blamed)
     touched = {change.id: change for _, _, change in accepted}
@@ -201,7 +204,7 @@ def _lock(replies: Sequence[Reply], recorded: Recorded, *, warily: bool) -> dict
     return {task: change for task, change in changes.items() if task not in recorded.locked}
 
 
-def _cancel_unneeded(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None:
+def _cancel_unneeded(accepted: Sequence[Accepted]) -> None:
     """Cancel the steps of tasks being undone that turned out to have had no effect."""
     unneeded = [(step, change) for _, step, change in accepted if step.state == StepState.CANCELLED]
     cancel([step.id for step, _ in unneeded])
@@ -211,7 +214,7 @@ def _cancel_unneeded(accepted: Sequence[tuple[Reply, StepView, Change]]) -> None
     )
 
 
-def _count_rejected(accepted: Sequence[tuple[Reply, StepView, Change]]) -> dict[int, int]:
+def _count_rejected(accepted: Sequence[Accepted]) -> dict[int, int]:
     """Count rejections to their incidents; return these by step. The supervisor counts other failures."""
     failures = [
         StepFailure(
@@ -226,9 +229,7 @@ def _count_rejected(accepted: Sequence[tuple[Reply, StepView, Change]]) -> dict[
     return {failure.step: incident for failure, incident in zip(failures, incidents, strict=True)}
 
 
-def _wait(
-    rejected: Sequence[tuple[Reply, StepView, Change]],
-) -> Sequence[tuple[Reply, StepView, Change]]:
+def _wait(rejected: Sequence[Accepted]) -> Sequence[Accepted]:
     """Set rejected steps with patience to pending; return the others: processing → pending."""
     ids = [step.id for _, step, _ in rejected]
     waiting = {step: how for step, *how in sql.run(WAITED_FOR, {"ids": ids})} if ids else {}
@@ -243,7 +244,7 @@ def _wait(
     return [one for one in rejected if one[1].id not in waiting]
 
 
-def _reject(accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[int, int]) -> None:
+def _reject(accepted: Sequence[Accepted], blamed: Mapping[int, int]) -> None:
     """Begin the undo of a rejected step's task if the policy requires it; otherwise it is an error.
 
     A policy may also have it undone later, unless it was resolved by then. A held task is undone after
@@ -282,9 +283,7 @@ def _reject(accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[
         )
 
 
-def _write_ended(
-    accepted: Sequence[tuple[Reply, StepView, Change]], blamed: Mapping[int, int]
-) -> None:
+def _write_ended(accepted: Sequence[Accepted], blamed: Mapping[int, int]) -> None:
     if not accepted:
         return
     replies = [reply for reply, _, _ in accepted]

@@ -36,6 +36,7 @@ from supervisor.states import SupervisorStates
 from supervisor.supervisord import Supervisor
 
 from orchestration.cluster import instance
+from orchestration.tracing import switch
 
 from .. import env
 from .processes import SETUP
@@ -81,6 +82,8 @@ def _load_everything() -> None:
     """
     for module in MODULES:
         import_module(module)
+    if switch.ON:
+        import_module("orchestration.tracing.export")
     for middleware in settings.MIDDLEWARE:  # not made yet: they look for files that are to come
         import_string(middleware)
     for name, app in get_commands().items():
