@@ -8,7 +8,7 @@ SOURCES := $(PRODUCT) gunicorn.conf.py tests bench deploy drill $(shell git ls-f
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: run test check hooks house check-machines image-check deploy-check alerts-check slow pattern bench goodput poison fair \
-	flat locked scale idle pages pictures polls drill simulate format messages browser clean
+	flat locked scale size gate idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -91,6 +91,12 @@ pages: $(VENV)/.dev  ## every page of the dashboard at a million tasks, to its f
 
 scale: $(VENV)/.dev  ## what a claim and a sweep cost beside a million tasks that wait, some of them held
 	$(BIN)/python -m bench.scale $(ARGS)
+
+size: $(VENV)/.run  ## what a task and a step cost: processor, rows, bytes, WAL; for `manage.py size`
+	$(BIN)/python -m bench.size $(ARGS)
+
+gate: $(VENV)/.run  ## where one agent's gate saturates, simulated with many schedulers
+	$(BIN)/python -m bench.gate $(ARGS)
 
 pictures: $(VENV)/.dev browser  ## every page in both themes, wide and narrow: barriers, and docs/images
 	$(BIN)/python -m tests.pictures $(ARGS)

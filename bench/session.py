@@ -47,10 +47,11 @@ class Session:
         self._command("backlog", tasks)
         seconds = time.monotonic() - start
         used = per_task(before, self.cpu(), tasks)
-        repeated = self.bed.calls() - calls - 3 * tasks
+        wanted = self.system.calls * tasks
+        repeated = self.bed.calls() - calls - wanted
         if repeated < 0 or (repeated and self.system.family == ENGINE):
             raise RuntimeError(
-                f"{self.system.name} made {3 * tasks + repeated} calls for {tasks} tasks"
+                f"{self.system.name} made {wanted + repeated} calls for {tasks} tasks"
             )
         self.repeated += repeated
         return tasks / seconds, used

@@ -37,6 +37,7 @@ class System:
     warm_up: int  # tasks before the measurements; their rate determines the size of the runs
     workers: list[Part]
     clients: list[Part]  # several share each load equally
+    calls: int = 3  # of a task
 
     @property
     def inside(self) -> bool:
@@ -52,9 +53,9 @@ def _django(process: str) -> dict[str, str]:
     }
 
 
-def engine(schedulers: int = 1, agents: int = 1) -> System:
+def engine(schedulers: int = 1, agents: int = 1, calls: int = 3) -> System:
     """Return this engine: one process of each kind, unless more are asked for."""
-    manage, more = [PYTHON, "manage.py"], {"AGENTS": str(agents)}
+    manage, more = [PYTHON, "manage.py"], {"AGENTS": str(agents), "STEPS": str(calls)}
     parts = [("submission", "submission"), *[("scheduler", "scheduler")] * schedulers]
     parts += [("agent", caller(number)) for number in range(1, agents + 1)]
     return System(
@@ -64,6 +65,7 @@ def engine(schedulers: int = 1, agents: int = 1) -> System:
         durable=True,
         database="sas",
         warm_up=500,
+        calls=calls,
         workers=[
             *(
                 Part(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 import psycopg2  # type: ignore[import-untyped]
 
@@ -96,10 +97,16 @@ class Run:
         self.orders: list[str] = []
 
     def place(
-        self, count: int, *, card: str = "pm_card_visa", flying: int = 0, **environment: str
+        self,
+        count: int,
+        *,
+        card: str = "pm_card_visa",
+        flying: int = 0,
+        tree: Path | None = None,
+        **environment: str,
     ) -> list[str]:
         """Place orders that belong to this run; return their ids."""
-        placed = self.stack.place(count, card=card, flying=flying, **environment)
+        placed = self.stack.place(count, card=card, flying=flying, tree=tree, **environment)
         self.orders += placed
         return placed
 

@@ -190,10 +190,12 @@ class Stack(Clients):
                 self.manage("startProcess", one)
 
     @contextmanager
-    def replaced(self, name: str, **environment: str) -> Iterator[Process]:
+    def replaced(
+        self, name: str, *, tree: Path = folders.PROJECT, **environment: str
+    ) -> Iterator[Process]:
         """Run one process in another environment instead of the stack's own of that name."""
         with self.stopped(name):
-            process = self.beside(processes_named(name)[0], **environment)
+            process = self.beside(processes_named(name)[0], tree=tree, **environment)
             try:
                 yield process
             finally:
@@ -225,12 +227,18 @@ class Stack(Clients):
         """Start a command in the stack's environment, as the process `name`; the caller ends it."""
         return Process(command, self.log, env=self.inside(PROCESS=name, **environment))
 
-    def beside(self, name: str, **environment: str) -> Process:
-        """Start one more process like `name`, in another environment; the caller ends it."""
+    def beside(self, name: str, *, tree: Path = folders.PROJECT, **environment: str) -> Process:
+        """Start one more process like `name`, in another environment; the caller ends it.
+
+        `tree` has the files of another release.
+        """
         program = self.configuration[f"program:{name}"]
         identity = folders.server_identity() if "user" in program else {}
         variables = self.inside(PROCESS=f"{name}*", **environment)
-        return Process(shlex.split(program["command"]), self.log, env=variables, **identity)
+        command = shlex.split(
+            program["command"].replace(str(folders.PROJECT / "manage.py"), "manage.py")
+        )
+        return Process(command, self.log, env=variables, cwd=tree, **identity)
 
     def run(
         self,
@@ -238,6 +246,7 @@ class Stack(Clients):
         *,
         check: bool = True,
         seconds: float = COMMAND_TIMEOUT,
+        tree: Path = folders.PROJECT,
         **environment: str,
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command to its end in the stack's environment."""
@@ -245,7 +254,7 @@ class Stack(Clients):
             return subprocess.run(
                 command,
                 env=self.inside(**environment),
-                cwd=folders.PROJECT,
+                cwd=tree,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -254,14 +263,25 @@ class Stack(Clients):
             )
 
     def python(
-        self, module: str, *arguments: str, seconds: float = COMMAND_TIMEOUT, **environment: str
+        self,
+        module: str,
+        *arguments: str,
+        seconds: float = COMMAND_TIMEOUT,
+        tree: Path = folders.PROJECT,
+        **environment: str,
     ) -> str:
         """Run a module in the stack's environment; return its output."""
         command = [sys.executable, "-m", module, *arguments]
-        return self.run(command, check=True, seconds=seconds, **environment).stdout
+        return self.run(command, check=True, seconds=seconds, tree=tree, **environment).stdout
 
     def place(
-        self, count: int, *, card: str = "pm_card_visa", flying: int = 0, **environment: str
+        self,
+        count: int,
+        *,
+        card: str = "pm_card_visa",
+        flying: int = 0,
+        tree: Path | None = None,
+        **environment: str,
     ) -> list[str]:
         """Place orders through the shop's own code, as the checkout does; return their ids.
 
@@ -269,4 +289,11 @@ class Stack(Clients):
         """
         given = [str(count), "--card", card, "--flying", str(flying)]
         seconds = COMMAND_TIMEOUT + count / SLOWEST
-        return self.python("drill.place_orders", *given, seconds=seconds, **environment).split()
+        placed = self.python(
+            "drill.place_orders",
+            *given,
+            seconds=seconds,
+            tree=tree or folders.PROJECT,
+            **environment,
+        )
+        return placed.split()

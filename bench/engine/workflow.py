@@ -16,28 +16,26 @@ class Caller(HttpAgent):
         return await self.post(call, "/bench/calls", body=call.payload, expect={"id": str})
 
 
-def _step(name: str, agent: str, after: list[str]) -> Step:
+def _step(number: int, agent: str) -> Step:
     return Step(
-        name=name,
+        name=f"call_{number}",
         agent=agent,
         action="call",
-        after=after,
+        after=[f"call_{number - 1}"] if number > 1 else [],
         request={"order": field("order")},
         undo=None,  # nothing is undone in a benchmark
     )
 
 
-# A workflow for each agent, which goes on to the two agents after it.
+# A workflow for each agent, which goes on to the agents after it.
 for number, agent in enumerate(settings.CALLERS):
-    second, third = (settings.CALLERS[(number + n) % len(settings.CALLERS)] for n in (1, 2))
     register(type(agent, (Caller,), {"name": agent}))
     register(
         Workflow(
             name=f"three_calls_{number}" if number else "three_calls",
             steps=[
-                _step("first", agent, []),
-                _step("second", second, ["first"]),
-                _step("third", third, ["second"]),
+                _step(n, settings.CALLERS[(number + n - 1) % len(settings.CALLERS)])
+                for n in range(1, settings.STEPS + 1)
             ],
         )
     )

@@ -5,6 +5,7 @@ A recipe raises AssertionError if the fault had no effect: such a drill would pr
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from drill.stack import Stack
@@ -16,8 +17,13 @@ class Running(Protocol):
     stack: Stack
     orders: list[str]
 
-    def place(self, count: int, *, card: str = ..., **environment: str) -> list[str]:
-        """Place orders that belong to the mode; `environment` adds variables."""
+    def place(
+        self, count: int, *, card: str = ..., tree: Path | None = ..., **environment: str
+    ) -> list[str]:
+        """Place orders that belong to the mode; `environment` adds variables.
+
+        `tree` has the files of another release.
+        """
 
     def quiet(self) -> None:
         """Wait until every order of the mode has ended."""

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+from drill.deploys import previous
 from drill.recipes import Running, recipe
 from drill.stack import LEADERS, SUBMITTED, WORKERS
 from drill.waiting import wait_for
+from sasweb.stack import folders
 
 SETTINGS = "drill.deploys.settings"
 COLUMN = "ALTER TABLE orders_order ADD COLUMN wrapping text NOT NULL DEFAULT 'plain'"
@@ -62,6 +64,20 @@ def rollout(run: Running, *, change: str, first: str, more: int = 60) -> Iterato
             _replace(later, run, new)
         run.place(more, **new)
         _wait_for_all(run)
+
+
+@recipe
+def previous_release(run: Running, *, more: int = 60) -> Iterator[None]:
+    """Run the processes of the release before this one on this release's tables, orders of both."""
+    tree = previous.check_out(folders.make(run.stack.folder / "releases", folders.PASSABLE))
+    with ExitStack() as later:
+        for name in (*WORKERS, *LEADERS):
+            later.enter_context(run.stack.replaced(name, tree=tree))
+        run.place(more)
+        run.place(more, tree=tree)
+        yield
+        run.quiet()
+    _wait_for_all(run)
 
 
 @recipe

@@ -13,7 +13,7 @@ from django.db import close_old_connections, connection
 from .. import conf
 from ..cluster import instance
 from ..cluster.heartbeat import Heartbeat
-from ..database import sql
+from ..database import migrated, sql
 from .watch import Sweep, Watch
 
 logger = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ class Lead(BaseCommand):
 
     def handle(self, *, once: bool = False, **_: Any) -> None:
         """Sweep once, or run until SIGTERM or SIGINT."""
+        migrated.require("orchestration")
         watch = Watch(instance.name(self.name), name=self.name, sweep=self.sweep())
         if once:
             self._once(watch)

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from orchestration import checks, registry
 from orchestration.cluster import instance
+from orchestration.database import migrated
 from orchestration.monitoring import monitors
 from orchestration.workers import worker
 
@@ -26,6 +27,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **options: Any) -> None:
         """Run the workers."""
         names = _chosen(options["queues"], everything=options["all"])
+        migrated.require()
         try:
             with suppress(SystemExit):  # by SIGTERM
                 worker.run(names)

@@ -1,0 +1,45 @@
+"""Whether the database has the migrations of the code that is about to run on it."""
+
+import pkgutil
+
+import psycopg2
+from django.apps import apps
+from django.core.management import CommandError
+from django.db import DatabaseError
+
+from . import sql
+
+NO_SUCH_TABLE = "42P01"
+APPLIED = "SELECT app, name FROM django_migrations WHERE app = ANY(%(apps)s)"
+
+
+def require(*labels: str) -> None:
+    """Raise CommandError if the database lacks migrations of these applications, of all if none is named.
+
+    Migrations that the code does not know are of a later release, and do no harm. A database that does not
+    answer, or lets this role not ask, is no reason: what works on it finds out.
+    """
+    known = _known(labels or tuple(app.label for app in apps.get_app_configs()))
+    try:
+        applied = {
+            (app, name) for app, name in sql.run(APPLIED, {"apps": [app for app, _ in known]})
+        }
+    except DatabaseError as error:
+        cause = error.__cause__
+        if not isinstance(cause, psycopg2.Error) or cause.pgcode != NO_SUCH_TABLE:
+            return
+        applied = set()
+    if missing := [f"{app}.{name}" for app, name in known if (app, name) not in applied]:
+        raise CommandError(
+            f"This release needs migrations that the database does not have ({', '.join(missing)}): run "
+            "`manage.py migrate` first. Processes of the release before go on meanwhile."
+        )
+
+
+def _known(labels: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the migrations of applications by their files' names, without loading any."""
+    return [
+        (label, module.name)
+        for label in labels
+        for module in pkgutil.iter_modules([f"{apps.get_app_config(label).path}/migrations"])
+    ]

@@ -1,0 +1,1 @@
+"""A migration of the greeting application that needs a table for itself."""
