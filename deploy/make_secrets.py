@@ -22,6 +22,7 @@ def main() -> None:
     """Make them all."""
     FOLDER.mkdir(mode=0o700, exist_ok=True)
     keep("secret_key", secrets.token_urlsafe(48))
+    keep("message_key", secrets.token_urlsafe(48))
     postgres = keep("postgres_password", secrets.token_urlsafe(24))
     redis = keep("redis_password", secrets.token_urlsafe(24))
     keep("database_url", f"postgresql://sas:{postgres}@postgres:5432/sas")
