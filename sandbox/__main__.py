@@ -4,23 +4,31 @@ import argparse
 import asyncio
 import gc
 import os
+import re
 import signal
 import socket
 import sys
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 from pathlib import Path
 
 import uvloop
-from aiohttp.web import Server
+from aiohttp.web import BaseRequest, Server, StreamResponse
 
 from sandbox.database import Database, LedgerFileError
+from sandbox.refusals import Refusal
+from sandbox.responses import error_response
 from sandbox.server import Sandbox
 
+Handler = Callable[[BaseRequest], Awaitable[StreamResponse]]
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 GRACE_PERIOD = 0.2  # seconds for requests in progress at shutdown
 
 
 def main() -> int:
     """Run until SIGTERM or SIGINT; return the exit code."""
     options = parse_options()
+    os.umask(0o077)  # its letters have customers' addresses, and links to their orders
     try:
         listener = listen_on(options.host, options.port)
         sandbox = Sandbox(Database(Path(options.data) / "ledger.sqlite3"))
@@ -77,15 +85,32 @@ async def serve(sandbox: Sandbox, listener: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    web = Server(sandbox.handle, access_log=None)
-    server = await loop.create_server(web, sock=listener, backlog=1024)
     host, port = listener.getsockname()[:2]
+    is_local = ip_address(host).is_loopback
+    web = Server(by_local_name(sandbox.handle) if is_local else sandbox.handle, access_log=None)
+    server = await loop.create_server(web, sock=listener, backlog=1024)
     sys.stdout.write(f"Partners' sandbox: http://{host}:{port}/\n")
     sys.stdout.flush()
     await stop.wait()
     server.close()
     await web.shutdown(GRACE_PERIOD)
     await sandbox.close()
+
+
+def by_local_name(handle: Handler) -> Handler:
+    """Refuse requests to other names than this machine's own.
+
+    Another site's page could have its name lead to this machine, and then read customers' mail.
+    """
+
+    async def checked(request: BaseRequest) -> StreamResponse:
+        name = re.sub(r":\d*$", "", request.headers.get("Host", "localhost")).lower()
+        if name in LOCAL_NAMES:
+            return await handle(request)
+        message = f"This is not {name!r}, but a sandbox at localhost."
+        return error_response(Refusal(421, "other_host", message), None)
+
+    return checked
 
 
 if __name__ == "__main__":

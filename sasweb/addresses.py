@@ -23,7 +23,7 @@ def client(request: HttpRequest) -> str:
 
 
 def _counted(address: str) -> str:
-    """Return what stands for a client; empty if the text is no address."""
+    """Return what stands for a client; empty if the text cannot be read as one."""
     try:
         found = ip_address(address)
     except ValueError:

@@ -6,8 +6,10 @@ from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.admin.apps import SimpleAdminConfig
 from django.contrib.auth import REDIRECT_FIELD_NAME
-from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.core.exceptions import ValidationError
+from django.db import DataError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, path, reverse
 
 # By the models' labels; what is named nowhere stays under its own application, at the end.
 GROUPS = {
@@ -80,6 +82,12 @@ class BackOffice(AdminSite):
 
         return redirect_to_login(request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index"))
 
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """Return the admin's addresses, with a view on the site only of what has a page there."""
+        view = self.admin_view(_view_on_site)
+        address = "r/<int:content_type_id>/<path:object_id>/"
+        return [path(address, view, name="view_on_site"), *super().get_urls()]
+
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
         """Return the models that the user may see, in groups instead of by application."""
         applications: list[Any] = super().get_app_list(request, app_label)
@@ -102,6 +110,20 @@ class BackOffice(AdminSite):
             application = found[0][0]
             groups.append(_group(application["name"], application, [model for _, model in found]))
         return groups
+
+
+def _view_on_site(request: HttpRequest, content_type_id: int, object_id: str) -> HttpResponse:
+    """Lead to the page of a row; Django's own view fails for what has none."""
+    from django.contrib.contenttypes.models import ContentType
+    from django.contrib.contenttypes.views import shortcut
+
+    try:
+        kind = ContentType.objects.get_for_id(content_type_id)
+        if hasattr(kind.model_class(), "get_absolute_url"):
+            return shortcut(request, content_type_id, object_id)
+    except (ContentType.DoesNotExist, DataError, ValidationError, ValueError):
+        pass
+    raise Http404
 
 
 def _group(name: str, application: dict[str, Any], models: list[Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from . import env
 
-SHORTEST_KEY = 32  # characters: whoever has a signed message or cookie can try keys without end
+SHORTEST_KEY = 32  # characters: keys can be tried without end against one signed message or cookie
 FEWEST_DIFFERENT = 8  # of them
 MAKE_ONE = "Make one: python -c 'import secrets; print(secrets.token_urlsafe(48))'"
 

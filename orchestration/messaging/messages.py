@@ -22,15 +22,17 @@ NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # but not an escaped backslash be
 Kind = TypeVar("Kind", bound="Message")
 ENCODER = msgspec.json.Encoder()
 
-# Numbers as far as the database can store them.
+# Numbers as far as the database can store them, and pages show them: a datetime ends with the year 9999.
+LATEST = 2.0**37  # in the year 6325
+LONGEST = 2.0**31  # seconds; some 68 years
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Id = Annotated[int, Meta(gt=0, le=2**63 - 1)]
 Ordinal = Annotated[int, Meta(gt=0, lt=2**31)]
 Generation = Annotated[int, Meta(ge=0, lt=2**31)]
 Count = Annotated[int, Meta(ge=0, lt=2**15)]  # a small number
-Time = Annotated[float, Meta(gt=-(2.0**63), lt=2.0**63)]
-Seconds = Annotated[float, Meta(ge=0, lt=2.0**63)]
-Positive = Annotated[float, Meta(gt=0, lt=2.0**63)]
+Time = Annotated[float, Meta(ge=0, lt=LATEST)]
+Seconds = Annotated[float, Meta(ge=0, lt=LONGEST)]
+Positive = Annotated[float, Meta(gt=0, lt=LONGEST)]
 
 
 class Malformed(ValueError):

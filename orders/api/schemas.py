@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from orders.cards import Card
 from orders.countries import COUNTRIES
 from orders.lifecycle.message import LANGUAGES, MAX_LENGTH, MAX_LINES, MAX_PRICE, MAX_QUANTITY
+from orders.lifecycle.plain_text import TRIMMED, VISIBLE
 
 
 def _number(value: object) -> object:
@@ -41,8 +42,6 @@ PaymentMethod = Annotated[
         examples=["pm_card_visa"],
     ),
 ]
-PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
-TRIMMED = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$"
 LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 EMAIL = (
     rf"^[A-Za-z0-9_+-]{{1,60}}(\.[A-Za-z0-9_+-]{{1,60}}){{0,4}}@({LABEL}\.){{1,4}}[A-Za-z]{{2,24}}$"
@@ -264,9 +263,7 @@ class Orders(Schema):
 class Cancellation(Strict):
     """The reason for a cancellation."""
 
-    reason: Annotated[
-        str, Field(max_length=200, pattern=PRINTABLE, examples=["Ordered twice."])
-    ] = ""
+    reason: Annotated[str, Field(max_length=200, pattern=VISIBLE, examples=["Ordered twice."])] = ""
 
 
 class FieldError(Schema):

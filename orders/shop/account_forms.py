@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
 from .accounts import LONGEST_NAME, account_name
-from .forms import CustomerForm
+from .forms import CustomerForm, shown
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Words
@@ -23,6 +23,7 @@ def _email(autocomplete: str, help_text: "Words" = "") -> forms.EmailField:
     return forms.EmailField(
         label=_("E-mail"),
         max_length=LONGEST_NAME,
+        validators=[shown],
         help_text=help_text,
         widget=forms.EmailInput(attrs={"autocomplete": autocomplete}),
         error_messages={

@@ -3,15 +3,21 @@
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.core.validators import RegexValidator
 from django.utils.translation import gettext_lazy as _
 
 from orders.cards import Card
 from orders.countries import COUNTRIES
 from orders.lifecycle.message import MAX_LENGTH, Address
+from orders.lifecycle.plain_text import TRIMMED
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Words
 
+shown = RegexValidator(
+    TRIMMED,
+    _("Please leave out invisible characters, and those that turn the direction of writing."),
+)
 ADDRESS = ("name", "street", "postcode", "city", "country")
 
 
@@ -19,6 +25,7 @@ def _text(name: str, label: "Words", autocomplete: str, missing: "Words") -> for
     return forms.CharField(
         label=label,
         max_length=MAX_LENGTH[name],
+        validators=[shown],
         widget=forms.TextInput(attrs={"autocomplete": autocomplete}),
         error_messages={"required": missing},
     )
@@ -79,6 +86,7 @@ class CheckoutForm(AddressForm):
     email = forms.EmailField(
         label=_("E-mail"),
         max_length=MAX_LENGTH["email"],
+        validators=[shown],
         help_text=_("For the confirmation, and to look your order up."),
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
         error_messages={

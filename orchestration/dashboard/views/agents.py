@@ -49,7 +49,8 @@ def _with_redactors(
 @requires(OPERATE, HOLD)
 def probe(request: HttpRequest, agent: str) -> HttpResponse:
     """Have an open circuit breaker send its next probe at once."""
-    found = or_404(queries_agents.agent_row(agent))
+    # Postgres takes no NUL, which an address may have
+    found = or_404(None if "\0" in agent else queries_agents.agent_row(agent))
     gate, waiting = found
     now, back = clock.database_now(), (reverse("ops:agents"), "Back to the agents")
     form = ReasonForm(request.POST if request.method == "POST" else None)

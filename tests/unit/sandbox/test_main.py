@@ -1,6 +1,7 @@
 """The sandbox as a process: kill -9, signals, a port or a folder in use."""
 
 import http.client
+import os
 import signal
 import threading
 from pathlib import Path
@@ -108,3 +109,34 @@ def test_folder_in_use_is_named(tmp_path: Path) -> None:
         assert second.stderr is not None
         (line,) = second.stderr.read().splitlines()
         assert str(tmp_path) in line
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8900", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8900", 200),
+        ("LOCALHOST", 200),
+        ("rebound.example:8900", 421),
+        ("localhost.rebound.example", 421),
+        ("", 421),
+    ],
+)
+def test_request_to_a_foreign_host_is_refused(tmp_path: Path, host: str, status: int) -> None:
+    with process(tmp_path) as (_, port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection.request("GET", "/mail/messages", headers={"Host": host})
+        assert connection.getresponse().status == status
+        connection.close()
+
+
+def test_ledger_is_closed_to_other_users(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with process(tmp_path / "new" / "sandbox"):
+            made = [tmp_path / "new" / "sandbox", *(tmp_path / "new" / "sandbox").iterdir()]
+            assert len(made) > 1
+            assert [path.name for path in made if path.stat().st_mode & 0o077] == []
+    finally:
+        os.umask(before)

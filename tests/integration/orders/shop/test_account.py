@@ -62,6 +62,11 @@ def test_sign_up_creates_an_account():
         ({"email": "a" * 150 + "@b.org"}, "email", "max_length"),
         ({"password": "short", "again": "short"}, "password", "password_too_short"),
         ({"password": "password", "again": "password"}, "password", "password_too_common"),
+        (
+            {"password": "ada@example.org", "again": "ada@example.org"},
+            "password",
+            "password_too_similar",
+        ),
         ({"again": "another one"}, "again", "different"),
         ({"password": ""}, "password", "required"),
         ({"password": "x" * 5000, "again": "x" * 5000}, "password", "max_length"),

@@ -68,7 +68,7 @@ def test_owner_signs_in_where_they_did_before_while_others_guess(form):
 
 
 @pytest.mark.usefixtures("_few")
-def test_cookie_of_another_account_helps_nobody(form):
+def test_cookie_of_another_account_does_not_help(form):
     eve = Client(REMOTE_ADDR="192.0.2.1")
     assert attempt(form, eve, PASSWORD, name="eve@example.org") in {302, 303}
     (value,) = [one.value for name, one in eve.cookies.items() if name.startswith("device_")]

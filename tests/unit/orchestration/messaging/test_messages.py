@@ -1,4 +1,5 @@
 import json
+from datetime import datetime, timedelta, timezone
 from uuid import uuid4
 
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from orchestration.messaging.messages import Malformed, Reply, Request, with_number
+from orchestration.messaging.messages import LATEST, Malformed, Reply, Request, with_number
 from orchestration.payloads.limits import MAX_BYTES
 from tests.support.messages import nested
 
@@ -77,6 +78,9 @@ def request(**changes):
         (altered(started=float("nan")), "malformed"),
         (altered().replace(b'"started": 1.0', b'"started": 1e999'), "out of range"),
         (altered(started=10**4000), "out of range"),
+        (altered(started=1e12), "Expected `float` < "),  # a year with five digits
+        (altered(ended=-1.0), "Expected `float` >= 0"),
+        (altered(retry_after=1e12), "Expected `float` < "),
         (altered(result={"x": 0.5}).replace(b"0.5", b"9" * 5000), "not a reply"),
         (altered(result={"x": [0.5]}).replace(b"0.5", b"-1e999"), "out of range"),
         (altered(result={"x": nested(200)}), "nested deeper than 100"),
@@ -93,6 +97,8 @@ def test_malformed_reply_is_refused_with_the_reason(raw, why):
     [
         (request().replace(b'"complete_by": 1.0', b'"complete_by": 1e999'), "out of range"),
         (request(complete_by=10**4000), "out of range"),
+        (request(complete_by=1e12), "Expected `float` < "),
+        (request(call_timeout=1e12), "Expected `float` < "),
         (request(tries=0), "Expected `int` >= 1"),
         (request(call_timeout=-1), "Expected `float` > 0"),
         (request(attempt=0), "Expected `int` >= 1"),
@@ -102,6 +108,12 @@ def test_malformed_reply_is_refused_with_the_reason(raw, why):
 def test_request_with_impossible_values_is_refused(raw, why):
     with pytest.raises(Malformed, match=why):
         Request.parse(raw)
+
+
+def test_latest_time_of_a_message_is_a_date_in_each_time_zone():
+    for hours in (-23, 23):
+        zone = timezone(timedelta(hours=hours))
+        assert datetime.fromtimestamp(LATEST, zone).year < 9999
 
 
 def test_unusual_but_valid_text_is_accepted():
