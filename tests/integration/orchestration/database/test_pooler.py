@@ -91,7 +91,7 @@ def test_audit_leaves_no_table_on_any_session(pooler):
     assert sql.run(TEMPORARY, {}) == []
 
 
-def test_leader_limits_its_waits_and_nobody_elses(pooler):
+def test_leader_limits_its_own_waits_alone(pooler):
     leader_election.ensure()
     for _ in range(SESSIONS):
         assert leader_election.acquire("ada")
