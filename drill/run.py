@@ -194,12 +194,13 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
         for mode in modes:
             if mode.first:
                 faults.enter_context(recipes.apply(mode.recipe, run, mode.given))
-        wanted = int(in_flight * (1 + SPARE))
-        run.place(wanted, flying=wanted)
         if traffic := any(mode.traffic for mode in modes):
             accepted = faults.enter_context(run.traffic())
+        wanted = int(in_flight * (1 + SPARE))
+        run.place(wanted, flying=wanted)
         flying = run.open()  # all were open a moment ago; this query may be slow
-        assert flying >= in_flight / 2, f"only {flying} orders are in flight"
+        least = in_flight if traffic else in_flight / 2
+        assert flying >= least, f"only {flying} orders are in flight"
         # a crash comes first and ends last: its process must work until it reaches the crash point
         for mode in sorted(modes, key=lambda mode: mode.recipe != "crash"):
             if not mode.first:

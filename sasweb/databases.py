@@ -20,7 +20,7 @@ def postgres(url: str, *, pooled: bool, server: str = PRIMARY) -> dict[str, Any]
     found["OPTIONS"] = {
         # Behind one address, or one of several, there may be a standby after a failover: it is not taken.
         # From version 14 on the server says with its greeting whether it takes writes: no round trip more.
-        # A pooler's greeting says what some server once said.
+        # A pooler's greeting may be that of an earlier server.
         "target_session_attrs": ANY if pooled else server,
         **found.get("OPTIONS", {}),
         "application_name": "sas",

@@ -24,17 +24,17 @@ pool_mode = transaction
 max_client_conn = 500
 server_round_robin = 1
 server_login_retry = 1
-query_wait_timeout = 10
+query_wait_timeout = {patience}
 logfile = {folder}/pgbouncer.log
 """
 
 
 class Pooler(Clients):
-    """One PgBouncer; its clients find it in `sockets`."""
+    """One PgBouncer; its clients find it in `sockets`, and wait `patience` seconds for a server."""
 
-    def __init__(self, folder: Path, *, size: int = 20) -> None:
+    def __init__(self, folder: Path, *, size: int = 20, patience: int = 10) -> None:
         self._sockets = folders.make(folder, servers=True)
-        self._size = size
+        self._given = {"size": size, "patience": patience}
         self.process: Process | None = None
 
     @property
@@ -44,7 +44,7 @@ class Pooler(Clients):
 
     def point(self, host: Path) -> None:
         """Write the server whose sockets are in `host` into its configuration."""
-        text = CONFIGURATION.format(host=host, folder=self.sockets, size=self._size)
+        text = CONFIGURATION.format(host=host, folder=self.sockets, **self._given)
         (self.sockets / "pgbouncer.ini").write_text(text)
 
     def start(self) -> None:

@@ -44,7 +44,7 @@ def primary_killed(run: Running, *, clock: str = "") -> Iterator[None]:
 
 @recipe
 def primary_hangs(run: Running) -> Iterator[None]:
-    """Suspend the primary; promote its standby; wake the old one, which is no standby yet; stop it."""
+    """Suspend the primary; promote its standby; wake the old one, still a primary; stop it."""
     pair = _pair(run.stack).pair
     old = pair.primary
     old.send(signal.SIGSTOP)

@@ -54,18 +54,18 @@ def missing(here: BaseDatabaseWrapper) -> list[str]:
 
 
 class Look:
-    """Looks at the first session that this process gets from a pooler, and logs what it lacks."""
+    """Looks at the first session of this process, and logs what it lacks: a pooler may drop options."""
 
     def __init__(self) -> None:
         self._looked = False
 
     def __call__(self, *, connection: BaseDatabaseWrapper, **_: Any) -> None:
         """Receive Django's signal `connection_created`."""
-        if self._looked or not is_pooled(connection):
+        if self._looked:
             return
-        self._looked = True
         for sentence in missing(connection):
             logger.error("%s", sentence)
+        self._looked = True
 
 
 look = Look()

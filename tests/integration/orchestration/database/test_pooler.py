@@ -3,9 +3,10 @@
 from contextlib import ExitStack, closing
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 
 from drill.ha.pooler import Pooler
+from drill.waiting import wait_for
 from orchestration import conf
 from orchestration.audit import runner
 from orchestration.cluster import leader_election
@@ -21,7 +22,7 @@ TEMPORARY = "SELECT relname FROM pg_class WHERE relpersistence = 't' AND relkind
 @pytest.fixture
 def pooler():
     """Have this process's connection go through a pooler that takes its sessions in turns."""
-    pooler = Pooler(folders.data_dir() / "p", size=SESSIONS)
+    pooler = Pooler(folders.data_dir() / "p", size=SESSIONS, patience=1)
     pooler.point(folders.socket_dir())
     pooler.start()
     here = connections[DEFAULT_DB_ALIAS]
@@ -90,7 +91,7 @@ def test_audit_leaves_no_table_on_any_session(pooler):
     assert sql.run(TEMPORARY, {}) == []
 
 
-def test_leader_limits_its_waits_and_nobody_elses(pooler):
+def test_leader_limits_its_own_waits_alone(pooler):
     leader_election.ensure()
     for _ in range(SESSIONS):
         assert leader_election.acquire("ada")
@@ -101,6 +102,24 @@ def test_leader_limits_its_waits_and_nobody_elses(pooler):
         assert sql.run("SHOW lock_timeout", {}) == [("250ms",)]  # it is not lengthened again
     for _ in range(SESSIONS):
         assert pooler.execute("SHOW lock_timeout", connection.settings_dict["NAME"]) == [("0",)]
+
+
+def test_pooler_without_a_server_means_unavailable(pooler, tmp_path):
+    pooler.repoint(tmp_path)  # an open connection to the pooler stays
+    with pytest.raises(Error) as raised:
+        sql.run("SELECT 1", {})
+    assert sql.availability(raised.value) is sql.Availability.AWAY
+    connection.close()
+    pooler.repoint(folders.socket_dir())
+    assert wait_for(_answers, "the pooler finds its server again", 10)
+
+
+def _answers():
+    try:
+        return sql.run("SELECT 1", {}) == [(1,)]
+    except Error:
+        connection.close()
+        return False
 
 
 def test_statements_of_the_hot_path_find_no_session_of_theirs(pooler):
