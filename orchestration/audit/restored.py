@@ -16,7 +16,7 @@ from .. import registry
 from ..alerting.alerts import LATE_EFFECT
 from ..database import sql
 
-# A task's id tells when it was made; it was committed this much later at most.
+# A task's id begins with the time at which it was made; it was committed this much later at most.
 COMMITTED_WITHIN = timedelta(minutes=1)
 OPEN = "('waiting', 'pending', 'processing', 'error')"
 
@@ -97,7 +97,7 @@ class Findings:
 
     @property
     def gone(self) -> list[LostTask]:
-        """The lost tasks of which nothing is here."""
+        """The lost tasks without a trace here."""
         return [task for task in self.lost if not task.workflow]
 
     def __bool__(self) -> bool:

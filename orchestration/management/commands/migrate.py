@@ -9,7 +9,7 @@ from django.db import OperationalError, connections
 
 from orchestration.database import sql
 
-LOCK_TIMEOUT = "2s"  # whoever needs the table queues behind a migration that waits for its lock
+LOCK_TIMEOUT = "2s"  # what needs the table queues behind a migration that waits for its lock
 WAITS = (1, 2, 4, 8, 16)  # seconds before each further try
 OLDEST = """
 SELECT pid, coalesce(usename, ''), coalesce(client_addr::text, 'local'),
