@@ -105,6 +105,18 @@ class Findings:
         return bool(self.steps or self.undone or self.lost)
 
 
+def _matters(lost: LostTask) -> bool:
+    """Return whether a lost task did more than write letters for another, say."""
+    declared = [
+        ((step.agent, step.name), workflow.background and bool(step.irreversible))
+        for workflow in registry.workflows.values()
+        for step in workflow.steps
+    ]
+    letters = {name for name, is_letter in declared if is_letter}
+    letters -= {name for name, is_letter in declared if not is_letter}
+    return not letters.issuperset((one.agent, one.step) for one in lost.effects)
+
+
 def _may_be_of(workflow: str, lost: LostTask) -> bool:
     """Return whether the workflow has the steps that a lost task had."""
     declared = registry.workflows.get(workflow)
@@ -147,4 +159,5 @@ def _lost(first: UUID) -> list[LostTask]:
     for workflow, reference in sql.run(PENDING, {"references": list(by_reference)}):
         if _may_be_of(workflow, by_reference[reference]):
             by_reference[reference].workflow = workflow
-    return sorted(lost.values(), key=lambda task: task.id)
+    mattering = [found for found in lost.values() if not found.effects or _matters(found)]
+    return sorted(mattering, key=lambda task: task.id)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
+from django.db import transaction
+
 from orchestration import conf, registry, submission
 from orchestration.agents.taking_back import Undo, take_back
 from orchestration.alerting import alerts
@@ -69,7 +71,9 @@ def find(moment: datetime, report: Callable[[str], None]) -> Findings:
     snapshot.prepare()
     try:
         listed = snapshot.read_ledgers(report)
-        return restored.find(moment, listed, registry.agents)
+        with transaction.atomic():
+            sql.run("SET LOCAL statement_timeout = '10min'", {})
+            return restored.find(moment, listed, registry.agents)
     finally:
         snapshot.drop()
 

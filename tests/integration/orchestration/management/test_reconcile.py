@@ -1,6 +1,7 @@
 """`manage.py reconcile`: what a restore has forgotten is found, and settled under the same keys."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from uuid import uuid4
@@ -151,6 +152,16 @@ def test_lost_task_is_taken_back_once_and_raises_an_alert():
     assert Alert.objects.get().fingerprint == f"late_effect/{lost}/lost"
     assert reconcile("--act")[0] == 0
     assert len(Greeter.entries) == 5
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_lost_letter_is_no_matter_unless_it_stands_for_itself(monkeypatch, background):
+    forever = replace(undo_workflows.WORKFLOWS["forever"], background=background)
+    monkeypatch.setitem(registry.workflows, "forever", forever)
+    did(time_ordered_id(), "room")
+    assert reconcile()[0] == (0 if background else 1)
+    assert reconcile("--act")[0] == 0
+    assert Alert.objects.exists() == (not background)
 
 
 @pytest.mark.parametrize("result", [{"id": "r1"}, None])
