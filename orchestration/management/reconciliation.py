@@ -36,7 +36,8 @@ REASON = "reconciled after a restore"
 # The commit time of the last transaction that a recovery replayed; null on a server that had none. One that
 # has run for long was promoted long ago, and not restored.
 RESTORED_TO = """
-SELECT pg_last_xact_replay_timestamp() WHERE pg_postmaster_start_time() > clock_timestamp() - interval '1 day'
+SELECT pg_last_xact_replay_timestamp()
+WHERE pg_postmaster_start_time() > (SELECT clock_timestamp()) - interval '1 day'
 """
 WORKED_SINCE = """
 SELECT EXISTS (SELECT FROM orchestration_attempt WHERE ended_at > %(moment)s + interval '1 minute')

@@ -1,11 +1,12 @@
 """`manage.py migrate`: Django's own, which waits for no lock for long."""
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
-from django.db import OperationalError, connections
+from django.db import Error, OperationalError, connections
 
 from orchestration.database import sql
 
@@ -47,7 +48,7 @@ class Command(migrate.Command):
             else:
                 break
             finally:
-                with connection.cursor() as cursor:
+                with suppress(Error), connection.cursor() as cursor:
                     cursor.execute("RESET lock_timeout")
 
 
