@@ -155,7 +155,7 @@ def test_lost_task_is_taken_back_once_and_raises_an_alert():
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_lost_letter_is_no_matter_unless_it_stands_for_itself(monkeypatch, background):
+def test_lost_letter_is_passed_over_if_it_serves_another_task(monkeypatch, background):
     forever = replace(undo_workflows.WORKFLOWS["forever"], background=background)
     monkeypatch.setitem(registry.workflows, "forever", forever)
     did(time_ordered_id(), "room")
