@@ -56,7 +56,7 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def _costs(bed: Testbed, steps: int, tasks: int) -> dict[str, float]:
-    """Return what a task of so many steps takes: ms of processor, rows, bytes."""
+    """Return what a task of that number of steps takes: ms of processor, rows, bytes."""
     system = engine(calls=steps)
     prepare = PREPARE[ENGINE]
     bed.run(prepare.command, {**prepare.environment, "STEPS": str(steps)})

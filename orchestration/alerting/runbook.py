@@ -20,6 +20,7 @@ RULES: Mapping[str, str] = {
     rf"step/{NAME}/{NAME}/(agent_error|no_such_action|result_not_stored|compute_failed)/": "step-code",
     r"step/": "step-failed",
     r"undo/": "undo-failed",
+    rf"late_effect/{NAME}/(lost|stands)$": "lost-task",
     r"late_effect/": "late-effect",
     r"overdue/": "overdue",
     rf"submission/{NAME}$": "submission-refused",

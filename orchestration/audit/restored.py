@@ -16,7 +16,7 @@ from .. import registry
 from ..alerting.alerts import LATE_EFFECT
 from ..database import sql
 
-# A task's id tells when it was made; it was committed this much later at most.
+# A task's id begins with the time at which it was made; it was committed this much later at most.
 COMMITTED_WITHIN = timedelta(minutes=1)
 OPEN = "('waiting', 'pending', 'processing', 'error')"
 
@@ -97,12 +97,24 @@ class Findings:
 
     @property
     def gone(self) -> list[LostTask]:
-        """The lost tasks of which nothing is here."""
+        """The lost tasks without a trace here."""
         return [task for task in self.lost if not task.workflow]
 
     def __bool__(self) -> bool:
         """Return whether anything is to be done."""
         return bool(self.steps or self.undone or self.lost)
+
+
+def _matters(lost: LostTask) -> bool:
+    """Return whether a lost task did more than write letters for another, say."""
+    declared = [
+        ((step.agent, step.name), workflow.background and bool(step.irreversible))
+        for workflow in registry.workflows.values()
+        for step in workflow.steps
+    ]
+    letters = {name for name, is_letter in declared if is_letter}
+    letters -= {name for name, is_letter in declared if not is_letter}
+    return not letters.issuperset((one.agent, one.step) for one in lost.effects)
 
 
 def _may_be_of(workflow: str, lost: LostTask) -> bool:
@@ -147,4 +159,5 @@ def _lost(first: UUID) -> list[LostTask]:
     for workflow, reference in sql.run(PENDING, {"references": list(by_reference)}):
         if _may_be_of(workflow, by_reference[reference]):
             by_reference[reference].workflow = workflow
-    return sorted(lost.values(), key=lambda task: task.id)
+    mattering = [found for found in lost.values() if not found.effects or _matters(found)]
+    return sorted(mattering, key=lambda task: task.id)

@@ -55,7 +55,7 @@ CREATE TEMPORARY VIEW audit_request AS
 SELECT request AS id, done_at IS NULL AS pending FROM orchestration_taskrequest;
 CREATE TEMPORARY VIEW audit_message AS
 SELECT reply_to, workflow, reference, detail FROM orchestration_statusmessage;
--- What a restore lost, its effects settled by `manage.py reconcile`: an alert tells a person of each.
+-- What a restore lost, its effects settled by `manage.py reconcile`: there is an alert about each.
 CREATE TEMPORARY VIEW audit_lost AS
 SELECT DISTINCT e.reference FROM orchestration_alert a
 JOIN audit_effect e ON e.task = split_part(a.fingerprint, '/', 2)::uuid

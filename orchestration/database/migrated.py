@@ -16,8 +16,8 @@ APPLIED = "SELECT app, name FROM django_migrations WHERE app = ANY(%(apps)s)"
 def require(*labels: str) -> None:
     """Raise CommandError if the database lacks migrations of these applications, of all if none is named.
 
-    Migrations that the code does not know are of a later release, and do no harm. A database that does not
-    answer, or lets this role not ask, is no reason: what works on it finds out.
+    Migrations that the code does not know are of a later release, and do no harm. If the database does not
+    answer, or this role may not ask, the process starts and finds out by itself.
     """
     known = _known(labels or tuple(app.label for app in apps.get_app_configs()))
     try:

@@ -34,8 +34,15 @@ logger = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 REASON = "reconciled after a restore"
-# The commit time of the last transaction that a recovery replayed; null on a server that had none.
-RESTORED_TO = "SELECT pg_last_xact_replay_timestamp()"
+# The commit time of the last transaction that a recovery replayed; null on a server that had none. One that
+# has run for long was promoted long ago, and not restored.
+RESTORED_TO = """
+SELECT pg_last_xact_replay_timestamp()
+WHERE pg_postmaster_start_time() > (SELECT clock_timestamp()) - interval '1 day'
+"""
+WORKED_SINCE = """
+SELECT EXISTS (SELECT FROM orchestration_attempt WHERE ended_at > %(moment)s + interval '1 minute')
+"""
 
 
 @dataclass(kw_only=True)
@@ -51,8 +58,14 @@ class Reconciled:
 
 def restored_to() -> datetime | None:
     """Return to which moment this server was recovered, if it was since it last started."""
-    moment: datetime | None = sql.run(RESTORED_TO, {})[0][0]
+    rows = sql.run(RESTORED_TO, {})
+    moment: datetime | None = rows[0][0] if rows else None
     return moment
+
+
+def worked_since(moment: datetime) -> bool:
+    """Return whether workers have recorded anything since: no restore was to that moment, or they ran."""
+    return bool(sql.run(WORKED_SINCE, {"moment": moment})[0][0])
 
 
 def find(moment: datetime, report: Callable[[str], None]) -> Findings:
@@ -61,6 +74,7 @@ def find(moment: datetime, report: Callable[[str], None]) -> Findings:
         listed = snapshot.read_ledgers(file, report)
         with transaction.atomic():
             snapshot.prepare()
+            sql.run("SET LOCAL statement_timeout = '10min'", {})
             snapshot.store(file)
             found = restored.find(moment, listed, registry.agents)
             transaction.set_rollback(True)  # the tables go
@@ -115,7 +129,7 @@ def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 def _take_back(gone: Sequence[LostTask], done: Reconciled) -> None:
-    """Undo the effects of tasks of which nothing is here, and alert a person to each of them."""
+    """Undo the effects of tasks without a trace here, and raise an alert about each of them."""
     policies = Policy.objects.in_bulk()
     undos, standing = [], []
     for lost in gone:

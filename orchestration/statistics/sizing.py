@@ -15,7 +15,7 @@ class Cost:
     step: float
 
     def of(self, steps: float) -> float:
-        """Return what a task with so many steps takes."""
+        """Return what a task with that number of steps takes."""
         return self.task + self.step * steps
 
 
@@ -152,30 +152,30 @@ def size(load: Load, costs: Costs = MEASURED) -> Size:
 
 def _advice(load: Load, found: Size, calls: float) -> list[str]:
     """Return a sentence on each thing to add."""
-    said = []
+    sentences = []
     if found.tasks_per_second < load.tasks_per_second:
-        said.append(
+        sentences.append(
             f"The service bounds it: {load.calls_per_second:g} calls/s allow "
             f"{found.tasks_per_second:.0f} tasks/s. More machines do not help."
         )
     if calls > found.gate_limit * BUSY:
-        said.append(
+        sentences.append(
             f"One gate serves some {found.gate_limit:,.0f} steps/s: divide the agent's service into "
             "several agents."
         )
     if found.cores["Postgres"] > MANY_CORES:
-        said.append(
+        sentences.append(
             "One Postgres is too small: divide by region or tenant into installations of their own."
         )
     elif found.cores["Postgres"] > 2:
-        said.append("Give Postgres a machine of its own, with a standby of the same size.")
+        sentences.append("Give Postgres a machine of its own, with a standby of the same size.")
     if found.connections > MANY_CONNECTIONS:
-        said.append(
+        sentences.append(
             "Put PgBouncer in transaction mode in front of Postgres (TRANSACTION_POOLER=1), or serve "
             "several queues in one process."
         )
     if found.disk > MUCH_DISK:
-        said.append("Keep ended tasks for a shorter time, or write them to files.")
+        sentences.append("Keep ended tasks for a shorter time, or write them to files.")
     if found.cores["Redis"] > 1:
-        said.append("One Redis has one core: divide by region or tenant.")
-    return said
+        sentences.append("One Redis has one core: divide by region or tenant.")
+    return sentences

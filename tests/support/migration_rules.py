@@ -1,7 +1,7 @@
 """Says what in a migration would stop the release before it, or hold a table that is in use.
 
 squawk reads the SQL that Postgres would get. Of its rules, those on taste are left out, and those on
-time-outs, which `manage.py migrate` sets. What it cannot see, as it is in Python, is a rule of ours.
+time-outs, which `manage.py migrate` sets. What it cannot see, as it is in Python, is a rule of this module.
 """
 
 import json

@@ -1,15 +1,16 @@
 """`manage.py migrate`: Django's own, which waits for no lock for long."""
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
-from django.db import OperationalError, connections
+from django.db import Error, OperationalError, connections
 
 from orchestration.database import sql
 
-LOCK_TIMEOUT = "2s"  # whoever needs the table queues behind a migration that waits for its lock
+LOCK_TIMEOUT = "2s"  # what needs the table queues behind a migration that waits for its lock
 WAITS = (1, 2, 4, 8, 16)  # seconds before each further try
 OLDEST = """
 SELECT pid, coalesce(usename, ''), coalesce(client_addr::text, 'local'),
@@ -47,7 +48,7 @@ class Command(migrate.Command):
             else:
                 break
             finally:
-                with connection.cursor() as cursor:
+                with suppress(Error), connection.cursor() as cursor:
                     cursor.execute("RESET lock_timeout")
 
 

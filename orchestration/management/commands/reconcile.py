@@ -39,6 +39,9 @@ class Command(BaseCommand):
             help="the moment of the backup or of recovery_target_time, as in 2026-01-31T08:00Z; "
             "by itself if the server was recovered since it started",
         )
+        parser.add_argument(
+            "--started", action="store_true", help="although workers have run since the restore"
+        )
         parser.add_argument("--actor", default=getpass.getuser(), help="who you are")
 
     def handle(
@@ -61,6 +64,12 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Workers run ({', '.join(running)}): stop every process first.", returncode=2
             )
+        if not options["started"] and reconciliation.worked_since(when):
+            raise CommandError(
+                f"Workers have recorded attempts after {when}: that is not the moment of the restore. If it "
+                "is, and they have run since then, give --started.",
+                returncode=2,
+            )
         try:
             found = reconciliation.find(when, self.stderr.write)
             self._say(found, when)
@@ -70,13 +79,13 @@ class Command(BaseCommand):
         except snapshot.Unreadable as error:
             raise CommandError(f"{error}\nIs the partner up?", returncode=2) from error
         if act:
-            self._told(done)
+            self._print(done)
         if options["json"]:
             self.stdout.write(json.dumps(_as_json(found, done), indent=2, default=str))
         if done.left or (found and not act):
             raise SystemExit(1)
 
-    def _told(self, done: reconciliation.Reconciled) -> None:
+    def _print(self, done: reconciliation.Reconciled) -> None:
         self.stderr.write(
             f"Done: {done.adopted} submissions became tasks, {done.doubted} steps in doubt go on under "
             f"their keys, {done.undone} tasks are undone, {done.taken_back} effects were taken back."

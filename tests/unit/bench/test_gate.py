@@ -1,4 +1,4 @@
-"""The simulated gate: what one row can serve, whoever shares it."""
+"""The simulated gate: what one row can serve, by any number of schedulers."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_small_window_is_the_bound():
 
 
 def test_gate_serves_no_more_than_its_lock_allows():
-    held = Cost(task=10, step=0)  # whatever a turn has
+    held = Cost(task=10, step=0)  # for any number of replies
     for schedulers in (1, 8):
         found = Gate(schedulers, 100_000, before=NOTHING, held=held).run(4)
         assert found.batch == pytest.approx(BATCH_SIZE, rel=0.05)

@@ -59,13 +59,13 @@ def foreign(settings, monkeypatch):
 def test_migration_gives_up_on_a_locked_table_and_names_who_may_hold_it(foreign, monkeypatch):
     waits = []
     monkeypatch.setattr(migrate.time, "sleep", waits.append)
-    told = StringIO()
+    errors = StringIO()
     with pytest.raises(
         CommandError, match=r"oldest transaction: pid \d+, postgres.*run this again"
     ):
-        call_command("migrate", "greeting", verbosity=0, stderr=told)
+        call_command("migrate", "greeting", verbosity=0, stderr=errors)
     assert waits == list(migrate.WAITS)
-    assert told.getvalue().count("A table is locked") == len(waits)
+    assert errors.getvalue().count("A table is locked") == len(waits)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,6 +1,7 @@
 """`manage.py reconcile`: what a restore has forgotten is found, and settled under the same keys."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from uuid import uuid4
@@ -64,10 +65,10 @@ def did(
     Greeter.entries.append(LedgerEntry(key=key, reference=reference, kind=kind, result=result))
 
 
-def reconcile(*options, since=timedelta(hours=1)):
+def reconcile(*options, ago=timedelta(0)):
     """Return the exit code and the result."""
     out = StringIO()
-    when = (datetime.now(UTC) - since).isoformat()
+    when = (datetime.now(UTC) - ago).isoformat()
     try:
         call_command(
             "reconcile", "--json", "--restored-to", when, *options, stdout=out, stderr=StringIO()
@@ -91,11 +92,11 @@ def test_step_done_since_is_repeated_under_its_key():
     task = new_task("7")
     did(task)
     assert reconcile()[0] == 1
-    assert not step_of(task).in_doubt  # it only said so
+    assert not step_of(task).in_doubt  # it was only a report
     assert reconcile("--act")[0] == 0
     step = step_of(task)
     assert step.in_doubt
-    assert step.keyed_at < datetime.now(UTC) - timedelta(minutes=59)
+    assert step.keyed_at is not None  # its key is as old as the restore
     assert reconcile() == (0, reconcile()[1])
     (request,) = claimed()
     assert (request.key, request.in_doubt) == (f"{task.id}:hello:do:1", True)
@@ -138,7 +139,7 @@ def test_task_undone_since_is_undone_with_all_that_was_done():
     }
 
 
-def test_lost_task_is_taken_back_once_and_a_person_is_told():
+def test_lost_task_is_taken_back_once_and_raises_an_alert():
     lost, old = time_ordered_id(), "01900000-0000-7000-8000-000000000000"
     did(lost)
     did(lost, "again")
@@ -151,6 +152,16 @@ def test_lost_task_is_taken_back_once_and_a_person_is_told():
     assert Alert.objects.get().fingerprint == f"late_effect/{lost}/lost"
     assert reconcile("--act")[0] == 0
     assert len(Greeter.entries) == 5
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_lost_letter_is_passed_over_if_it_serves_another_task(monkeypatch, background):
+    forever = replace(undo_workflows.WORKFLOWS["forever"], background=background)
+    monkeypatch.setitem(registry.workflows, "forever", forever)
+    did(time_ordered_id(), "room")
+    assert reconcile()[0] == (0 if background else 1)
+    assert reconcile("--act")[0] == 0
+    assert Alert.objects.exists() == (not background)
 
 
 @pytest.mark.parametrize("result", [{"id": "r1"}, None])
@@ -194,6 +205,14 @@ def test_steps_of_an_agent_without_a_ledger_are_in_doubt(monkeypatch):
     assert (code, found["unlisted"]) == (0, ["greeter"])
     assert set(Step.objects.filter(task=task).values_list("in_doubt", flat=True)) == {True}
     assert states(task) == {"hello": "pending", "again": "waiting"}
+
+
+def test_moment_that_is_not_of_the_restore_is_refused():
+    run_to_end(new_task("7"))
+    assert reconcile("--act")[0] == 0
+    with pytest.raises(CommandError, match="not the moment of the restore"):
+        reconcile("--act", ago=timedelta(hours=1))
+    assert reconcile("--act", "--started", ago=timedelta(hours=1))[0] == 0
 
 
 def test_it_refuses_while_workers_run_and_without_a_moment():

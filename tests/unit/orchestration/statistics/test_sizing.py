@@ -53,7 +53,7 @@ def test_service_bounds_the_tasks():
         ({"tasks_per_second": 5_000}, "shorter time"),
     ],
 )
-def test_what_to_add_is_said(load, word):
+def test_what_to_add_is_named(load, word):
     assert any(word in sentence for sentence in size(Load(**load)).advice)
     assert size(Load(tasks_per_second=1)).advice == []
 
