@@ -1,7 +1,7 @@
 """`python -m deploy.check`: have each tool say whether it takes our files. Nothing is started or installed.
 
 kubectl renders the overlays, and each object has to be one of a current Kubernetes; systemd-analyze verifies
-the units; nginx tests its configuration, for each way to be reached.
+the units; nginx tests its configuration, with each way to be reached and to log.
 """
 
 import shutil
@@ -109,18 +109,18 @@ def nginx(folder: Path) -> Iterator[str]:
         *("openssl", "req", "-x509", "-nodes", "-newkey", "rsa:2048", "-subj", "/CN=shop.example"),
         *("-keyout", str(key), "-out", str(certificate)),
     )
-    ways = sorted(proxy.CONFIGURATION.glob("listen*.conf"))
+    ways = sorted(proxy.CONFIGURATION.glob("l*.conf"))  # listen*, log*
     for way in ways:
         tested = folder / way.stem
         tested.mkdir()
         shutil.copytree(proxy.CONFIGURATION, tested / "conf")
         text = way.read_text().replace("/run/secrets/", f"{folder}/")
-        (tested / "conf" / "listen.conf").write_text(text)
+        (tested / "conf" / f"{way.stem.partition('-')[0]}.conf").write_text(text)
         (tested / "conf" / "upstream.conf").write_text(proxy.UPSTREAM.format(port=8000))
         done = _run(*proxy.command(tested, "-t", "-q"))
         if done.returncode or done.stderr:
             yield f"{way.name}: {done.stderr}"
-    print(f"nginx: {len(ways)} ways to be reached")
+    print(f"nginx: {', '.join(way.name for way in ways)}")
 
 
 def _below(path: Path) -> Path:

@@ -31,7 +31,7 @@ class Started:
 
     @property
     def queues(self) -> list[str] | None:
-        """Return the queues that it serves, `["--all"]` for all; None if it is no worker."""
+        """Return the queues that it serves, `["--all"]` for all; None if it is not a worker."""
         before, work, queues = (*self.command, *[""] * 3)[1:3], "work", self.command[3:]
         return queues if before == ("manage.py", work) else None
 
