@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check hooks house check-machines pattern bench goodput poison fair flat locked scale idle pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check hooks house check-machines pattern bench goodput poison fair flat locked scale idle pages pictures polls drill trace simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -90,6 +90,9 @@ pattern: $(VENV)/.dev browser  ## each requirement of the pattern: its tests, ru
 
 drill: $(VENV)/.dev browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
 	$(BIN)/python -m drill $(ARGS)
+
+trace: $(VENV)/.dev  ## one order on a stack of its own, and its trace as a collector gets it
+	$(BIN)/python -m drill.trace
 
 simulate: $(VENV)/.dev  ## any number of simulated runs: make simulate ARGS='--seeds 100000 --start 2000'
 	$(BIN)/python -m tests.simulation $(ARGS)

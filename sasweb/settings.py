@@ -6,7 +6,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from . import env, mail
+from . import env, log, mail
 from .stack import embedded, folders
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -216,24 +216,5 @@ STORAGES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# --- One log, a line an event: time, process, level, words -----------------------------------------
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "line": {
-            "()": "sasweb.log.Line",
-            "format": "{asctime} {process_name:<18} {levelname:<7} {message}",
-            "datefmt": "%H:%M:%S",
-            "style": "{",
-        }
-    },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "INFO")},
-    "loggers": {
-        "rq": {"level": "WARNING"},
-        "axes": {"level": "WARNING"},
-        "django.request": {"level": "ERROR"},
-        "aiohttp.access": {"level": "WARNING"},
-    },
-}
+# --- One log, a line an event ----------------------------------------------------------------------
+LOGGING = log.configuration()

@@ -81,7 +81,9 @@ def _start(given: argparse.Namespace) -> bool:
             "SANDBOX_PORT": str(given.sandbox_port),
             "STARTED": str(time.time() - time.process_time()),
             "PYTHONUNBUFFERED": "1",
+            "PROCESS": "stack",
         }
+        os.environ.setdefault("LOG_FORMAT", "text")  # one log of all processes, for people
         if not _is_local(given.host):  # other machines know this one by names of their own
             os.environ.setdefault("ALLOWED_HOSTS", "*")
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")

@@ -11,6 +11,7 @@ from ... import registry
 from ...applications.external_view import ExternalView
 from ...models import Task
 from ...queries.task import task_detail
+from ...tracing.subject import about_reference
 from ..charts.waterfall import waterfall
 from ..forms.search import Resubmission
 from .live import live
@@ -91,7 +92,8 @@ def _external_view(task: Task, *, personal: bool) -> ExternalView | None:
     try:
         return see(task.reference, personal)
     except Exception:  # operators need this page, also if an application's code raises
-        logger.exception("the external view of %s %s failed", task.workflow, task.reference)
+        about = about_reference(task.workflow, task.reference)
+        logger.exception("the external view of %s %s failed", *about.values(), extra=about)
         return ExternalView(
             who="others", sentence="This is not available at the moment.", mood="warning"
         )
