@@ -146,6 +146,9 @@ SITE_URL = env.text("SITE_URL", f"http://localhost:{env.number('PORT', 8000)}") 
 
 # --- Telling people of alerts --------------------------------------------------------------------
 RUNBOOK_URL = env.text("RUNBOOK_URL")  # the dashboard's own page, unless it is set
+TRACE_URL = env.text("TRACE_URL")  # where a trace is looked at: the task's page links to it
+if TRACE_URL and "{trace_id}" not in TRACE_URL:
+    raise ImproperlyConfigured(f"TRACE_URL is {TRACE_URL!r}; it must have {{trace_id}} in it.")
 globals().update(mail.configuration(env.text("EMAIL_URL"), folders.data_dir() / "mail"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("DEFAULT_FROM_EMAIL", "alerts@localhost")
 WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")

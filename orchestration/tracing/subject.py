@@ -37,7 +37,7 @@ def about(attempt: Attempt) -> Mapping[str, object]:
 
 
 def about_task(task: UUID, attempt: int | None = None) -> Mapping[str, object]:
-    """Return the fields of a log line about a task of which only the id is at hand."""
+    """Return the fields of a log line about a task whose reference is not at hand."""
     return {"task": str(task)} | ({} if attempt is None else {"attempt": attempt})
 
 
