@@ -8,7 +8,7 @@ SOURCES := $(PRODUCT) gunicorn.conf.py tests bench deploy drill $(shell git ls-f
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: run test check hooks house check-machines image-check deploy-check alerts-check slow pattern bench goodput poison fair \
-	flat locked scale size gate idle pages pictures polls drill simulate format messages browser clean
+	flat locked scale size gate idle pages pictures polls drill trace simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -110,6 +110,9 @@ alerts-check:  ## the rules for Prometheus, and each alert in a case of its own;
 
 drill: $(VENV)/.dev browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
 	$(BIN)/python -m drill $(ARGS)
+
+trace: $(VENV)/.dev  ## one order on a stack of its own, and its trace as a collector gets it
+	$(BIN)/python -m drill.trace
 
 simulate: $(VENV)/.dev  ## any number of simulated runs: make simulate ARGS='--seeds 100000 --start 2000'
 	$(BIN)/python -m tests.simulation $(ARGS)

@@ -4,9 +4,25 @@ import os
 import shutil
 import tempfile
 
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
 from prometheus_client import values
 
+from sasweb import log
+
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
+
+
+class logger_class(Logger):  # noqa: N801 - the name of the setting
+    """The server's own log, in the format of all others."""
+
+    def setup(self, cfg: Config) -> None:
+        """Have its handlers write lines of the one log."""
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(log.formatter())
+
+
 control_socket_disable = True  # it would lie in the home, one for all stacks of a user
 threads = 4  # they take turns to compute, so more would only make each request slower
 

@@ -20,6 +20,7 @@ from .dead_letters import capture
 from .messaging import queues
 from .messaging.messages import Malformed, Reply, Request, with_number
 from .states import LOCAL
+from .tracing.subject import about_task
 from .transitions.claim import Claimed, claim
 from .transitions.holds import park
 from .transitions.loading import UnfilledRequest, fill_in
@@ -60,7 +61,10 @@ def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> 
     popped = [one for raw in raw_replies if (one := _parse(raw))]
     recorded, claimed = _record_and_claim(by, popped, agents)
     for reply, refusal in recorded.refused:
-        logger.info("a reply to attempt %d was refused: %s", reply.attempt, refusal.value)
+        about = about_task(reply.task, reply.attempt)
+        logger.info(
+            "a reply to attempt %d was refused: %s", reply.attempt, refusal.value, extra=about
+        )
     crash_points.reached("scheduler.after_claim", claimed.requests)
     _send(claimed.requests, claimed.loads)
     crash_points.reached("scheduler.after_send", claimed.requests)
@@ -116,7 +120,9 @@ def begin_undos() -> set[str]:
 
     _, failing = batches.all_found(requested_tasks, deal, conf.DUTY_BUDGET_S)
     for task, error in failing.items():
-        logger.error("the undo of task %s cannot begin", task, exc_info=error)
+        logger.error(
+            "the undo of task %s cannot begin", task, exc_info=error, extra=about_task(task)
+        )
     _notify(begun.applications)
     return begun.agents
 
@@ -250,7 +256,10 @@ def _record_in_parts(popped: Sequence[_Popped]) -> Recorded:
             waiting.append(one)
         else:
             capture.store(queues.SCHEDULER, one.raw, error, returned=one.reply.returned)
-            logger.error("a reply that cannot be recorded is kept: %s", sql.first_line(error))
+            about = about_task(one.reply.task, one.reply.attempt)
+            logger.error(
+                "a reply that cannot be recorded is kept: %s", sql.first_line(error), extra=about
+            )
         done += 1
 
     try:

@@ -33,6 +33,7 @@ from .models.fields import DatabaseNow
 from .models.inbox import Problem, StatusKind
 from .models.retention import RemovalKey, content_hash, removal_key
 from .tracing import spans, switch
+from .tracing.subject import about_reference
 from .transitions.create import NewTask, create
 from .workflow import Refused, Submitted, Workflow
 
@@ -327,7 +328,8 @@ def _fail(submission_id: int, error: Exception) -> None:
         title=f"{submission.workflow}: a submission was refused",
         detail=reason,
     )
-    logger.error("submission %s was refused: %s", submission.reference, reason)
+    about = about_reference(submission.workflow, submission.reference)
+    logger.error("submission %s was refused: %s", submission.reference, reason, extra=about)
 
 
 def _put_off(workflow: str, ids: Sequence[int], problem: Problem, reason: str) -> None:

@@ -28,6 +28,7 @@ from .models.fields import DatabaseNow
 from .models.inbox import Problem
 from .models.request import REQUEST_OPEN, RequestedAct
 from .states import Direction
+from .tracing.subject import about_reference
 from .transitions.amendments import Amendment
 from .transitions.resubmit import resubmit
 from .transitions.undo import undo
@@ -174,7 +175,7 @@ def _fail(number: int, error: Exception) -> None:
     request = TaskRequest.objects.filter(REQUEST_OPEN, id=number).select_for_update().first()
     if request is None:
         return  # another process could carry it out meanwhile
-    name = request.workflow
+    name, about = request.workflow, about_reference(request.workflow, request.reference)
     if isinstance(error, Refused):
         request.reason = sql.storable(str(error)) or "refused"
         request.refused_at, request.retry_at, request.problem = DatabaseNow(), None, ""
@@ -185,7 +186,7 @@ def _fail(number: int, error: Exception) -> None:
             title=f"{name}: a request about a task was refused by its application",
             detail=request.reason,
         )
-        logger.error("request %s was refused: %s", request.request, request.reason)
+        logger.error("request %s was refused: %s", request.request, request.reason, extra=about)
         return
     unknown = isinstance(error, registry.NotRegistered)
     problem = Problem.UNKNOWN if unknown else Problem.FAILING
@@ -193,4 +194,4 @@ def _fail(number: int, error: Exception) -> None:
     ((tries,),) = sql.run(POSTPONE, {"id": number, "problem": problem.value, "reason": reason})
     title = f"{name}: requests about tasks fail"
     alerts.raise_retrying("request", name, problem.value, title, reason, tries)
-    logger.warning("request %s waits for its next try: %s", request.request, reason)
+    logger.warning("request %s waits for its next try: %s", request.request, reason, extra=about)

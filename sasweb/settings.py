@@ -7,7 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from orchestration.messaging import redis_client
 
-from . import databases, env, mail, safety
+from . import databases, env, log, mail, safety
 from .stack import embedded, folders
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -154,6 +154,9 @@ SITE_URL = env.text("SITE_URL", f"http://localhost:{env.number('PORT', 8000)}") 
 
 # --- Telling people of alerts --------------------------------------------------------------------
 RUNBOOK_URL = env.text("RUNBOOK_URL")  # the dashboard's own page, unless it is set
+TRACE_URL = env.text("TRACE_URL")  # where a trace is looked at: the task's page links to it
+if TRACE_URL and "{trace_id}" not in TRACE_URL:
+    raise ImproperlyConfigured(f"TRACE_URL is {TRACE_URL!r}; it must have {{trace_id}} in it.")
 globals().update(mail.configuration(env.text("EMAIL_URL"), folders.data_dir() / "mail"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("DEFAULT_FROM_EMAIL", "alerts@localhost")
 WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
@@ -229,24 +232,5 @@ STORAGES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# --- One log, a line an event: time, process, level, words -----------------------------------------
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "line": {
-            "()": "sasweb.log.Line",
-            "format": "{asctime} {process_name:<18} {levelname:<7} {message}",
-            "datefmt": "%H:%M:%S",
-            "style": "{",
-        }
-    },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "INFO")},
-    "loggers": {
-        "rq": {"level": "WARNING"},
-        "axes": {"level": "WARNING"},
-        "django.request": {"level": "ERROR"},
-        "aiohttp.access": {"level": "WARNING"},
-    },
-}
+# --- One log, a line an event ----------------------------------------------------------------------
+LOGGING = log.configuration()

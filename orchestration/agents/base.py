@@ -136,6 +136,7 @@ class Agent:
                     # a later "did nothing" does not resolve the doubt about an earlier try
                     last = doubt or fault
                     return self._reply(request, started, count, fault=last, retry_after=asked)
+                logger.debug("%s: again in %.1f s", fault.code, wait)
                 await asyncio.sleep(wait)
             else:
                 return self._reply(request, started, count, result=result)

@@ -14,6 +14,7 @@ from .. import conf, registry
 from ..database import clock
 from ..messaging.messages import Reply, Request
 from ..states import Outcome
+from ..tracing.subject import about
 from ..workflow import Compute
 from .errors import Rejected
 
@@ -40,13 +41,14 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
     except Rejected as refusal:
         fault = refusal
     except Exception as error:  # a function may raise anything; others go on
-        logger.exception("%s.%s failed on %s", workflow, request.name, request.reference)
+        named = (workflow, request.name, request.reference)
+        logger.exception("%s.%s failed on %s", *named, extra=about(request))
         fault = Rejected(FAILED, f"{type(error).__name__}: {error}")
     finally:
         if (took := time.perf_counter() - begun) > conf.SLOW_COMPUTE_S:
             logger.warning(
                 "%s.%s took %.3f s on %s: meanwhile the transaction kept its locks",
-                workflow, request.name, took, request.reference,
+                workflow, request.name, took, request.reference, extra=about(request),
             )  # fmt: skip
     return _reply(request, by, started, fault=fault)
 

@@ -206,6 +206,7 @@ class Performers:
                 unexplained += lost.guilty is None
                 if lost.guilty or unexplained > conf.MAX_UNEXPLAINED_DEATHS:
                     return self._agent.failed(request, str(lost)).dump()
+                logger.warning("another process goes on with it: %s", lost)
                 request = request.altered(in_doubt=True)  # its call may have been made
             else:
                 self._come_back = self._come_back or not performer_of.open

@@ -27,6 +27,7 @@ from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from ..models.inbox import StatusKind
 from ..tracing import spans, switch
+from ..tracing.subject import about_reference
 from ..workflow import Refused
 from . import owner_updates
 from .outbox import StatusUpdate
@@ -241,7 +242,8 @@ def _fail(message_id: int, error: Exception) -> None:
     ((tries,),) = sql.run(POSTPONE, {"id": row.id, "reason": reason})
     title = f"{row.reply_to}: its receiver fails on status messages"
     alerts.raise_retrying("status", row.reply_to, "failing", title, reason, tries)
-    logger.warning("status %d of %s waits: %s", row.number, row.reference, reason)
+    about = about_reference(row.workflow, row.reference)
+    logger.warning("status %d of %s waits: %s", row.number, row.reference, reason, extra=about)
 
 
 def alert(row: StatusMessage, reason: str) -> None:
@@ -252,4 +254,7 @@ def alert(row: StatusMessage, reason: str) -> None:
         title=f"{row.reply_to}: a status message was set aside",
         detail=reason,
     )
-    logger.error("status %d of %s was set aside: %s", row.number, row.reference, reason)
+    about = about_reference(row.workflow, row.reference)
+    logger.error(
+        "status %d of %s was set aside: %s", row.number, row.reference, reason, extra=about
+    )

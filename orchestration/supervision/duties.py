@@ -14,6 +14,7 @@ from .. import conf
 from ..cluster import leader_election
 from ..cluster.leader_election import Leadership
 from ..database import batches, clock, sql
+from ..tracing.subject import about_task
 from . import conditions
 from .memory import Memory
 
@@ -102,7 +103,7 @@ def run(
         with sweep.apart("raise its alerts"):
             _raise(sweep, memory.failing)
     for task, why in islice(sweep.stuck.items(), 1):  # the alert has their number
-        logger.error("task %s cannot be recovered", task, exc_info=why)
+        logger.error("task %s cannot be recovered", task, exc_info=why, extra=about_task(task))
     if is_time or str(summary):
         leader_election.note_sweep(sweep.leadership, str(summary))
     if sweep.failed:

@@ -48,8 +48,8 @@ def new_id() -> int:
     return _random.generate_span_id()
 
 
-def _begun() -> TracerProvider:
-    """Return this process's provider, made when it is first needed: its thread outlives no fork."""
+def begin() -> TracerProvider:
+    """Return this process's provider; the first call makes it: its thread outlives no fork."""
     global _provider  # noqa: PLW0603 - one per process
     with _lock:
         if _provider is None:
@@ -94,7 +94,7 @@ def finish(seconds: float = 2.0) -> None:
 
 def is_sampled(trace_id: int) -> bool:
     """Return whether a trace is kept, by OTEL_TRACES_SAMPLER: for one trace the same in all processes."""
-    decided = _begun().sampler.should_sample(None, trace_id, NAME)
+    decided = begin().sampler.should_sample(None, trace_id, NAME)
     return decided.decision != Decision.DROP
 
 
@@ -107,7 +107,7 @@ def emit(span: Span) -> None:
     if place.parent is not None:
         parent = _known(place.trace, place.parent)
         context = trace.set_span_in_context(NonRecordingSpan(parent), context)
-    tracer = _begun().get_tracer(NAME)
+    tracer = begin().get_tracer(NAME)
     links = _links(span.after) if span.after else ()
     kind, began = SpanKind[span.kind], int(span.began * 1e9)
     token = _place.set(place)

@@ -29,6 +29,14 @@ def configured() -> bool:
 ON = configured()
 
 
+def begin() -> None:
+    """Make ready what exports spans: this process serves, and the first span should not wait for that."""
+    if ON:
+        from . import export
+
+        export.begin()
+
+
 def finish() -> None:
     """Send the spans that wait, within a bounded time: this process ends."""
     if ON:

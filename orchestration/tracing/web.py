@@ -25,6 +25,7 @@ def follow_clicks(
     """
     if not switch.ON:
         raise MiddlewareNotUsed
+    switch.begin()
 
     def answer(request: HttpRequest) -> HttpResponse:
         began, tasks = clock.now(), list[Named]()

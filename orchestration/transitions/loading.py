@@ -20,6 +20,7 @@ from ..messaging.messages import Reply, Request
 from ..payloads.limits import why_not_sent
 from ..payloads.placeholders import Loads, Unresolved, filled, pick
 from ..states import Health, Outcome
+from ..tracing.subject import about
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +133,10 @@ def _loaded(workflow: str, requests: Sequence[UnfilledRequest]) -> list[Loaded]:
     except Exception as error:  # an application may raise anything
         if len(requests) > 1 and not sql.is_unavailable(error):  # others need not suffer from one
             return [loaded for item in requests for loaded in _loaded(workflow, [item])]
-        logger.exception("%s cannot be loaded for %s", workflow, requests[0].request.reference)
+        first = requests[0].request
+        logger.exception(
+            "%s cannot be loaded for %s", workflow, first.reference, extra=about(first)
+        )
         why = f"{type(error).__name__}: {sql.first_line(error)}"
         return [(item, _Failed(Outcome.TRANSIENT, "load_failed", why)) for item in requests]
     return [(item, loaded.get(item.request.reference)) for item in requests]

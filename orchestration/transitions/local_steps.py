@@ -20,6 +20,7 @@ from ..models.hold import HOLDS_ALL, HOLDS_STEP, HOLDS_TASK
 from ..models.step import claimable
 from ..payloads.keys import step_key
 from ..states import LOCAL, TaskState
+from ..tracing.subject import about_task
 from .claim import STARTED
 from .holds import HELD_SECONDS
 from .replies import Recorded, record
@@ -137,8 +138,9 @@ def _compute_batch(
         if sql.is_busy(error):
             computed.blocked = True
             return
-        logger.error("what a step was computed to cannot be recorded: %s", sql.first_line(error))
-        _put_off([local.reply.step], UNRECORDED, sql.first_line(error))
+        why, about = sql.first_line(error), about_task(local.reply.task, local.reply.attempt)
+        logger.error("what a step was computed to cannot be recorded: %s", why, extra=about)
+        _put_off([local.reply.step], UNRECORDED, why)
 
     if unknown:
         _put_off(unknown, NO_FUNCTION, "no code that runs here declares how it is computed")

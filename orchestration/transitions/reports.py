@@ -47,9 +47,9 @@ def _attempt(reply: "Reply | None", step: StepView, change: "Change") -> EndedAt
 
 
 def retried(steps: "Sequence[tuple[Change, StepView]]", events: Sequence[Event]) -> None:
-    """Say in the log which steps are tried again, and why and when, by the events about that."""
+    """Say in the log which steps are retried, and why and when, by the events about that."""
     about = [(*one, event.reason) for one, event in zip(steps, events, strict=True)]
-    _after_commit(partial(_log, logging.INFO, "%s is tried again: %s"), about)
+    _after_commit(partial(_log, logging.INFO, "%s is retried: %s"), about)
 
 
 def finished(changes: "Collection[Change]") -> None:

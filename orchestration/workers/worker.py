@@ -23,6 +23,7 @@ from ..cluster import instance
 from ..cluster.heartbeat import Heartbeat
 from ..database import sql
 from ..messaging import queues
+from ..tracing import switch
 from . import jobs
 from .leader_monitor import LeaderMonitor
 
@@ -144,6 +145,7 @@ def run(names: Sequence[str]) -> None:
     for another's work.
     """
     _on_signals(lambda *_: sys.exit(0))
+    switch.begin()
     # What is loaded stays: the collector would look at all of it for every few hundred objects that a
     # call makes, which took a sixth of an agent's time.
     gc.collect()

@@ -81,12 +81,14 @@ def _start(given: argparse.Namespace) -> bool:
             "SANDBOX_PORT": str(given.sandbox_port),
             "STARTED": str(time.time() - time.process_time()),
             "PYTHONUNBUFFERED": "1",
+            "PROCESS": "stack",
         }
         if not _is_local(given.host) and not env.text("ALLOWED_HOSTS"):
             given_by_value["ALLOWED_HOSTS"] = "*"  # other machines know this one by their own names
         for name in given_by_value:
             os.environ.pop(f"{name}_FILE", None)  # it was read
         os.environ |= given_by_value
+        os.environ.setdefault("LOG_FORMAT", "text")  # one log of all processes, for people
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
         try:
             return _run(given)

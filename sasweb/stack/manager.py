@@ -9,6 +9,7 @@ with PRELOAD=0, each program is a Python of its own.
 import contextlib
 import ctypes
 import gc
+import logging
 import os
 import runpy
 import select
@@ -38,8 +39,10 @@ from supervisor.supervisord import Supervisor
 from orchestration.cluster import instance
 from orchestration.tracing import switch
 
-from .. import env
+from .. import env, log
 from .processes import SETUP
+
+logger = logging.getLogger(__name__)
 
 # What the programs of the stack import, besides the applications themselves.
 MODULES = (
@@ -230,11 +233,26 @@ class Output:
                 self._waiting = self._waiting[count:]
 
 
+class ToOutput(logging.Handler):
+    """Puts the manager's own lines among those of the processes."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__()
+        self.setFormatter(log.formatter())
+        self._output = output
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        self._output.write(f"{self.format(record)}\n".encode())
+
+
 class Manager(Supervisor):  # type: ignore[misc]
     """supervisord, showing what its programs print, line by line, on our own output."""
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
+        logger.addHandler(ToOutput(options.output))
+        logger.propagate = False
         self.set_up = True
         self._begun: dict[str, bytes] = defaultdict(bytes)  # incomplete lines
 
@@ -250,13 +268,17 @@ class Manager(Supervisor):  # type: ignore[misc]
         self.options.output.write("\nStopping …\n".encode())
 
     def _note_end(self, event: Any) -> None:
-        """Stop everything when it cannot be set up."""
+        """Say what is started again; stop everything when it cannot be set up."""
         process = event.process
         if rest := self._begun.pop(process.config.name, b""):
             self.options.output.write(rest + b"\n")
         if process.config.name == SETUP and (process.exitstatus or process.spawnerr):
             self.set_up = False
             self.options.mood = SupervisorStates.SHUTDOWN
+        elif process.config.autorestart and self.options.mood == SupervisorStates.RUNNING:
+            name, status = process.config.name, process.exitstatus
+            how = "by a signal" if status == -1 else f"with status {status}"
+            logger.warning("%s ended %s: it is started again", name, how, extra={"worker": name})
 
     def _show(self, event: Any) -> None:
         name = event.process.config.name

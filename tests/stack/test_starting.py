@@ -98,6 +98,8 @@ def test_killed_process_is_replaced(stack, name):
     before = stack.sql(PRESENT, old)
     stack.kill(name)
     new = stack.pid(name)
+    line = rf"stack +WARNING {name} ended by a signal: it is started again"
+    wait_for(lambda: re.search(line, stack.printed.text), "the log says so", 5)
     title = Path(f"/proc/{new}/cmdline").read_text()
     wait_for(
         lambda: name in Path(f"/proc/{new}/cmdline").read_text() or "gunicorn" in title,

@@ -3,6 +3,7 @@
 import logging
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -11,6 +12,8 @@ from ... import registry
 from ...applications.external_view import ExternalView
 from ...models import Task
 from ...queries.task import task_detail
+from ...tracing import ids
+from ...tracing.subject import about_reference
 from ..charts.waterfall import waterfall
 from ..forms.search import Resubmission
 from .live import live
@@ -57,7 +60,10 @@ def task_page(
 ) -> HttpResponse:
     """Return a task's page; with the form of `step_id` as it `failed`, if it did."""
     detail = or_404(task_detail(task_id))
+    trace_id = ids.trace_id(detail.task.reference)
     context = {
+        "trace_id": trace_id,
+        "trace_url": settings.TRACE_URL.replace("{trace_id}", trace_id),
         "now": detail.now,
         "detail": detail,
         "task": detail.task,
@@ -91,7 +97,8 @@ def _external_view(task: Task, *, personal: bool) -> ExternalView | None:
     try:
         return see(task.reference, personal)
     except Exception:  # operators need this page, also if an application's code raises
-        logger.exception("the external view of %s %s failed", task.workflow, task.reference)
+        about = about_reference(task.workflow, task.reference)
+        logger.exception("the external view of %s %s failed", *about.values(), extra=about)
         return ExternalView(
             who="others", sentence="This is not available at the moment.", mood="warning"
         )

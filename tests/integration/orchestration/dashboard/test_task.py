@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from orchestration.models import Policy
 from orchestration.models.history import EventKind
+from orchestration.tracing import ids
 from orchestration.transitions.holds import hold
 from orchestration.transitions.replies import record
 from tests.support.engine import claimed, new_task, reply_to, run_to_end
@@ -79,3 +80,13 @@ def test_hostile_text_is_escaped(client):
     refused = press(client, task.steps.get(name="hello"), attempt=1)
     assert refused.status_code == 409
     assert "<script>alert" not in refused.text
+
+
+def test_task_page_names_its_trace_and_links_to_it(client, settings):
+    task = new_task("t-1")
+    trace = ids.trace_id("t-1")
+    fact = shown(client, task).one('[data-fact="trace"]')
+    assert (fact.text, fact.all("a")) == (trace, [])
+    settings.TRACE_URL = "https://traces.example/trace/{trace_id}?limit=1"
+    (link,) = shown(client, task).one('[data-fact="trace"]').all("a")
+    assert link.attributes["href"] == f"https://traces.example/trace/{trace}?limit=1"

@@ -18,6 +18,7 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.tracing import ids
 from orchestration.transitions.replies import record
 from orchestration.workers import jobs
+from sasweb import log
 from tests.support.engine import (
     claimed,
     new_task,
@@ -84,7 +85,7 @@ def attempts_in(spans):
 
 
 def test_trace_of_an_order_is_one_tree_from_the_click_to_the_partners_call(
-    client, partners, monkeypatch
+    client, partners, monkeypatch, caplog
 ):
     staff()
     products()
@@ -139,8 +140,8 @@ def test_trace_of_an_order_is_one_tree_from_the_click_to_the_partners_call(
     got = [re.fullmatch(r"00-(\w{32})-(\w{16})-01", one) for one in partners]
     mine = [one[2] for one in got if one[1] == ids.trace_id(order)]  # the letter has its own trace
     assert sorted(mine) == sorted(calls)
-    # a person or a partner wrote nothing of what is in it
-    text = repr(spans)
+    # nothing in it, or in the log, is what the customer wrote
+    text = repr(spans) + "".join(map(log.formatter("json").format, caplog.records))
     assert [value for value in DETAILS.values() if value in text and len(value) > 4] == []
     assert "├─ submission" in tree(spans)
 

@@ -1,0 +1,59 @@
+"""What the log says of steps that fail: which, why, and what follows; nothing that a partner wrote."""
+
+import pytest
+from django.db import transaction
+
+from orchestration.transitions.replies import record
+from tests.support.engine import (
+    claimed,
+    in_error,
+    new_task,
+    postpone_retries,
+    reply_to,
+    staff,
+    sweep,
+)
+from tests.support.operators import LEADER
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LETTER = "no letter for ada@example.org"
+
+
+@pytest.fixture(autouse=True)
+def _staffed():
+    staff()
+    postpone_retries()
+
+
+def lines(caplog):
+    """Return the lines about a task: their text, and what they are about."""
+    return [
+        (one.levelname, one.getMessage(), one.reference, one.step, one.attempt)
+        for one in caplog.records
+        if hasattr(one, "reference")
+    ]
+
+
+def test_retry_says_why_and_when(caplog):
+    task = new_task()
+    record([reply_to(claimed()[0], "unknown", code="http_500", message=LETTER)])
+    assert lines(caplog) == []
+    sweep(LEADER)
+    ((level, text, *about),) = lines(caplog)
+    assert about == [task.reference, "hello", 1]
+    assert level == "INFO"
+    assert text.startswith("hello is retried: failure 1 (http_500): again in ")
+
+
+def test_error_says_its_code_and_not_the_partners_words(caplog):
+    step = in_error(code="no_letter", message=LETTER)
+    about = (step.task.reference, "hello", 1)
+    assert lines(caplog) == [("WARNING", "hello is in error: no_letter", *about)]
+
+
+def test_change_that_is_rolled_back_is_not_reported(caplog):
+    task = new_task()
+    with transaction.atomic():
+        in_error(task)
+        transaction.set_rollback(True)
+    assert lines(caplog) == []
