@@ -60,7 +60,7 @@ TABLES = (
 STEPS = """
 SELECT id FROM orchestration_step WHERE task_id = ANY(%(tasks)s::uuid[])
 """
-# A task `t` with none of these has nothing that anybody may still need: a status message that was neither
+# A task `t` with none of these is needed no more: a status message that was neither
 # taken nor closed, an item of an operation that goes on, a hold, an undo or a request under way.
 FREE = """NOT EXISTS (SELECT FROM orchestration_statusmessage m
         WHERE m.task_id = t.id AND m.closed_at IS NULL)

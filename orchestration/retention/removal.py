@@ -152,7 +152,7 @@ def find(workflow: str, before: datetime, limit: int, *, since: datetime | None 
 
 @transaction.atomic
 def remove(workflow: str, ids: Sequence[UUID], before: datetime) -> int:
-    """Remove those of the tasks that nobody needs any more and nobody has locked; return how many."""
+    """Remove those of the tasks that are needed no more and not locked; return how many."""
     tasks = lock(workflow, ids, before)
     erase(workflow, tasks)
     return len(tasks)
