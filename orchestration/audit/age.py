@@ -20,7 +20,7 @@ WHERE p.audit_every > 0 AND k.every > 0
 
 
 def late() -> dict[str, str]:
-    """Return the kinds of audit of which none has ended for two periods, with a sentence each."""
+    """Return the kinds of audit that have not ended for two periods, with a sentence each."""
     return {
         name: f"None has ended for more than {2 * every / 3600:.1f} hours; the last one that did began "
         + (f"{began:%Y-%m-%d %H:%M} UTC." if began else "before all that are kept.")

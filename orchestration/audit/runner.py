@@ -181,11 +181,8 @@ class _Finding:
         also: Mapping[str, object] = MappingProxyType({}),
         each: Each = nullcontext,
     ) -> None:
-        parameters = {
-            "since": self.since,
-            "lag": RESUME_WITHIN_S,
-            "undelivered": _undelivered(),
-        } | also
+        limits = {"lag": RESUME_WITHIN_S, "undelivered": _undelivered()}
+        parameters = {"since": self.since, **limits, **also}
         for check in CHECKS:
             wanted = check.scope == scope and (self.ledgers or not check.ledgers)
             # one cause may break it for each task: then more of them say no more

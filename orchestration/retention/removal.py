@@ -145,7 +145,7 @@ def find(workflow: str, before: datetime, limit: int, *, since: datetime | None 
             if len(found) == limit:
                 return Due(ids=found, looked_until=until, more=number < len(rows))
     more = len(rows) == conf.REMOVAL_LOOK
-    if more and not found and rows[0][1] == until:  # so many at one moment: pass it
+    if more and not found and rows[0][1] == until:  # all of one moment: pass it
         until += timedelta(microseconds=1)
     return Due(ids=found, looked_until=until, more=more)
 
