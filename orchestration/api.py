@@ -49,7 +49,7 @@ from .applications.submissions import Posting, post
 from .applications.task_status import Progress, StepProgress, progress
 from .applications.tokens import READ_STATUS, Caller, authenticate
 from .applications.tokens import ensure as ensure_application
-from .audit.check import Check, Violation
+from .audit.check import LATELY, Check, Part, Scope, Violation
 from .dashboard.roles import give
 from .database.sql import is_busy, is_unavailable
 from .decisions.progress import Refusal
@@ -64,6 +64,7 @@ from .transitions.amendments import NOTHING, Amendment
 from .workflow import Accepted, Refused, Step, Submitted, Workflow
 
 __all__ = [
+    "LATELY",
     "READ_STATUS",
     "Accepted",
     "Agent",
@@ -79,11 +80,13 @@ __all__ = [
     "HttpAgent",
     "Invalid",
     "LedgerEntry",
+    "Part",
     "Posting",
     "Progress",
     "Refusal",
     "Refused",
     "Rejected",
+    "Scope",
     "Status",
     "StatusKind",
     "Step",
@@ -137,13 +140,14 @@ def receive_status(application: str, receiver: Callable[[Sequence[Status]], None
     registry.receivers[application] = receiver
 
 
-def register_audit(name: str, audit: Callable[[frozenset[str]], Iterable[Violation]]) -> None:
-    """Have `audit` run with every audit of the engine, in its snapshot of the database.
+def register_audit(name: str, audit: Callable[[Part], Iterable[Violation]]) -> None:
+    """Have `audit` run with every audit of the engine: for each slice of the tasks, and once for all.
 
-    `audit` gets the names of the agents whose ledgers were read. It reads temporary tables and views,
-    never the engine's own tables: `audit_task` and `audit_step` (what this run looks at),
-    `audit_effect` (the ledgers), and `audit_data`, `audit_submission`, `audit_request` and
-    `audit_message` (all rows). `orchestration/audit/snapshot.py` has their columns. `Check` runs a query.
+    Which of both, its `Part` says. It reads temporary tables and views, never the engine's own tables:
+    for a slice, in its snapshot of the database, `audit_task`, `audit_step` and `audit_effect` (what the
+    ledgers have of these tasks); once, `audit_ledger` (all of them); and `audit_data`,
+    `audit_submission`, `audit_request` and `audit_message` (all rows). `orchestration/audit/tables.py`
+    has their columns. `Check` runs a query.
     """
     registry.audits[name] = audit
 

@@ -30,6 +30,10 @@ LOCKED_WAIT_S = 0.5  # before each later return; doubles four times
 BLOCKING_ALERT_AFTER_S = 30.0  # another session that locks the engine's rows for longer is an alert
 CLAIM_PAUSE_S = 5.0  # of an agent whose claim fails: its error must not cost every turn
 
+# Audits
+# no run has ended for long: an alert after this time, as one may end soon once the system runs again
+LATE_AUDIT_ALERT_AFTER_S = 300.0
+
 # Leaders and their sweeps
 LEASE_S = 6.0  # a leader that does not renew its lease for this long is replaced
 SWEEP_STALLED_AFTER_S = 15.0  # without progress for this long, a sweep's lease is not renewed

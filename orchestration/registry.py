@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .agents.base import Agent
     from .applications.external_view import ExternalView
     from .applications.status_messages import Status
-    from .audit.check import Violation
+    from .audit.check import Part, Violation
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class NotRegistered(LookupError):
 workflows: dict[str, Workflow] = {}
 agents: dict[str, "type[Agent]"] = {}
 receivers: "dict[str, Callable[[Sequence[Status]], None]]" = {}
-audits: "dict[str, Callable[[frozenset[str]], Iterable[Violation]]]" = {}
+audits: "dict[str, Callable[[Part], Iterable[Violation]]]" = {}
 external_views: "dict[str, Callable[[str, bool], ExternalView | None]]" = {}
 scopes: dict[str, str] = {}  # what a token may be good for, and what that means
 

@@ -34,6 +34,7 @@ RULES: Mapping[str, str] = {
     r"operation/": "second-person",
     r"audit/ledgers$": "audit-ledgers",
     r"audit/": "audit-violation",
+    r"system/audit_late/": "audit-late",
     r"system/no_worker/": "no-worker",
     r"system/instance/": "worker-stepped-back",
     r"system/undeclared/": "agent-undeclared",

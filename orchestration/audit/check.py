@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
 from typing import Any
 
 from ..database import sql
@@ -36,6 +38,10 @@ def clock_repeated(column: str) -> str:
         AND j.at + interval '1 minute' - j.seconds * interval '1 second')"""
 
 
+# The condition that a time is one that this audit looks at.
+LATELY = "(%(since)s::timestamptz IS NULL OR {} >= %(since)s::timestamptz)"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Violation:
     """A task, or another object that `reference` names, that breaks an invariant; and the remedy."""
@@ -46,6 +52,27 @@ class Violation:
     remedy: str
 
 
+class Scope(Enum):
+    """What a check looks at, and so how often an audit runs it."""
+
+    TASKS = "the tasks of a slice: once for each, over the temporary tables"
+    RANGE = "all rows of a range of ids: once for each slice of a whole audit"
+    ALL = "rows of no task, or of all: once; where there are many, only what changed `since`"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What an application's audit is called for: the tasks of a slice, or all rows, once.
+
+    `ledgers` are the agents whose ledgers were read. `since` is the time from which on an audit of what
+    has changed looks; None for a whole one.
+    """
+
+    scope: Scope
+    ledgers: frozenset[str] = frozenset()
+    since: datetime | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Check:
     """One statement that returns (reference, problem) for each violation of an invariant."""
@@ -53,6 +80,7 @@ class Check:
     invariant: int
     remedy: str
     query: str
+    scope: Scope = Scope.TASKS
     ledgers: bool = False  # whether it compares with the services' ledgers
 
     def violations(self, parameters: Mapping[str, Any]) -> list[Violation]:

@@ -22,7 +22,7 @@ OPEN = "('waiting', 'pending', 'processing', 'error')"
 
 FORGOTTEN = f"""
 SELECT s.id, max(greatest(e.generation, s.generation)), s.task_id
-FROM audit_effect e
+FROM audit_ledger e
 JOIN orchestration_step s ON s.task_id = e.task AND s.name = e.step AND s.direction = e.direction
 WHERE e.kind <> 'none' AND e.generation >= s.generation AND s.process_state IN {OPEN}
 GROUP BY s.id HAVING NOT s.in_doubt OR max(e.generation) > s.generation
@@ -35,13 +35,13 @@ ORDER BY s.id
 """  # noqa: S608 - put together from constants
 # An undo that the service was asked for, of a task that is not being undone here.
 UNDONE = """
-SELECT DISTINCT t.id FROM audit_effect e JOIN orchestration_task t ON t.id = e.task
+SELECT DISTINCT t.id FROM audit_ledger e JOIN orchestration_task t ON t.id = e.task
 WHERE e.direction = 'undo' AND t.undo_at IS NULL
 ORDER BY t.id
 """
 LOST = f"""
 SELECT e.task, e.reference, e.agent, e.step, e.direction, e.kind, e.generation, e.result
-FROM audit_effect e
+FROM audit_ledger e
 WHERE e.task >= %(first)s AND (e.kind <> 'none' OR e.direction = 'undo')
     AND NOT EXISTS (SELECT FROM orchestration_task t WHERE t.id = e.task)
     AND NOT EXISTS (SELECT FROM orchestration_alert a

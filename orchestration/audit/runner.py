@@ -1,14 +1,19 @@
-"""Run the audit: read the ledgers, check in one snapshot, store the violations, raise alerts."""
+"""Run the audit: read the ledgers, check slice by slice, store the violations, raise alerts.
+
+A run by itself looks at what changed since the last one, and once a day at everything.
+"""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from itertools import islice
 from tempfile import TemporaryFile
+from types import MappingProxyType
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from .. import registry
 from ..alerting import alerts
@@ -17,7 +22,7 @@ from ..models import AuditRun, SupervisorPolicy
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from . import snapshot
-from .check import INVARIANTS, Violation
+from .check import INVARIANTS, MAX_VIOLATIONS, Check, Part, Scope, Violation
 from .checks.attempts import COUNTED, FENCED, ONCE, ORDER
 from .checks.compensation import COMPENSATION
 from .checks.idempotency_keys import KEYS
@@ -26,16 +31,39 @@ from .checks.operations import OPERATIONS
 from .checks.status_messages import STATUS_MESSAGES
 from .checks.task_integrity import LEFT_BEHIND, LOSS, TWINS, UNOWNED
 
-HOURLY = "hourly"  # `AuditRun.by` of the runs that start by themselves
+HOURLY, DAILY = "hourly", "daily"  # `AuditRun.by` of the runs that start by themselves
 RESUME_WITHIN_S = 60.0  # the engine resumes work that was left behind within this time
+# A transaction is open for less: what it writes has a time of before its commit
+COMMITS_WITHIN_S = 600.0
 MAX_STORED = 1_000  # violations that a run's row keeps
-DUE = """
-SELECT EXISTS (SELECT FROM orchestration_supervisorpolicy p
-    WHERE p.audit_every > 0 AND NOT EXISTS (SELECT FROM orchestration_auditrun
-        WHERE by = %(by)s AND started_at > (SELECT clock_timestamp()) - p.audit_every * interval '1 second'))
-"""
+OF_ITSELF = "by IN ('hourly', 'daily')"
+# Whether a run is due by itself, and whether it looks at everything; one that did not end is repeated.
+DUE = f"""
+SELECT d.whole AND NOT EXISTS (SELECT FROM orchestration_auditrun WHERE by = 'daily'
+        AND started_at > n.at - p.audit_every * interval '1 second'),
+    NOT EXISTS (SELECT FROM orchestration_auditrun WHERE {OF_ITSELF}
+        AND started_at > n.at - p.audit_every * interval '1 second')
+FROM orchestration_supervisorpolicy p
+CROSS JOIN LATERAL (SELECT clock_timestamp() AS at) n
+CROSS JOIN LATERAL (SELECT p.whole_audit_every > 0 AND NOT EXISTS (
+    SELECT FROM orchestration_auditrun WHERE by = 'daily' AND ended_at IS NOT NULL
+        AND started_at > n.at - p.whole_audit_every * interval '1 second') AS whole) d
+WHERE p.audit_every > 0
+"""  # noqa: S608 - put together from constants
+# Until when every change is seen by a run that begins now.
+UNTIL = f"""
+SELECT least((SELECT clock_timestamp()) - interval '{COMMITS_WITHIN_S} seconds', min(xact_start))
+FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""  # noqa: S608 - put together from constants
+# How far the runs by themselves have come. What they may not have found yet, as it was not late, is
+# looked at again.
+SINCE = f"""
+SELECT max(until) - %(again)s * interval '1 second' FROM orchestration_auditrun
+WHERE {OF_ITSELF} AND ended_at IS NOT NULL
+"""  # noqa: S608 - put together from constants
 LOCK = 0x5A5A_0001  # serializes the start of hourly runs
 
+Each = Callable[[], AbstractContextManager[None]]
 CHECKS = (
     *LOSS, *TWINS, *UNOWNED, *ONCE, *ORDER, *COMPENSATION, *FENCED, *COUNTED, *KEYS, *STATUS_MESSAGES,
     *LEFT_BEHIND, *OPERATIONS, *INCIDENTS,
@@ -53,7 +81,7 @@ class AuditResult:
 
 def due() -> bool:
     """Whether the next run by itself is due."""
-    return bool(sql.run(DUE, {"by": HOURLY})[0][0])
+    return any(any(row) for row in sql.run(DUE, {}))
 
 
 def run(
@@ -65,14 +93,16 @@ def run(
 ) -> AuditResult | None:
     """Audit everything, or what changed `since`; return None if an hourly run is not due.
 
-    Call it outside any transaction. Raises `Unreadable` if a ledger cannot be read; an hourly run
-    then goes on without ledgers, and an alert says so.
+    An hourly run decides by itself what it looks at; one that does not look at everything reads no
+    ledgers. Call it outside any transaction. Raises `Unreadable` if a ledger cannot be read; a run by
+    itself then goes on without ledgers, and an alert says so.
     """
-    row = _begin(by)
+    row = _begin(by, since)
     if row is None:
         return None
     started = time.monotonic()
     cut = snapshot.now()
+    ledgers = ledgers and (row.since is None or by != HOURLY)
     read: set[str] = set()
     with TemporaryFile("w+", newline="", encoding="utf-8") as file:
         if ledgers:
@@ -86,58 +116,108 @@ def run(
                 _cannot_read(error)
                 file.seek(0)
                 file.truncate()
-        with _snapshot():
-            snapshot.store(file)
-            tasks = snapshot.fill(cut, since)
-            report(f"{tasks:,} tasks")
-            found = find(read, report)
+        finding = _Finding(ledgers=frozenset(read), since=row.since)
+        with snapshot.with_tables(file):
+            tasks = finding.slices(cut, report)
+            finding.once()
+    report(f"{len(CHECKS)} checks of the engine, and those of {len(registry.audits)} applications")
+    found = finding.sorted()
     _keep(row, tasks, found)
-    _alert(found, whole=ledgers and since is None)
+    _alert(found, whole=ledgers and row.since is None)
     return AuditResult(tasks=tasks, seconds=round(time.monotonic() - started, 1), violations=found)
 
 
-def find(
-    ledgers: Collection[str] = (), report: Callable[[str], None] = lambda _: None
-) -> list[Violation]:
-    """Run every check over the filled tables; `ledgers` are the agents whose ledgers were read."""
+def find(ledgers: Collection[str] = ()) -> list[Violation]:
+    """Run every check over the filled tables; `ledgers` are the agents whose ledgers were read.
+
+    All of it in the caller's transaction.
+    """
+    finding = _Finding(ledgers=frozenset(ledgers))
+    finding.of_slice(snapshot.Slice())
+    finding.once(nullcontext)
+    return finding.sorted()
+
+
+@dataclass(kw_only=True)
+class _Finding:
+    """The violations that an audit has found so far."""
+
+    ledgers: frozenset[str]
+    since: datetime | None = None
+    found: list[Violation] = field(default_factory=list)
+    times: Counter[Check] = field(default_factory=Counter)
+
+    def slices(self, cut: datetime, report: Callable[[str], None]) -> int:
+        """Check all tasks that the audit looks at, each slice in a snapshot of its own; return how many."""
+        changed = self.since is not None
+        if self.since is not None:
+            snapshot.find_changed(self.since)
+        tasks = 0
+        for part in snapshot.slices(changed=changed):
+            snapshot.empty()
+            with snapshot.reading():
+                tasks += snapshot.fill(cut, part, changed=changed)
+                self.of_slice(part)
+            report(f"{tasks:,} tasks")
+        return tasks
+
+    def of_slice(self, part: snapshot.Slice) -> None:
+        """Check the tasks of a slice that was loaded, and, if all is checked, the rows of its ranges."""
+        self._run(Scope.TASKS)
+        if self.since is None:
+            self._run(Scope.RANGE, asdict(part))
+        self._applications(Scope.TASKS)
+
+    def once(self, each: Each = snapshot.reading) -> None:
+        """Run the checks that concern no task, or all: each in a snapshot of its own."""
+        self._run(Scope.ALL, each=each)
+        with each():
+            self._applications(Scope.ALL)
+
+    def sorted(self) -> list[Violation]:
+        """Return what was found, in order."""
+        return sorted(self.found, key=lambda one: (one.invariant, one.reference, one.problem))
+
+    def _run(
+        self,
+        scope: Scope,
+        also: Mapping[str, object] = MappingProxyType({}),
+        each: Each = nullcontext,
+    ) -> None:
+        limits = {"lag": RESUME_WITHIN_S, "undelivered": _undelivered()}
+        parameters = {"since": self.since, **limits, **also}
+        for check in CHECKS:
+            wanted = check.scope == scope and (self.ledgers or not check.ledgers)
+            # one cause may break it for each task: then more of them say no more
+            if wanted and self.times[check] < MAX_VIOLATIONS:
+                with each():
+                    found = check.violations(parameters)
+                self.times[check] += len(found)
+                self.found += found
+
+    def _applications(self, scope: Scope) -> None:
+        part = Part(scope=scope, ledgers=self.ledgers, since=self.since)
+        for _, audit in sorted(registry.audits.items()):
+            self.found += islice(audit(part), MAX_VIOLATIONS)
+
+
+def _undelivered() -> float:
     policy = SupervisorPolicy.objects.first() or SupervisorPolicy()
-    parameters = {
-        "lag": RESUME_WITHIN_S,
-        "undelivered": max(policy.status_undelivered, RESUME_WITHIN_S),
-    }
-    found: list[Violation] = []
-    for check in CHECKS:
-        if ledgers or not check.ledgers:
-            found += check.violations(parameters)
-    report(f"{len(CHECKS)} checks of the engine")
-    for name, audit in sorted(registry.audits.items()):
-        found += audit(frozenset(ledgers))
-        report(f"checks of {name}")
-    return sorted(found, key=lambda one: (one.invariant, one.reference, one.problem))
+    return max(policy.status_undelivered, RESUME_WITHIN_S)
 
 
-def _begin(by: str) -> AuditRun | None:
-    """Record the start of a run; None if another hourly one has just started."""
+def _begin(by: str, since: datetime | None) -> AuditRun | None:
+    """Record the start of a run, and what it looks at; None if another hourly one has just started."""
     with transaction.atomic():
-        if by == HOURLY:
-            sql.run("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": LOCK})
-            if not due():
-                return None
-        return AuditRun.objects.create(by=by)
-
-
-@contextmanager
-def _snapshot() -> Iterator[None]:
-    """Read the database at one moment, beside temporary tables, and leave nothing behind."""
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            cursor.execute("SET LOCAL statement_timeout = '10min'")
-            cursor.execute("SET LOCAL work_mem = '64MB'")
-        snapshot.prepare()
-        sql.run("SET TRANSACTION READ ONLY", {})
-        yield
-        transaction.set_rollback(True)
+        ((until,),) = sql.run(UNTIL, {})
+        if by != HOURLY:
+            return AuditRun.objects.create(by=by, since=since, until=until)
+        sql.run("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": LOCK})
+        whole, lately = next(iter(sql.run(DUE, {})), (False, False))
+        ((before,),) = sql.run(SINCE, {"again": _undelivered()})
+        if whole or (lately and before is None):
+            return AuditRun.objects.create(by=DAILY, until=until)
+        return AuditRun.objects.create(by=by, since=before, until=until) if lately else None
 
 
 def _keep(row: AuditRun, tasks: int, found: Collection[Violation]) -> None:

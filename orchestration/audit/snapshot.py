@@ -1,98 +1,44 @@
-"""Load tasks and the services' ledgers into temporary tables for the checks.
+"""Load tasks, slice by slice, and the services' ledgers into temporary tables for the checks.
 
-The tables live for one transaction, as a pooler may give each another session. The ledgers are read
-before it, into a file, so that no transaction is open during a call. So a service may have done more by
-the time of the snapshot than its ledger shows. Checks for missing entries compare only *quiet* tasks,
+The tables are made before the snapshots, as a read-only transaction cannot make tables. The ledgers are
+read before them, into a file, so that no transaction is open during a call. So a service may have done more
+by the time of a snapshot than its ledger shows. Checks for missing entries compare only *quiet* tasks,
 which have not changed since before the ledgers were read.
 """
 
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import IO
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 
 from .. import registry
 from ..agents.service_ledger import LedgerEntry
-from ..database import sql
+from ..database import session, sql
+from . import tables
 
-DROP = """
-DROP VIEW IF EXISTS pg_temp.audit_step, pg_temp.audit_data, pg_temp.audit_submission,
-    pg_temp.audit_request, pg_temp.audit_message, pg_temp.audit_lost;
-DROP TABLE IF EXISTS pg_temp.audit_task, pg_temp.audit_effect;
-"""
-
-PREPARE = (
-    DROP
-    + """
-CREATE TEMPORARY TABLE audit_effect (
-    agent text, key text, task uuid, step text, direction text, generation int,
-    reference text, kind text, amount bigint, currency text, detail jsonb, result jsonb
-);
-CREATE TEMPORARY TABLE audit_task (
-    id uuid, workflow text, reference text, state text, undoing boolean, reply_to text,
-    statuses int, owner_application text, owner_statuses int, unsent int, quiet boolean,
-    steps int, failed boolean, done boolean, ended boolean, fresh boolean, moving boolean
-);
-CREATE TEMPORARY VIEW audit_step AS
-SELECT s.id, s.task_id AS task, t.reference, t.workflow, t.state AS task_state, t.quiet, s.name,
-    s.direction, s.agent, s.process_state AS state, s.after, s.request, s.attempt, s.generation,
-    s.failure_count, s.outcome, s.locked_by, s.complete_by, s.run_after, s.resolve_by, s.held_by_id,
-    s.dispatched_at, s.ended_at, s.alert_id, s.undo_action, s.attempt > 0 AS tried,
-    s.in_doubt OR s.locked_by IS NOT NULL OR (s.process_state NOT IN ('processed', 'skipped')
-        AND (s.outcome IN ('unknown', 'expired') OR s.error_code = 'expired')) AS in_doubt
-FROM orchestration_step s JOIN audit_task t ON t.id = s.task_id;
--- Applications' checks read these instead of the engine's tables. They hold every row, whether its
--- task is in question or not.
-CREATE TEMPORARY VIEW audit_data AS
-SELECT id AS task, workflow, reference, data FROM orchestration_task;
-CREATE TEMPORARY VIEW audit_submission AS
-SELECT workflow, reference, refused_at IS NOT NULL AS refused FROM orchestration_submission;
-CREATE TEMPORARY VIEW audit_request AS
-SELECT request AS id, done_at IS NULL AS pending FROM orchestration_taskrequest;
-CREATE TEMPORARY VIEW audit_message AS
-SELECT reply_to, workflow, reference, detail FROM orchestration_statusmessage;
--- What a restore lost, its effects settled by `manage.py reconcile`: there is an alert about each.
-CREATE TEMPORARY VIEW audit_lost AS
-SELECT DISTINCT e.reference FROM orchestration_alert a
-JOIN audit_effect e ON e.task = split_part(a.fingerprint, '/', 2)::uuid
-WHERE starts_with(a.fingerprint, 'late_effect/') AND split_part(a.fingerprint, '/', 3) = 'lost'
-"""
-)
-
-FILL = """
-INSERT INTO audit_task
-SELECT t.id, t.workflow, t.reference, t.state, t.undo_at IS NOT NULL, t.reply_to, t.statuses,
-    t.owner_application, t.statuses + t.owner_lead, coalesce(m.unsent, 0),
-    NOT coalesce(s.at_work, false)
-        AND greatest(t.created_at, t.ended_at, t.undo_at, s.changed_at) < %(cut)s,
-    coalesce(s.steps, 0), s.failed, s.done, s.ended, s.fresh, s.moving
-FROM orchestration_task t
-LEFT JOIN (
-    SELECT task_id, count(*) AS steps,
-        max(greatest(dispatched_at, ended_at, pending_since)) AS changed_at,
-        bool_or(locked_by IS NOT NULL) AS at_work,
-        bool_or(process_state = 'error') AS failed,
-        bool_and(process_state IN ('processed', 'skipped')) AS done,
-        bool_and(process_state IN ('processed', 'skipped', 'cancelled')) AS ended,
-        bool_and(process_state IN ('waiting', 'pending')) AS fresh,
-        bool_or(process_state IN ('pending', 'processing')) AS moving
-    FROM orchestration_step GROUP BY task_id
-) s ON s.task_id = t.id
-LEFT JOIN (
-    SELECT task_id, reply_to, max(number) AS unsent
-    FROM orchestration_statusmessage GROUP BY task_id, reply_to
-) m ON m.task_id = t.id AND m.reply_to = t.owner_application
-WHERE %(since)s::timestamptz IS NULL
-   OR greatest(t.created_at, t.ended_at, t.undo_at, s.changed_at) >= %(since)s
-"""
+SLICE = 20_000  # tasks of one snapshot, which takes a second or two
+FIRST, LAST = str(UUID(int=0)), str(UUID(int=2**128 - 1))
+LAST_STEP = 2**63 - 1
 
 
 class Unreadable(Exception):
     """A service's ledger could not be read; the text names the agent and the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """A range of tasks by id, and one of steps: both without the first, with the last."""
+
+    first: str = FIRST
+    last: str = LAST
+    first_step: int = 0
+    last_step: int = LAST_STEP
 
 
 def now() -> datetime:
@@ -101,28 +47,110 @@ def now() -> datetime:
     return found
 
 
+@contextmanager
+def with_tables(file: IO[str]) -> Iterator[None]:
+    """Keep the tables for the time of a run, with the ledgers in a file that `read_ledgers` has filled.
+
+    Behind a pooler each transaction may have another session, so there the run is one transaction.
+    """
+    if session.is_pooled(connection):
+        with transaction.atomic():
+            _set("REPEATABLE READ")
+            prepare()
+            store(file)
+            yield
+            transaction.set_rollback(True)
+    else:
+        prepare()
+        store(file)
+        yield
+        sql.run(tables.DROP, {})  # a long-lived connection should not keep them
+
+
 def prepare() -> datetime:
-    """Create the tables for this transaction; return the database's time."""
-    sql.run(PREPARE, {})
+    """Create the tables for this session; return the database's time."""
+    sql.run(tables.MAKE, {})
     return now()
 
 
-def fill(cut: datetime, since: datetime | None = None) -> int:
-    """Load the tasks to check: all, or those that changed `since`; return how many.
+def find_changed(since: datetime) -> None:
+    """Note which tasks changed since a time, and which are open."""
+    sql.run(tables.CHANGED, {"since": since})
+    sql.run("ANALYZE audit_changed", {})
 
-    Those that have not changed since `cut` are quiet.
+
+def slices(*, changed: bool) -> Iterator[Slice]:
+    """Yield ranges that together hold all ids; what comes meanwhile belongs to the last."""
+    table = "audit_changed" if changed else "orchestration_task"
+    first, first_step = FIRST, 0
+    while True:
+        wanted = {"first": first, "size": SLICE - 1}
+        rows = sql.run(tables.END.format(table=table), wanted)
+        if not rows:
+            yield Slice(first=first, first_step=first_step)
+            return
+        ((last,),) = rows
+        last_step = _reached(last, first_step)
+        yield Slice(first=first, last=last, first_step=first_step, last_step=last_step)
+        first, first_step = last, last_step
+
+
+def _reached(last: str, first: int) -> int:
+    """Return the id of a step of the task that ends a range: ids of steps rise with those of tasks."""
+    found = sql.run(
+        "SELECT min(id) FROM orchestration_step WHERE task_id = %(last)s", {"last": last}
+    )
+    return max(first, found[0][0] or 0)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Read the database at one moment, and change nothing; in a run that is one transaction, go on with it."""
+    if connection.in_atomic_block:
+        yield
+        sql.run(tables.AFTER_SLICE, {})
+    else:
+        with transaction.atomic():
+            _set("REPEATABLE READ, READ ONLY")
+            yield
+
+
+def _set(mode: str) -> None:
+    """Begin a transaction that reads for long."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET TRANSACTION ISOLATION LEVEL {mode}")
+        cursor.execute("SET LOCAL statement_timeout = '10min'; SET LOCAL work_mem = '64MB'")
+
+
+def fill(cut: datetime, part: Slice | None = None, *, changed: bool = False) -> int:
+    """Load a slice, or all tasks, in a transaction of the caller; return how many tasks it has.
+
+    Tasks that have not changed since `cut` are quiet.
     """
-    sql.run(FILL, {"cut": cut, "since": since})
-    sql.run("ANALYZE audit_task", {})
+    which = tables.SLICE_OF_CHANGED if changed else tables.SLICE
+    sql.run(which, asdict(part or Slice()))
+    sql.run("ANALYZE audit_slice", {})
+    sql.run(tables.BY_KEY, {})
+    for statement in (tables.STEPS, tables.ATTEMPTS, tables.EVENTS):
+        sql.run(statement, {})
+    sql.run(tables.AS_USUAL, {})
+    sql.run(tables.TASKS, {"cut": cut})
+    sql.run(tables.EFFECTS, {})
+    sql.run(tables.ANALYZE, {})
     return int(sql.run("SELECT count(*) FROM audit_task", {})[0][0])
+
+
+def empty() -> None:
+    """Empty the tables of the last slice: a read-only transaction cannot."""
+    sql.run(tables.EMPTY, {})
 
 
 def store(file: IO[str]) -> None:
     """Load the ledgers in a file that `read_ledgers` has filled."""
     file.seek(0)
     with connection.cursor() as cursor:
-        cursor.copy_expert("COPY audit_effect FROM STDIN WITH (FORMAT csv)", file)
-    sql.run("ANALYZE audit_effect", {})
+        cursor.copy_expert("COPY audit_ledger FROM STDIN WITH (FORMAT csv)", file)
+    sql.run(tables.INDEX_LEDGER, {})
 
 
 def write(agent: str, entries: Iterable[LedgerEntry], file: IO[str]) -> int:

@@ -101,7 +101,9 @@ class HousekeeperSweep(duties.SweepRun):
     def watch_the_machinery(self) -> None:
         """Raise and close the alerts about the machinery."""
         memory = self.memory
-        monitors.look(memory.absent, memory.blocking, jump=self.leadership.jump)
+        monitors.look(
+            memory.absent, memory.blocking, late=memory.late_audits, jump=self.leadership.jump
+        )
 
     def ring_doorbells(self) -> None:
         """Ring for notifications, status messages and audits that are due and not served."""

@@ -11,6 +11,7 @@ from typing import Any
 from .. import conf, registry
 from ..alerting import alerts
 from ..applications import status_messages
+from ..audit import age
 from ..cluster import heartbeat
 from ..cluster.debounce import Debounce
 from ..cluster.leader_election import Jump
@@ -82,14 +83,16 @@ def look(
     absent: Debounce,
     locking: Debounce | None = None,
     *,
+    late: Debounce | None = None,
     patience: float = conf.WORKER_DEAD_AFTER_S,
     jump: Jump | None = None,
 ) -> int:
     """Raise an alert for each condition of the machinery, and close those that are over.
 
-    The leading housekeeper keeps `absent` and `locking` between calls: a queue must have been without a
-    worker for `patience` seconds, and another session's locks must last. `jump` is the last jump of the
-    database's clock: durations count only from then on. Returns the number of conditions.
+    The leading housekeeper keeps `absent`, `locking` and `late` between calls: a queue must have been
+    without a worker for `patience` seconds, and another session's locks and late audits must last.
+    `jump` is the last jump of the database's clock: durations count only from then on. Returns the
+    number of conditions.
     """
     limits = SupervisorPolicy.objects.get(id=1)
     alive = heartbeat.alive()
@@ -101,6 +104,7 @@ def look(
         ),
         *_stepped_back(alive),
         *_undeclared(),
+        *_late_audits(late or Debounce()),
         *(_uncomputed(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
         *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
@@ -165,6 +169,20 @@ def _undeclared() -> list[Condition]:
             detail="Finish the deploy, or restore the agent.",
         )
         for agent in others_wanted(registry.agents)
+    ]
+
+
+def _late_audits(late: Debounce) -> list[Condition]:
+    """Return the kinds of audit that have not ended for long; after a pause of all, not at once."""
+    found = age.late()
+    return [
+        Condition(
+            fingerprint=f"{PREFIX}audit_late/{name}",
+            severity=Severity.WARNING,
+            title=f"Audit: no {name} run ends",
+            detail=f"{found[name]} See the log of the audit's worker.",
+        )
+        for name in sorted(late.of(found, conf.LATE_AUDIT_ALERT_AFTER_S))
     ]
 
 

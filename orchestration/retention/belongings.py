@@ -5,62 +5,49 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table with rows of tasks; `where` takes %(tasks)s and %(steps)s, the ids of both."""
+    """A table with rows of tasks; `column` has the id of the task, or of a step of it."""
 
     name: str
-    where: str
+    column: str
     index: str  # which finds them; a test compares it with the plan
-    key: str = "id"
+
+    @property
+    def where(self) -> str:
+        """Return the condition of the rows of %(tasks)s, whose steps are %(steps)s."""
+        if self.column == "step_id":
+            return "step_id = ANY(%(steps)s::bigint[])"
+        return f"{self.column} = ANY(%(tasks)s::uuid[])"
+
+    @property
+    def of_task(self) -> str:
+        """Return the condition that row `r` belongs to task `t`."""
+        if self.column == "step_id":
+            return "r.step_id IN (SELECT id FROM orchestration_step WHERE task_id = t.id)"
+        return f"r.{self.column} = t.id"
 
 
-# In the order of removal: what refers to something goes before it.
+# In the order of removal: what refers to something goes before it. All have a key `id`.
 TABLES = (
+    Table(name="orchestration_event", column="task_id", index="orchestration_event_task_id"),
     Table(
-        name="orchestration_event",
-        where="task_id = ANY(%(tasks)s::uuid[])",
-        index="orchestration_event_task_id",
-    ),
-    Table(
-        name="orchestration_incidenthit",
-        where="step_id = ANY(%(steps)s::bigint[])",
-        index="orchestration_incidenthit_step_id",
+        name="orchestration_incidenthit", column="step_id", index="orchestration_incidenthit_step"
     ),
     Table(
         name="orchestration_operationitem",
-        where="task_id = ANY(%(tasks)s::uuid[])",
+        column="task_id",
         index="orchestration_operationitem_task_id",
     ),
-    Table(
-        name="orchestration_hold",
-        where="task_id = ANY(%(tasks)s::uuid[])",
-        index="hold_by_task",
-    ),
-    Table(
-        name="orchestration_statusmessage",
-        where="task_id = ANY(%(tasks)s::uuid[])",
-        index="status_number_once",
-    ),
-    Table(
-        name="orchestration_attempt",
-        where="step_id = ANY(%(steps)s::bigint[])",
-        index="attempt_once",
-    ),
-    Table(
-        name="orchestration_step",
-        where="task_id = ANY(%(tasks)s::uuid[])",
-        index="step_once",
-    ),
-    Table(
-        name="orchestration_task",
-        where="id = ANY(%(tasks)s::uuid[])",
-        index="orchestration_task_pkey",
-    ),
+    Table(name="orchestration_hold", column="task_id", index="hold_by_task"),
+    Table(name="orchestration_statusmessage", column="task_id", index="status_number_once"),
+    Table(name="orchestration_attempt", column="step_id", index="attempt_once"),
+    Table(name="orchestration_step", column="task_id", index="step_once"),
+    Table(name="orchestration_task", column="id", index="orchestration_task_pkey"),
 )
 
 STEPS = """
 SELECT id FROM orchestration_step WHERE task_id = ANY(%(tasks)s::uuid[])
 """
-# A task `t` with none of these has nothing that anybody may still need: a status message that was neither
+# A task `t` with none of these is needed no more: a status message that was neither
 # taken nor closed, an item of an operation that goes on, a hold, an undo or a request under way.
 FREE = """NOT EXISTS (SELECT FROM orchestration_statusmessage m
         WHERE m.task_id = t.id AND m.closed_at IS NULL)

@@ -1,6 +1,6 @@
 """Remove old rows that belong to no task: each table has a rule of its own.
 
-Kept for good, as they are few: incidents (a row for each cause), operations, what people did apart from
+Never removed, as they are few: incidents (a row for each cause), operations, what people did apart from
 tasks, jumps of the clock, versions of settings.
 """
 

@@ -145,14 +145,14 @@ def find(workflow: str, before: datetime, limit: int, *, since: datetime | None 
             if len(found) == limit:
                 return Due(ids=found, looked_until=until, more=number < len(rows))
     more = len(rows) == conf.REMOVAL_LOOK
-    if more and not found and rows[0][1] == until:  # so many at one moment: pass it
+    if more and not found and rows[0][1] == until:  # all of one moment: pass it
         until += timedelta(microseconds=1)
     return Due(ids=found, looked_until=until, more=more)
 
 
 @transaction.atomic
 def remove(workflow: str, ids: Sequence[UUID], before: datetime) -> int:
-    """Remove those of the tasks that nobody needs any more and nobody has locked; return how many."""
+    """Remove those of the tasks that are needed no more and not locked; return how many."""
     tasks = lock(workflow, ids, before)
     erase(workflow, tasks)
     return len(tasks)

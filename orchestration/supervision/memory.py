@@ -17,6 +17,7 @@ class Memory:
     absent: Debounce = field(default_factory=Debounce)  # queues without a worker
     blocking: Debounce = field(default_factory=Debounce)  # other programs' sessions that hold locks
     silent: Debounce = field(default_factory=Debounce)  # workers that may be dead
+    late_audits: Debounce = field(default_factory=Debounce)  # kinds of audit that do not end
     losses: Losses = field(default_factory=Losses)
     chores_at: float = 0.0
     records_at: float = 0.0
@@ -47,6 +48,7 @@ class Memory:
         return {
             "absent": self.absent.dump(),
             "blocking": self.blocking.dump(),
+            "late_audits": self.late_audits.dump(),
             "losses": self.losses.dump(),
         }
 
@@ -56,5 +58,6 @@ class Memory:
         return cls(
             absent=Debounce.load(left.get("absent", {})),
             blocking=Debounce.load(left.get("blocking", {})),
+            late_audits=Debounce.load(left.get("late_audits", {})),
             losses=Losses.load(left.get("losses")),
         )

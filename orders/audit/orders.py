@@ -1,6 +1,6 @@
 """Checks of orders against their tasks, in the database only."""
 
-from orchestration.api import Check
+from orchestration.api import LATELY, Check, Scope
 from orders.lifecycle.message import APPLICATION, WORKFLOW
 
 GRACE = 60  # seconds in which a placed order becomes a task
@@ -11,6 +11,7 @@ STATUS = "Have a developer set the order's status to the task's state, and infor
 
 CHECKS = (
     Check(
+        scope=Scope.ALL,
         invariant=1,
         remedy=PLACEMENT,
         query=f"""
@@ -18,19 +19,21 @@ CHECKS = (
             || ', but has neither an order nor a submission'
         FROM orders_placement p
         WHERE p.created_at < (SELECT clock_timestamp()) - {GRACE} * interval '1 second'
+          AND {LATELY.format("p.created_at")}
           AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id = p.order)
           AND NOT EXISTS (SELECT 1 FROM audit_submission s
               WHERE s.workflow = '{WORKFLOW}' AND s.reference = p.order::text)
         """,  # noqa: S608 - no input in it
     ),
     Check(
+        scope=Scope.ALL,
         invariant=1,
         remedy=PLACEMENT,
         query=f"""
         SELECT o.id::text, 'is ' || o.status || ', but has no task, so nothing will happen to it'
         FROM orders_order o
-        WHERE o.status NOT IN ('confirmed', 'undone') AND NOT EXISTS (
-            SELECT 1 FROM audit_data t
+        WHERE o.status NOT IN ('confirmed', 'undone') AND {LATELY.format("o.created_at")}
+          AND NOT EXISTS (SELECT 1 FROM audit_data t
             WHERE t.workflow = '{WORKFLOW}' AND t.reference = o.id::text)
         """,  # noqa: S608 - no input in it
     ),
@@ -40,7 +43,7 @@ CHECKS = (
         query=f"""
         SELECT t.reference, 'has a task but no order'
         FROM audit_task t WHERE t.workflow = '{WORKFLOW}' AND NOT EXISTS (
-            SELECT 1 FROM orders_order o WHERE o.id::text = t.reference)
+            SELECT 1 FROM orders_order o WHERE o.id = t.order_id)
         """,  # noqa: S608 - no input in it
     ),
     Check(
@@ -51,7 +54,7 @@ CHECKS = (
             || ' and its task ' || coalesce(k.data->>'total', 'nothing') || ' (in cents)'
         FROM audit_task t
         JOIN audit_data k ON k.task = t.id
-        JOIN orders_order o ON o.id::text = t.reference
+        JOIN orders_order o ON o.id = t.order_id
         CROSS JOIN LATERAL (SELECT coalesce(sum(unit_price * quantity), 0) AS total
             FROM orders_orderline WHERE order_id = o.id) l
         WHERE t.workflow = '{WORKFLOW}'
@@ -64,7 +67,7 @@ CHECKS = (
         query=f"""
         SELECT s.reference, 'step ' || s.name || ' requested '
             || coalesce(s.request->>'amount', 'nothing') || ' of ' || o.total || ' cents'
-        FROM audit_step s JOIN orders_order o ON o.id::text = s.reference
+        FROM audit_task t JOIN audit_step s ON s.task = t.id JOIN orders_order o ON o.id = t.order_id
         WHERE s.workflow = '{WORKFLOW}' AND s.direction = 'do' AND s.state = 'processed'
           AND s.name IN ('authorize_payment', 'capture_payment')
           AND (s.request->>'amount' IS NULL OR (s.request->>'amount')::bigint < o.total
@@ -82,7 +85,7 @@ CHECKS = (
             WHEN o.status_number < t.owner_statuses THEN 'the shop applied status message '
                 || o.status_number || ', but number ' || t.owner_statuses || ' is lost'
             ELSE 'is ' || t.state || ', but the shop shows it as ' || o.status END
-        FROM audit_task t JOIN orders_order o ON o.id::text = t.reference
+        FROM audit_task t JOIN orders_order o ON o.id = t.order_id
         WHERE t.workflow = '{WORKFLOW}' AND t.owner_application <> '' AND (
             o.status_number > t.owner_statuses
             OR (o.status_number < t.owner_statuses AND t.unsent < t.owner_statuses)
@@ -97,8 +100,8 @@ CHECKS = (
         query=f"""
         SELECT o.id::text, 'waits for the answer to its request (' || (o.asked->>'act')
             || '), but there is no pending request and no answer'
-        FROM orders_order o
-        WHERE o.asked->>'refused' = ''
+        FROM audit_task t JOIN orders_order o ON o.id = t.order_id
+        WHERE t.workflow = '{WORKFLOW}' AND o.asked->>'refused' = ''
           AND NOT EXISTS (SELECT 1 FROM audit_request r
               WHERE r.id = (o.asked->>'id')::uuid AND r.pending)
           AND NOT EXISTS (SELECT 1 FROM audit_message m
@@ -106,12 +109,15 @@ CHECKS = (
         """,  # noqa: S608 - no input in it
     ),
     Check(
+        scope=Scope.ALL,
         invariant=11,
         remedy="Have a developer set the placement's note, and inform the customer.",
         query=f"""
         SELECT p.order::text, 'was set aside, but the shop shows it as received'
         FROM orders_placement p JOIN audit_submission s
-            ON s.workflow = '{WORKFLOW}' AND s.reference = p.order::text
+            ON s.workflow = '{WORKFLOW}' AND p.order = CASE
+                WHEN s.reference ~ '^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$'
+                THEN s.reference::uuid END
         WHERE p.aside = '' AND s.refused
           AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id = p.order)
           AND NOT EXISTS (SELECT 1 FROM audit_message m

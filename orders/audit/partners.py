@@ -1,6 +1,6 @@
 """Checks of orders against the partners' ledgers: money, goods, parcels and e-mails."""
 
-from orchestration.api import Check
+from orchestration.api import Check, Scope
 from orders.agents.partner_ledger import LEVEL
 from orders.lifecycle.message import WORKFLOW
 
@@ -21,7 +21,7 @@ SELECT t.reference, t.state, o.total, o.currency, m.*,
     EXISTS (SELECT 1 FROM audit_step s WHERE s.task = t.id AND s.agent = 'payment'
         AND s.state = 'skipped') AS by_hand
 FROM audit_task t
-JOIN orders_order o ON o.id::text = t.reference
+JOIN orders_order o ON o.id = t.order_id
 JOIN audit_step c ON c.task = t.id AND c.name = 'capture_payment' AND c.direction = 'do'
 LEFT JOIN audit_step r ON r.task = t.id AND r.name = 'capture_payment' AND r.direction = 'undo'
 LEFT JOIN (
@@ -49,7 +49,7 @@ LEFT JOIN (
         bool_or(e.kind = 'reserve' AND e.detail <> w.goods) AS wrong
     FROM audit_effect e LEFT JOIN (
         SELECT order_id::text AS reference, jsonb_object_agg(sku, quantity) AS goods
-        FROM orders_orderline GROUP BY order_id
+        FROM orders_orderline WHERE order_id IN (SELECT order_id FROM audit_task) GROUP BY order_id
     ) w ON w.reference = e.reference
     WHERE e.agent = 'inventory' AND e.kind IN ('reserve', 'release') GROUP BY e.reference
 ) g ON g.reference = t.reference
@@ -57,12 +57,13 @@ WHERE t.workflow = '{WORKFLOW}'
 """  # noqa: S608 - no input in it
 
 PHANTOMS = Check(
+    scope=Scope.ALL,
     invariant=2,
     remedy="Find who sent the call: the order is unknown. Have the partner undo it.",
     query="""
     SELECT e.reference, min(e.agent) || ' has an effect for it (' || min(e.kind)
         || '), but the order is unknown'
-    FROM audit_effect e
+    FROM audit_ledger e
     WHERE e.kind NOT IN ('none', 'level') AND e.reference IS NOT NULL
       AND e.agent IN ('inventory', 'payment', 'shipping', 'notification')
       AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id::text = e.reference)
@@ -99,13 +100,14 @@ PAYMENT = (
 
 INVENTORY = (
     Check(
+        scope=Scope.ALL,
         invariant=4,
         remedy="Have the inventory count its stock, and compare its entries for that SKU.",
         query=f"""
         SELECT reference, 'of ' || (detail->>'start') || ' there are ' || (detail->>'on_hand')
             || ' on hand, ' || (detail->>'reserved') || ' reserved and ' || (detail->>'shipped')
             || ' shipped'
-        FROM audit_effect WHERE agent = 'inventory' AND kind = '{LEVEL}' AND (
+        FROM audit_ledger WHERE agent = 'inventory' AND kind = '{LEVEL}' AND (
             (detail->>'start')::bigint <> (detail->>'on_hand')::bigint
                 + (detail->>'reserved')::bigint + (detail->>'shipped')::bigint
             OR least((detail->>'on_hand')::bigint, (detail->>'reserved')::bigint,

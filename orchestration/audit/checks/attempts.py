@@ -14,7 +14,7 @@ ONCE = (
         query="""
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction || ') was recorded done '
             || d.times || ' times'
-        FROM (SELECT step_id, count(*) AS times FROM orchestration_attempt
+        FROM (SELECT step_id, count(*) AS times FROM audit_attempt
               WHERE outcome = 'done' GROUP BY step_id HAVING count(*) > 1) d
         JOIN audit_step s ON s.id = d.step_id
         """,
@@ -25,7 +25,7 @@ ONCE = (
         query="""
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction || ') was done in attempt '
             || a.number || ', but is ' || s.state
-        FROM audit_step s JOIN orchestration_attempt a ON a.step_id = s.id
+        FROM audit_step s JOIN audit_attempt a ON a.step_id = s.id
         WHERE s.state NOT IN ('processed', 'skipped') AND a.outcome = 'done'
         """,
     ),
@@ -37,7 +37,7 @@ ONCE = (
             || ') is processed, but no attempt says that it was done'
         FROM audit_step s
         WHERE s.state = 'processed' AND NOT EXISTS (
-            SELECT 1 FROM orchestration_attempt a WHERE a.step_id = s.id AND a.outcome = 'done')
+            SELECT 1 FROM audit_attempt a WHERE a.step_id = s.id AND a.outcome = 'done')
         """,
     ),
     Check(
@@ -74,11 +74,11 @@ ORDER = (
             || coalesce(p.name, a.name || ', which does not exist,') || ' was done'
         FROM audit_step s
         CROSS JOIN unnest(s.after) AS a (name)
-        LEFT JOIN orchestration_step p
-            ON p.task_id = s.task AND p.direction = 'do' AND p.name = a.name
-        LEFT JOIN orchestration_attempt f ON f.step_id = s.id AND f.number = 1
+        LEFT JOIN audit_step p
+            ON p.task = s.task AND p.direction = 'do' AND p.name = a.name
+        LEFT JOIN audit_attempt f ON f.step_id = s.id AND f.number = 1
         WHERE s.direction = 'do' AND s.attempt > 0
-          AND (p.id IS NULL OR p.process_state NOT IN ('processed', 'skipped')
+          AND (p.id IS NULL OR p.state NOT IN ('processed', 'skipped')
                OR p.ended_at > coalesce(f.dispatched_at, s.dispatched_at)
                    AND NOT {clock_repeated("p.ended_at")})
         """,  # noqa: S608 - a condition of our own
@@ -108,7 +108,7 @@ FENCED = (
             || coalesce(h.last, 0)
         FROM audit_step s
         LEFT JOIN (SELECT step_id, count(*) AS count, max(number) AS last
-                   FROM orchestration_attempt GROUP BY step_id) h ON h.step_id = s.id
+                   FROM audit_attempt GROUP BY step_id) h ON h.step_id = s.id
         WHERE (coalesce(h.count, 0), coalesce(h.last, 0)) <> (
             s.attempt - (s.locked_by IS NOT NULL)::int, s.attempt - (s.locked_by IS NOT NULL)::int)
         """,
@@ -119,8 +119,8 @@ FENCED = (
         query=f"""
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction || '): attempt ' || a.number
             || ' was still written after attempt ' || b.number || ' had begun'
-        FROM orchestration_attempt a
-        JOIN orchestration_attempt b ON b.step_id = a.step_id AND b.number = a.number + 1
+        FROM audit_attempt a
+        JOIN audit_attempt b ON b.step_id = a.step_id AND b.number = a.number + 1
         JOIN audit_step s ON s.id = a.step_id
         WHERE b.dispatched_at < a.ended_at
             AND NOT {clock_repeated("a.ended_at")}
@@ -136,17 +136,17 @@ COUNTED = (
         remedy="Resubmitting the step begins to count anew; look for what wrote past the guards.",
         query="""
         WITH anew AS (
-            SELECT step_id, max(attempt) AS attempt FROM orchestration_event
+            SELECT step_id, max(attempt) AS attempt FROM audit_event
             WHERE kind IN ('resubmitted', 'waits') AND step_id IS NOT NULL GROUP BY step_id
         ), failures AS (
             SELECT a.step_id, count(*) AS count
-            FROM orchestration_attempt a LEFT JOIN anew USING (step_id)
+            FROM audit_attempt a LEFT JOIN anew USING (step_id)
             WHERE a.outcome IN ('transient', 'unknown', 'expired')
               AND a.number > coalesce(anew.attempt, 0)
             GROUP BY a.step_id
         ), excused AS (
             SELECT e.step_id, count(*) AS count
-            FROM orchestration_event e LEFT JOIN anew USING (step_id)
+            FROM audit_event e LEFT JOIN anew USING (step_id)
             WHERE e.kind = 'excused' AND e.attempt > coalesce(anew.attempt, 0)
             GROUP BY e.step_id
         ), counted AS (

@@ -9,12 +9,12 @@ COMPENSATION = (
         query="""
         SELECT u.reference, 'step ' || u.name || ' was undone, but it '
             || CASE WHEN d.id IS NULL THEN 'does not exist' ELSE 'was never done' END
-        FROM audit_step u LEFT JOIN orchestration_step d
-            ON d.task_id = u.task AND d.name = u.name AND d.direction = 'do'
+        FROM audit_step u LEFT JOIN audit_step d
+            ON d.task = u.task AND d.name = u.name AND d.direction = 'do'
         WHERE u.direction = 'undo' AND (d.id IS NULL OR (u.attempt > 0
-            AND ((d.attempt = 0 AND d.process_state <> 'skipped')
-                 OR (d.process_state = 'cancelled' AND d.outcome <> 'absent'
-                    AND NOT EXISTS (SELECT FROM orchestration_event e
+            AND ((d.attempt = 0 AND d.state <> 'skipped')
+                 OR (d.state = 'cancelled' AND d.outcome <> 'absent'
+                    AND NOT EXISTS (SELECT FROM audit_event e
                         WHERE e.task_id = u.task AND e.step_id = d.id AND e.kind = 'late')))))
         """,
     ),
@@ -25,7 +25,7 @@ COMPENSATION = (
         SELECT reference, 'has undo steps, but no undo was requested'
         FROM audit_step s
         WHERE direction = 'undo' AND EXISTS (
-            SELECT 1 FROM orchestration_task t WHERE t.id = s.task AND t.undo_at IS NULL)
+            SELECT 1 FROM audit_task t WHERE t.id = s.task AND NOT t.undoing)
         GROUP BY task, reference
         """,
     ),
@@ -37,11 +37,11 @@ COMPENSATION = (
             || a.name || ' had ended'
         FROM audit_step u
         CROSS JOIN unnest(u.after) AS a (name)
-        LEFT JOIN orchestration_step p
-            ON p.task_id = u.task AND p.direction = 'undo' AND p.name = a.name
-        LEFT JOIN orchestration_attempt f ON f.step_id = u.id AND f.number = 1
+        LEFT JOIN audit_step p
+            ON p.task = u.task AND p.direction = 'undo' AND p.name = a.name
+        LEFT JOIN audit_attempt f ON f.step_id = u.id AND f.number = 1
         WHERE u.direction = 'undo' AND u.attempt > 0
-          AND (p.id IS NULL OR p.process_state NOT IN ('processed', 'skipped', 'cancelled')
+          AND (p.id IS NULL OR p.state NOT IN ('processed', 'skipped', 'cancelled')
                OR p.ended_at > coalesce(f.dispatched_at, u.dispatched_at)
                    AND NOT {clock_repeated("p.ended_at")})
         """,  # noqa: S608 - a condition of our own
@@ -51,12 +51,12 @@ COMPENSATION = (
         remedy="See at the partner whether it still stands, and take it back by hand.",
         query="""
         SELECT d.reference, 'is undone, but the undo of ' || d.name || ' '
-            || coalesce('is ' || u.process_state, 'was never planned')
-        FROM audit_step d LEFT JOIN orchestration_step u
-            ON u.task_id = d.task AND u.name = d.name AND u.direction = 'undo'
+            || coalesce('is ' || u.state, 'was never planned')
+        FROM audit_step d LEFT JOIN audit_step u
+            ON u.task = d.task AND u.name = d.name AND u.direction = 'undo'
         WHERE d.direction = 'do' AND d.task_state = 'undone' AND d.undo_action <> ''
           AND d.state IN ('processed', 'skipped')
-          AND (u.id IS NULL OR u.process_state NOT IN ('processed', 'skipped'))
+          AND (u.id IS NULL OR u.state NOT IN ('processed', 'skipped'))
         """,
     ),
 )

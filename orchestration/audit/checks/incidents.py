@@ -1,6 +1,6 @@
 """Invariant 14: every failure has an incident, and the counts of each incident are right."""
 
-from ..check import Check
+from ..check import LATELY, Check, Scope
 
 RECOUNT = (
     "Have a developer set its counters to what its hits and steps say; look for what wrote past."
@@ -12,25 +12,29 @@ INCIDENTS = (
         remedy="Have a developer give it the incident of its cause; look for what wrote past the counts.",
         query="""
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction || ') is in error, but '
-            || CASE WHEN o.incident_id IS NULL THEN 'has no incident'
+            || CASE WHEN s.incident_id IS NULL THEN 'has no incident'
                 ELSE 'its incident does not know of it' END
-        FROM audit_step s JOIN orchestration_step o ON o.id = s.id
+        FROM audit_step s
         WHERE s.state = 'error' AND NOT EXISTS (
             SELECT 1 FROM orchestration_incidenthit h
-            WHERE h.step_id = o.id AND h.incident_id = o.incident_id)
+            WHERE h.step_id = s.id AND h.incident_id = s.incident_id)
         """,
     ),
     Check(
         invariant=14,
+        scope=Scope.ALL,
         remedy=RECOUNT,
-        query="""
-        WITH tallies AS (
+        query=f"""
+        WITH seen AS MATERIALIZED (
+            SELECT * FROM orchestration_incident i WHERE {LATELY.format("i.last_seen")} OR open_tasks <> 0
+        ), tallies AS (
             SELECT incident_id, sum(failures) AS failures, sum(tasks) AS tasks,
                 sum(open_tasks) AS open_tasks
             FROM orchestration_incidenttally GROUP BY incident_id
         ), hits AS (
             SELECT incident_id, sum(failures) AS failures, count(*) AS tasks
-            FROM orchestration_incidenthit GROUP BY incident_id
+            FROM orchestration_incidenthit WHERE incident_id IN (SELECT id FROM seen)
+            GROUP BY incident_id
         ), failed AS (
             SELECT incident_id, count(*) AS open_tasks FROM orchestration_step
             WHERE process_state = 'error' AND incident_id IS NOT NULL GROUP BY incident_id
@@ -41,7 +45,7 @@ INCIDENTS = (
                 coalesce(h.failures, 0) + i.removed_failures AS all_failures,
                 coalesce(h.tasks, 0) + i.removed_tasks AS all_tasks,
                 coalesce(f.open_tasks, 0) AS all_open_tasks
-            FROM orchestration_incident i LEFT JOIN tallies t ON t.incident_id = i.id
+            FROM seen i LEFT JOIN tallies t ON t.incident_id = i.id
             LEFT JOIN hits h ON h.incident_id = i.id LEFT JOIN failed f ON f.incident_id = i.id
         )
         SELECT fingerprint, 'counts ' || failures || ' failures, ' || tasks || ' tasks hit and '
@@ -49,10 +53,11 @@ INCIDENTS = (
             || ' and ' || all_open_tasks
         FROM counted
         WHERE (failures, tasks, open_tasks) <> (all_failures, all_tasks, all_open_tasks)
-        """,
+        """,  # noqa: S608 - a condition of our own
     ),
     Check(
         invariant=14,
+        scope=Scope.ALL,
         remedy=RECOUNT,
         query="""
         WITH kept AS (
@@ -81,13 +86,13 @@ INCIDENTS = (
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction || ') is counted to incidents '
             || h.failures || ' times, but failed ' || coalesce(a.failures, 0) + coalesce(e.unbuilt, 0)
             || ' times'
-        FROM (SELECT step_id, sum(failures) AS failures FROM orchestration_incidenthit
-              GROUP BY step_id) h
-        JOIN audit_step s ON s.id = h.step_id
-        LEFT JOIN (SELECT step_id, count(*) AS failures FROM orchestration_attempt
+        FROM audit_step s
+        JOIN LATERAL (SELECT sum(failures) AS failures FROM orchestration_incidenthit
+              WHERE step_id = s.id HAVING count(*) > 0) h ON true
+        LEFT JOIN (SELECT step_id, count(*) AS failures FROM audit_attempt
               WHERE outcome IN ('transient', 'unknown', 'expired', 'rejected') GROUP BY step_id) a
             ON a.step_id = s.id
-        LEFT JOIN (SELECT step_id, count(*) AS unbuilt FROM orchestration_event
+        LEFT JOIN (SELECT step_id, count(*) AS unbuilt FROM audit_event
               WHERE kind = 'error' AND attempt = 0 GROUP BY step_id) e ON e.step_id = s.id
         WHERE h.failures > coalesce(a.failures, 0) + coalesce(e.unbuilt, 0)
         """,

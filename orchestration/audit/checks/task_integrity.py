@@ -1,6 +1,6 @@
 """Invariants 1, 2 and 12: no task is lost or duplicated, or keeps locks and alerts of its past."""
 
-from ..check import Check
+from ..check import Check, Scope
 
 # What a task's state must be, given its steps: the same rule as `progression.task_state`.
 SHOULD_BE = """CASE
@@ -43,10 +43,10 @@ LOSS = (
         WHERE s.state = 'waiting' AND s.direction = 'do' AND t.moving AND NOT t.undoing
           AND NOT EXISTS (
             SELECT 1 FROM unnest(s.after) AS a (name)
-            LEFT JOIN orchestration_step p
-                ON p.task_id = s.task AND p.direction = 'do' AND p.name = a.name
-            WHERE p.process_state IS DISTINCT FROM 'processed'
-              AND p.process_state IS DISTINCT FROM 'skipped')
+            LEFT JOIN audit_step p
+                ON p.task = s.task AND p.direction = 'do' AND p.name = a.name
+            WHERE p.state IS DISTINCT FROM 'processed'
+              AND p.state IS DISTINCT FROM 'skipped')
         """,
     ),
     Check(
@@ -100,8 +100,9 @@ TWINS = (
         invariant=2,
         remedy="Undo all of them but the first.",
         query="""
-        SELECT reference, 'there are ' || count(*) || ' tasks of ' || workflow || ' for it'
-        FROM audit_task GROUP BY workflow, reference HAVING count(*) > 1
+        SELECT t.reference, 'there are several tasks of ' || t.workflow || ' for it'
+        FROM audit_task t WHERE EXISTS (SELECT FROM orchestration_task o
+            WHERE o.reference = t.reference AND o.workflow = t.workflow AND o.id <> t.id)
         """,
     ),
 )
@@ -111,19 +112,22 @@ TWINS = (
 UNOWNED = (
     Check(
         invariant=2,
+        scope=Scope.RANGE,
         remedy="Have a developer find what removed it: these rows are its only trace.",
         query="""
         SELECT 'task ' || s.task_id, 'a step has no task: ' || s.name
         FROM orchestration_step s
-        WHERE NOT EXISTS (SELECT FROM orchestration_task t WHERE t.id = s.task_id)
+        WHERE s.task_id > %(first)s AND s.task_id <= %(last)s
+            AND NOT EXISTS (SELECT FROM orchestration_task t WHERE t.id = s.task_id)
         UNION ALL
         SELECT 'step ' || a.step_id, 'an attempt has no step: number ' || a.number
         FROM orchestration_attempt a
-        WHERE NOT EXISTS (SELECT FROM orchestration_step s WHERE s.id = a.step_id)
+        WHERE a.step_id > %(first_step)s AND a.step_id <= %(last_step)s
+            AND NOT EXISTS (SELECT FROM orchestration_step s WHERE s.id = a.step_id)
         UNION ALL
         SELECT 'task ' || m.task_id, 'a status message has no task'
         FROM orchestration_statusmessage m
-        WHERE m.task_id IS NOT NULL
+        WHERE m.task_id > %(first)s AND m.task_id <= %(last)s
             AND NOT EXISTS (SELECT FROM orchestration_task t WHERE t.id = m.task_id)
         """,
     ),
@@ -149,9 +153,9 @@ LEFT_BEHIND = (
         remedy="Have a developer set its end to that of its last step, or clear it.",
         query="""
         SELECT t.reference, 'is ' || t.state
-            || CASE WHEN o.ended_at IS NULL THEN ', but has no end' ELSE ', but has an end' END
-        FROM audit_task t JOIN orchestration_task o ON o.id = t.id
-        WHERE (t.state IN ('processed', 'undone')) <> (o.ended_at IS NOT NULL)
+            || CASE WHEN t.ended_at IS NULL THEN ', but has no end' ELSE ', but has an end' END
+        FROM audit_task t
+        WHERE (t.state IN ('processed', 'undone')) <> (t.ended_at IS NOT NULL)
         """,
     ),
     Check(
@@ -172,6 +176,7 @@ LEFT_BEHIND = (
     ),
     Check(
         invariant=12,
+        scope=Scope.ALL,
         remedy="Retry or close it (manage.py deadletters): its alert was closed without a decision.",
         query="""
         SELECT r.reference, r.what || ' was refused at '
@@ -185,7 +190,8 @@ LEFT_BEHIND = (
             UNION ALL
             SELECT t.reference, 'status message ' || m.number, m.refused_at, m.closed_at,
                 'status/' || m.reply_to
-            FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id) r
+            FROM orchestration_statusmessage m JOIN orchestration_task t ON t.id = m.task_id
+            WHERE m.refused_at IS NOT NULL AND m.closed_at IS NULL) r
         WHERE r.refused_at IS NOT NULL AND r.closed_at IS NULL AND NOT EXISTS (
             SELECT 1 FROM orchestration_alert a
             WHERE a.closed_at IS NULL AND a.fingerprint = r.fingerprint)
@@ -193,6 +199,7 @@ LEFT_BEHIND = (
     ),
     Check(
         invariant=12,
+        scope=Scope.ALL,
         remedy="Check that a worker of the queue submission runs, and read its log.",
         query="""
         SELECT s.reference, 'its submission to ' || s.workflow || ' could be taken since '
@@ -204,6 +211,7 @@ LEFT_BEHIND = (
     ),
     Check(
         invariant=12,
+        scope=Scope.ALL,
         remedy="Check that a worker of the queue submission runs, and read its log.",
         # a request waits for its task's submission and for earlier requests, so it counts only once
         # these have long ended
@@ -245,6 +253,7 @@ LEFT_BEHIND = (
     ),
     Check(
         invariant=12,
+        scope=Scope.ALL,
         remedy="Have a developer close it: no step in error refers to it.",
         query="""
         SELECT a.fingerprint, 'its alert is open, but no step in error refers to it'
@@ -257,6 +266,7 @@ LEFT_BEHIND = (
     ),
     Check(
         invariant=12,
+        scope=Scope.ALL,
         remedy="Have a developer close all of them but the first.",
         query="""
         SELECT fingerprint, count(*) || ' alerts are open for one cause'
@@ -266,6 +276,7 @@ LEFT_BEHIND = (
     ),
     Check(
         invariant=12,
+        scope=Scope.ALL,
         remedy="See that the supervisors run, and what sending to the channel says.",
         query="""
         SELECT a.fingerprint, 'a notification to ' || c.name || ' was due at '

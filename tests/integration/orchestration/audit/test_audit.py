@@ -424,7 +424,7 @@ class TestRun:
         sweep(Leadership(holder="supervisor-1", epoch=1))
         assert queues.waiting([queues.AUDIT]) == [queues.AUDIT]
         jobs.run_audit()
-        assert AuditRun.objects.get(by=runner.HOURLY).ended_at
+        assert AuditRun.objects.get(by=runner.DAILY).ended_at
         sweep(Leadership(holder="supervisor-1", epoch=1))
         assert queues.waiting([queues.AUDIT]) == []
 
