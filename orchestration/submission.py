@@ -20,31 +20,20 @@ from django.db.models import F, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
 from . import conf, registry
-from .alerting import alerts
-from .applications import outbox
+from .applications import failed_submissions
 from .cluster import crash_points
 from .cluster.debounce import Pauses
 from .database import batches, prepared, sql
 from .database.sql import MANY, Among, Given, compiled
 from .decisions.fairness import for_aged
 from .models import RemovedTask, Submission, Task
-from .models.alert import Severity
 from .models.fields import DatabaseNow
-from .models.inbox import Problem, StatusKind
 from .models.retention import RemovalKey, content_hash, removal_key
 from .tracing import spans, switch
-from .tracing.subject import about_reference
 from .transitions.create import NewTask, create
 from .workflow import Refused, Submitted, Workflow
 
 logger = logging.getLogger(__name__)
-
-POSTPONE = f"""
-UPDATE orchestration_submission SET tries = least(tries + 1, 32767), problem = %(problem)s,
-    reason = %(reason)s, retry_at = clock_timestamp() + {batches.WAIT}
-WHERE id = ANY(%(ids)s) AND refused_at IS NULL
-RETURNING tries
-"""  # noqa: S608 - put together from constants
 
 # The lines and the order of each: fresh submissions, those of them that have waited long, and retries.
 LONG_AGO = DatabaseNow() - timedelta(seconds=conf.AGED_AFTER_S)
@@ -118,7 +107,7 @@ def _take_parts(line: str, workflow: str, ids: Sequence[int]) -> int:
     last = list(rows.reverse().values_list("id", flat=True)[:1])
     try:
         return batches.bisect(
-            ids, lambda some: _take(rows.filter(id__in=some)), _fail, witness=last
+            ids, lambda some: _take(rows.filter(id__in=some)), failed_submissions.fail, witness=last
         )
     except Refused:
         return len(ids)  # one after the other was set aside: the rest has its turn
@@ -231,7 +220,7 @@ def _accept(
             raise Refused("its reference is taken by a task with other content")
     unknown: list[int] = []
     for name in sorted(fresh.keys() - registry.workflows.keys()):
-        unknown += _put_off_unknown(name, fresh.pop(name))
+        unknown += failed_submissions.put_off_unknown(name, fresh.pop(name))
     taken = [submission for submission in submissions if submission.id not in unknown]
     also = [prepared.Part(TAKEN, {"ids": [submission.id for submission in taken]})]
     for name, batch in sorted(fresh.items()):
@@ -298,48 +287,3 @@ def _as_task(submission: Submission, task: UUID | None) -> NewTask:
         priority=submission.priority,
         fairness_key=submission.fairness_key,
     )
-
-
-def _put_off_unknown(name: str, batch: Sequence[Submission]) -> list[int]:
-    """Postpone submissions of an unknown workflow; return their ids."""
-    ids = [submission.id for submission in batch]
-    reason = f"there is no workflow {name!r}{registry.suggest(name, registry.workflows)}"
-    _put_off(name, ids, Problem.UNKNOWN, reason)
-    return ids
-
-
-@transaction.atomic
-def _fail(submission_id: int, error: Exception) -> None:
-    """Set a refused submission aside; postpone it after any other failure."""
-    rows = Submission.objects.filter(id=submission_id, refused_at=None)
-    submission = rows.select_for_update().first()
-    if submission is None:
-        return  # another process could take it meanwhile
-    if not isinstance(error, Refused):
-        reason = f"{type(error).__name__}: {sql.first_line(error)}"
-        _put_off(submission.workflow, [submission_id], Problem.FAILING, reason)
-        return
-    reason = sql.storable(str(error)) or "refused"
-    rows.update(refused_at=DatabaseNow(), retry_at=None, problem="", reason=reason)
-    outbox.write_without_task([submission], StatusKind.SET_ASIDE)
-    alerts.raise_alert(
-        f"submission/{submission.workflow}",
-        severity=Severity.CRITICAL,
-        title=f"{submission.workflow}: a submission was refused",
-        detail=reason,
-    )
-    about = about_reference(submission.workflow, submission.reference)
-    logger.error("submission %s was refused: %s", submission.reference, reason, extra=about)
-
-
-def _put_off(workflow: str, ids: Sequence[int], problem: Problem, reason: str) -> None:
-    """Have locked submissions wait for their next try, longer each time."""
-    tries = sql.run(POSTPONE, {"ids": list(ids), "problem": problem.value, "reason": reason})
-    what = {
-        Problem.FAILING: f"{workflow}: submissions fail",
-        Problem.UNKNOWN: f"{workflow}: submissions of an unknown workflow",
-    }
-    alerts.raise_retrying(
-        "submission", workflow, problem.value, what[problem], reason, max(n for (n,) in tries)
-    )
-    logger.warning("%d of %s wait for their next try: %s", len(ids), workflow, reason)

@@ -105,7 +105,7 @@ def _reached(last: str, first: int) -> int:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Read the database at one moment, and change nothing; in a run that is one transaction, go on with it."""
+    """Read the database at one moment, and change nothing; go on in a run that is one transaction."""
     if connection.in_atomic_block:
         yield
         sql.run(tables.AFTER_SLICE, {})
