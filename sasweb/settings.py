@@ -1,12 +1,13 @@
 """The one settings file, read from the environment. `docs/run/configure.md` lists the variables."""
 
 from pathlib import Path
+from typing import Any
 
 import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from . import env, mail, safety
+from . import env, log_limit, mail, safety
 from .stack import embedded, folders
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -227,7 +228,7 @@ STORAGES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- One log, a line an event: time, process, level, words -----------------------------------------
-LOGGING = {
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
@@ -247,3 +248,4 @@ LOGGING = {
         "aiohttp.access": {"level": "WARNING"},
     },
 }
+log_limit.apply_to(LOGGING)
