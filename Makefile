@@ -8,7 +8,7 @@ SOURCES := $(PRODUCT) gunicorn.conf.py tests bench deploy drill $(shell git ls-f
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: run test check hooks house check-machines image-check deploy-check alerts-check slow pattern bench goodput poison fair \
-	flat locked scale size gate idle pages pictures polls drill trace simulate format messages browser clean
+	flat locked scale size gate idle pages pictures polls drill trace simulate format messages lock sbom licences browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -124,6 +124,17 @@ format: $(VENV)/.dev
 messages: $(VENV)/.dev  ## collect what the shop says, and compile its translations
 	SECRET_KEY=x $(BIN)/python -m tests.support.translations
 
+lock: $(VENV)/.dev  ## each package that requirements.txt leads to, with its version and hashes
+	$(BIN)/uv pip compile requirements.txt --output-file requirements.lock --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --no-header --no-emit-index-url --quiet
+
+sbom: $(VENV)/locked  ## sbom.cdx.json: what is installed from requirements.lock, as CycloneDX
+	$(BIN)/cyclonedx-py environment $(VENV)/locked --pyproject pyproject.toml --output-reproducible \
+		--output-format JSON --output-file sbom.cdx.json
+
+licences: $(VENV)/locked  ## the licences of what is installed; an unexpected one fails (pyproject.toml lists them)
+	$(BIN)/pip-licenses --python $(VENV)/locked/bin/python
+
 clean:  ## forget the demo's data; the environment stays
 	@$(PYTHON) -m sasweb.stack.clean
 
@@ -139,6 +150,12 @@ $(VENV)/.run: requirements.txt requirements-demo.txt | $(VENV)/bin/python
 $(VENV)/.dev: requirements.txt requirements-demo.txt requirements-dev.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
 	@touch $@ $(VENV)/.run
+
+$(VENV)/locked: requirements.lock $(VENV)/.dev
+	rm -rf $@
+	$(BIN)/python -m venv --without-pip $@
+	$(BIN)/python -m pip --python $@/bin/python install --quiet --no-deps --require-hashes --requirement requirements.lock
+	@touch $@
 
 # The tests drive a Chromium, shift clocks with libfaketime and go through a PgBouncer; as root on Debian all
 # are installed.

@@ -1,5 +1,7 @@
 """Health endpoints of the web process: liveness and readiness."""
 
+from functools import cache
+
 import redis
 from django.conf import settings
 from django.db import Error, connection
@@ -52,12 +54,18 @@ def _database_answers() -> bool:
 
 def _redis_answers() -> bool:
     try:
-        with redis_client.client(
-            settings.REDIS_URL,
-            socket_timeout=REDIS_TIMEOUT_S,
-            socket_connect_timeout=REDIS_TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),  # by itself the client would try ten times
-        ) as client:
-            return bool(client.ping())
+        return bool(_client(settings.REDIS_URL).ping())
     except redis.RedisError:
         return False
+
+
+@cache
+def _client(url: str) -> redis.Redis:
+    """Return a client whose connections are kept: anyone may ask, and so costs no new one each time."""
+    return redis_client.client(
+        url,
+        socket_timeout=REDIS_TIMEOUT_S,
+        socket_connect_timeout=REDIS_TIMEOUT_S,
+        # once more for a connection that was lost since; by itself the client would try ten times
+        retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
+    )

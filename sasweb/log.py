@@ -18,6 +18,7 @@ from structlog.typing import EventDict, Processor
 from orchestration.tracing import ids, subject
 
 from . import env
+from .log_limit import Limited
 
 # What lines are about. Nothing else that is attached to a record is shown: some of it holds whole requests.
 FIELDS = ("reference", "step", "attempt", "task", "workflow", "worker")
@@ -42,7 +43,14 @@ def configuration() -> dict[str, Any]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"()": formatter, "kind": _kind()}},
-        "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "filters": {"limited": {"()": Limited}},
+        "handlers": {
+            "console": {
+                "class": "logging.StreamHandler",
+                "formatter": "line",
+                "filters": ["limited"],
+            }
+        },
         "root": {"handlers": ["console"], "level": env.text("LOG_LEVEL", "INFO")},
         "loggers": {
             "rq": {"level": "WARNING"},

@@ -230,6 +230,8 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "sasweb.static_files.StaticFiles"},
 }
+# Names with a hash are cached for ever. Whitenoise would find them by asking for files that are not there.
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^.+\.[0-9a-f]{12}(\..+)?$"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- One log, a line an event ----------------------------------------------------------------------

@@ -137,7 +137,9 @@ def verify(
     Compare with your own record of `webhook-id` as well: a message may come twice.
     """
     known = {name.lower(): value for name, value in headers.items()}
-    if abs(time.time() - float(known["webhook-timestamp"])) > tolerance:
+    if missing := {"webhook-id", "webhook-timestamp", "webhook-signature"} - known.keys():
+        raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+    if not abs(time.time() - float(known["webhook-timestamp"])) <= tolerance:  # nor NaN
         raise ValueError("it is too old")
     key = (
         base64.b64decode(secret.removeprefix("whsec_"))

@@ -81,6 +81,13 @@ def test_messages_arrive_signed_and_in_order_and_are_deleted(receiver):
             verify(*wrong)
     with pytest.raises(ValueError, match="too old"):
         verify({**headers, "webhook-timestamp": "1"}, body, SECRET)
+    for changes, why in (
+        (dict.fromkeys(headers), "lacks"),
+        ({"webhook-timestamp": "nan"}, "too old"),
+    ):
+        changed = {name: value for name, value in {**headers, **changes}.items() if value}
+        with pytest.raises(ValueError, match=why):
+            verify(changed, body, SECRET)
     assert not StatusMessage.objects.exists()
 
 

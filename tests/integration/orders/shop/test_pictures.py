@@ -2,6 +2,7 @@
 
 import pytest
 from django.test import Client
+from whitenoise.middleware import WhiteNoiseMiddleware
 
 from orders.models import Product
 from tests.support.operators import browser, person
@@ -43,6 +44,15 @@ def _manifest(settings, tmp_path):
 
     settings.STATIC_ROOT = tmp_path
     settings.STORAGES = STORAGES
+
+
+@pytest.mark.parametrize(
+    ("name", "immutable"),
+    [("sas.0a1b2c3d4e5f.css", True), ("sas.css", False), ("admin/js/jquery.min.js", False)],
+)
+def test_names_with_a_hash_are_cached_for_ever(settings, name, immutable):
+    test = WhiteNoiseMiddleware(lambda _: None, settings=settings).immutable_file_test
+    assert bool(test(f"/srv/static/{name}", f"/static/{name}")) is immutable
 
 
 @pytest.mark.usefixtures("_manifest")
