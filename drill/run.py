@@ -64,11 +64,10 @@ SELECT extract(epoch FROM max(at - before))::float8 FROM (
 ) AS gaps
 """
 ENDED_SINCE = """
-SELECT count(*) FROM orchestration_task
-WHERE reference = ANY(%s) AND created_at > %s AND ended_at IS NOT NULL
+SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND ended_at > %s
 """
 EVERY = 0.4  # seconds between two orders of the traffic during a fault
-FLOWING = 5  # orders that were placed after a fault, and have ended: work flows again
+FLOWING = 5  # orders that are accepted, and that end, after a fault: work flows again
 
 
 @dataclass(kw_only=True)
@@ -218,9 +217,14 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
 def _gap(run: Run, accepted: Callable[[], list[str]], since: datetime) -> float:
     """Wait until orders flow again; return for how long none ended."""
     ((healed,),) = run.stack.sql("SELECT clock_timestamp()")
-    wait_for(
-        lambda: run.stack.count(ENDED_SINCE, accepted(), healed) >= FLOWING, "orders flow again", 60
-    )
+    before = len(accepted())
+
+    def flows() -> bool:
+        placed = accepted()
+        ended = run.stack.count(ENDED_SINCE, run.orders + placed, healed)
+        return ended >= FLOWING and len(placed) - before >= FLOWING
+
+    wait_for(flows, "orders flow again", 60)
     ((until,),) = run.stack.sql("SELECT clock_timestamp()")
     ((gap,),) = run.stack.sql(GAP, run.orders + accepted(), since, until, since, until)
     return float(gap)
