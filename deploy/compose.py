@@ -26,6 +26,7 @@ class Service:
     scale: int
     health: list[str] | None
     once: bool
+    outside: bool  # reaches other networks
 
 
 def load(file: Path = FILE) -> dict[str, Any]:
@@ -55,4 +56,5 @@ def _service(name: str, given: Mapping[str, Any]) -> Service:
         scale=given.get("scale", 1),
         health=given["healthcheck"]["test"][1:] if "healthcheck" in given else None,
         once=given["restart"] == "no",
+        outside="outside" in given["networks"],
     )

@@ -74,6 +74,11 @@ def configured(what: str) -> list[str]:
     return found if isinstance(found, list) else [found]
 
 
+def remove() -> None:
+    """Remove the image; its base stays for the next one."""
+    _buildah("rmi", "--force", IMAGE)
+
+
 @contextmanager
 def container(image: str) -> Iterator[str]:
     """Yield the name of a container of an image, and remove it."""

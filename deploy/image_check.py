@@ -59,9 +59,11 @@ def main() -> int:
     say(f"image: {added:.0f} MB on its base, {time.monotonic() - began:.0f} s")
     with image.container(image.IMAGE) as name:
         apart = ["unshare", "--net", "--mount", sys.executable, "-m", "deploy.image_check"]
-        return subprocess.run(
+        done = subprocess.run(
             [*apart, "--container", name], env={**os.environ, "DATA_DIR": str(work)}, check=False
-        ).returncode
+        )
+    image.remove()
+    return done.returncode
 
 
 class Project:

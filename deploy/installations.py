@@ -23,11 +23,12 @@ KUBERNETES_GRACE = 30.0  # seconds, where a pod does not say
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """One kind of process: its command, and the seconds it may take to end."""
+    """One kind of process: its command, the seconds it may take to end, whether it reaches the outside."""
 
     name: str
     command: list[str]
     grace: float
+    outside: bool
 
     @property
     def queues(self) -> list[str] | None:
@@ -39,7 +40,12 @@ class Started:
 def by_compose() -> Iterator[Started]:
     """Return the processes of `compose.yaml`; the image's own command is the web server's."""
     for service in compose.services().values():
-        yield Started(name=service.name, command=service.command or WEB, grace=service.grace)
+        yield Started(
+            name=service.name,
+            command=service.command or WEB,
+            grace=service.grace,
+            outside=service.outside,
+        )
 
 
 def manifests(*folders: Path) -> Iterator[dict[str, Any]]:
@@ -54,11 +60,16 @@ def by_kubernetes(overlay: str) -> Iterator[Started]:
     """Return the processes of an overlay and its base."""
     for one in manifests(KUBERNETES / "base", KUBERNETES / "overlays" / overlay):
         if one["kind"] in {"Deployment", "Job"}:
+            labels = one["spec"]["template"]["metadata"]["labels"]
             pod = one["spec"]["template"]["spec"]
             grace = float(pod.get("terminationGracePeriodSeconds", KUBERNETES_GRACE))
             [container] = [each for each in pod["containers"] if each["name"] == "sas"]
-            name = one["metadata"]["name"]
-            yield Started(name=name, command=container["args"], grace=grace)
+            yield Started(
+                name=one["metadata"]["name"],
+                command=container["args"],
+                grace=grace,
+                outside=labels.get("reaches") == "outside",
+            )
 
 
 def by_systemd() -> Iterator[Started]:
@@ -68,8 +79,12 @@ def by_systemd() -> Iterator[Started]:
         service = _unit(name)["Service"]
         queues = service.get("Environment", "").removeprefix("QUEUES=")
         program, *rest = shlex.split(service["ExecStart"].replace("$QUEUES", queues))
-        command = [Path(program).name, *rest]
-        yield Started(name=name, command=command, grace=float(service.get("TimeoutStopSec", 90)))
+        yield Started(
+            name=name,
+            command=[Path(program).name, *rest],
+            grace=float(service.get("TimeoutStopSec", 90)),
+            outside=True,  # a unit has the machine's network
+        )
 
 
 def _unit(name: str) -> RawConfigParser:

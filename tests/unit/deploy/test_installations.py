@@ -55,9 +55,18 @@ def test_commands_exist(started):
             assert target != "-m" or (PROJECT / rest[0] / "__main__.py").exists()
 
 
+@pytest.mark.parametrize("name", ["compose", "kubernetes, large"])
+def test_only_what_has_to_reaches_other_networks(name):
+    reach = {"inventory", "payment", "shipping", "notification", "audit", "alerts", "push"}
+    for one in INSTALLATIONS[name]():
+        queues = set(one.queues or [])
+        assert queues <= reach if one.outside else not queues & reach, one
+        assert queues or not one.outside, one
+
+
 def test_a_worker_is_known_by_its_command():
     def queues(*command):
-        return Started(name="x", command=list(command), grace=10.0).queues
+        return Started(name="x", command=list(command), grace=10.0, outside=False).queues
 
     assert queues("python", "manage.py", "work", "a", "b") == ["a", "b"]
     assert queues("python", "manage.py", "work", "--all") == ["--all"]
