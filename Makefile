@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench deploy drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check hooks house check-machines image-check deploy-check alerts-check slow pattern bench goodput poison fair \
+.PHONY: run test check hooks house check-machines image-check deploy-check alerts-check alerts-drill slow pattern bench goodput poison fair \
 	flat locked scale size gate idle pages pictures polls drill trace simulate format messages lock sbom licences browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
@@ -107,6 +107,9 @@ pattern: $(VENV)/.dev browser  ## each requirement of the pattern: its tests, ru
 alerts-check:  ## the rules for Prometheus, and each alert in a case of its own; needs promtool (Debian: prometheus)
 	promtool check rules deploy/prometheus/*.rules.yaml
 	promtool test rules deploy/prometheus/tests/*.yaml
+
+alerts-drill: $(VENV)/.dev  ## each alert fires on a stack whose condition is provoked, watched by a real Prometheus
+	$(BIN)/python -m drill.alerts
 
 drill: $(VENV)/.dev browser  ## real faults on a stack of its own, and a verdict on each; DRILL=full for all
 	$(BIN)/python -m drill $(ARGS)

@@ -66,6 +66,8 @@ def test_metrics_report_the_current_state(scraper):
     assert found["outbox", "task_request"] == 1
     assert 0 <= found["outbox_oldest_seconds", "task_request"] < 60
     assert found["hour_tasks", "processed"] == 0
+    assert found["task_changes_total", "processed", "greet"] == 0
+    assert found["attempts_total", "greeter", "undo", "failed", "hello", "greet"] == 0
 
 
 def test_metrics_count_what_happened_today(scraper):

@@ -1,0 +1,1 @@
+"""The drill of the alerts: a real Prometheus sees each of them fire."""
