@@ -4,10 +4,10 @@ Lines are written by the standard library's `logging`, or by structlog. What a l
 step, attempt) comes with it, or from the request that an agent works on.
 """
 
+import logging
 import re
 import sys
 import time
-from logging import Formatter
 from typing import Any
 
 import structlog
@@ -28,7 +28,8 @@ FORMATS = ("json", "text")
 
 
 def configuration() -> dict[str, Any]:
-    """Return the configuration of `logging`; let structlog's own loggers write by it."""
+    """Return the configuration of `logging`; let structlog's loggers and Python's warnings write by it."""
+    logging.captureWarnings(True)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -69,7 +70,7 @@ def _kind() -> str:
     return kind
 
 
-def formatter(kind: str = "") -> Formatter:
+def formatter(kind: str = "") -> logging.Formatter:
     """Return the formatter of lines; without a `kind`, of those that the environment asks for."""
     as_json = (kind or _kind()) == "json"
     stamp: list[Processor] = [structlog.processors.TimeStamper("iso"), _add_logger]

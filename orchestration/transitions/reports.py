@@ -13,6 +13,7 @@ from ..payloads.keys import step_key
 from ..states import FINAL_TASK_STATES, Outcome
 from ..tracing import spans, switch
 from ..tracing.spans import EndedAttempt, Named
+from ..tracing.subject import about_reference
 
 if TYPE_CHECKING:
     from ..messaging.messages import Reply  # which a supervisor does not load
@@ -50,6 +51,12 @@ def retried(steps: "Sequence[tuple[Change, StepView]]", events: Sequence[Event])
     """Say in the log which steps are retried, and why and when, by the events about that."""
     about = [(*one, event.reason) for one, event in zip(steps, events, strict=True)]
     _after_commit(partial(_log, logging.INFO, "%s is retried: %s"), about)
+
+
+def undoing(change: "Change") -> None:
+    """Say in the log that a task's undo begins. Its reason may hold what a partner or a person wrote."""
+    about = about_reference(change.workflow, change.reference)
+    transaction.on_commit(lambda: logger.info("%s is undone", change.workflow, extra=about))
 
 
 def finished(changes: "Collection[Change]") -> None:

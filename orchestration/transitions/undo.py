@@ -16,6 +16,7 @@ from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..states import StepState, TaskState
+from . import reports
 from .create import NewStep, insert_steps
 from .locked_task import Change, cancel, finish, lock, note, read_steps
 from .task_state import write_states
@@ -108,6 +109,7 @@ def begin(
     )
     read_steps({change.id: change})
     change.final_failures.clear()
+    reports.undoing(change)
     return ()
 
 

@@ -14,7 +14,6 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from setproctitle import getproctitle
 
-from orchestration.cluster import instance
 from sasweb import env
 
 from . import folders
@@ -25,6 +24,8 @@ def main() -> None:
     os.umask(0o077)
     _open_standard_files()
     try:
+        from orchestration.cluster import instance  # which reads the environment
+
         given = _parse()
         set_up = _start(given)
     except (CommandError, ImproperlyConfigured) as problem:

@@ -10,6 +10,7 @@ from tests.support.engine import (
     new_task,
     postpone_retries,
     reply_to,
+    request_undo,
     staff,
     sweep,
 )
@@ -49,6 +50,13 @@ def test_error_says_its_code_and_not_the_partners_words(caplog):
     step = in_error(code="no_letter", message=LETTER)
     about = (step.task.reference, "hello", 1)
     assert lines(caplog) == [("WARNING", "hello is in error: no_letter", *about)]
+
+
+def test_undo_is_reported_without_its_reason(caplog):
+    task = new_task()
+    request_undo("greet", task.reference, actor="ada", reason=LETTER)
+    (line,) = [one for one in caplog.records if hasattr(one, "reference")]
+    assert (line.getMessage(), line.reference) == ("greet is undone", task.reference)
 
 
 def test_change_that_is_rolled_back_is_not_reported(caplog):
