@@ -7,7 +7,7 @@ PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check hooks house check-machines pattern bench goodput poison fair flat locked scale idle pages pictures polls drill simulate format messages browser clean
+.PHONY: run test check hooks house check-machines pattern bench goodput poison fair flat locked scale ended idle pages pictures polls drill simulate format messages browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -81,6 +81,9 @@ pages: $(VENV)/.dev  ## every page of the dashboard at a million tasks, to its f
 
 scale: $(VENV)/.dev  ## what a claim and a sweep cost beside a million tasks that wait, some of them held
 	$(BIN)/python -m bench.scale $(ARGS)
+
+ended: $(VENV)/.dev  ## what a million ended tasks cost: claims while old ones are removed, audits, bytes
+	$(BIN)/python -m bench.ended $(ARGS)
 
 pictures: $(VENV)/.dev browser  ## every page in both themes, wide and narrow: barriers, and docs/images
 	$(BIN)/python -m tests.pictures $(ARGS)
