@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,8 +11,11 @@ from sasweb.stack import folders
 
 
 @contextmanager
-def database(folder: Path, *, fresh: bool) -> Iterator[None]:
-    """Run Postgres and Redis in `folder`, and set Django up on a migrated database."""
+def database(folder: Path, *, fresh: bool, settings: Sequence[str] = FAST) -> Iterator[None]:
+    """Run Postgres and Redis in `folder`, and set Django up on a migrated database.
+
+    `settings` are those of Postgres; without any it writes to the disk, as in production.
+    """
     os.environ["DATA_DIR"] = str(folder)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
     folders.data_dir.cache_clear()
@@ -20,7 +23,7 @@ def database(folder: Path, *, fresh: bool) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
     folders.make_data_dir()
     folders.secret("secret_key", make_it=True)
-    with servers(*FAST) as running:
+    with servers(*settings) as running:
         if not os.environ.get("DATABASE_URL"):
             running.create_database()
         import django

@@ -53,7 +53,7 @@ from .audit.check import LATELY, Check, Part, Scope, Violation
 from .dashboard.roles import give
 from .database.sql import is_busy, is_unavailable
 from .decisions.progress import Refusal
-from .models import TaskRequest
+from .models import RetentionPolicy, TaskRequest
 from .models.application import Delivery
 from .models.inbox import StatusKind
 from .models.request import RequestedAct
@@ -107,6 +107,7 @@ __all__ = [
     "give",
     "is_busy",
     "is_unavailable",
+    "keep_tasks",
     "key",
     "loaded",
     "post",
@@ -130,6 +131,11 @@ def register(thing: Workflow | type[Agent]) -> None:
         registry.workflows[thing.name] = thing
     else:
         registry.agents[thing.name] = thing
+
+
+def keep_tasks(workflow: str, *, days: float | None) -> None:
+    """Keep the ended tasks of a workflow for some days; None: for ever. Admins may change it again."""
+    RetentionPolicy.objects.update_or_create(workflow=workflow, defaults={"keep_days": days})
 
 
 def receive_status(application: str, receiver: Callable[[Sequence[Status]], None]) -> None:

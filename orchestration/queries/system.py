@@ -106,6 +106,9 @@ class System:
     interval: float
     backlogs: Backlogs
     audit: AuditRun | None
+    # the last audit that found something, or looked at everything: one of what has changed, and was fine,
+    # says nothing of what was found before
+    standing: AuditRun | None
     audit_every: float
     cut: bool
     patience: float = conf.WORKER_DEAD_AFTER_S
@@ -113,7 +116,7 @@ class System:
     @property
     def violations(self) -> Sequence[Mapping[str, object]]:
         """Return the first of what the last audit found."""
-        found: Sequence[Mapping[str, object]] = self.audit.violations if self.audit else []
+        found: Sequence[Mapping[str, object]] = self.standing.violations if self.standing else []
         return found[:MOST_VIOLATIONS]
 
     @property
@@ -140,6 +143,7 @@ def system() -> System:
     names = _queues(processes)
     depths = _depths(names)
     policy = SupervisorPolicy.objects.first() or SupervisorPolicy()
+    ended = AuditRun.objects.filter(ended_at__isnull=False).order_by("-started_at")
     return System(
         now=now,
         redis=depths is not None,
@@ -156,7 +160,8 @@ def system() -> System:
                 )
             )
         ),
-        audit=AuditRun.objects.filter(ended_at__isnull=False).order_by("-started_at").first(),
+        audit=ended.first(),
+        standing=ended.exclude(since__isnull=False, violations=[]).first(),
         audit_every=policy.audit_every,
         cut=len(found) > MOST_WORKERS,
     )

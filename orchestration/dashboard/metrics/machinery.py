@@ -49,7 +49,7 @@ def _machinery(now: System) -> Iterator[Metric]:
         of=[([row.name], row.depth.messages) for row in queues if row.depth],
     )  # fmt: skip
     if now.audit:
-        found = len(now.audit.violations)
+        found = len(now.standing.violations) if now.standing else 0
         yield gauge("audit_violations", "What the last audit found", of=[([], found)])
         age = _since(now.audit.started_at, now.now)
         yield gauge("audit_age_seconds", "How long ago it began", of=[([], age)])

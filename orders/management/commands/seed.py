@@ -10,10 +10,11 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils.text import slugify
 
-from orchestration.api import ensure_application, give
+from orchestration.api import ensure_application, give, keep_tasks
 from orders.agents.partner_http import request_json
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 from orders.demo.catalogue import CATALOGUE, GONE
+from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
 from orders.models import Availability, Product
 from sasweb.stack import folders
 
@@ -39,7 +40,10 @@ class Command(BaseCommand):
         """Seed the database, then the sandbox, which may be absent."""
         self._verbose = verbosity > 0
         with transaction.atomic():
-            self._say(f"{add_products()} products added, {len(CATALOGUE)} in the catalogue")
+            added = add_products()
+            self._say(f"{added} products added, {len(CATALOGUE)} in the catalogue")
+            if added == len(CATALOGUE):  # the first time: later an admin may have changed it
+                keep_all()
             add_groups()
             self._say(f"groups: {', '.join(GROUPS)}")
             for name in GROUPS:
@@ -84,6 +88,12 @@ def add_products() -> int:
         ignore_conflicts=True,
     )
     return Product.objects.count() - before
+
+
+def keep_all() -> None:
+    """Have no task removed: a demo shows all that ever was."""
+    for workflow in (WORKFLOW, EMAIL_WORKFLOW):
+        keep_tasks(workflow, days=None)
 
 
 def add_groups() -> None:

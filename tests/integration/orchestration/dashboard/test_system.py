@@ -120,6 +120,11 @@ def test_last_audit_is_shown_with_its_violations(client):
     assert audit.one(".badge.error").numbers() == [60]
     assert audit.rows() == [["3", "t-1", "was taken twice", "give back"]] * 50
     assert "checked 8 tasks" in audit.text
+    # one of what has changed since says nothing of these
+    AuditRun.objects.create(by="hourly", since=DatabaseNow(), ended_at=DatabaseNow(), tasks=2)
+    audit = page(client.get(ADDRESS)).section("h-audit")
+    assert audit.one(".badge.error").numbers() == [60]
+    assert "checked 2 tasks" in audit.text
 
 
 def test_queries_are_independent_of_the_number_of_processes(client):
