@@ -30,18 +30,23 @@ class Depth:
     rings: bool
 
 
+def client(url: str) -> Redis:
+    """Return a client with the short timeout."""
+    return Redis.from_url(
+        url,
+        socket_timeout=conf.REDIS_PAGE_TIMEOUT_S,
+        socket_connect_timeout=conf.REDIS_PAGE_TIMEOUT_S,
+        retry=Retry(NoBackoff(), 0),
+        **queues.QUIETLY,
+    )
+
+
 class _Client:
     """A client of one Redis, which remembers whether the last command timed out."""
 
     def __init__(self, url: str) -> None:
         self._patience = queues.Patience()
-        self._client = Redis.from_url(
-            url,
-            socket_timeout=conf.REDIS_PAGE_TIMEOUT_S,
-            socket_connect_timeout=conf.REDIS_PAGE_TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),
-            **queues.QUIETLY,
-        )
+        self._client = client(url)
 
     def depths(self, names: Sequence[str]) -> dict[str, Depth]:
         with self._patience.asking():
