@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from django.conf import settings
+from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from rq import Queue
@@ -29,18 +30,23 @@ class Depth:
     rings: bool
 
 
+def client(url: str) -> Redis:
+    """Return a client with the short timeout."""
+    return redis_client.client(
+        url,
+        socket_timeout=conf.REDIS_PAGE_TIMEOUT_S,
+        socket_connect_timeout=conf.REDIS_PAGE_TIMEOUT_S,
+        retry=Retry(NoBackoff(), 0),
+        **queues.QUIETLY,
+    )
+
+
 class _Client:
     """A client of one Redis, which remembers whether the last command timed out."""
 
     def __init__(self, url: str) -> None:
         self._patience = queues.Patience()
-        self._client = redis_client.client(
-            url,
-            socket_timeout=conf.REDIS_PAGE_TIMEOUT_S,
-            socket_connect_timeout=conf.REDIS_PAGE_TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),
-            **queues.QUIETLY,
-        )
+        self._client = client(url)
 
     def depths(self, names: Sequence[str]) -> dict[str, Depth]:
         with self._patience.asking():
