@@ -158,7 +158,7 @@ class Agent:
             except Rejected as stored:
                 refusal = stored
             except (Transient, Unknown) as fault:
-                logger.info("%s cannot be asked about: %s", request.reference, fault)
+                logger.info("%s cannot be asked about: %s", request.reference, fault.code)
             else:
                 if result is not None:
                     return self._reply(request, started, count, result=result)
