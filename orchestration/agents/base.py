@@ -158,7 +158,7 @@ class Agent:
             except Rejected as stored:
                 refusal = stored
             except (Transient, Unknown) as fault:
-                logger.info("%s cannot be asked about: %s", request.reference, fault)
+                logger.info("%s cannot be asked about: %s", request.reference, fault.code)
             else:
                 if result is not None:
                     return self._reply(request, started, count, result=result)
@@ -198,11 +198,10 @@ class Agent:
         """
         began = clock.now() if switch.ON else 0.0
         reply = await self._answer(request)
-        in_time = clock.now() < request.complete_by
         if switch.ON:
-            outcome = reply.outcome if reply and in_time else ""
+            outcome = reply.outcome if reply and clock.now() < request.complete_by else ""
             spans.worked(request, f"{self.name}.{request.action}", outcome, began)
-        return reply if in_time else None
+        return reply if clock.now() < request.complete_by else None
 
     async def _answer(self, request: Request) -> Reply | None:
         """Perform a request; an error in the agent's code becomes an unknown outcome, not a crash."""
