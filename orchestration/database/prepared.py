@@ -19,6 +19,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg2.extensions import TRANSACTION_STATUS_INTRANS
 
 from . import sql
+from .session import is_pooled
 
 WAYS = ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin")
 # For a transaction, sent with its first prepared statement: 8 µs.
@@ -92,7 +93,7 @@ def run_all(parts: Sequence[Part], before: str = "") -> list[tuple[Any, ...]]:
         for name in statement(part.text).parameters
         for value in (part.values[name],)
     }
-    if here.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
+    if is_pooled(here):
         return _execute(here, before + _unprepared(tuple(part.text for part in parts)), values)
     if _as_usual not in here.execute_wrappers:
         here.execute_wrappers.insert(0, _as_usual)
