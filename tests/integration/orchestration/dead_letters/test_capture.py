@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.db import Error
+from django.db import Error, connection
 
 from orchestration import conf, scheduler
 from orchestration.dead_letters import capture
@@ -18,7 +18,18 @@ from tests.support.operators import LEADER
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ALERT = "dead_letter/scheduler"
-UNSTORABLE = 1e15  # no moment that a database knows
+UNSTORABLE = "unstorable"  # a code that the database refuses
+
+
+@pytest.fixture
+def _refused_by_the_database():
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "ALTER TABLE orchestration_attempt ADD CONSTRAINT storable"
+            f" CHECK (NOT error_code = '{UNSTORABLE}')"
+        )
+        yield
+        cursor.execute("ALTER TABLE orchestration_attempt DROP CONSTRAINT storable")
 
 
 def replies(count, **fields):
@@ -43,10 +54,11 @@ def let_wait(seconds):
         )
 
 
+@pytest.mark.usefixtures("_refused_by_the_database")
 def test_unrecordable_reply_is_kept_and_the_others_are_recorded():
     good, bad = new_task(), new_task()
     some = [
-        reply_to(request, started=UNSTORABLE if request.task == bad.id else 1.0)
+        reply_to(request, code=UNSTORABLE if request.task == bad.id else "")
         for request in claimed()
     ]
     turn(some)
@@ -55,14 +67,15 @@ def test_unrecordable_reply_is_kept_and_the_others_are_recorded():
     letter = DeadLetter.objects.get()
     assert Reply.parse(letter.body.encode()) in some
     assert (letter.queue, letter.tries) == ("scheduler", 1)
-    assert "timestamp out of range" in letter.reason
+    assert "violates check constraint" in letter.reason
     assert not in_the_inbox()
     assert not Alert.objects.exists()
 
 
+@pytest.mark.usefixtures("_refused_by_the_database")
 def test_reply_is_retried_three_times_then_waits_for_a_person():
     staff()
-    (reply,) = replies(1, started=UNSTORABLE)
+    (reply,) = replies(1, code=UNSTORABLE)
     turn([reply])
     for returned, wait in enumerate(conf.DEAD_LETTER_WAITS_S, 1):
         letter = DeadLetter.objects.get()
@@ -113,8 +126,9 @@ def test_letter_keeps_any_bytes():
     assert letter.retry_at is None
 
 
+@pytest.mark.usefixtures("_refused_by_the_database")
 def test_reply_that_cannot_be_kept_returns_unchanged():
-    (reply,) = replies(1, started=UNSTORABLE)
+    (reply,) = replies(1, code=UNSTORABLE)
     with (
         writes_fail("orchestration_deadletter", "INSERT", "53100"),
         pytest.raises(Error, match="it is struck"),
