@@ -37,6 +37,13 @@ CREATE TEMPORARY TABLE audit_ledger (
     reference text, kind text, amount bigint, currency text, detail jsonb, result jsonb
 );
 CREATE TEMPORARY TABLE audit_effect (LIKE audit_ledger);
+CREATE INDEX ON audit_task (id);
+CREATE INDEX ON audit_step (task, name);
+CREATE INDEX ON audit_step (id);
+CREATE INDEX ON audit_attempt (step_id, number);
+CREATE INDEX ON audit_event (step_id);
+CREATE INDEX ON audit_effect (task, step);
+CREATE INDEX ON audit_effect (reference);
 -- Applications' checks read these instead of the engine's tables. They hold every row, whether its
 -- task is in question or not.
 CREATE TEMPORARY VIEW audit_data AS

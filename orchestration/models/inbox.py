@@ -93,6 +93,12 @@ class Submission(Prioritized, InboxMessage):
                 name="submission_unresolved",
                 condition=INBOX_ASIDE,
             ),
+            # what may be removed, oldest first
+            models.Index(
+                fields=["closed_at"],
+                name="submission_closed",
+                condition=Q(closed_at__isnull=False),
+            ),
             # the result of one that is not a task
             models.Index(
                 fields=["workflow", "reference", "refused_at"],
@@ -182,6 +188,10 @@ class StatusMessage(models.Model):
                 fields=["reply_to", "refused_at", "tries"],
                 name="status_unresolved",
                 condition=STATUS_ASIDE,
+            ),
+            # what may be removed, oldest first
+            models.Index(
+                fields=["closed_at"], name="status_closed", condition=Q(closed_at__isnull=False)
             ),
         ]
 

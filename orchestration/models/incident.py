@@ -177,6 +177,8 @@ class IncidentHour(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["incident", "hour"], name="incident_hour_once"),
         ]
+        # what may be removed, oldest first
+        indexes = [models.Index(fields=["hour"], name="incident_hour_by_time")]
 
     def __str__(self) -> str:
         return f"{self.failures} failures of incident {self.incident_id} in {self.hour:%F %H}"

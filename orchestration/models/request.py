@@ -50,6 +50,9 @@ class TaskRequest(InboxMessage):
             models.Index(
                 fields=["done_at"], name="request_done", condition=Q(done_at__isnull=False)
             ),
+            models.Index(
+                fields=["closed_at"], name="request_closed", condition=Q(closed_at__isnull=False)
+            ),
             # dead letters: for lists
             models.Index(fields=["id"], name="request_aside", condition=INBOX_ASIDE),
             # and for the alerts that they keep open

@@ -15,51 +15,41 @@ from ..models import SupervisorPolicy
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """Which rows of a table are old: `where` takes %(days)s; `first` are rows that refer to them."""
+    """Rows of a table are old by a time; `also` is a further condition, `first` what refers to them."""
 
     table: str
-    where: str
+    time: str
+    also: str = "true"
     key: str = "id"
     first: tuple[str, str] | None = None  # table and column
 
 
-OLD = "(SELECT clock_timestamp()) - %(days)s * interval '1 day'"
 RULES = (
     # by alert_closed; the steps that it stopped, by step_alert
     Rule(
         table="orchestration_alert",
-        where=f"closed_at < {OLD}",
+        time="closed_at",
         first=("orchestration_notification", "alert_id"),
     ),
     # by audit_recent
-    Rule(table="orchestration_auditrun", where=f"started_at < {OLD}"),
+    Rule(table="orchestration_auditrun", time="started_at"),
     # by hold_ended; those of tasks go with these
-    Rule(
-        table="orchestration_hold",
-        where=f"scope <> 'task' AND until IS NOT NULL AND until < {OLD} AND cleared",
-    ),
-    # by request_done; then by request_aside, which is small
-    Rule(table="orchestration_taskrequest", where=f"done_at < {OLD}"),
-    Rule(
-        table="orchestration_taskrequest",
-        where=f"refused_at IS NOT NULL AND closed_at < {OLD}",
-    ),
-    # by submission_set_aside, which is small
-    Rule(
-        table="orchestration_submission",
-        where=f"refused_at IS NOT NULL AND closed_at < {OLD}",
-    ),
-    # by status_number_once: about submissions that never were tasks
-    Rule(
-        table="orchestration_statusmessage",
-        where=f"task_id IS NULL AND closed_at < {OLD}",
-    ),
-    # all of it: a few thousand rows for each incident
-    Rule(table="orchestration_incidenthour", where=f"hour < {OLD}"),
+    Rule(table="orchestration_hold", time="until", also="scope <> 'task' AND cleared"),
+    # by request_done, and by request_closed
+    Rule(table="orchestration_taskrequest", time="done_at"),
+    Rule(table="orchestration_taskrequest", time="closed_at"),
+    # by submission_closed
+    Rule(table="orchestration_submission", time="closed_at"),
+    # by status_closed: about submissions that never were tasks
+    Rule(table="orchestration_statusmessage", time="closed_at", also="task_id IS NULL"),
+    # by incident_hour_by_time
+    Rule(table="orchestration_incidenthour", time="hour"),
 )
 REMOVE = """
 WITH old AS MATERIALIZED (
-    SELECT {key} FROM {table} WHERE {where} LIMIT {most} FOR UPDATE SKIP LOCKED
+    SELECT {key} FROM {table}
+    WHERE {time} < (SELECT clock_timestamp()) - %(days)s * interval '1 day' AND {also}
+    ORDER BY {time} LIMIT {most} FOR UPDATE SKIP LOCKED
 ){first}
 DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM old)
 """
@@ -73,14 +63,19 @@ def remove_old() -> int:
     if days is not None:
         total += sum(_remove(rule, days) for rule in RULES)
     for table, (key, column, kept) in settings.REMOVE_AFTER_DAYS.items():
-        total += _remove(Rule(table=table, key=key, where=f"{column} < {OLD}"), kept)
+        total += _remove(Rule(table=table, key=key, time=column), kept)
     return total
 
 
 def _remove(rule: Rule, days: float) -> int:
     first = FIRST.format(*rule.first, key=rule.key) if rule.first else ""
     statement = REMOVE.format(
-        key=rule.key, table=rule.table, where=rule.where, most=conf.BATCH_SIZE, first=first
+        key=rule.key,
+        table=rule.table,
+        time=rule.time,
+        also=rule.also,
+        most=conf.BATCH_SIZE,
+        first=first,
     )
     with connection.cursor() as cursor:
         cursor.execute(statement, {"days": days})

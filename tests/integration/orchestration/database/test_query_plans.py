@@ -28,6 +28,8 @@ CLOCK = "clock_timestamp()"
 PARAMETER = "timestamp with time zone"
 # A handful of rows, or one that is found by its key; those that wait for a push are tried one by one.
 SMALL = {
+    "axes_accessattempt",  # log-ins by people
+    "axes_accesslog",
     "django_session",
     "orchestration_application",
     "orchestration_incident",
