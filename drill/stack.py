@@ -238,7 +238,7 @@ class Stack(Clients):
         command = shlex.split(
             program["command"].replace(str(folders.PROJECT / "manage.py"), "manage.py")
         )
-        return Process(command, self.log, env=variables, cwd=tree, **identity)
+        return Process(command, self.log, env=variables, **{"cwd": tree, **identity})
 
     def run(
         self,

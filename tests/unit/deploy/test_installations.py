@@ -97,7 +97,7 @@ def test_autoscaled_deployments_exist():
 
 def test_secrets_are_given_by_files_only():
     """None has its value in a manifest or a unit; each file that is named is one of the secrets."""
-    names = {"SECRET_KEY", "DATABASE_URL", "REDIS_URL", "PAYMENT_SECRET_KEY", "EMAIL_URL"}
+    names = {"SECRET_KEY", "DATABASE_URL", "REDIS_URL", "PAYMENT_SECRET_KEY", "EMAIL_URL", "MESSAGE_KEY"}
     generated = yaml.safe_load((KUBERNETES / "base" / "kustomization.yaml").read_text())
     given = dict(line.split("=", 1) for line in generated["configMapGenerator"][0]["literals"])
     services = compose.services()
@@ -107,7 +107,7 @@ def test_secrets_are_given_by_files_only():
         assert not names & environment.keys()
     for name in names:
         assert f"{name}_FILE=%d/{name.lower()}" in common
-        assert hasattr(settings, name) or name == "EMAIL_URL"
+        assert hasattr(settings, name) or name in {"EMAIL_URL", "MESSAGE_KEY"}
     assert {f"/run/secrets/{name}" for name in services["web"].secrets} == {
         services["web"].environment[f"{name}_FILE"] for name in names
     }

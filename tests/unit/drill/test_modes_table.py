@@ -71,8 +71,9 @@ def test_crash_points_of_code_are_drilled():
     named = re.compile(r"crash_points\.reached[,(]\s*\"([\w.]+)\"")
     points = {point for file in engine for point in named.findall(file.read_text())}
     drilled = {mode.given["point"] for mode in TABLE if "point" in mode.given}
-    # the web's crash point is named in its recipe
-    assert points == drilled | {"web.after_commit_before_ring"}
+    # the web's crash point is named in its recipe; a command's are in tests of its own
+    archive = {point for point in points if point.startswith("archive.")}
+    assert points - archive == drilled | {"web.after_commit_before_ring"}
 
 
 def test_recipes_are_all_used():

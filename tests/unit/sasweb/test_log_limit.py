@@ -37,4 +37,4 @@ def test_other_lines_are_not_limited(clock):
 
 def test_console_is_limited():
     assert LOGGING["handlers"]["console"]["filters"] == ["limited"]
-    assert LOGGING["filters"]["limited"]["()"] == "sasweb.log_limit.Limited"
+    assert LOGGING["filters"]["limited"]["()"] is log_limit.Limited

@@ -51,10 +51,11 @@ def altered(change, back):
     ("change", "back", "check"),
     [
         ("SELECT 1", "SELECT 1", None),
+        # connections ask for their own
         (
             "ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'",
             "ALTER DATABASE {name} RESET default_transaction_isolation",
-            "isolation",
+            None,
         ),
         (
             "ALTER DATABASE {name} SET track_counts = off",

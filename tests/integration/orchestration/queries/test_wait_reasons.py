@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestration.dashboard import metrics
+from orchestration.dashboard.metrics import exposition
 from orchestration.models import Alert, Gate, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.monitoring import monitors
@@ -99,7 +99,7 @@ WORLDS = {
 
 def counted():
     """Return the metric, without what is zero."""
-    text = metrics.expose("text/plain")[0].decode()
+    text = exposition.expose("text/plain")[0].decode()
     found = {}
     for line in text.splitlines():
         if line.startswith('sas_waiting_because{agent="greeter"'):
