@@ -97,7 +97,14 @@ def test_autoscaled_deployments_exist():
 
 def test_secrets_are_given_by_files_only():
     """None has its value in a manifest or a unit; each file that is named is one of the secrets."""
-    names = {"SECRET_KEY", "DATABASE_URL", "REDIS_URL", "PAYMENT_SECRET_KEY", "EMAIL_URL", "MESSAGE_KEY"}
+    names = {
+        "SECRET_KEY",
+        "DATABASE_URL",
+        "REDIS_URL",
+        "PAYMENT_SECRET_KEY",
+        "EMAIL_URL",
+        "MESSAGE_KEY",
+    }
     generated = yaml.safe_load((KUBERNETES / "base" / "kustomization.yaml").read_text())
     given = dict(line.split("=", 1) for line in generated["configMapGenerator"][0]["literals"])
     services = compose.services()
