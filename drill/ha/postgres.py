@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from drill.process import Process
@@ -59,7 +60,8 @@ class Server(Clients):
         assert self.process
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         for pid in [self.process.pid, *map(int, children.read_text().split())]:
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):  # a session that has ended meanwhile
+                os.kill(pid, number)
 
     def stop(self, number: int = signal.SIGQUIT) -> None:
         """Stop the server: at once, or in order by SIGINT."""
