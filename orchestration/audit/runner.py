@@ -17,7 +17,7 @@ from django.db import transaction
 
 from .. import registry
 from ..alerting import alerts
-from ..database import sql
+from ..database import clock, sql
 from ..models import AuditRun, SupervisorPolicy
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
@@ -101,7 +101,7 @@ def run(
     if row is None:
         return None
     started = time.monotonic()
-    cut = snapshot.now()
+    cut = clock.database_now()
     ledgers = ledgers and (row.since is None or by != HOURLY)
     read: set[str] = set()
     with TemporaryFile("w+", newline="", encoding="utf-8") as file:
@@ -134,7 +134,7 @@ def find(ledgers: Collection[str] = ()) -> list[Violation]:
     """
     finding = _Finding(ledgers=frozenset(ledgers))
     finding.of_slice(snapshot.Slice())
-    finding.once(nullcontext)
+    finding.once()
     return finding.sorted()
 
 
@@ -168,10 +168,10 @@ class _Finding:
             self._run(Scope.RANGE, asdict(part))
         self._applications(Scope.TASKS)
 
-    def once(self, each: Each = snapshot.reading) -> None:
+    def once(self) -> None:
         """Run the checks that concern no task, or all: each in a snapshot of its own."""
-        self._run(Scope.ALL, each=each)
-        with each():
+        self._run(Scope.ALL, each=snapshot.reading)
+        with snapshot.reading():
             self._applications(Scope.ALL)
 
     def sorted(self) -> list[Violation]:

@@ -19,7 +19,7 @@ from django.db import connection, transaction
 
 from .. import registry
 from ..agents.service_ledger import LedgerEntry
-from ..database import session, sql
+from ..database import clock, session, sql
 from . import tables
 
 SLICE = 20_000  # tasks of one snapshot, which takes a second or two
@@ -39,12 +39,6 @@ class Slice:
     last: str = LAST
     first_step: int = 0
     last_step: int = LAST_STEP
-
-
-def now() -> datetime:
-    """Return the database's time."""
-    found: datetime = sql.run("SELECT clock_timestamp()", {})[0][0]
-    return found
 
 
 @contextmanager
@@ -70,7 +64,7 @@ def with_tables(file: IO[str]) -> Iterator[None]:
 def prepare() -> datetime:
     """Create the tables for this session; return the database's time."""
     sql.run(tables.MAKE, {})
-    return now()
+    return clock.database_now()
 
 
 def find_changed(since: datetime) -> None:

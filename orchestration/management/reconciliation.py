@@ -11,8 +11,6 @@ from datetime import datetime
 from tempfile import TemporaryFile
 from typing import TypeVar
 
-from django.db import transaction
-
 from orchestration import conf, registry, submission
 from orchestration.agents.taking_back import Undo, take_back
 from orchestration.alerting import alerts
@@ -72,13 +70,8 @@ def find(moment: datetime, report: Callable[[str], None]) -> Findings:
     """Compare with the services' ledgers; raise `snapshot.Unreadable` if one cannot be read."""
     with TemporaryFile("w+", newline="", encoding="utf-8") as file:
         listed = snapshot.read_ledgers(file, report)
-        with transaction.atomic():
-            snapshot.prepare()
-            sql.run("SET LOCAL statement_timeout = '10min'", {})
-            snapshot.store(file)
-            found = restored.find(moment, listed, registry.agents)
-            transaction.set_rollback(True)  # the tables go
-    return found
+        with snapshot.with_tables(file), snapshot.reading():
+            return restored.find(moment, listed, registry.agents)
 
 
 def act(
