@@ -1,16 +1,14 @@
 """`manage.py archive`: writes old tasks to files and removes them, and puts them back."""
 
 from argparse import ArgumentParser
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from orchestration import registry
+from orchestration.management.moments import moment
 from orchestration.retention import archive
 from orchestration.retention.archive import Exists
 from orchestration.retention.folder import Damaged
@@ -28,7 +26,7 @@ class Command(BaseCommand):
         """Declare the options."""
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument(
-            "--before", type=_moment, metavar="DATE", help="tasks that ended before, as 2026-01-31"
+            "--before", type=moment, metavar="DATE", help="tasks that ended before, as 2026-01-31"
         )
         which.add_argument(
             "--due", action="store_true", help="tasks that the retention policies no longer keep"
@@ -59,10 +57,3 @@ class Command(BaseCommand):
         except (Damaged, Exists, OSError) as error:
             raise CommandError(str(error), returncode=1) from error
         self.stdout.write(f"{total:,} tasks were written to {path} and removed")
-
-
-def _moment(text: str) -> datetime:
-    moment = parse_datetime(text)
-    if moment is None:
-        raise ValueError(text)
-    return moment if timezone.is_aware(moment) else timezone.make_aware(moment)
