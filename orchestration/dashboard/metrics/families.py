@@ -17,17 +17,17 @@ def gauge(
     name: str, documentation: str, labels: Iterable[str] = (), *, of: Iterable[Sample]
 ) -> Metric:
     """Return values that go up and down."""
-    metric = GaugeMetricFamily(f"sas_{name}", documentation, labels=list(labels))
-    for values, value in of:
-        metric.add_metric(values, value)
-    return metric
+    return _filled(GaugeMetricFamily(f"sas_{name}", documentation, labels=list(labels)), of)
 
 
 def counter(
     name: str, documentation: str, labels: Iterable[str] = (), *, of: Iterable[Sample]
 ) -> Metric:
     """Return values that only rise, but for a new beginning at zero; `_total` is added to the name."""
-    metric = CounterMetricFamily(f"sas_{name}", documentation, labels=list(labels))
+    return _filled(CounterMetricFamily(f"sas_{name}", documentation, labels=list(labels)), of)
+
+
+def _filled(metric: GaugeMetricFamily | CounterMetricFamily, of: Iterable[Sample]) -> Metric:
     for values, value in of:
         metric.add_metric(values, value)
     return metric
