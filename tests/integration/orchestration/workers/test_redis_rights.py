@@ -14,10 +14,11 @@ from orchestration.cluster import leader_election
 from orchestration.dead_letters import capture
 from orchestration.messaging import queue_depths, queues
 from orchestration.models import Attempt, DeadLetter, Worker
-from orchestration.workers import jobs, worker
+from orchestration.workers import jobs
 from sasweb import health
 from sasweb.stack import embedded
 from tests.support.engine import new_task, sweep
+from tests.support.serving import serve
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PAGE = Path(__file__).parents[4] / "docs" / "run" / "secure.md"
@@ -63,16 +64,6 @@ def answers(client):
         return client.ping()
     except RedisError:
         return False
-
-
-def serve(name):
-    """Run the worker of a queue until it is empty."""
-    connection = queues.worker_connection()
-    try:
-        worker.QueueWorker(queues.queue(name, connection)).serve(burst=True)
-    finally:
-        connection.close()
-        jobs.close_runtimes()
 
 
 def refused(server):

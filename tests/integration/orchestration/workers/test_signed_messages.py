@@ -7,8 +7,9 @@ from orchestration.dead_letters import actions, capture
 from orchestration.messaging import queues, signing
 from orchestration.messaging.messages import Request
 from orchestration.models import Alert, Attempt, DeadLetter
-from orchestration.workers import jobs, worker
+from orchestration.workers import jobs
 from tests.support.engine import claimed, new_task, reply_to, states
+from tests.support.serving import serve
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "a key of thirty-two characters, at least"
@@ -22,16 +23,6 @@ def _signed(monkeypatch, settings):
     yield
     for queue in ("greeter", queues.SCHEDULER):
         signing.refused(queue)
-
-
-def serve(name):
-    """Run the worker of a queue until it is empty."""
-    connection = queues.worker_connection()
-    try:
-        worker.QueueWorker(queues.queue(name, connection)).serve(burst=True)
-    finally:
-        connection.close()
-        jobs.close_runtimes()
 
 
 def push(queue, *messages):

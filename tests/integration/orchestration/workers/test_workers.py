@@ -23,6 +23,7 @@ from orchestration.models import Step, Task
 from orchestration.workers import jobs, worker
 from tests.support.database import read_only, writes_fail
 from tests.support.engine import claimed, new_task, reply_to, states
+from tests.support.serving import serve
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,15 +31,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _short_attendance(monkeypatch):
     monkeypatch.setattr(conf, "INBOX_IDLE_S", 0.05)
-
-
-def serve(name):
-    """Run the worker of a queue until it is empty."""
-    connection = queues.worker_connection()
-    try:
-        worker.QueueWorker(queues.queue(name, connection)).serve(burst=True)
-    finally:
-        connection.close()
 
 
 def snapshot():
