@@ -59,6 +59,8 @@ UNREAD_ALLOWANCE_S = 10.0
 
 # Clocks
 CLOCK_JUMP_S = 30.0  # a clock that differs by more has jumped, or is wrong
+# a clock that went back by more has shown times twice, which is noted: more than clocks drift in an hour
+CLOCK_BACK_S = 2.0
 # the alert about a jump stays open for this long, so that people see it
 CLOCK_JUMP_ALERT_S = 3600.0
 

@@ -73,14 +73,14 @@ class ClockWatch:
     def see(self, reading: Reading, *, leading: bool) -> None:
         """Process a reading; `leading`: this process is the one that handles jumps.
 
-        Each reading narrows the range of the clock's lead. A small deviation is drift, and ignored. A
-        jump that the leader does not handle in time is not a jump: this process was suspended, for
-        example with its virtual machine.
+        Each reading narrows the range of the clock's lead. A small deviation is drift, and ignored: less
+        of it if the clock went back, as then it showed times twice. A jump that the leader does not
+        handle in time is not a jump: this process was suspended, for example with its virtual machine.
         """
         self.handled = reading.handled
         lead = reading.lead
         jump = self._deviation(lead)
-        if abs(jump) <= conf.CLOCK_JUMP_S:
+        if -conf.CLOCK_BACK_S <= jump <= conf.CLOCK_JUMP_S:
             jump = 0.0
         elif not self.jump:
             self._seen_at = reading.after

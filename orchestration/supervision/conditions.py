@@ -113,11 +113,13 @@ def _described(session: Blocking) -> str:
 def jumped(jump: Jump) -> Condition:
     """Return the condition of a jump of the database's clock."""
     way = "forward" if jump.seconds > 0 else "back"
+    small = abs(jump.seconds) <= conf.CLOCK_JUMP_S
+    moved = "stay as they are" if small else "were moved accordingly"
     return Condition(
         fingerprint=JUMPED,
-        severity=Severity.CRITICAL,
+        severity=Severity.WARNING if small else Severity.CRITICAL,
         title=f"The database's clock jumped {way} by {abs(jump.seconds):.0f} s",
-        detail=f"The last jump: {jump.seconds:+.0f} s. Deadlines and waits were moved accordingly, and no "
+        detail=f"The last jump: {jump.seconds:+.0f} s. Deadlines and waits {moved}, and no "
         "task was undone. Check what sets the clock of the database's host.",
     )
 

@@ -4,6 +4,8 @@ Rows written since the jump have the new clock's times. They must not move, or t
 jump once more: a row moves only if its own times show that it was written before, or no further than a
 deadline can lie ahead.
 
+A clock that went back by seconds only is noted in `ClockJump`: it moves nothing.
+
 Which times move, and to what, is noted first (`JumpedTime`), without a lock on their rows. Then they
 are moved in batches, each if it still is what it was: one that was written since is right by the
 clock as it is now. A row that is locked is passed over, and moved by a later sweep; until then `due`
@@ -41,7 +43,7 @@ Not moved:
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet, TextField
@@ -194,8 +196,10 @@ BACK = (
 def allow_for_jump(jump: float, *, handled: float, since: float, by: str) -> bool:
     """Move all times by a jump of the database's clock, reporting whether that was still to be done.
 
-    `jump` is in seconds, negative when the clock went back, at most `since` seconds ago. `handled` is
-    the sum of jumps that was known when it was noticed: another supervisor may have been first.
+    One below `conf.CLOCK_JUMP_S` is only noted, for the audit: to move what was written since would cost
+    more than it delays. `jump` is in seconds, negative when the clock went back, at most `since` seconds
+    ago. `handled` is the sum of jumps that was known when it was noticed: another supervisor may have
+    been first.
     """
     move_times()
     if not _note(jump, handled=handled, since=since, by=by):
@@ -210,6 +214,14 @@ def _note(jump: float, *, handled: float, since: float, by: str) -> bool:
     ((known, now),) = sql.run(HANDLED, {})
     if known != handled:
         return False
+    if abs(jump) > conf.CLOCK_JUMP_S:
+        _note_times(jump, since, now)
+    ClockJump.objects.create(seconds=jump, by=by)
+    return True
+
+
+def _note_times(jump: float, since: float, now: datetime) -> None:
+    """Note which times move, and to what."""
     given = {
         "now": now,
         "jump": timedelta(seconds=jump),
@@ -219,8 +231,6 @@ def _note(jump: float, *, handled: float, since: float, by: str) -> bool:
     sql.run(FURTHER, given)
     for move in (*(FORWARD if jump > 0 else BACK), *EITHER_WAY):
         sql.run(move.note(), {**given, "kind": move.kind, "field": move.field})
-    ClockJump.objects.create(seconds=jump, by=by)
-    return True
 
 
 def move_times() -> None:

@@ -111,6 +111,21 @@ class TestSupervisor:
         assert (alert.fingerprint, alert.severity) == ("system/clock_jumped", "critical")
         assert f"{'forward' if seconds > 0 else 'back'} by 3600 s" in alert.title
 
+    def test_some_seconds_back_are_noted_and_move_nothing(self):
+        task = new_task()
+        claimed()
+        step = step_of(task)
+        before = left(step, "complete_by")
+        watch = watching()
+        jumped(watch, -20.0)
+        watch.step(1.0)
+        assert ClockJump.objects.get().seconds == near(-20)
+        assert left(step, "complete_by") == near(before)
+        alert = Alert.objects.get(closed_at=None)
+        assert (alert.fingerprint, alert.severity) == ("system/clock_jumped", "warning")
+        watch.step(2.0)
+        assert ClockJump.objects.count() == 1
+
     def test_there_and_back_is_one_alert(self):
         watch = watching()
         for moment, seconds in enumerate((HOUR, -HOUR), 1):

@@ -118,7 +118,7 @@ def database():
     return database
 
 
-@pytest.mark.parametrize("jump", [3600.0, -3600.0, 31.0, -31.0])
+@pytest.mark.parametrize("jump", [3600.0, -3600.0, 31.0, -31.0, -3.0])
 def test_jump_is_reported_until_it_was_handled(database, jump):
     database.offset += jump
     assert database.look() == pytest.approx(jump, abs=0.01)
@@ -131,6 +131,8 @@ def test_jump_is_reported_until_it_was_handled(database, jump):
 def test_small_deviations_are_not_a_jump(database):
     for _ in range(1000):
         database.offset += conf.CLOCK_JUMP_S / 2
+        assert database.look() == 0.0
+        database.offset -= conf.CLOCK_BACK_S / 2
         assert database.look() == 0.0
 
 
