@@ -45,8 +45,8 @@ OPERATIONS_BUDGET_S = 1.0  # of each sweep, for bulk operations: other duties mu
 OPERATION_ITEMS_PER_SWEEP = 5_000  # items under way that one sweep checks, of each operation
 
 # Retention
-REMOVAL_BATCH_SIZE = 20  # tasks of one transaction, each with some ten rows
-REMOVAL_LOOK = 2_000  # tasks that one look for old ones reads at most
+REMOVAL_BATCH_SIZE = 50  # tasks of one transaction, each with some ten rows
+REMOVAL_LOOK = 250  # tasks that one look for old ones reads at most, of any workflow
 REMOVAL_BUDGET_S = 0.2  # of each sweep, while there is more to remove
 RECORDS_INTERVAL_S = 60.0  # between two looks for old rows that belong to no task
 

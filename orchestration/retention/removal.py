@@ -5,9 +5,10 @@ and operations.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -81,12 +82,15 @@ def remove_due(seconds: float) -> int:
     No batch begins once the time is over. A workflow whose batch fails does not keep the others waiting.
     """
     until = time.monotonic() + seconds
-    at_work = list(RetentionPolicy.objects.filter(keep_days__isnull=False))
+    now = clock.database_now()
+    policies = list(RetentionPolicy.objects.filter(keep_days__isnull=False))
+    stored = [_known(policy) for policy in policies]
+    at_work = list(policies)
     total, failed = 0, []
     while at_work:
         for policy in list(at_work):
             try:
-                count = _remove_batch(policy)
+                count = _remove_batch(policy, now)
             except Exception as error:
                 if sql.is_unavailable(error):
                     raise
@@ -98,20 +102,18 @@ def remove_due(seconds: float) -> int:
                 at_work.remove(policy)
         if time.monotonic() >= until:
             break
+    _note(policies, stored)
     if failed:
         raise ExceptionGroup("old tasks cannot be removed", failed)
     return total
 
 
-def _remove_batch(policy: RetentionPolicy) -> int:
-    now = clock.database_now()
+def _remove_batch(policy: RetentionPolicy, now: datetime) -> int:
     _begin_anew(policy, now)
     before = now - timedelta(days=policy.keep_days or 0.0)
     due = find(policy.workflow, before, conf.REMOVAL_BATCH_SIZE, since=policy.looked_until)
     count = remove(policy.workflow, due.ids, before) if due.ids else 0
-    if due.looked_until != policy.looked_until or due.more != policy.more:
-        policy.looked_until, policy.more = due.looked_until, due.more
-        _note(policy)
+    policy.looked_until, policy.more = due.looked_until, due.more
     return count
 
 
@@ -120,21 +122,28 @@ def _begin_anew(policy: RetentionPolicy, now: datetime) -> None:
     if policy.looked_anew and abs(now - policy.looked_anew) < timedelta(days=1):
         return
     policy.looked_anew, policy.looked_until = now, None
-    _note(policy)
 
 
-def _note(policy: RetentionPolicy) -> None:
-    """Store how far was looked; without a version in its history."""
-    RetentionPolicy.objects.filter(workflow=policy.workflow).update(
-        looked_until=policy.looked_until, looked_anew=policy.looked_anew, more=policy.more
-    )
+def _known(policy: RetentionPolicy) -> dict[str, Any]:
+    return {name: getattr(policy, name) for name in ("looked_until", "looked_anew", "more")}
+
+
+def _note(policies: Iterable[RetentionPolicy], stored: Iterable[dict[str, Any]]) -> None:
+    """Store how far was looked, without a version in a policy's history.
+
+    Not with each batch, whose commit would wait for the disk: a look that begins too early costs little.
+    """
+    for policy, before in zip(policies, stored, strict=True):
+        if _known(policy) != before:
+            RetentionPolicy.objects.filter(workflow=policy.workflow).update(**_known(policy))
 
 
 def find(workflow: str, before: datetime, limit: int, *, since: datetime | None = None) -> Due:
     """Return the next tasks of a workflow that ended before a time; look at few tasks of others."""
+    look = max(conf.REMOVAL_LOOK, limit)
     rows = sql.run(
         NEXT,
-        {"workflow": workflow, "before": before, "since": since, "look": conf.REMOVAL_LOOK},
+        {"workflow": workflow, "before": before, "since": since, "look": look},
     )
     found: list[UUID] = []
     until = since
@@ -144,7 +153,7 @@ def find(workflow: str, before: datetime, limit: int, *, since: datetime | None 
             found.append(task)
             if len(found) == limit:
                 return Due(ids=found, looked_until=until, more=number < len(rows))
-    more = len(rows) == conf.REMOVAL_LOOK
+    more = len(rows) == look
     if more and not found and rows[0][1] == until:  # all of one moment: pass it
         until += timedelta(microseconds=1)
     return Due(ids=found, looked_until=until, more=more)

@@ -231,7 +231,7 @@ def test_look_reads_few_tasks_of_other_workflows_and_each_once(rows, monkeypatch
         )
     looks, since = 0, None
     while True:
-        due = removal.find("greet", timezone.now(), 5, since=since)
+        due = removal.find("greet", timezone.now(), 4, since=since)
         looks, since = looks + 1, due.looked_until
         assert due.ids == []
         if not due.more:
