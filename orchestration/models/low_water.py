@@ -25,6 +25,9 @@ from .policy import Policy
 from .step import claimable
 
 COSTLY = 1_000  # entries that a look from the head passes
+# Those that are known to be dead are not counted, though their pages are read until a vacuum: each of
+# these counts as so many entries.
+PAGE = 20
 LOOK_S = 0.25  # between two looks
 LAG_S = 0.5
 SHARE = 0.01
@@ -91,7 +94,10 @@ WANTED = f"""({first_in_line("s.id")} IS NOT NULL OR {first_in_line("s.id", "tru
 
 def _lowest(key: str, values: str, source: str, indexes: Sequence[str]) -> str:
     """Return the statement that reads the lowest of each key: key, values, time, number of entries passed."""
-    passed = "+".join(f"pg_stat_get_xact_tuples_returned('{index}'::regclass)" for index in indexes)
+    passed = "+".join(
+        f"pg_stat_get_xact_tuples_returned({index}) + {PAGE} * pg_stat_get_xact_blocks_fetched({index})"
+        for index in (f"'{name}'::regclass" for name in indexes)
+    )
     return f"""
 SELECT {key}, {values}, statement_timestamp(), {passed} - passed
 FROM {source} CROSS JOIN LATERAL

@@ -10,6 +10,7 @@ from django.db.utils import ProgrammingError
 
 from bench.turn_plans import Explaining
 from orchestration import conf, scheduler
+from orchestration.database import prepared
 from orchestration.decisions.fairness import STRIDE
 from orchestration.models import Hold, Policy, Step, low_water
 from orchestration.models.fields import DatabaseNow
@@ -30,6 +31,12 @@ SECOND = timedelta(seconds=1)
 NOW = datetime.now(UTC) + 600 * SECOND
 FEW, MANY = 40, 150  # pages
 LAG = 0.2  # seconds
+# as if each step had its turn, and joined the line again
+LATER = """
+UPDATE orchestration_step SET turn = turn + %(seconds)s * 1000000000::bigint,
+    pending_since = pending_since + %(seconds)s * interval '1 second'
+WHERE process_state = 'pending'
+"""
 
 
 @pytest.fixture
@@ -61,11 +68,15 @@ def worked(old_transaction):
 @pytest.fixture
 def marks(worked, monkeypatch):
     """Marks are wanted, but not known yet; they are used as soon as they are."""
+    monkeypatch.setattr(low_water, "COSTLY", 400)
+    forget_marks(monkeypatch)
+
+
+def forget_marks(monkeypatch):
     for kind in (AGENTS, PROCESSING):
         monkeypatch.setattr(kind, "wanted", True)
         monkeypatch.setattr(kind, "_known", {})
         monkeypatch.setattr(kind, "_rest_until", 0.0)
-    monkeypatch.setattr(low_water, "COSTLY", 200)
     monkeypatch.setattr(low_water, "LAG_S", 0.0)
     monkeypatch.setattr(low_water, "LOOK_S", 0.0)
 
@@ -119,6 +130,26 @@ def test_turn_reads_few_pages_once_it_has_marks(marks, monkeypatch):
     window(110)
     assert read_by_turn() > MANY
     AGENTS.of(["greeter"])
+    window(120)
+    assert read_by_turn() < FEW
+
+
+def test_entries_that_are_known_to_be_dead_are_costly_too(monkeypatch):
+    """No transaction is open: what looks pass is marked as dead, and stays where it is until a vacuum."""
+    window(100)
+    for _ in range(200):
+        new_task()
+    with connection.cursor() as cursor:
+        cursor.execute(LATER, {"seconds": -3_600})
+        for _ in range(100):
+            cursor.execute(LATER, {"seconds": 5})
+    forget_marks(monkeypatch)
+    monkeypatch.setattr(low_water, "SHARE", 1e-5)
+    for _ in range(3):  # the first marks what it passes
+        ((*_, passed),) = prepared.run(AGENTS.lowest, AGENTS.given({"greeter": AGENTS.head}))
+    assert passed > low_water.COSTLY
+    look_for(LAG)
+    assert AGENTS.of(["greeter"])["greeter"].turn > 0
     window(120)
     assert read_by_turn() < FEW
 
