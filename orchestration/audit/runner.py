@@ -151,7 +151,7 @@ class _Finding:
         """Check all tasks that the audit looks at, each slice in a snapshot of its own; return how many."""
         changed = self.since is not None
         if self.since is not None:
-            snapshot.find_changed(self.since)
+            snapshot.find_changed(self.since, cut)
         tasks = 0
         for part in snapshot.slices(changed=changed):
             snapshot.empty()

@@ -67,9 +67,9 @@ def prepare() -> datetime:
     return clock.database_now()
 
 
-def find_changed(since: datetime) -> None:
-    """Note which tasks changed since a time, and which are open."""
-    sql.run(tables.CHANGED, {"since": since})
+def find_changed(since: datetime, cut: datetime) -> None:
+    """Note which tasks changed since a time, are under way, or were due by `cut`."""
+    sql.run(tables.CHANGED, {"since": since, "cut": cut})
     sql.run("ANALYZE audit_changed", {})
 
 

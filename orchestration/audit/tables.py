@@ -64,12 +64,14 @@ WHERE starts_with(a.fingerprint, 'late_effect/') AND split_part(a.fingerprint, '
 EMPTY = "TRUNCATE audit_slice, audit_task, audit_step, audit_attempt, audit_event, audit_effect"
 
 # What changed since a time, by the indexes task_by_creation, task_by_end, attempt_by_end and event_recent;
-# and what is open, by task_by_state.
+# what is under way, by task_by_state, and what should have been undone, by step_unmended. What is in error
+# has an attempt or an event of its time; from then on nothing happens to it by itself, and there may be much.
 CHANGED = """
 INSERT INTO audit_changed
 SELECT id FROM orchestration_task WHERE created_at >= %(since)s
 UNION SELECT id FROM orchestration_task WHERE ended_at >= %(since)s
-UNION SELECT id FROM orchestration_task WHERE state IN ('pending', 'processing', 'error', 'undoing')
+UNION SELECT id FROM orchestration_task WHERE state IN ('pending', 'processing', 'undoing')
+UNION SELECT task_id FROM orchestration_step WHERE resolve_by < %(cut)s
 UNION SELECT s.task_id FROM orchestration_attempt a JOIN orchestration_step s ON s.id = a.step_id
     WHERE a.ended_at >= %(since)s
 UNION SELECT task_id FROM orchestration_event WHERE at >= %(since)s AND task_id IS NOT NULL

@@ -57,7 +57,7 @@ class TestByItself:
         run = AuditRun.objects.get()
         assert (run.by, run.since) == (runner.DAILY, None)
 
-    def test_hourly_run_looks_at_what_is_open_or_has_changed(self, rows):
+    def test_hourly_run_looks_at_what_is_under_way_or_has_changed(self, rows):
         audited()
         old, changed = _processed()[:2]
         for reference in (old, changed):
@@ -65,10 +65,18 @@ class TestByItself:
         task = Task.objects.get(reference=changed)
         Event.objects.create(task=task, kind="retry", actor="someone")
         result = runner.run(runner.HOURLY)
-        assert result.tasks == 3  # the error, the one that waits, and the one that changed
+        assert result.tasks == 2  # the one that waits, and the one that changed
         assert found(result) == {(9, changed)}
         run = AuditRun.objects.get(by=runner.HOURLY)
         assert run.since < timezone.now() - timedelta(hours=2)
+
+    def test_hourly_run_looks_at_what_should_have_been_undone(self, rows):
+        audited()
+        late = timezone.now() - timedelta(hours=3)
+        Step.objects.filter(process_state="error").update(resolve_by=late)
+        result = runner.run(runner.HOURLY)
+        assert result.tasks == 2  # with the one that waits
+        assert {invariant for invariant, _ in found(result)} == {1}
 
     def test_whole_run_finds_what_nothing_shows_as_changed(self, rows):
         audited(timedelta(days=2))
@@ -190,7 +198,7 @@ def test_hourly_audit_reads_no_large_table_as_a_whole(rows):
     recording = Recording()
     cut, since = snapshot.prepare(), timezone.now() - timedelta(hours=1)
     with connection.execute_wrapper(recording):
-        snapshot.find_changed(since)
+        snapshot.find_changed(since, cut)
         part = next(snapshot.slices(changed=True))
         snapshot.fill(cut, part, changed=True)
         finding = runner._Finding(ledgers=frozenset(), since=since)
