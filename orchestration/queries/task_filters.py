@@ -153,6 +153,8 @@ def _called(word: str, filters: Filters) -> Q:
 
 def _compared(field: str, bound: Bound) -> Q:
     found = Q(**{f"{field}{LOOKUPS[bound.sign]}": bound.number})
+    if field == "value" and bound.sign in ("<", "<="):
+        found &= Q(value__gt=0)  # with a value at all, as in the condition of its index
     return (
         found & Q(currency__in=(bound.currency, bound.currency.lower()))
         if bound.currency

@@ -55,6 +55,7 @@ def _three(client):
         ("q=before:2020-01-01", set()),
         ("q=value:>0", set()),
         ("q=value:0", {"a-bad", "a-done", "b-waits"}),
+        ("q=value:<1", set()),  # none has a value at all
         ("q=incident:987654", set()),
     ],
 )

@@ -129,6 +129,7 @@ def test_search_by_known_fields(monkeypatch):
         ("value:>1234.55EUR", ["ADA-17"]),
         ("value:>1234.56EUR", []),
         ("value:0.05EUR", ["BOB-17"]),
+        ("value:<1EUR", ["BOB-17"]),
     ):
         assert listed(client.get("/ops/tasks/", {"q": query})) == found, query
     for query, sentence in (
