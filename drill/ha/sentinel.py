@@ -35,7 +35,7 @@ class Sentinels:
         self._program = embedded.prepare_redis()[0]
         self.servers = {free_port(): None, free_port(): None}
         self._running: dict[int, Process] = {}
-        self._ports: list[int] = []
+        self._ports = [free_port() for _ in range(SENTINELS)]
 
     @property
     def url(self) -> str:
@@ -47,7 +47,6 @@ class Sentinels:
         first, second = self.servers
         self.start_server(first)
         self.start_server(second, "--replicaof", f"127.0.0.1 {first}")
-        self._ports = [free_port() for _ in range(SENTINELS)]
         for port in self._ports:
             place = folders.make(self._folder / str(port), servers=True)
             file = place / "sentinel.conf"

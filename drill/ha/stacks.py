@@ -1,8 +1,8 @@
 """Stacks whose Postgres or Redis can be lost, as another server takes over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, Self
 
 import psycopg2  # type: ignore[import-untyped]
 import redis
@@ -17,17 +17,25 @@ from sasweb.stack import embedded, folders
 USER = "postgres"
 
 
-class Replicated(Stack):
-    """Its processes know both servers; so do its own connections, and use the one that takes writes."""
+class Server(Protocol):
+    """What a stack's processes use."""
 
-    def __init__(self, name: str, **environment: str) -> None:
-        self.pair = Pair(folders.data_dir() / "ha")
-        url = f"postgresql://{USER}@/{embedded.DATABASE}?host={self.pair.hosts}"
-        super().__init__(name, **{"DATABASE_URL": url, **environment})
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
 
-    def start(self, *, fresh: bool = True) -> "Replicated":
+    def stop(self) -> None:
+        """Stop it."""
+
+
+class Beside(Stack):
+    """A stack beside servers that start before it, and stop after it."""
+
+    servers: Sequence[Server] = ()
+
+    def start(self, *, fresh: bool = True) -> Self:
         """Start the servers, then the rest."""
-        self.pair.start()
+        for server in self.servers:
+            server.start()
         super().start(fresh=fresh)
         return self
 
@@ -36,7 +44,18 @@ class Replicated(Stack):
         try:
             super().stop()
         finally:
-            self.pair.stop()
+            for server in reversed(self.servers):
+                server.stop()
+
+
+class Replicated(Beside):
+    """Its processes know both servers; so do its own connections, and use the one that takes writes."""
+
+    def __init__(self, name: str, **environment: str) -> None:
+        self.pair = Pair(folders.data_dir() / "ha")
+        self.servers = [self.pair]
+        url = f"postgresql://{USER}@/{embedded.DATABASE}?host={self.pair.hosts}"
+        super().__init__(name, **{"DATABASE_URL": url, **environment})
 
     def connect(self, database: str = embedded.DATABASE) -> Any:
         """Return a connection to the primary."""
@@ -53,8 +72,9 @@ class Pooled(Replicated):
         self.pooler = Pooler(folders.data_dir() / "ha" / "p")
         url = f"postgresql://{USER}@/{embedded.DATABASE}?host={self.pooler.sockets}"
         super().__init__(name, DATABASE_URL=url, TRANSACTION_POOLER="1")
+        self.servers = [self.pair, self.pooler]
 
-    def start(self, *, fresh: bool = True) -> "Pooled":
+    def start(self, *, fresh: bool = True) -> Self:
         """Start the servers, then the pooler, then the rest."""
         self.pair.start()
         for setting, value in session.SETTINGS.items():
@@ -64,34 +84,14 @@ class Pooled(Replicated):
         Stack.start(self, fresh=fresh)
         return self
 
-    def stop(self) -> None:
-        """Stop all, the servers last."""
-        try:
-            super().stop()
-        finally:
-            self.pooler.stop()
 
-
-class Watched(Stack):
+class Watched(Beside):
     """Its processes ask sentinels for their Redis."""
 
     def __init__(self, name: str) -> None:
         self.sentinels = Sentinels(folders.data_dir() / "sentinels")
-        super().__init__(name)
-
-    def start(self, *, fresh: bool = True) -> "Watched":
-        """Start the servers, then the rest."""
-        self.sentinels.start()
-        self.environment["REDIS_URL"] = self.sentinels.url
-        super().start(fresh=fresh)
-        return self
-
-    def stop(self) -> None:
-        """Stop all, the servers last."""
-        try:
-            super().stop()
-        finally:
-            self.sentinels.stop()
+        super().__init__(name, REDIS_URL=self.sentinels.url)
+        self.servers = [self.sentinels]
 
     @contextmanager
     def redis(self) -> "Iterator[redis.Redis]":
