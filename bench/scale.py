@@ -82,18 +82,24 @@ def parse_options() -> argparse.Namespace:
 def prepare(tasks: int) -> None:
     """Fill an empty database with waiting tasks, half of them until a retry is due."""
     from bench.pages.seed import seed_backlog
+
+    seed_backlog(tasks, tasks // 2, progress)
+    open_gates()
+    _settle()
+
+
+def open_gates() -> None:
+    """Let the agents' gates pass all, and have a worker of each seem to be at work for a day."""
     from orchestration.models import Policy, Worker
     from orchestration.models.fields import DatabaseNow
 
-    seed_backlog(tasks, tasks // 2, progress)
     Policy.objects.update(window=10_000, rate=None)
+    Worker.objects.all().delete()
     Worker.objects.bulk_create(
         Worker(instance=f"{agent}-0", queue=agent, host="here", pid=1)
         for agent in Policy.objects.values_list("agent", flat=True)
     )
-    # no worker is reported as missing meanwhile
     Worker.objects.update(seen_at=DatabaseNow() + timedelta(days=1))
-    _settle()
 
 
 def _oldest(count: int) -> list[object]:
@@ -130,7 +136,7 @@ def _settle() -> None:
     from django.db import connection
 
     began = time.monotonic()
-    while any(map(str, _sweep())):  # a sweep that did nothing is an empty string
+    while any(map(str, sweep())):  # a sweep that did nothing is an empty string
         pass
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
@@ -138,10 +144,11 @@ def _settle() -> None:
 
 
 def _measure(rounds: int) -> dict[str, Cost]:
-    return {name: _cost(act, rounds) for name, act in ACTIONS.items()}
+    return {name: cost(act, rounds) for name, act in ACTIONS.items()}
 
 
-def _cost(act: Callable[[], object], rounds: int) -> Cost:
+def cost(act: Callable[[], object], rounds: int) -> Cost:
+    """Return the medians of so many rounds."""
     act()  # warm up
     used, wall = [], []
     for _ in range(rounds):
@@ -176,7 +183,7 @@ def _claim() -> None:
     assert len(claimed.requests[AGENT]) == conf.BATCH_SIZE
 
 
-def _sweep() -> Sequence[object]:
+def sweep() -> Sequence[object]:
     """Sweep as a leading supervisor and a leading housekeeper do."""
     from orchestration import supervisor
     from orchestration.cluster import leader_election
@@ -200,7 +207,7 @@ def _sweep_idle() -> None:
 
 ACTIONS: dict[str, Callable[[], object]] = {
     "claim": _claim,
-    "sweep": _sweep,
+    "sweep": sweep,
     "idle sweep": _sweep_idle,
 }
 

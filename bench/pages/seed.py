@@ -35,7 +35,7 @@ SETTINGS = {
     "synchronous_commit": "off",
 }
 
-# One row for each task: its time and its fate. Most errors have few causes; some of the newest 2 % are
+# One row for each task: its time and its fate. Most errors have few causes; some of the newest are
 # in flight, retrying, overdue or being undone.
 PLAN = """
 CREATE TEMP TABLE plan AS
@@ -58,7 +58,7 @@ ANALYZE plan
 MONTH = """
 SELECT n, at, floor(%(causes)s * ((n::bigint * 7919 %% 1000) / 1000.0) ^ 2)::int AS cause,
     CASE WHEN n %% %(every)s = 0 THEN 'error'
-    WHEN n > %(tasks)s * 0.98 AND n %% 10 BETWEEN 1 AND 6 AND n %% 10 <> 5
+    WHEN n > %(tasks)s - %(newest)s AND n %% 10 BETWEEN 1 AND 6 AND n %% 10 <> 5
         THEN (ARRAY['retrying', 'pending', 'flight', 'undoing', '', 'overdue'])[n %% 10]
     WHEN n %% 97 = 0 THEN 'undone'
     ELSE 'processed' END AS kind
@@ -214,9 +214,25 @@ WHERE t.relname = ANY(%(tables)s)
 """
 
 
-def seed(tasks: int, failures: int, say: Callable[[str], None]) -> None:
-    """Fill an empty database; requires a superuser of Postgres."""
-    sizes = {"tasks": tasks, "every": max(1, tasks // failures), "days": DAYS, "causes": CAUSES}
+def seed(
+    tasks: int,
+    failures: int,
+    say: Callable[[str], None],
+    *,
+    days: int = DAYS,
+    newest: int | None = None,
+) -> None:
+    """Fill an empty database with the tasks of so many days; requires a superuser of Postgres.
+
+    More than half of the `newest` have not ended: those of the last 2 % unless it is given.
+    """
+    sizes = {
+        "tasks": tasks,
+        "every": max(1, tasks // failures),
+        "days": days,
+        "newest": tasks // 50 if newest is None else newest,
+        "causes": CAUSES,
+    }
     with _filling(say) as (cursor, did):
         _fill(cursor, did, MONTH, sizes, causes=CAUSES_AND_ALERTS)
         for words, statement in (("undo steps", UNDO_STEPS), ("attempts", ATTEMPTS),
