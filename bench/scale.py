@@ -148,7 +148,7 @@ def _measure(rounds: int) -> dict[str, Cost]:
 
 
 def cost(act: Callable[[], object], rounds: int) -> Cost:
-    """Return the medians of so many rounds."""
+    """Return the medians of all rounds."""
     act()  # warm up
     used, wall = [], []
     for _ in range(rounds):

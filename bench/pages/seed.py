@@ -222,7 +222,7 @@ def seed(
     days: int = DAYS,
     newest: int | None = None,
 ) -> None:
-    """Fill an empty database with the tasks of so many days; requires a superuser of Postgres.
+    """Fill an empty database with the tasks of a number of days; requires a superuser of Postgres.
 
     More than half of the `newest` have not ended: those of the last 2 % unless it is given.
     """

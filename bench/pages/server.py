@@ -19,7 +19,7 @@ from sasweb.stack import folders
 
 
 def timings(rounds: int, wanted: Callable[[str], bool] = lambda _: True) -> list[Timing]:
-    """Measure the pages whose names are wanted, each by so many requests; report progress."""
+    """Measure the pages whose names are wanted, each by a number of requests; report progress."""
     cookie = _signed_in()
     measured = []
     with web() as (port, cpu):

@@ -25,8 +25,8 @@ from .policy import Policy
 from .step import claimable
 
 COSTLY = 1_000  # entries that a look from the head passes
-# Those that are known to be dead are not counted, though their pages are read until a vacuum: each of
-# these counts as so many entries.
+# Those that are known to be dead are not counted, though their pages are read until a vacuum: a page
+# counts as this number of entries.
 PAGE = 20
 LOOK_S = 0.25  # between two looks
 LAG_S = 0.5

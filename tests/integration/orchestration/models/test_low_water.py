@@ -140,9 +140,9 @@ def test_entries_that_are_known_to_be_dead_are_costly_too(monkeypatch):
     for _ in range(200):
         new_task()
     with connection.cursor() as cursor:
-        cursor.execute(LATER, {"seconds": -3_600})
-        for _ in range(100):
-            cursor.execute(LATER, {"seconds": 5})
+        cursor.execute(LATER, {"seconds": -7_200})
+        for _ in range(100):  # each time behind all others, however long it took to make them
+            cursor.execute(LATER, {"seconds": 60})
     forget_marks(monkeypatch)
     monkeypatch.setattr(low_water, "SHARE", 1e-5)
     for _ in range(3):  # the first marks what it passes
