@@ -136,8 +136,7 @@ def _settle() -> None:
     from django.db import connection
 
     began = time.monotonic()
-    while any(map(str, sweep())):  # a sweep that did nothing is an empty string
-        pass
+    sweep_all()
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
     progress(f"{time.monotonic() - began:6.0f} s  settled")
@@ -194,6 +193,12 @@ def sweep() -> Sequence[object]:
     assert recovery is not None
     assert housekeeping is not None
     return supervisor.sweep(recovery), housekeeper.sweep(housekeeping)
+
+
+def sweep_all() -> None:
+    """Sweep until no work is due."""
+    while any(map(str, sweep())):  # a sweep that did nothing is an empty string
+        pass
 
 
 def _sweep_idle() -> None:
