@@ -59,6 +59,7 @@ from .models.inbox import StatusKind
 from .models.request import RequestedAct
 from .payloads.money import format_money
 from .payloads.placeholders import field, key, loaded, result
+from .queries.capped_paginator import CappedPaginator
 from .states import Direction, Health, StepState, TaskState
 from .transitions.amendments import NOTHING, Amendment
 from .workflow import Accepted, Refused, Step, Submitted, Workflow
@@ -71,6 +72,7 @@ __all__ = [
     "Amendment",
     "Call",
     "Caller",
+    "CappedPaginator",
     "Check",
     "Delivery",
     "Direction",

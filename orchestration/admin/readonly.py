@@ -5,31 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin.options import ModelAdmin
-from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from django.utils.functional import cached_property
 
 from .. import registry
+from ..queries.capped_paginator import CappedPaginator
 from ..states import StepState
 
 if TYPE_CHECKING:  # generic for the type checker only
     RowsAdmin = ModelAdmin[Any]
-    RowsPaginator = Paginator[Any]
 else:
-    RowsAdmin, RowsPaginator = ModelAdmin, Paginator
-
-COUNT_CAP = 10_000  # counting millions of rows takes too long, and no person pages that far
-
-
-class CappedPaginator(RowsPaginator):
-    """Pages of a list that may hold millions: counts no further than the cap."""
-
-    @cached_property
-    def count(self) -> int:
-        """Return how many rows there are, the cap if there are more."""
-        rows = self.object_list
-        return rows[:COUNT_CAP].count() if isinstance(rows, QuerySet) else len(rows)
+    RowsAdmin = ModelAdmin
 
 
 class ReadOnlyAdmin(RowsAdmin):
