@@ -55,7 +55,7 @@ def mode(recipe, *, first=False, seconds=2.0, **given):
 def test_drills_pass_with_every_guard(stack):
     for one in (
         mode("partner", first=True, fault="reset_after_effect", often=0.6),
-        mode("replies_late", at_least=4),
+        mode("replies_late", at_least=1),
         mode("many_schedulers", first=True),
     ):
         result = drill(stack, [one])
@@ -92,6 +92,6 @@ def test_drill_without_the_attempt_fence_finds_recorded_late_replies(stack):
     # the database's constraint refuses them as well
     stack.sql("ALTER TABLE orchestration_attempt DROP CONSTRAINT attempt_once")
     with sabotaged(stack, "fence"):
-        result = drill(stack, [mode("replies_late", at_least=4)], settle=0)
+        result = drill(stack, [mode("replies_late", at_least=1)], settle=0)
     assert not result.verdict.good
     assert "they are refused" in str(result.verdict.troubles)
