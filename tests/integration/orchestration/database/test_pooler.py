@@ -8,9 +8,10 @@ from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transact
 from drill.ha.pooler import Pooler
 from drill.waiting import wait_for
 from orchestration import conf
-from orchestration.audit import runner
+from orchestration.audit import runner, snapshot
 from orchestration.cluster import leader_election
 from orchestration.database import prepared, session, sql
+from orchestration.models import Task
 from sasweb.stack import folders
 from tests.support.engine import new_task
 
@@ -84,10 +85,15 @@ def test_role_with_its_settings_lacks_nothing(role, pooler):
     assert ["serializable" in one for one in session.missing(connection)] == [True]
 
 
-def test_audit_leaves_no_table_on_any_session(pooler):
-    new_task()
+def test_audit_in_slices_leaves_no_table_on_any_session(pooler, monkeypatch):
+    monkeypatch.setattr(snapshot, "SLICE", 2)
+    tasks = [new_task() for _ in range(5)]
     found = runner.run("ada", ledgers=False)
-    assert (found.tasks, found.violations) == (1, [])
+    assert (found.tasks, found.violations) == (5, [])
+    Task.objects.filter(id__in=[tasks[0].id, tasks[4].id]).update(state="processed")
+    found = runner.run("ada", ledgers=False)
+    wrong = {violation.reference for violation in found.violations}
+    assert wrong == {tasks[0].reference, tasks[4].reference}  # of the first slice and the last
     assert sql.run(TEMPORARY, {}) == []
 
 
