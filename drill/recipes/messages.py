@@ -23,7 +23,8 @@ REFUSED = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
 def withhold_replies(run: Running, *, at_least: int) -> list[bytes]:
     """Freeze the schedulers until enough replies are unread; remove and return them.
 
-    The number of requests in flight is random, so this repeats until there are enough.
+    The number of requests in flight is random, so this repeats until there are enough, with pauses in
+    which the schedulers send new requests.
     """
 
     def unread() -> list[bytes]:
@@ -40,7 +41,7 @@ def withhold_replies(run: Running, *, at_least: int) -> list[bytes]:
             return []
 
     with run.stack.redis() as client:
-        return wait_for(freeze_and_take, f"{at_least} replies are unread", 30)
+        return wait_for(freeze_and_take, f"{at_least} replies are unread", 30, pause=0.5)
 
 
 @recipe
