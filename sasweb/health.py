@@ -23,19 +23,17 @@ def alive(_request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def ready(_request: HttpRequest) -> JsonResponse:
-    """Return whether the database accepts orders and Redis answers; 503 if either does not.
+    """Return 503 while the database does not accept orders; says as well whether Redis answers.
 
-    Orders are accepted without Redis, too: see `takes_orders`.
+    Orders are accepted without Redis, so a balancer must not take the shop out then.
     """
     answers = {"database": _database_answers(), "redis": _redis_answers()}
-    away = [name for name, there in answers.items() if not there]
     return JsonResponse(
         {
-            "ready": not away,
-            "takes_orders": answers["database"],
+            "ready": answers["database"],
             **{name: "ok" if there else "away" for name, there in answers.items()},
         },
-        status=503 if away else 200,
+        status=200 if answers["database"] else 503,
     )
 
 
