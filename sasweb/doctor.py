@@ -3,17 +3,20 @@
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from email.utils import parseaddr
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.staticfiles.storage import ManifestFilesMixin
 from django.core.checks import ERROR, CheckMessage, Error, Info, run_checks
 from django.core.checks import Warning as Warn
 from django.core.mail import get_connection
 from django.core.mail.backends.smtp import EmailBackend
 from django.http.request import validate_host
+from django.utils.module_loading import import_string
 
 from orchestration.doctor.subjects import Kind, Moot, Subject, Unanswered
 
@@ -129,6 +132,26 @@ def email(given: Settings) -> Iterator[CheckMessage]:
             "E-mail goes into files or the log: no one hears of alerts.",
             hint="Set EMAIL_URL=smtp+tls://user:password@host:587.",
         )
+    elif parseaddr(given.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2] in LOCAL:
+        yield _in_production(given)(
+            f"DEFAULT_FROM_EMAIL is {given.DEFAULT_FROM_EMAIL}: mail servers refuse letters of that sender.",
+            hint="Set it to an address of a domain that lets your mail server send: shop@shop.example.",
+        )
+
+
+@of_settings.check
+def message_keys(given: Settings) -> Iterator[CheckMessage]:
+    """Check that who writes to Redis cannot report that a payment was made."""
+    if not given.MESSAGE_KEYS:
+        yield _in_production(given)(
+            "MESSAGE_KEY is not set: any program that writes to Redis can report a payment.",
+            hint="Introduce one as docs/run/secure.md describes: first with UNSIGNED_MESSAGES=1.",
+        )
+    elif given.UNSIGNED_MESSAGES:
+        yield Warn(
+            "UNSIGNED_MESSAGES is on: messages are accepted without a signature.",
+            hint="Unset it once each process has its MESSAGE_KEY.",
+        )
 
 
 @of_settings.check
@@ -144,7 +167,7 @@ def webhooks(given: Settings) -> Iterator[CheckMessage]:
 @of_settings.check
 def static_files(given: Settings) -> Iterator[CheckMessage]:
     """Check that style sheets and scripts were collected."""
-    wanted = "Manifest" in given.STORAGES["staticfiles"]["BACKEND"]
+    wanted = issubclass(import_string(given.STORAGES["staticfiles"]["BACKEND"]), ManifestFilesMixin)
     if wanted and not (Path(given.STATIC_ROOT) / "staticfiles.json").exists():
         yield Error(
             f"{given.STATIC_ROOT} has no static files: pages fail.",

@@ -9,10 +9,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.core.checks import ERROR, INFO, WARNING
 
 from orchestration.doctor.subjects import Unanswered
 from sasweb import doctor
+from sasweb import settings as project
 from sasweb.stack.folders import PROJECT
 
 SANDBOX = "http://127.0.0.1:8900"
@@ -20,7 +22,9 @@ PRODUCTION = {
     "ENVIRONMENT": "production", "HTTPS": True, "SITE_URL": "https://shop.example",
     "ALLOWED_HOSTS": ["shop.example"], "SANDBOX_URL": SANDBOX, "PAYMENT_SECRET_KEY": "sk_live_x",
     "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend", "WEBHOOKS_ALLOW_PRIVATE": False,
-    "STORAGES": {"staticfiles": {"BACKEND": "x.StaticFilesStorage"}},
+    "DEFAULT_FROM_EMAIL": "The shop <shop@shop.example>",
+    "MESSAGE_KEYS": ["a key"], "UNSIGNED_MESSAGES": False,
+    "STORAGES": {"staticfiles": {"BACKEND": f"{StaticFilesStorage.__module__}.StaticFilesStorage"}},
     **dict.fromkeys(doctor.PARTNERS, "https://partner.example"),
 }  # fmt: skip
 
@@ -43,6 +47,9 @@ def found(**changes):
         ({"MAIL_URL": SANDBOX}, {("partners", ERROR)}),
         ({"PAYMENT_SECRET_KEY": "sk_test_x"}, {("partners", ERROR)}),
         ({"EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend"}, {("email", ERROR)}),
+        ({"DEFAULT_FROM_EMAIL": "alerts@localhost"}, {("email", ERROR)}),
+        ({"MESSAGE_KEYS": []}, {("message_keys", ERROR)}),
+        ({"UNSIGNED_MESSAGES": True}, {("message_keys", WARNING)}),
         ({"WEBHOOKS_ALLOW_PRIVATE": True}, {("webhooks", ERROR)}),
         ({"ENVIRONMENT": "demo"}, {("environment", INFO)}),
         ({"ENVIRONMENT": "demo", "HTTPS": False}, {("environment", INFO), ("https", INFO)}),
@@ -53,8 +60,7 @@ def test_production_with_one_fault_has_that_finding_only(changes, expected):
 
 
 def test_static_files_that_were_not_collected(tmp_path):
-    storages = {"staticfiles": {"BACKEND": "x.ManifestStaticFilesStorage"}}
-    given = {"STORAGES": storages, "STATIC_ROOT": tmp_path}
+    given = {"STORAGES": project.STORAGES, "STATIC_ROOT": tmp_path}
     assert found(**given) == {("static_files", ERROR)}
     (tmp_path / "staticfiles.json").touch()
     assert found(**given) == set()
