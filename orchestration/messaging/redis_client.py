@@ -2,8 +2,9 @@
 
     sentinel://user:password@host1:26379,host2:26379/mymaster/0?password=of-the-sentinels
 
-`sentinels://` is the same by TLS. Each new connection asks the sentinels, and one on which a former master
-refuses a write is closed: so after a failover a client is at the new master by itself.
+`sentinels://` is the same by TLS; options whose names begin with `ssl_` hold for the master as well. Each
+new connection asks the sentinels, and one on which a former master refuses a write is closed: so after a
+failover a client is at the new master by itself.
 """
 
 from typing import Any, NamedTuple
@@ -51,7 +52,12 @@ def master(url: str) -> Master | None:
     if not (hosts and name and (number or "0").isdecimal()):
         raise ValueError("a sentinel:// URL is sentinel://host:port,host:port/name of the master/0")
     tls = {"ssl": True} if SCHEMES[parts.scheme] else {}
-    access = {"username": unquote(user), "password": unquote(password)}
+    own = dict(parse_qsl(parts.query))
+    access = {
+        "username": unquote(user),
+        "password": unquote(password),
+        **{option: value for option, value in own.items() if option.startswith("ssl_")},
+    }
     return Master(
         sentinels=[_address(one) for one in hosts.split(",")],
         name=name,
@@ -60,7 +66,7 @@ def master(url: str) -> Master | None:
             **tls,
             **{key: value for key, value in access.items() if value},
         },
-        own={**dict(parse_qsl(parts.query)), **tls},
+        own={**own, **tls},
     )
 
 

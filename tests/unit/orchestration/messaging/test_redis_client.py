@@ -22,6 +22,12 @@ def test_url_of_sentinels_names_a_master():
     assert found.for_rq()["MASTER_NAME"] == "main"
 
 
+def test_options_of_tls_hold_for_the_master_as_well():
+    found = redis_client.master("sentinels://a.example/main?password=own&ssl_ca_certs=/ca.pem")
+    assert found.access == {"db": 0, "ssl": True, "ssl_ca_certs": "/ca.pem"}
+    assert found.own == {"password": "own", "ssl": True, "ssl_ca_certs": "/ca.pem"}
+
+
 @pytest.mark.parametrize("make", [redis_client.client, redis_client.async_client])
 def test_client_asks_each_sentinel_with_patience(make):
     pool = make("sentinel://a.example,b.example/main", socket_timeout=7).connection_pool
