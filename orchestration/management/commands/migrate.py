@@ -28,7 +28,13 @@ class Command(migrate.Command):
     """
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Apply the migrations."""
+        """Apply the migrations; a look at them (`--check`, `--plan`) sets nothing on its session.
+
+        Behind a pooler the session may be another one when it is set back, and keep the limit.
+        """
+        if options["check_unapplied"] or options["plan"]:
+            super().handle(*args, **options)
+            return
         connection = connections[options["database"]]
         for wait in (*WAITS, None):
             with connection.cursor() as cursor:

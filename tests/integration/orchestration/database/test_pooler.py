@@ -3,6 +3,7 @@
 from contextlib import ExitStack, closing
 
 import pytest
+from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 
 from drill.ha.pooler import Pooler
@@ -108,6 +109,12 @@ def test_leader_limits_its_own_waits_alone(pooler):
         assert sql.run("SHOW lock_timeout", {}) == [("250ms",)]  # it is not lengthened again
     for _ in range(SESSIONS):
         assert pooler.execute("SHOW lock_timeout", connection.settings_dict["NAME"]) == [("0",)]
+
+
+def test_look_at_migrations_limits_no_session(pooler):
+    call_command("migrate", "--check", verbosity=0)
+    name = connection.settings_dict["NAME"]
+    assert {pooler.execute("SHOW lock_timeout", name)[0] for _ in range(2 * SESSIONS)} == {("0",)}
 
 
 def test_pooler_without_a_server_means_unavailable(pooler, tmp_path):
