@@ -11,6 +11,7 @@ from prometheus_client import values
 from sasweb import log
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
+os.environ.setdefault("PROCESS", "web")  # its name in logs and traces
 
 
 class logger_class(Logger):  # noqa: N801 - the name of the setting

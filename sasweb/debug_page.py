@@ -36,6 +36,7 @@ def _secrets() -> list[str]:
     database = settings.DATABASES["default"]
     known = {
         settings.SECRET_KEY,
+        *settings.SECRET_KEY_FALLBACKS,
         *settings.MESSAGE_KEYS,
         settings.PAYMENT_SECRET_KEY,
         database.get("PASSWORD", ""),
