@@ -4,6 +4,7 @@ kubectl renders the overlays, and each object has to be one of a current Kuberne
 the units; nginx tests its configuration, with each way to be reached and to log.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -26,9 +27,10 @@ CLOSED = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-KEDA = """
+OPTIONS = ("keda", "direct", "archive")  # components that an overlay may add
+WITH_ALL = """
 resources: [{base}]
-components: [{keda}]
+components: [{components}]
 """
 
 
@@ -44,21 +46,23 @@ def main() -> int:
 
 
 def kubernetes(folder: Path) -> Iterator[str]:
-    """Yield what is wrong with the overlays, and with the large one and KEDA."""
+    """Yield what is wrong with the overlays, and with the large one and all that may be added."""
     overlays = sorted(one for one in (KUBERNETES / "overlays").iterdir() if one.is_dir())
-    scaled = folder / "with-keda"
-    scaled.mkdir()
-    large, keda = (
-        f"../../{_below(overlays[0].parent / 'large')}",
-        f"../../{_below(KUBERNETES / 'keda')}",
+    full = folder / "large-with-all"
+    full.mkdir()
+    base, *components = (
+        f"../../{_below(KUBERNETES / name)}" for name in ("overlays/large", *OPTIONS)
     )
-    (scaled / "kustomization.yaml").write_text(KEDA.format(base=large, keda=keda))
-    for overlay in (*overlays, scaled):
+    text = WITH_ALL.format(base=base, components=", ".join(components))
+    (full / "kustomization.yaml").write_text(text)
+    for overlay in (*overlays, full):
         done = _run("kubectl", "kustomize", str(overlay))
         if done.returncode:
             yield f"{overlay.name}: {done.stderr}"
             continue
         objects = list(yaml.safe_load_all(done.stdout))
+        for problem in (*_scaled_twice(objects), *_lost(objects)):
+            yield f"{overlay.name}: {problem}"
         for one in objects:
             name = f"{overlay.name}: {one['kind']} {one['metadata']['name']}"
             yield from (f"{name}: {problem}" for problem in (*_invalid(one), *_open(one)))
@@ -76,15 +80,38 @@ def _invalid(one: dict[str, Any]) -> Iterator[str]:
 
 def _open(one: dict[str, Any]) -> Iterator[str]:
     """Yield what a pod's containers may do though they need not."""
-    if one["kind"] not in {"Deployment", "Job"}:
+    if one["kind"] not in {"Deployment", "Job", "CronJob"}:
         return
-    pod = one["spec"]["template"]["spec"]
+    job = one["spec"]["jobTemplate"] if one["kind"] == "CronJob" else one
+    pod = job["spec"]["template"]["spec"]
     if not pod["securityContext"]["runAsNonRoot"]:
         yield "its processes may be root"
     for container in (*pod.get("initContainers", []), *pod["containers"]):
         given = container.get("securityContext", {})
         if given | CLOSED != given:
             yield f"{container['name']}: its security context lacks some of {CLOSED}"
+
+
+def _lost(objects: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield each ConfigMap that an object names, but that is not there by this name."""
+    there = {one["metadata"]["name"] for one in objects if one["kind"] == "ConfigMap"}
+    for one in objects:
+        for name in set(re.findall(r"'configMapRef': {'name': '([^']+)'}", str(one))) - there:
+            yield f"{one['kind']} {one['metadata']['name']}: there is no ConfigMap {name}"
+
+
+def _scaled_twice(objects: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield each Deployment whose `replicas` an apply would set though an autoscaler does."""
+    scaled = {
+        one["spec"]["scaleTargetRef"]["name"]
+        for one in objects
+        if "scaleTargetRef" in one.get("spec", {})
+    }
+    for one in objects:
+        if one["kind"] == "Deployment":
+            name = one["metadata"]["name"]
+            if ("replicas" in one["spec"]) == (name in scaled):
+                yield f"{name}: its number of replicas is set by two, or by none"
 
 
 def systemd(folder: Path) -> Iterator[str]:

@@ -15,12 +15,14 @@ def keep(name: str, value: str) -> str:
     file = FOLDER / name
     if not file.exists():
         file.write_text(value)
+    file.chmod(0o644)  # a container's user is another than the one whose umask counts
     return file.read_text()
 
 
 def main() -> None:
     """Make them all."""
-    FOLDER.mkdir(mode=0o700, exist_ok=True)
+    FOLDER.mkdir(exist_ok=True)
+    FOLDER.chmod(0o700)
     keep("secret_key", secrets.token_urlsafe(48))
     keep("message_key", secrets.token_urlsafe(48))
     postgres = keep("postgres_password", secrets.token_urlsafe(24))

@@ -39,6 +39,7 @@ def configure(folder: Path, *, port: int, web_port: int, proto: str = "$scheme")
     text = listen.read_text().replace("listen 8080", f"listen 127.0.0.1:{port}")
     listen.write_text(text.replace("$scheme", proto))
     (folder / "conf" / "upstream.conf").write_text(UPSTREAM.format(port=web_port))
+    (folder / "conf" / "inside.conf").write_text("")  # its port is one for all
     folder.chmod(0o711)  # root's nginx gives its processes to another user
     subprocess.run(command(folder, "-t", "-q"), check=True)
 

@@ -74,7 +74,7 @@ def test_a_worker_is_known_by_its_command():
     assert queues("gunicorn", "sasweb.wsgi") is None
 
 
-@pytest.mark.parametrize("folder", ["base", "overlays/small", "overlays/large"])
+@pytest.mark.parametrize("folder", ["base", "overlays/small", "overlays/large", "archive"])
 def test_manifests_are_ones_of_a_current_kubernetes(folder):
     found = list(manifests(KUBERNETES / folder))
     assert found
