@@ -2,7 +2,9 @@
 
 import re
 import subprocess
+from contextlib import closing
 from pathlib import Path
+from socket import create_server
 
 import pytest
 from redis import Redis
@@ -28,6 +30,12 @@ def rules():
     """Return the users of the page, with the test's agent for its agent."""
     (block,) = re.findall(r"```acl\n(.*?)```", PAGE.read_text(), re.DOTALL)
     return re.sub(r">\S+", "nopass", block.replace("payment", "greeter"))
+
+
+def lines_for(file):
+    """Return the lines of a configuration file that the page shows."""
+    (block,) = re.findall(rf"```text\n# {file}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    return block.splitlines()
 
 
 @pytest.fixture
@@ -121,3 +129,75 @@ SECRET = ("lrange", "sas:inbox:greeter", 0, -1)
 def test_processes_have_no_more_rights_than_that(server, user, command):
     with pytest.raises(NoPermissionError):
         server(user).execute_command(*command)
+
+
+def test_users_of_people_replicas_and_sentinels_are_accepted(server):
+    admin = server("admin")
+    assert admin.execute_command("ACL", "LOAD")
+    assert {"admin", "replica", "sentinel"} <= set(server.root.acl_users())
+    server("admin").set("sas:inbox:scheduler", "x")
+    for command in (("acl", "log"), ("client", "list"), ("flushdb",)):
+        server("admin").execute_command(*command)
+    assert server.root.dbsize() == 0
+
+
+def test_replica_copies_its_master_with_the_lines_of_the_page(server, tmp_path):
+    asked = dict(line.split() for line in lines_for("redis.conf"))
+    assert asked["masteruser"] == "replica"
+    server.root.config_set("repl-diskless-sync-delay", 0)
+    server.root.set("sas:inbox:scheduler", "x")
+    server.root.config_set("bind", "127.0.0.1")
+    server.root.config_set("port", port := free_port())
+    socket = tmp_path / "replica.sock"
+    options = ["--port", "0", "--unixsocket", socket, "--dir", tmp_path, "--save", ""]
+    options += ["--replicaof", f"127.0.0.1 {port}"]
+    options += ["--masteruser", asked["masteruser"], "--masterauth", asked["masterauth"]]
+    replica = subprocess.Popen([embedded.redis_program(), *options], stdout=subprocess.DEVNULL)
+    try:
+        client = Redis.from_url(f"unix://{socket}")
+        wait_for(lambda: answers(client) and has_synced(client), "the replica has synced", 15)
+        assert client.get("sas:inbox:scheduler") == b"x"
+    finally:
+        replica.terminate()
+        replica.wait(10)
+
+
+def free_port():
+    with closing(create_server(("127.0.0.1", 0))) as listening:
+        return listening.getsockname()[1]
+
+
+def has_synced(client):
+    return client.info("replication")["master_link_status"] == "up"
+
+
+OF_A_SENTINEL = [
+    ("ping",),
+    ("info",),
+    ("role",),
+    ("multi",),
+    ("exec",),
+    ("slaveof", "no", "one"),
+    ("config", "rewrite"),
+    ("client", "kill", "type", "normal"),
+    ("client", "setname", "sentinel"),
+    ("script", "kill"),
+    ("publish", "__sentinel__:hello", "x"),
+    ("subscribe", "__sentinel__:hello"),
+]
+OF_NONE = [
+    ("flushall",),
+    ("config", "set", "dir", "/"),
+    ("get", "sas:inbox:payment"),
+    ("acl", "list"),
+]
+
+
+def may(server, user, command):
+    return server.root.execute_command("ACL", "DRYRUN", user, *command) == b"OK"
+
+
+def test_sentinels_may_promote_a_server_and_read_nothing(server):
+    assert [one for one in OF_A_SENTINEL if not may(server, "sentinel", one)] == []
+    for user in ("sentinel", "replica"):
+        assert [one for one in OF_NONE if may(server, user, one)] == []
