@@ -29,7 +29,9 @@ def scene(*alerts: str) -> Callable[[Callable[[Drill], Iterator[None]]], Scene]:
     return register
 
 
-@scene("SasRequestsBudgetBurnsFast", "SasRequestsBudgetBurnsSlowly", "SasMetricsAway")
+@scene(
+    "SasRequestsBudgetBurnsFast", "SasRequestsBudgetBurnsSlowly", "SasMetricsAway", "SasMachineAway"
+)
 def database_away(drill: Drill) -> Iterator[None]:
     """Stop Postgres while customers look at the shop."""
     with drill.stack.stopped("postgres"):
