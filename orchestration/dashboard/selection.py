@@ -33,14 +33,13 @@ def meaning(selection: dict[str, Any], *, personal: bool = True) -> SelectedTask
         search = read(QueryDict(selection["query"]).dict(), personal=personal)
         if search.problems:
             raise Meaningless(" ".join(search.problems))
-        found = task_filters.matching(search.filters).order_by()
         steps = (
             task_filters.current_steps(search.filters).order_by()
             if search.filters.by_step
             else None
         )
         return SelectedTasks(
-            tasks=found.values_list("id", flat=True),
+            tasks=task_filters.ids(search.filters),
             steps=None if steps is None else steps.values_list("id", flat=True),
         )
     tasks = Task.objects.filter(id__in=selection["tasks"]).order_by()

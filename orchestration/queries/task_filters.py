@@ -45,18 +45,22 @@ def page(
     return list(_tasks_by_step(filters, bounds, order, limit)[:limit])
 
 
+def ids(filters: Filters) -> "QuerySet[Any, UUID]":
+    """Return the ids of all tasks that a search means, in no order."""
+    if filters.by_step:
+        return _united(_ids_by_step(filters))
+    return matching(filters).order_by().values_list("id", flat=True)
+
+
 def count(filters: Filters) -> int:
     """Return how many tasks a search means; not counted further than one past `CAP`."""
     if not filters.by_step:
         return matching(filters).order_by()[: CAP + 1].count()
     # limit the steps before they are grouped by task: else all of them would be read
-    arms = [arm.values_list("task_id")[: CAP + 1] for arm in _step_arms(filters)]
-    match arms:
-        case []:
-            return 0
-        case [only]:
-            return int(only.aggregate(tasks=Count("task_id", distinct=True))["tasks"])
-    return min(CAP + 1, arms[0].union(*arms[1:]).count())
+    arms = [arm[: CAP + 1] for arm in _ids_by_step(filters)]
+    if len(arms) == 1 and not _bounded(filters):
+        return int(arms[0].aggregate(tasks=Count("task_id", distinct=True))["tasks"])
+    return min(CAP + 1, _united(arms).count())
 
 
 def _tasks_by_step(filters: Filters, bounds: Q, order: str, limit: int) -> "QuerySet[Step, UUID]":
@@ -65,21 +69,48 @@ def _tasks_by_step(filters: Filters, bounds: Q, order: str, limit: int) -> "Quer
     What failed, which may be much, goes along step_failed, from the index alone; what is at work is
     as much as the windows hold; what waits goes along step_waiting. What failed comes first.
     """
-    arms = [arm.values_list("task_id", flat=True) for arm in _step_arms(filters, bounds)]
-    if not arms:
-        return Step.objects.none().values_list("task_id", flat=True)
+    arms = _ids_by_step(filters, bounds)
+    if not arms or _bounded(filters):
+        return _united(arms).order_by(f"{order}task_id")
     failed = arms[0].order_by(f"{order}task_id").distinct()
     if not arms[1:]:
         return failed
     # of the others there are few: asked for in order, they would be looked for in all there is
-    return failed[:limit].union(*arms[1:]).order_by(f"{order}task_id")
+    return _united([failed[:limit], *arms[1:]]).order_by(f"{order}task_id")
 
 
-def _step_arms(filters: Filters, bounds: Q | None = None) -> list[QuerySet[Step]]:
-    # that a task is in error follows from its step
-    implied = replace(filters, state="") if filters.state == TaskState.ERROR else filters
-    of_task = _through_steps(_of_task(implied) & (bounds or Q()))
-    return [_narrowed(Step.objects.filter(arm, of_task), filters) for arm in _arms(filters)]
+def _united(arms: list["QuerySet[Step, UUID]"]) -> "QuerySet[Step, UUID]":
+    if not arms:
+        return Step.objects.none().values_list("task_id", flat=True)
+    return arms[0].union(*arms[1:]) if arms[1:] else arms[0]
+
+
+def _ids_by_step(filters: Filters, bounds: Q | None = None) -> list["QuerySet[Step, UUID]"]:
+    """Return the ids of tasks by the steps they stand at, those of each arm by themselves.
+
+    What is true of few tasks, most of the time, is read once and intersected: of such rows statistics may
+    show none, and by a join the planner would look through all of them for each step, as in an outage
+    that made them many since.
+    """
+    of_task = _of_task(replace(filters, state="", trouble="")) & (bounds or Q())
+    found = [
+        _narrowed(Step.objects.filter(arm, _through_steps(of_task)), filters)
+        .order_by()
+        .values_list("task_id", flat=True)
+        for arm in _arms(filters)
+    ]
+    if not (bounded := _bounded(filters)):
+        return found
+    tasks = Task.objects.filter(bounded).order_by().values_list("id", flat=True)
+    return [arm.intersection(tasks) for arm in found]
+
+
+def _bounded(filters: Filters) -> Q:
+    """Return the conditions on tasks that have not ended; that one is in error follows from its step."""
+    found = _in_trouble(filters.trouble) if filters.trouble else Q()
+    if filters.state and filters.state != TaskState.ERROR:
+        found &= Q(state=filters.state)
+    return found
 
 
 def _through_steps(condition: Q) -> Q:
@@ -227,5 +258,6 @@ def _arms(filters: Filters) -> list[Q]:
         case TaskState.PROCESSED | TaskState.UNDONE:
             return []
         case "":
-            return [failed, *at_work]
+            # an overdue task has not ended: none of its steps is in error
+            return at_work if filters.trouble == "overdue" else [failed, *at_work]
     return [at_work[0] | at_work[1]]

@@ -1,8 +1,13 @@
 """How Postgres would run a statement."""
 
+import re
+
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from orchestration.database.prepared import AS_USUAL
+
+PLANNED = re.compile(r"\s*\(*(SELECT|WITH|UPDATE|DELETE|INSERT)\b")
 
 
 def plan(statement, parameters):
@@ -20,6 +25,25 @@ def explained(statement, parameters, *, off=("seqscan",)):
         cursor.execute(f"EXPLAIN (VERBOSE, FORMAT JSON) {statement}", parameters)
         ((found,),) = cursor.fetchall()
     return list(nodes(found[0]["Plan"]))
+
+
+def cost(act):
+    """Return how many statements an act executes and how many pages they read; it is taken back."""
+    with transaction.atomic(), CaptureQueriesContext(connection) as asked:
+        act()
+        transaction.set_rollback(True)
+    statements = [one["sql"] for one in asked if PLANNED.match(one["sql"])]
+    with transaction.atomic(), connection.cursor() as cursor:
+        read = 0
+        for statement in statements:
+            cursor.execute(
+                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement.replace('%', '%%')}", ()
+            )
+            ((found,),) = cursor.fetchall()
+            plan = found[0]["Plan"]
+            read += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+        transaction.set_rollback(True)
+    return len(statements), read
 
 
 def nodes(top):

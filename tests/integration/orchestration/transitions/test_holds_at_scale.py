@@ -1,12 +1,10 @@
 """What is held, or was, makes neither a claim nor a sweep dearer, and keeps nothing waiting."""
 
-import re
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
 
 from orchestration import conf, scheduler
 from orchestration.database import sql
@@ -19,9 +17,9 @@ from orchestration.transitions.holds import hold, hold_tasks, release, release_t
 from tests.support.database import another
 from tests.support.engine import claimed, new_task, staff, step_of, sweep
 from tests.support.operators import LEADER
+from tests.support.plans import cost
 
 MANY = 2_000
-PLANNED = re.compile(r"\s*(SELECT|WITH|UPDATE|DELETE|INSERT)\b")
 WHO = {"actor": "olga", "reason": "they move"}
 
 
@@ -33,25 +31,6 @@ def new_tasks(count):
                 for _ in range(count)
             ]
         )
-
-
-def cost(act):
-    """Return how many statements an act executes and how many pages they read; it is taken back."""
-    with transaction.atomic(), CaptureQueriesContext(connection) as asked:
-        act()
-        transaction.set_rollback(True)
-    statements = [one["sql"] for one in asked if PLANNED.match(one["sql"])]
-    with transaction.atomic(), connection.cursor() as cursor:
-        read = 0
-        for statement in statements:
-            cursor.execute(
-                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement.replace('%', '%%')}", ()
-            )
-            ((found,),) = cursor.fetchall()
-            plan = found[0]["Plan"]
-            read += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
-        transaction.set_rollback(True)
-    return len(statements), read
 
 
 def vacuum():
