@@ -47,7 +47,7 @@ def test_clock_jumps_of_an_hour_undo_nothing(stack):
         before = stack.count(LAST)
         placed = []
         for offset in (HOUR, 0, -HOUR, 0):
-            placed += stack.place(60, flying=30)
+            placed += stack.place(40, flying=20)
             set_to(offset)
             assert float(stack.sql(CLOCK)[0][0]) == pytest.approx(time.time() + offset, abs=5)
             new = stack.place(5)

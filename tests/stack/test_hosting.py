@@ -47,12 +47,12 @@ def host(stack, name):
 
 @contextmanager
 def scheduled(stack, *names):
-    """Run these commands with `--once` every second, as cron would."""
+    """Run these commands with `--once` every few seconds, as cron would."""
     over = threading.Event()
     ended = []
 
     def run():
-        while not over.wait(1.0):
+        while not over.wait(3.0):
             for name in names:
                 command = [sys.executable, "manage.py", name, "--once"]
                 ended.append(stack.run(command, check=False, PROCESS=name).returncode)
