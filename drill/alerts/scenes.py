@@ -37,7 +37,7 @@ def database_away(drill: Drill) -> Iterator[None]:
     with drill.stack.stopped("postgres"):
         statuses = [drill.get("/") for _ in range(20)]
         assert max(statuses) >= 500, statuses
-        pause(10)
+        pause(20)  # five minutes, shortened, and a scrape
     wait_for(drill.stack.answers, "Postgres answers", 30)
     yield
 
