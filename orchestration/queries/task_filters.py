@@ -58,7 +58,7 @@ def count(filters: Filters) -> int:
         return matching(filters).order_by()[: CAP + 1].count()
     # limit the steps before they are grouped by task: else all of them would be read
     arms = [arm[: CAP + 1] for arm in _ids_by_step(filters)]
-    if len(arms) == 1 and not _bounded(filters):
+    if len(arms) == 1 and not _has_bounded(filters):
         return int(arms[0].aggregate(tasks=Count("task_id", distinct=True))["tasks"])
     return min(CAP + 1, _united(arms).count())
 
@@ -70,7 +70,7 @@ def _tasks_by_step(filters: Filters, bounds: Q, order: str, limit: int) -> "Quer
     as much as the windows hold; what waits goes along step_waiting. What failed comes first.
     """
     arms = _ids_by_step(filters, bounds)
-    if not arms or _bounded(filters):
+    if not arms or _has_bounded(filters):
         return _united(arms).order_by(f"{order}task_id")
     failed = arms[0].order_by(f"{order}task_id").distinct()
     if not arms[1:]:
@@ -99,18 +99,20 @@ def _ids_by_step(filters: Filters, bounds: Q | None = None) -> list["QuerySet[St
         .values_list("task_id", flat=True)
         for arm in _arms(filters)
     ]
-    if not (bounded := _bounded(filters)):
+    if not _has_bounded(filters):
         return found
-    tasks = Task.objects.filter(bounded).order_by().values_list("id", flat=True)
+    tasks = Task.objects.filter(_of_task(_bounded(filters))).order_by().values_list("id", flat=True)
     return [arm.intersection(tasks) for arm in found]
 
 
-def _bounded(filters: Filters) -> Q:
-    """Return the conditions on tasks that have not ended; that one is in error follows from its step."""
-    found = _in_trouble(filters.trouble) if filters.trouble else Q()
-    if filters.state and filters.state != TaskState.ERROR:
-        found &= Q(state=filters.state)
-    return found
+def _bounded(filters: Filters) -> Filters:
+    """Return what is asked of tasks that have not ended; that one is in error follows from its step."""
+    state = "" if filters.state == TaskState.ERROR else filters.state
+    return Filters(state=state, trouble=filters.trouble)
+
+
+def _has_bounded(filters: Filters) -> bool:
+    return _bounded(filters) != Filters()
 
 
 def _through_steps(condition: Q) -> Q:

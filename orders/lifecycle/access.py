@@ -44,10 +44,10 @@ def may_see(request: HttpRequest, order: UUID, customer: int | None) -> bool:
     return customer is not None and request.user.pk == customer
 
 
-def _is_signed(order: UUID, signature: str) -> bool:
+def _is_signed(order: UUID, given: str) -> bool:
     """Return whether this key made the signature, or a former one: letters are kept for long."""
     try:
-        return _signer.unsign(f"{order}:{signature}") == str(order)
+        return _signer.unsign(f"{order}:{given}") == str(order)
     except BadSignature:
         return False
 

@@ -2,14 +2,13 @@
 
 import re
 import subprocess
-from contextlib import closing
 from pathlib import Path
-from socket import create_server
 
 import pytest
 from redis import Redis
 from redis.exceptions import NoPermissionError, RedisError
 
+from drill.process import free_port
 from drill.waiting import wait_for
 from orchestration import conf
 from orchestration.cluster import leader_election
@@ -160,11 +159,6 @@ def test_replica_copies_its_master_with_the_lines_of_the_page(server, tmp_path):
     finally:
         replica.terminate()
         replica.wait(10)
-
-
-def free_port():
-    with closing(create_server(("127.0.0.1", 0))) as listening:
-        return listening.getsockname()[1]
 
 
 def has_synced(client):
