@@ -59,15 +59,22 @@ class Clerk(Agent):
 
 @contextmanager
 def at_work(*names):
-    """Have workers serve the inbox, each in a thread."""
+    """Have workers serve the inbox, each in a thread, again and again as doorbells would have them."""
     clerks = [Clerk(name) for name in names]
     runtimes = [Runtime(clerk) for clerk in clerks]
-    threads = [threading.Thread(target=runtime.serve) for runtime in runtimes]
+    ended = threading.Event()
+
+    def attend(runtime):
+        while not ended.is_set():
+            runtime.serve()
+
+    threads = [threading.Thread(target=attend, args=[runtime]) for runtime in runtimes]
     try:
         for thread in threads:
             thread.start()
         yield clerks, runtimes
     finally:
+        ended.set()
         for runtime in runtimes:
             runtime.stop()
         for thread in threads:
@@ -129,6 +136,9 @@ def test_failing_instance_steps_back_and_returns_once_healthy():
         load.until(
             lambda: all(one.calls > 50 + then for one, then in zip(well, calls, strict=True)),
             "others go on",
+        )
+        load.until(
+            lambda: INSTANCE_SICK in {one.code for one in load.replies}, "it has failed again"
         )
         assert sick.calls - before <= Clerk.slots + 3  # what it had begun, and probes
         assert all(runtime.part.back_since is None for runtime in others)
