@@ -113,6 +113,10 @@ class Run:
         """Return the number of orders, and of messages about them, that have not ended."""
         return self.stack.count(OPEN, *[self.orders] * 3)
 
+    def retries(self) -> int:
+        """Return the number of attempts beyond the first of each step of these orders."""
+        return self.stack.count(RETRIES, self.orders)
+
     @contextmanager
     def traffic(self) -> Iterator[Callable[[], list[str]]]:
         """Have orders go on coming; yield a function that returns those that were accepted."""
@@ -178,7 +182,7 @@ def drill(stack: Stack, modes: Sequence[Mode], *, settle: float = 60) -> Result:
         found = verdict(stack, run.orders, ends)
         found.troubles = result.verdict.troubles + found.troubles
         result.verdict = found
-        result.retries = stack.count(RETRIES, run.orders)
+        result.retries = run.retries()
     except Exception as error:  # noqa: BLE001 - the same
         result.verdict.troubles.append(f"no verdict: {type(error).__name__}: {error}")
     result.took = time.monotonic() - began

@@ -25,6 +25,9 @@ class Running(Protocol):
         `tree` has the files of another release.
         """
 
+    def retries(self) -> int:
+        """Return the number of attempts beyond the first of each step of these orders."""
+
     def quiet(self) -> None:
         """Wait until every order of the mode has ended."""
 

@@ -69,11 +69,14 @@ def wait_for_faults(run: Running) -> None:
 
 
 @recipe
-def partner(run: Running, *, often: float = 0.3, **fault: object) -> Iterator[None]:
-    """Apply a fault to a share of all requests."""
+def partner(
+    run: Running, *, often: float = 0.3, retries: int = 0, **fault: object
+) -> Iterator[None]:
+    """Apply a fault to a share of all requests; it lasts until at least `retries` attempts followed."""
     with scripted(run.stack, {"partner": "*", "action": "*", "probability": often, **fault}):
         yield
         wait_for_faults(run)
+        wait_for(lambda: run.retries() >= retries, f"{retries} attempts followed", 60)
 
 
 def watch_windows(run: Running, seconds: float) -> None:
