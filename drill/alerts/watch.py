@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,7 +20,7 @@ from sasweb.stack import folders
 RULES = folders.PROJECT / "deploy/prometheus"
 FASTER = 20
 SECONDS = {"m": 60, "h": 3600, "d": 86400}
-FIRED = 'max_over_time(ALERTS{alertstate="firing"}[2h])'
+FIRING = 'ALERTS{alertstate="firing"}'
 
 
 def shortened(rules: str) -> str:
@@ -51,6 +52,9 @@ class Drill:
             self.folder / "prometheus.log",
         )  # fmt: skip
         wait_for(self.up, f"Prometheus has scraped the stack; see {self.folder}", 60)
+        # until the first scrape, which may take longer than the shortened `for`, metrics are away indeed
+        wait_for(lambda: not self.query(FIRING), "no alert fires any more")
+        self.since = time.monotonic()
 
     def _configured(self) -> Path:
         for path in RULES.glob("*.rules.yaml"):
@@ -84,8 +88,10 @@ class Drill:
         return result
 
     def fired(self) -> set[str]:
-        """Return the alerts that have fired."""
-        return {one["metric"]["alertname"] for one in self.query(FIRED)}
+        """Return the alerts that have fired since the stack was first scraped."""
+        watched = max(1, int(time.monotonic() - self.since))
+        found = self.query(f"max_over_time({FIRING}[{watched}s])")
+        return {one["metric"]["alertname"] for one in found}
 
     def get(self, path: str) -> int:
         """Send a request to the web server; return the status, 0 for none."""
