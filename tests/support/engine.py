@@ -6,10 +6,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 from uuid import uuid4
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from orchestration import api, registry, scheduler, supervisor, task_requests
 from orchestration.cluster import leader_election
+from orchestration.database import sql
 from orchestration.decisions.progress import Refusal
 from orchestration.housekeeping import housekeeper
 from orchestration.messaging.messages import Reply
@@ -41,6 +42,16 @@ def new_task(reference=None, *, workflow="greet", data=None, reply_to="", priori
 def claimed(by="scheduler-1", agent="greeter"):
     """Claim for one agent; return the requests."""
     return claim([agent], by).requests.get(agent, [])
+
+
+def claimed_beside_others(by="scheduler-1", agent="greeter"):
+    """Claim for one agent; return nothing while another session has its gate for long."""
+    try:
+        return claimed(by, agent)
+    except DatabaseError as error:
+        if sql.is_busy(error):
+            return []
+        raise
 
 
 def reply_to(request, outcome="done", **fields) -> Reply:

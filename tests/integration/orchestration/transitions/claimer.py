@@ -9,14 +9,15 @@ import django
 def main(by: str, how: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     django.setup()
-    from orchestration.transitions.claim import claim
+    from orchestration.transitions.gates import contested
+    from tests.support.engine import claimed_beside_others
     from tests.support.together import together
     from tests.support.unlocked import CLAIM_LOCKS, unlock
 
     if how == "without-locks":
         unlock(*CLAIM_LOCKS)
     together()
-    while requests := claim(["greeter"], by).requests.get("greeter"):
+    while (requests := claimed_beside_others(by)) or contested(["greeter"]):
         print("\n".join(str(request.step) for request in requests), flush=True)
 
 
