@@ -21,7 +21,7 @@ from ..database import clock, sql
 from ..models import AuditRun, SupervisorPolicy
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
-from . import snapshot
+from . import past, snapshot
 from .check import INVARIANTS, MAX_VIOLATIONS, Check, Part, Scope, Violation
 from .checks.attempts import COUNTED, FENCED, ONCE, ORDER
 from .checks.compensation import COMPENSATION
@@ -116,7 +116,7 @@ def run(
                 _cannot_read(error)
                 file.seek(0)
                 file.truncate()
-        finding = _Finding(ledgers=frozenset(read), since=row.since)
+        finding = _Finding(ledgers=frozenset(read), since=row.since, supervised=past.supervised())
         with snapshot.with_tables(file):
             tasks = finding.slices(cut, report)
             finding.once()
@@ -144,6 +144,7 @@ class _Finding:
 
     ledgers: frozenset[str]
     since: datetime | None = None
+    supervised: bool = True
     found: list[Violation] = field(default_factory=list)
     times: Counter[Check] = field(default_factory=Counter)
 
@@ -185,7 +186,7 @@ class _Finding:
         each: Each = nullcontext,
     ) -> None:
         limits = {"lag": RESUME_WITHIN_S, "undelivered": _undelivered()}
-        parameters = {"since": self.since, **limits, **also}
+        parameters = {"since": self.since, "supervised": self.supervised, **limits, **also}
         for check in CHECKS:
             wanted = check.scope == scope and (self.ledgers or not check.ledgers)
             # one cause may break it for each task: then more of them say no more

@@ -1,6 +1,10 @@
 """Invariants 1, 2 and 12: no task is lost or duplicated, or keeps locks and alerts of its past."""
 
 from ..check import Check, Scope
+from ..past import is_past
+
+LAG, UNDELIVERED = "%(lag)s", "%(undelivered)s"
+ENDED = "coalesce(b.done_at, b.refused_at, 'infinity')"  # of a request
 
 # What a task's state must be, given its steps: the same rule as `progression.task_state`.
 SHOULD_BE = """CASE
@@ -52,46 +56,46 @@ LOSS = (
     Check(
         invariant=1,
         remedy="See that a supervisor leads: it finds such steps and has them tried again.",
-        query="""
+        query=f"""
         SELECT s.reference, 'step ' || s.name || ' is processing, but its deadline passed at '
             || to_char(s.complete_by, 'YYYY-MM-DD HH24:MI:SS')
         FROM audit_step s
         WHERE s.state = 'processing'
           AND (s.complete_by IS NULL
-               OR s.complete_by < (SELECT clock_timestamp()) - %(lag)s * interval '1 second')
-        """,
+               OR {is_past("s.complete_by", LAG)})
+        """,  # noqa: S608 - no input in it
     ),
     Check(
         invariant=1,
         remedy="See that a supervisor leads: it has such tasks undone.",
-        query="""
+        query=f"""
         SELECT s.reference, 'step ' || s.name || ' should have been mended by '
             || to_char(s.resolve_by, 'YYYY-MM-DD HH24:MI:SS') || ', and its task was not undone'
         FROM audit_step s
-        WHERE s.resolve_by < (SELECT clock_timestamp()) - %(lag)s * interval '1 second'
-        """,
+        WHERE {is_past("s.resolve_by", LAG)}
+        """,  # noqa: S608 - no input in it
     ),
     Check(
         invariant=1,
         remedy="See that a supervisor leads: it ends waits that are over.",
-        query="""
+        query=f"""
         SELECT s.reference, 'step ' || s.name || ' waits for a retry that was due at '
             || to_char(s.run_after, 'YYYY-MM-DD HH24:MI:SS')
         FROM audit_step s
         WHERE s.state = 'pending' AND s.held_by_id IS NULL
-          AND s.run_after < (SELECT clock_timestamp()) - %(lag)s * interval '1 second'
-        """,
+          AND {is_past("s.run_after", LAG)}
+        """,  # noqa: S608 - no input in it
     ),
     Check(
         invariant=1,
         remedy="Hold the same thing again and release it.",
-        query="""
+        query=f"""
         SELECT s.reference, 'step ' || s.name || ' is held, but '
             || CASE WHEN h.id IS NULL THEN 'by nothing' ELSE 'its hold was released' END
         FROM audit_step s LEFT JOIN orchestration_hold h ON h.id = s.held_by_id
         WHERE s.state = 'pending' AND s.held_by_id IS NOT NULL
-          AND (h.id IS NULL OR h.until < (SELECT clock_timestamp()) - %(lag)s * interval '1 second')
-        """,
+          AND (h.id IS NULL OR {is_past("h.until", LAG)})
+        """,  # noqa: S608 - no input in it
     ),
 )
 
@@ -161,18 +165,18 @@ LEFT_BEHIND = (
     Check(
         invariant=12,
         remedy="Check that a worker of that application's status queue runs, and read its log.",
-        query="""
+        query=f"""
         SELECT t.reference, 'status message ' || m.number || ' (' || m.kind
             || ') has not been delivered since ' || to_char(m.created_at, 'YYYY-MM-DD HH24:MI:SS')
         FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id
         LEFT JOIN orchestration_application p ON p.name = m.reply_to
         WHERE m.refused_at IS NULL
-          AND m.created_at < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
+          AND {is_past("m.created_at", UNDELIVERED)}
           -- an external receiver may be away: then its alert is open
           AND (coalesce(p.delivery, 'consumer') = 'consumer' OR NOT EXISTS (
             SELECT 1 FROM orchestration_alert a WHERE a.closed_at IS NULL
               AND a.fingerprint = 'system/status_undelivered/' || m.reply_to))
-        """,
+        """,  # noqa: S608 - no input in it
     ),
     Check(
         invariant=12,
@@ -201,13 +205,13 @@ LEFT_BEHIND = (
         invariant=12,
         scope=Scope.ALL,
         remedy="Check that a worker of the queue submission runs, and read its log.",
-        query="""
+        query=f"""
         SELECT s.reference, 'its submission to ' || s.workflow || ' could be taken since '
             || to_char(coalesce(s.retry_at, s.created_at), 'YYYY-MM-DD HH24:MI:SS')
         FROM orchestration_submission s
-        WHERE s.refused_at IS NULL AND coalesce(s.retry_at, s.created_at)
-            < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
-        """,
+        WHERE s.refused_at IS NULL
+          AND {is_past("coalesce(s.retry_at, s.created_at)", UNDELIVERED)}
+        """,  # noqa: S608 - no input in it
     ),
     Check(
         invariant=12,
@@ -215,23 +219,21 @@ LEFT_BEHIND = (
         remedy="Check that a worker of the queue submission runs, and read its log.",
         # a request waits for its task's submission and for earlier requests, so it counts only once
         # these have long ended
-        query="""
-        WITH long_ago AS (
-            SELECT clock_timestamp() - %(undelivered)s * interval '1 second' AS at)
+        query=f"""
         SELECT r.reference, 'its request to ' || r.what || ' could be carried out since '
             || to_char(coalesce(r.retry_at, r.created_at), 'YYYY-MM-DD HH24:MI:SS')
-        FROM orchestration_taskrequest r, long_ago
+        FROM orchestration_taskrequest r
         WHERE r.done_at IS NULL AND r.refused_at IS NULL
-          AND coalesce(r.retry_at, r.created_at) < long_ago.at
+          AND {is_past("coalesce(r.retry_at, r.created_at)", UNDELIVERED)}
           AND NOT EXISTS (SELECT 1 FROM orchestration_taskrequest b
             WHERE b.workflow = r.workflow AND b.reference = r.reference AND b.id < r.id
-              AND coalesce(b.done_at, b.refused_at, 'infinity') > long_ago.at)
+              AND NOT {is_past(ENDED, UNDELIVERED)})
           AND NOT EXISTS (SELECT 1 FROM orchestration_submission s
             WHERE s.workflow = r.workflow AND s.reference = r.reference AND s.refused_at IS NULL)
           AND NOT EXISTS (SELECT 1 FROM orchestration_task t
             WHERE t.workflow = r.workflow AND t.reference = r.reference
-              AND t.created_at > long_ago.at)
-        """,
+              AND NOT {is_past("t.created_at", UNDELIVERED)})
+        """,  # noqa: S608 - no input in it
     ),
     Check(
         invariant=12,
@@ -278,13 +280,13 @@ LEFT_BEHIND = (
         invariant=12,
         scope=Scope.ALL,
         remedy="See that the supervisors run, and what sending to the channel says.",
-        query="""
+        query=f"""
         SELECT a.fingerprint, 'a notification to ' || c.name || ' was due at '
             || to_char(n.send_after, 'YYYY-MM-DD HH24:MI:SS') || ' and is not sent'
         FROM orchestration_notification n JOIN orchestration_alert a ON a.id = n.alert_id
         JOIN orchestration_notificationchannel c ON c.id = n.channel_id
         WHERE n.sent_at IS NULL AND n.given_up_at IS NULL AND c.active
-          AND n.send_after < (SELECT clock_timestamp()) - %(undelivered)s * interval '1 second'
-        """,
+          AND {is_past("n.send_after", UNDELIVERED)}
+        """,  # noqa: S608 - no input in it
     ),
 )
