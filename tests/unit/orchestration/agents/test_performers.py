@@ -93,7 +93,9 @@ def perform(*actions, seconds=5.0, **fields):
     return asyncio.run(run())
 
 
-def test_requests_run_in_one_child_process():
+def test_requests_run_in_one_child_process(monkeypatch):
+    # a child that is kept from the processor for long is taken for blocked
+    monkeypatch.setattr(conf, "PERFORMER_BLOCKED_AFTER_S", 60.0)
     replies = perform(*["write"] * MANY)
     assert {reply.outcome for reply in replies} == {"done"}
     (process,) = {reply.result["by"] for reply in replies}
