@@ -4,20 +4,17 @@ import time
 from datetime import timedelta
 
 from .. import conf, policies
-from ..cluster.leader_election import SUPERVISOR
+from ..cluster.leader_election import SUPERVISOR, SWEPT_LATELY
 from ..database import clock, sql
 
 SWEEP_WITHIN_S = 2 * conf.LEASE_S  # after a jump, and after a change of leader
-# With scheduled sweeps the last one counts until the next is due.
-SWEPT = """
-SELECT coalesce(next_sweep_due > (SELECT clock_timestamp()), false)
-    OR (SELECT clock_timestamp()) BETWEEN swept_at - %(late)s AND swept_at + %(late)s
-FROM orchestration_lease WHERE name = %(name)s AND swept_at IS NOT NULL
-"""
+SWEPT = f"""
+SELECT {SWEPT_LATELY} FROM orchestration_lease WHERE name = %(name)s AND swept_at IS NOT NULL
+"""  # noqa: S608 - put together from constants
 
 
-def is_past(column: str, seconds: str) -> str:
-    """Return the condition that the time in `column` is more than `seconds` ago.
+def is_past(column: str, limit: str) -> str:
+    """Return the condition that the time in `column` is past by more than the parameter `limit`, in seconds.
 
     While the supervisor sweeps (`%(supervised)s`), what was past by its last sweep counts. After a jump of
     the database's clock, deadlines seem past until it has moved them, which it does before it sweeps
@@ -27,7 +24,7 @@ def is_past(column: str, seconds: str) -> str:
             FROM orchestration_clockjump j WHERE j.seconds > 0 AND j.at > {column})
         < (SELECT least((SELECT clock_timestamp()), (SELECT swept_at FROM orchestration_lease
             WHERE name = '{SUPERVISOR}' AND %(supervised)s)))
-        - {seconds} * interval '1 second'"""  # noqa: S608 - no input in it
+        - %({limit})s * interval '1 second'"""  # noqa: S608 - no input in it
 
 
 def supervised() -> bool:

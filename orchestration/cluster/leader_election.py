@@ -59,6 +59,11 @@ SELECT EXISTS (SELECT 1 FROM orchestration_lease WHERE name = %(name)s AND holde
     AND epoch = %(epoch)s AND expires_at > clock_timestamp())
 """
 
+# The condition that the last sweep is at most `late` old by the clock as it is now. With scheduled sweeps it
+# counts until the next is due.
+SWEPT_LATELY = """coalesce(next_sweep_due > clock_timestamp(), false)
+    OR swept_at BETWEEN clock_timestamp() - %(late)s AND clock_timestamp() + %(late)s"""
+
 SWEPT = """
 UPDATE orchestration_lease SET swept_at = clock_timestamp(), next_sweep_due = NULL,
     last_sweep_summary = coalesce(nullif(%(summary)s, ''), last_sweep_summary),

@@ -17,13 +17,12 @@ from .conditions import PREFIX, Condition, open_alerts, raise_condition
 
 # With scheduled sweeps, a leader is missing only when the next sweep is late. A lease that ends later than
 # any lease can shows that the clock went back.
-LED = """
+LED = f"""
 SELECT expires_at > clock_timestamp() AND expires_at < clock_timestamp() + %(longest)s
         OR coalesce(next_sweep_due > clock_timestamp(), false),
-    coalesce(next_sweep_due > clock_timestamp(), false)
-        OR swept_at BETWEEN clock_timestamp() - %(late)s AND clock_timestamp() + %(late)s
+    {leader_election.SWEPT_LATELY}
 FROM orchestration_lease WHERE name = %(name)s
-"""
+"""  # noqa: S608 - put together from constants
 
 
 @dataclass(frozen=True)

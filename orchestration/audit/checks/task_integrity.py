@@ -3,7 +3,6 @@
 from ..check import Check, Scope
 from ..past import is_past
 
-LAG, UNDELIVERED = "%(lag)s", "%(undelivered)s"
 ENDED = "coalesce(b.done_at, b.refused_at, 'infinity')"  # of a request
 
 # What a task's state must be, given its steps: the same rule as `progression.task_state`.
@@ -62,7 +61,7 @@ LOSS = (
         FROM audit_step s
         WHERE s.state = 'processing'
           AND (s.complete_by IS NULL
-               OR {is_past("s.complete_by", LAG)})
+               OR {is_past("s.complete_by", "lag")})
         """,  # noqa: S608 - no input in it
     ),
     Check(
@@ -72,7 +71,7 @@ LOSS = (
         SELECT s.reference, 'step ' || s.name || ' should have been mended by '
             || to_char(s.resolve_by, 'YYYY-MM-DD HH24:MI:SS') || ', and its task was not undone'
         FROM audit_step s
-        WHERE {is_past("s.resolve_by", LAG)}
+        WHERE {is_past("s.resolve_by", "lag")}
         """,  # noqa: S608 - no input in it
     ),
     Check(
@@ -83,7 +82,7 @@ LOSS = (
             || to_char(s.run_after, 'YYYY-MM-DD HH24:MI:SS')
         FROM audit_step s
         WHERE s.state = 'pending' AND s.held_by_id IS NULL
-          AND {is_past("s.run_after", LAG)}
+          AND {is_past("s.run_after", "lag")}
         """,  # noqa: S608 - no input in it
     ),
     Check(
@@ -94,7 +93,7 @@ LOSS = (
             || CASE WHEN h.id IS NULL THEN 'by nothing' ELSE 'its hold was released' END
         FROM audit_step s LEFT JOIN orchestration_hold h ON h.id = s.held_by_id
         WHERE s.state = 'pending' AND s.held_by_id IS NOT NULL
-          AND (h.id IS NULL OR {is_past("h.until", LAG)})
+          AND (h.id IS NULL OR {is_past("h.until", "lag")})
         """,  # noqa: S608 - no input in it
     ),
 )
@@ -171,7 +170,7 @@ LEFT_BEHIND = (
         FROM orchestration_statusmessage m JOIN audit_task t ON t.id = m.task_id
         LEFT JOIN orchestration_application p ON p.name = m.reply_to
         WHERE m.refused_at IS NULL
-          AND {is_past("m.created_at", UNDELIVERED)}
+          AND {is_past("m.created_at", "undelivered")}
           -- an external receiver may be away: then its alert is open
           AND (coalesce(p.delivery, 'consumer') = 'consumer' OR NOT EXISTS (
             SELECT 1 FROM orchestration_alert a WHERE a.closed_at IS NULL
@@ -210,7 +209,7 @@ LEFT_BEHIND = (
             || to_char(coalesce(s.retry_at, s.created_at), 'YYYY-MM-DD HH24:MI:SS')
         FROM orchestration_submission s
         WHERE s.refused_at IS NULL
-          AND {is_past("coalesce(s.retry_at, s.created_at)", UNDELIVERED)}
+          AND {is_past("coalesce(s.retry_at, s.created_at)", "undelivered")}
         """,  # noqa: S608 - no input in it
     ),
     Check(
@@ -224,15 +223,15 @@ LEFT_BEHIND = (
             || to_char(coalesce(r.retry_at, r.created_at), 'YYYY-MM-DD HH24:MI:SS')
         FROM orchestration_taskrequest r
         WHERE r.done_at IS NULL AND r.refused_at IS NULL
-          AND {is_past("coalesce(r.retry_at, r.created_at)", UNDELIVERED)}
+          AND {is_past("coalesce(r.retry_at, r.created_at)", "undelivered")}
           AND NOT EXISTS (SELECT 1 FROM orchestration_taskrequest b
             WHERE b.workflow = r.workflow AND b.reference = r.reference AND b.id < r.id
-              AND NOT {is_past(ENDED, UNDELIVERED)})
+              AND NOT {is_past(ENDED, "undelivered")})
           AND NOT EXISTS (SELECT 1 FROM orchestration_submission s
             WHERE s.workflow = r.workflow AND s.reference = r.reference AND s.refused_at IS NULL)
           AND NOT EXISTS (SELECT 1 FROM orchestration_task t
             WHERE t.workflow = r.workflow AND t.reference = r.reference
-              AND NOT {is_past("t.created_at", UNDELIVERED)})
+              AND NOT {is_past("t.created_at", "undelivered")})
         """,  # noqa: S608 - no input in it
     ),
     Check(
@@ -286,7 +285,7 @@ LEFT_BEHIND = (
         FROM orchestration_notification n JOIN orchestration_alert a ON a.id = n.alert_id
         JOIN orchestration_notificationchannel c ON c.id = n.channel_id
         WHERE n.sent_at IS NULL AND n.given_up_at IS NULL AND c.active
-          AND {is_past("n.send_after", UNDELIVERED)}
+          AND {is_past("n.send_after", "undelivered")}
         """,  # noqa: S608 - no input in it
     ),
 )
