@@ -103,7 +103,7 @@ def recorded(transactional_db, monkeypatch):
 def test_time_bound_limits_the_index_scan(recorded):
     searched, filtered = set(), []
     for statement, parameters in recorded.items():
-        plan = explained(statement, parameters, off=("seqscan", "sort"))
+        plan = explained(statement, parameters, off=("seqscan", "sort"), measured=True)
         times = [*clocks(plan), PARAMETER]
         for node in plan:
             if any(time in node.get("Index Cond", "") for time in times):
@@ -123,7 +123,7 @@ def test_first_of_many_rows_come_from_an_index_in_order(recorded):
     sorted_ones = []
     for statement, parameters in recorded.items():
         off = ("seqscan", "sort", "incremental_sort", "bitmapscan")
-        for node in explained(statement, parameters, off=off):
+        for node in explained(statement, parameters, off=off, measured=True):
             if node["Node Type"] == "Limit" and "Sort" in node["Plans"][0]["Node Type"]:
                 read = {part["Relation Name"] for part in nodes(node) if "Relation Name" in part}
                 if read - SMALL:

@@ -160,7 +160,7 @@ class TestAdmin:
             statements = asked(client, **wanted)
             assert len(statements) == 2  # how many, and which
             for statement in statements:
-                plan = explained(statement.replace("%", "%%"), [], off=())
+                plan = explained(statement.replace("%", "%%"), [], off=(), measured=True)
                 used = {node["Index Name"] for node in plan if "Index Name" in node}
                 assert used & set(index.split("|")), (wanted, used)
                 assert "Seq Scan" not in {node["Node Type"] for node in plan}
