@@ -31,7 +31,7 @@ def explained(statement, parameters, *, off=("seqscan",), measured=False):
     `measured`, being full and analysed, it sees tables of ten pages or more and nothing of their values.
     """
     with connection.cursor() as cursor:
-        # a test's transaction may have those of an earlier plan
+        # a test's transaction may have those of a turn
         cursor.execute(AS_USUAL + "".join(f"SET LOCAL enable_{way} = off;" for way in off))
         if not measured:
             cursor.execute(FORGET)

@@ -113,8 +113,6 @@ class TestSteps:
     def test_the_longest_waiting_are_read_from_an_index(self):
         for _ in range(300):
             new_task()
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE orchestration_step, orchestration_task")
         nodes = plan(aged(), looking(20))
         assert ("Index Scan", "step_waiting") in nodes
 
@@ -187,7 +185,6 @@ class TestInbox:
                 ]
             )
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE orchestration_submission")
             cursor.execute(BODY, ["orchestration_submit"])
             ((body,),) = cursor.fetchall()
         given = "unnest(workflows, refs, data, reply_to, owners, priorities, keys)"
