@@ -18,8 +18,11 @@ from ...payloads.money import format_money
 from ...payloads.placeholders import KEYS, LOADED, MARK, filled
 from ...queries import agent_facts, health
 from ...queries.audit_log import AuditEntry
+from ...queries.causes import Cause, Kind
+from ...queries.overview import AlertView
 from ...queries.redaction import Redactor
 from ...states import StepState
+from .. import alert_links
 from ..durations import format_duration
 
 register = template.Library()
@@ -33,6 +36,36 @@ COMPUTED = "local (no agent)"  # instead of an agent's action
 def runbook(fingerprint: str) -> str:
     """Return the address of the runbook's paragraph for the alert with this fingerprint."""
     return url(fingerprint, reverse("ops:runbook"))
+
+
+@register.filter
+def cause_address(cause: Cause) -> str:
+    """Return the address of the page where a cause can be acted on."""
+    match cause.kind:
+        case Kind.INCIDENT:
+            return reverse("ops:incident", args=[int(cause.name)])
+        case Kind.AGENT:
+            return reverse("ops:agents") + (f"#agent-{cause.name}" if cause.name else "")
+    return affected_address(cause)
+
+
+@register.filter
+def affected_address(cause: Cause) -> str:
+    """Return the address of the list of the tasks that a cause affects."""
+    match cause.kind:
+        case Kind.INCIDENT:
+            return alert_links.tasks(f"incident:{cause.name}")
+        case Kind.AGENT if cause.name:
+            return alert_links.tasks(f"agent:{cause.name}")
+        case Kind.AGENT:
+            return alert_links.tasks("state:processing")
+    return alert_links.tasks("is:held")
+
+
+@register.filter
+def alert_address(alert: AlertView) -> str:
+    """Return the address of the page that an alert is about."""
+    return alert_links.alert_address(alert.fingerprint, alert.id)
 
 
 def _time(value: datetime, kind: str, words: str) -> SafeString:
@@ -75,10 +108,11 @@ def until(context: template.Context, value: datetime) -> str:
     return _time(value, "until", f"in {_whole(left)}" if left >= 1 else "now")
 
 
-COUNTED = {
+COUNTED = {  # what the badge of a page counts: all of it waits for a person
+    "overview": "alerts not acknowledged",
     "tasks": "in error",
-    "incidents": "not acknowledged",
-    "operations": "in progress",
+    "incidents": "in error, not acknowledged",
+    "operations": "to be approved, or paused",
     "dead_letters": "failing or rejected",
 }
 
@@ -88,11 +122,10 @@ def nav_link(context: template.Context, section: str, words: str, key: str = "")
     """Write the link to a page of the dashboard, with what waits there; `key` comes after a g."""
     current = mark_safe(' aria-current="page"') if context.get("section") == section else ""
     count = shell_of_page(context).counts.get(section, 0)
-    hot = "" if section == "operations" else " hot"
     badge = (
         format_html(
-            ' <span class="count{}" title="{}">{}<span class="hide"> {}</span></span>',
-            hot, COUNTED[section], capped(count), COUNTED[section],
+            ' <span class="count hot" title="{}">{}<span class="hide"> {}</span></span>',
+            COUNTED[section], capped(count), COUNTED[section],
         )
         if count
         else ""

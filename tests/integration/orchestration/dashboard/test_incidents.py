@@ -252,8 +252,8 @@ class TestResubmission:
     @pytest.mark.parametrize("first", [True, False])
     def test_resubmission_in_four_clicks_shows_its_result(self, lead, first):
         _, incident = failing(5)
-        incidents = page(lead.get("/ops/")).section("h-incidents")
-        link = incidents.one(f'[href="{address(incident)}"]')
+        causes = page(lead.get("/ops/")).section("h-causes")
+        link = causes.one(f'[href="{address(incident)}"]')
         shown = page(lead.get(link["href"]))
         one, every = shown.section("h-acts").all('form[action="/ops/operations/new/"]')
         shown = self.send(lead, one if first else every)
