@@ -1,7 +1,7 @@
 """What is wrong now, by cause: how many tasks each affects, since when, and what happens next.
 
 A task is affected while a step of it is in error, is retried, waits at an agent that lets nothing through,
-or is held. A step that waits at such an agent counts there, whatever it failed by before.
+or is held. A step that waits at such an agent counts there, not with the failure it had before.
 """
 
 from collections import Counter
