@@ -161,9 +161,9 @@ def causes(known: Mapping[str, AgentView]) -> Sequence[Cause]:
         if incident is not None:
             most.setdefault(key, Counter())[incident] += numbers[0]
     for name, group in groups.items():
-        cause = found[Kind.AGENT, group]
-        cause.agent = stopped[name]
-        cause.next = stopped[name].blocked.at if stopped[name].blocked else None
+        cause, agent = found[Kind.AGENT, group], stopped[name]
+        cause.agent = agent
+        cause.next = agent.blocked.at if agent.blocked else None
     _name_incidents(found, most)
     return sorted(found.values(), key=_rank)
 

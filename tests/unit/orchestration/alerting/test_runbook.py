@@ -72,8 +72,8 @@ RAISED = dict(raised()) | {  # made by functions, or of a cause that only a run 
     f"by {fingerprint}": fingerprint
     for fingerprint in (
         "step/w/s/timeout/1", "undo/w/s/http_500/1", "submission/w/unknown", "request/w/stuck",
-        "status/shop/failing", "late_effect/01990000-0000-7000-8000-000000000000/pay/undo", "operation/7", "audit/3",
-        "system/clock/host",
+        "status/shop/failing", "late_effect/01990000-0000-7000-8000-000000000000/pay/undo",
+        "operation/7", "audit/3", "system/clock/host",
     )
 }  # fmt: skip
 
