@@ -17,17 +17,18 @@ from ..states import Direction, Outcome
 from .agent_facts import CAP
 from .next_step import AgentView
 
-LOOKED_AT = 20  # incidents: those with most tasks in error, and as many of the latest
+LOOKED_AT = 8  # incidents: those with most tasks in error, and as many of the latest
 
 # Each kind goes along the index of exactly those steps, no further than the limit: step_waiting (the oldest
-# first), step_in_flight, step_of_incident, step_retrying_by_incident, step_held.
+# first), step_in_flight, step_of_incident, step_retrying_by_incident, step_held. How many tasks an incident
+# has in error is kept with it: if so, its first step is read only for the time.
 AFFECTED = """
 WITH stopped AS (
     SELECT * FROM unnest(%(agents)s::text[], %(groups)s::text[]) AS stopped (agent, name)
 ), looked_at AS MATERIALIZED (
-    (SELECT id FROM orchestration_incident WHERE open_tasks > 0 AND state <> 'resolved'
+    (SELECT id, open_tasks FROM orchestration_incident WHERE open_tasks > 0 AND state <> 'resolved'
         ORDER BY open_tasks DESC, id DESC LIMIT %(incidents)s)
-    UNION (SELECT id FROM orchestration_incident WHERE state <> 'resolved'
+    UNION (SELECT id, open_tasks FROM orchestration_incident WHERE state <> 'resolved'
         ORDER BY last_seen DESC, id DESC LIMIT %(incidents)s)
 ), affected AS (
     SELECT 'agent' AS kind, stopped.name AS name, s.*
@@ -42,8 +43,10 @@ WITH stopped AS (
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
     UNION ALL
     SELECT 'incident', looked_at.id::text, s.* FROM looked_at CROSS JOIN LATERAL (
-        SELECT task_id, incident_id, ended_at, true, NULL::timestamptz FROM orchestration_step
-        WHERE incident_id = looked_at.id AND process_state = 'error' ORDER BY id LIMIT %(limit)s) AS s
+        SELECT CASE WHEN open_tasks = 0 THEN task_id END, incident_id, ended_at, true, NULL::timestamptz
+        FROM orchestration_step
+        WHERE incident_id = looked_at.id AND process_state = 'error'
+        ORDER BY id LIMIT CASE WHEN open_tasks > 0 THEN 1 ELSE %(limit)s END) AS s
     UNION ALL
     SELECT 'incident', looked_at.id::text, s.* FROM looked_at CROSS JOIN LATERAL (
         SELECT task_id, incident_id, least(keyed_at, failed_at), false, run_after FROM orchestration_step
@@ -59,9 +62,9 @@ WITH stopped AS (
         max(incident_id) AS incident_id
     FROM affected GROUP BY kind, name, task_id
 )
-SELECT tasks.kind, tasks.name, t.currency, count(*), count(*) FILTER (WHERE tasks.error),
+SELECT tasks.kind, tasks.name, t.currency, count(t.id), count(t.id) FILTER (WHERE tasks.error),
     min(tasks.since), min(tasks.next), sum(t.value), mode() WITHIN GROUP (ORDER BY tasks.incident_id)
-FROM tasks JOIN orchestration_task t ON t.id = tasks.task_id
+FROM tasks LEFT JOIN orchestration_task t ON t.id = tasks.task_id
 GROUP BY tasks.kind, tasks.name, t.currency
 """
 
@@ -164,12 +167,12 @@ def causes(known: Mapping[str, AgentView]) -> Sequence[Cause]:
         cause, agent = found[Kind.AGENT, group], stopped[name]
         cause.agent = agent
         cause.next = agent.blocked.at if agent.blocked else None
-    _name_incidents(found, most)
+    _add_incidents(found, most)
     return sorted(found.values(), key=_rank)
 
 
 def _add(
-    cause: Cause, currency: str, tasks: int, errors: int, since: datetime | None,
+    cause: Cause, currency: str | None, tasks: int, errors: int, since: datetime | None,
     upcoming: datetime | None, value: int | None,
 ) -> None:  # fmt: skip
     cause.tasks += tasks
@@ -180,13 +183,19 @@ def _add(
         cause.at_risk[currency] = cause.at_risk.get(currency, 0) + int(value)
 
 
-def _name_incidents(
+def _add_incidents(
     found: Mapping[tuple[Kind, str], Cause], most: Mapping[tuple[Kind, str], Counter[int]]
 ) -> None:
     chosen = {key: counts.most_common(1)[0][0] for key, counts in most.items()}
     known = Incident.objects.defer("message").in_bulk(set(chosen.values()))
-    for key, incident in chosen.items():
-        found[key].incident = known.get(incident)
+    for key, number in chosen.items():
+        cause, incident = found[key], known.get(number)
+        cause.incident = incident
+        if cause.kind == Kind.INCIDENT and incident and incident.open_tasks > 0:
+            cause.tasks += incident.open_tasks
+            cause.errors += incident.open_tasks
+            for currency, value in incident.at_risk.items():
+                cause.at_risk[currency] = cause.at_risk.get(currency, 0) + value
 
 
 def _rank(cause: Cause) -> tuple[int, bool, float, str]:
