@@ -1,9 +1,12 @@
 """A person's hand: it clicks and types in a real browser, and counts what it does."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from playwright.sync_api import Locator, Page, expect
+
+from drill.waiting import wait_for
 
 
 @dataclass(kw_only=True)
@@ -53,4 +56,9 @@ class Hand:
     def reach(self, goal: Locator, *, seconds: float = 60) -> None:
         """Wait until the goal is seen, and stop the watch."""
         expect(goal).to_be_visible(timeout=seconds * 1000)
+        self.journey.seconds = time.monotonic() - self.began
+
+    def until(self, reached: Callable[[], object], *, seconds: float = 60) -> None:
+        """Wait until a condition holds, and stop the watch."""
+        wait_for(reached, f"{self.journey.name}: {self.journey.goal}", seconds)
         self.journey.seconds = time.monotonic() - self.began
