@@ -72,7 +72,9 @@ def outage(browser: Browser, stack: Stack) -> Journey:
     hand = Hand(page, journey)
     lead = page.locator(".verdict [data-lead]")
     expect(lead).to_contain_text("inventory loses replies")
-    journey.notes.append(f"The first sentence: “{' '.join(page.locator('.verdict').inner_text().split())}”")
+    journey.notes.append(
+        f"The first sentence: “{' '.join(page.locator('.verdict').inner_text().split())}”"
+    )
     hand.click(lead)
     hand.reach(page.locator("#agent-inventory"))
     heal(stack)
