@@ -24,8 +24,9 @@ ON_A_STACK = (
 )
 HEAD = """# Six journeys
 
-`make journeys` has a browser do what people come for, on a stack of its own, and counts. A list to choose from counts as two clicks, a
-shortcut as one. The seconds are those of the software, from the first page until the goal is seen: a script neither reads nor hesitates.
+`make journeys` has a browser do what people come for, on a stack of its own, and counts. A list to choose from
+counts as two clicks, a shortcut as one. The seconds are those of the software, from the first page until the
+goal is seen: a script neither reads nor hesitates.
 
 """
 expect.set_options(timeout=30_000)
@@ -60,7 +61,7 @@ def table(journeys: Sequence[Journey]) -> str:
         "| journey | until | clicks | texts typed | commands | seconds |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         *(
-            f"| {one.name} | {one.goal} | {one.clicks} | {one.texts} | {one.commands or '–'} | {one.seconds:.1f} |"
+            f"| {one.name} | {one.goal} | {one.clicks} | {one.texts} | {one.commands} | {one.seconds:.1f} |"
             for one in journeys
         ),
     ]

@@ -62,7 +62,7 @@ def first_order(browser: Browser, stack: Stack) -> Journey:
 
 
 def outage(browser: Browser, stack: Stack) -> Journey:
-    """Find an outage and its cause: from the overview until the agent, its error and what waits are seen."""
+    """Find an outage and its cause: from the overview until its agent and its failure are seen."""
     journey = Journey(name="An outage found and understood", goal="its cause is seen")
     break_partner(stack, partner="inventory", fault="reset")
     orders = stack.place(WAITING)
@@ -76,7 +76,7 @@ def outage(browser: Browser, stack: Stack) -> Journey:
         f"The first sentence: “{' '.join(page.locator('.verdict').inner_text().split())}”"
     )
     hand.click(lead)
-    hand.reach(page.locator("#agent-inventory"))
+    hand.reach(page.locator("#agent-inventory [data-cause] a"))
     heal(stack)
     stack.quiet()
     return journey
