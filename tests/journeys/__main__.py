@@ -24,9 +24,9 @@ ON_A_STACK = (
 )
 HEAD = """# Six journeys
 
-`make journeys` has a browser do what people come for, on a stack of its own, and counts. A list to choose
-from is two clicks, a shortcut is one. The seconds are those of the software, from the first page until the goal is
-seen: a script neither reads nor hesitates.
+`make journeys` has a browser do what people come for, on a stack of its own, and counts.
+A list to choose from is two clicks, a shortcut is one. The seconds are those of the software,
+from the first page until the goal is seen: a script neither reads nor hesitates.
 
 """
 expect.set_options(timeout=30_000)
