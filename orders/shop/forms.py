@@ -27,7 +27,7 @@ STOCK = forms.Field.default_error_messages["required"]
 ALTERED = _("This page was altered or is incomplete. Please reload it.")
 ERRORS = {  # where a field has no sentence of its own, by Django's codes
     "required": _("Please fill in this field."),
-    "max_length": _("Please enter at most %(limit_value)d characters, not %(show_value)d."),
+    "max_length": _("Please enter at most %(limit_value)d characters."),
     "null_characters_not_allowed": shown.message,
 }
 
