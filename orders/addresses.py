@@ -131,7 +131,8 @@ def _lines(address: Mapping[str, str], *, capitals: bool) -> list[str]:
     rules = country(code if code in COUNTRIES else "DE")  # of a former country with delivery
     parts = {name: address.get(name, "") for name in PARTS}
     if code not in ABBREVIATED:
-        parts["region"] = rules.regions.get(parts["region"], parts["region"])
+        region = rules.regions.get(parts["region"], parts["region"])
+        parts["region"] = region if region != parts["city"] else ""  # not “28001 Madrid Madrid”
     if capitals:
         parts = {
             name: text.upper() if name in rules.capitals else text for name, text in parts.items()

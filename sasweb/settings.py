@@ -230,6 +230,7 @@ LANGUAGE_COOKIE_HTTPONLY = True
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
+FORMAT_MODULE_PATH = ["sasweb.formats"]
 USE_TZ = True
 TIME_ZONE = env.zone("TIME_ZONE", "UTC")
 STATIC_URL = "static/"

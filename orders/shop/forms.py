@@ -142,7 +142,7 @@ class AddressForm(CustomerForm):
         postcode = self.rules.read_postcode(typed)
         if postcode is None:
             raise ValidationError(
-                _("This is not a postcode of this country: it needs a form like %(example)s."),
+                _("Postcodes of this country look like %(example)s."),
                 code="invalid",
                 params={"example": self.rules.postcode_example},
             )

@@ -73,6 +73,8 @@ def test_lines_are_in_the_countrys_order():
     assert lines({**ada, "country": "IT"})[:3] == ["Ada", "Weg 1", "16124 Genova GE"]
     assert label({**ada, "country": "IT"}) == ["Ada", "Weg 1", "16124 GENOVA GE", "ITALY"]
     assert label({**ada, "country": "ES", "region": "M"})[2:] == ["16124 GENOVA MADRID", "SPAIN"]
+    capital = {**ada, "country": "ES", "region": "M", "postcode": "28001", "city": "Madrid"}
+    assert lines(capital)[2] == "28001 Madrid"
     irish = {**ada, "country": "IE", "region": "Co. Cork", "city": "Cork", "postcode": ""}
     for language, ireland in (("en", "Ireland"), ("de", "Irland")):
         with translation.override(language):

@@ -17,7 +17,7 @@ from tests.support.shop import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shelf")]
-SPANISH = {"street": "Calle 1", "postcode": "28001", "city": "Madrid", "country": "ES"}
+SPANISH = {"street": "Calle 1", "postcode": "28300", "city": "Aranjuez", "country": "ES"}
 
 
 def names(html):
@@ -52,14 +52,14 @@ def test_region_goes_from_the_checkout_to_the_shipper():
     fill_cart(client, sku_0=1)
     order = order_in(send(client, open_checkout(client), **SPANISH))
     (letter,) = posted("received")
-    assert "28001 Madrid Madrid" in letter["text"]
-    assert "28001 Madrid Madrid" in letter["html"]
+    assert "28300 Aranjuez Madrid" in letter["text"]
+    assert "28300 Aranjuez Madrid" in letter["html"]
     submission.take(100)
     assert Order.objects.get().region == "M"
     loaded = load([str(order)])[str(order)]["address"]
     assert loaded["region"] == "M"
-    assert loaded["label"] == ["Ada Lovelace", "Calle 1", "28001 MADRID MADRID", "SPAIN"]
-    assert "28001 Madrid Madrid" in order_page(client, order)
+    assert loaded["label"] == ["Ada Lovelace", "Calle 1", "28300 ARANJUEZ MADRID", "SPAIN"]
+    assert "28300 Aranjuez Madrid" in order_page(client, order)
 
 
 def test_order_without_a_postcode_where_there_need_be_none():
