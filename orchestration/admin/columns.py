@@ -30,8 +30,8 @@ def overdue(task: Model) -> str:
 
 @admin.display(description="number", ordering="label")
 def called(task: Task) -> str:
-    """Return what people call a task, or its id."""
-    return task.label or str(task.id)
+    """Return what people call a task, or how its id begins."""
+    return task.label or f"{str(task.id)[:13]}…"
 
 
 @admin.display(description="task")

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
 from .accounts import LONGEST_NAME, account_name
-from .forms import CustomerForm, shown
+from .forms import NO_EMAIL, CustomerForm, shown
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Words
@@ -34,7 +34,7 @@ def _email(autocomplete: str, help_text: "Words" = "") -> forms.EmailField:
         widget=forms.EmailInput(attrs={"autocomplete": autocomplete}),
         error_messages={
             "required": _("Please enter your e-mail address."),
-            "invalid": _("This is not an e-mail address: it needs a form like name@example.org."),
+            "invalid": NO_EMAIL,
         },
     )
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 shown = RegexValidator(
     TRIMMED,
     _("Please leave out invisible characters, and those that turn the direction of writing."),
+    code="hidden",
 )
+NO_EMAIL = _("This is not an e-mail address: it needs a form like name@example.org.")
 ADDRESS = ("name", "street", "postcode", "city", "region", "country")
 STOCK = forms.Field.default_error_messages["required"]
 ALTERED = _("This page was altered or is incomplete. Please reload it.")
@@ -189,7 +191,7 @@ class CheckoutForm(AddressForm):
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
         error_messages={
             "required": _("Please enter your e-mail address."),
-            "invalid": _("This is not an e-mail address: it needs a form like name@example.org."),
+            "invalid": NO_EMAIL,
         },
     )
     payment_method = _card_field(initial=Card.VISA)
@@ -231,7 +233,7 @@ class FindForm(CustomerForm):
         max_length=MAX_LENGTH["email"],
         help_text=_("The one you gave with the order."),
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
-        error_messages={"required": _("Please enter the e-mail address.")},
+        error_messages={"required": _("Please enter the e-mail address."), "invalid": NO_EMAIL},
     )
 
     def clean_number(self) -> str:

@@ -127,4 +127,4 @@ def test_details_without_a_region_are_those_of_the_former_release():
 
 @pytest.mark.parametrize("text", ["a\0b", "a\u202eb"])
 def test_hidden_character_has_one_sentence(text):
-    assert codes(city=text) == {"city": ["invalid"]}
+    assert codes(city=text) == {"city": ["hidden"]}
