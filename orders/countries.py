@@ -1,5 +1,7 @@
 """The countries with delivery, by ISO 3166 code."""
 
+import unicodedata
+
 from django.utils.translation import gettext_lazy as _
 
 COUNTRIES = {
@@ -19,3 +21,19 @@ COUNTRIES = {
     "PT": _("Portugal"),
     "SE": _("Sweden"),
 }
+
+
+def choices() -> list[tuple[str, str]]:
+    """Return code and name of each country, sorted as readers of the active language expect."""
+    named = [(code, str(name)) for code, name in COUNTRIES.items()]
+    return sorted(named, key=lambda one: sort_key(one[1]))
+
+
+def sort_key(text: str) -> str:
+    """Return what a text is sorted by: its letters without accents and case.
+
+    That is the order of English dictionaries and of German ones (DIN 5007-1): “Österreich” is among
+    the words with O.
+    """
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in parts if not unicodedata.combining(letter))

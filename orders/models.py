@@ -175,6 +175,9 @@ class Order(models.Model):
     postcode = models.CharField(max_length=20)
     city = models.CharField(max_length=80)
     country = models.CharField(max_length=2)
+    region = models.CharField(
+        max_length=80, blank=True, db_default="", help_text="The county or province, if any."
+    )
     total = models.PositiveBigIntegerField(help_text="In cents.")
     currency = models.CharField(max_length=3)
     payment_method = models.CharField(max_length=80, choices=Card.choices)
@@ -278,6 +281,7 @@ class Profile(models.Model):
     postcode = models.CharField(max_length=20)
     city = models.CharField(max_length=80)
     country = models.CharField(max_length=2)
+    region = models.CharField(max_length=80, blank=True, db_default="")
 
     def __str__(self) -> str:
         return self.name

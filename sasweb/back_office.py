@@ -142,5 +142,9 @@ class BackOfficeConfig(SimpleAdminConfig):
 
 
 def environment(_request: HttpRequest) -> dict[str, Any]:
-    """Return which installation this is, for the badge in the head, and whether staff work here."""
-    return {"environment": settings.ENVIRONMENT, "for_staff": settings.FOR_STAFF}
+    """Return which installation this is, whether staff work here, and whose shop it is."""
+    return {
+        "environment": settings.ENVIRONMENT,
+        "for_staff": settings.FOR_STAFF,
+        "seller": settings.SELLER_ADDRESS,
+    }

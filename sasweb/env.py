@@ -5,6 +5,7 @@ Each variable NAME may be given by a file instead, as orchestrators mount secret
 
 import os
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -46,6 +47,18 @@ def number(name: str, default: int) -> int:
         return int(value)
     except ValueError:
         raise ImproperlyConfigured(f"{name}={value!r} is not a whole number.") from None
+
+
+def zone(name: str, default: str) -> str:
+    """Return the name of a time zone."""
+    value = text(name, default)
+    try:
+        ZoneInfo(value)
+    except (ValueError, LookupError, OSError):
+        raise ImproperlyConfigured(
+            f"{name}={value!r} is not a time zone, as Europe/Berlin is."
+        ) from None
+    return value
 
 
 def numbers(name: str) -> dict[str, int]:

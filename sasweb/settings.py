@@ -152,6 +152,12 @@ SHIPPING_URL = env.text("SHIPPING_URL", SANDBOX_URL)
 MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 
 # --- Telling customers ---------------------------------------------------------------------------
+SHOP_TIME_ZONE = env.zone("SHOP_TIME_ZONE", "Europe/Berlin")  # where a customer's own is not known
+# on printed orders and in letters
+SELLER_ADDRESS = env.text(
+    "SELLER_ADDRESS",
+    "Kettlewell, Lindenstraße 12, 10969 Berlin, Germany" if ENVIRONMENT == "demo" else "",
+)
 SITE_URL = env.text("SITE_URL", f"http://localhost:{env.number('PORT', 8000)}")  # links in letters
 
 # --- Telling people of alerts --------------------------------------------------------------------
@@ -224,8 +230,9 @@ LANGUAGE_COOKIE_HTTPONLY = True
 LANGUAGE_COOKIE_SAMESITE = "Lax"
 LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
+FORMAT_MODULE_PATH = ["sasweb.formats"]
 USE_TZ = True
-TIME_ZONE = env.text("TIME_ZONE", "UTC")
+TIME_ZONE = env.zone("TIME_ZONE", "UTC")
 STATIC_URL = "static/"
 STATIC_ROOT = Path(env.text("STATIC_ROOT") or folders.data_dir() / "static")
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -234,6 +241,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "sasweb.static_files.StaticFiles"},
 }
 # Names with a hash are cached for ever. Whitenoise would find them by asking for files that are not there.
+WHITENOISE_ROOT = BASE_DIR / "sasweb" / "root"  # /robots.txt, /favicon.ico
 WHITENOISE_IMMUTABLE_FILE_TEST = r"^.+\.[0-9a-f]{12}(\..+)?$"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

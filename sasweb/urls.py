@@ -11,6 +11,7 @@ from orders.api import app as orders_api
 
 from . import health, request_metrics
 from .login import Login
+from .login_form import LoginForm
 
 admin.autodiscover()
 
@@ -30,6 +31,6 @@ if settings.FOR_STAFF:
         path("api/", orders_api.urls),
         path("ops/", include("orchestration.dashboard.urls")),
         path("admin/", admin.site.urls),
-        path("login/", Login.as_view(), name="login"),
+        path("login/", Login.as_view(authentication_form=LoginForm), name="login"),
         path("metrics", metrics, {"others": request_metrics.collectors}, name="metrics"),
     ]

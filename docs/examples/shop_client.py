@@ -34,7 +34,7 @@ class ShopError(Exception):
 
 
 class Unreachable(Exception):
-    """No answer came, though it was tried more than once; what was asked may have been done."""
+    """No answer came from an address, though it was tried more than once; what was asked may be done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +57,10 @@ class Shop:
         self._address = address.rstrip("/")
         self._token = token
 
+    def products(self, page: int = 100) -> Iterator[dict[str, Any]]:
+        """Go through what is sold, with today's prices."""
+        return self._pages("/api/products", "products", page)
+
     def place(self, *, key: str, order: Mapping[str, Any]) -> dict[str, Any]:
         """Place an order. Use the same `key` for the same order for ever: it is placed once."""
         return self._ask("POST", "/api/orders", order, {"Idempotency-Key": key})
@@ -67,11 +71,7 @@ class Shop:
 
     def orders(self, page: int = 50) -> Iterator[dict[str, Any]]:
         """Go through all orders that were placed, newest first."""
-        address: str | None = f"/api/orders?{urlencode({'limit': page})}"
-        while address:
-            found = self._ask("GET", address)
-            yield from found["orders"]
-            address = found["next"]
+        return self._pages("/api/orders", "orders", page)
 
     def cancel(self, order: str, reason: str = "") -> dict[str, Any]:
         """Cancel an order; raises `ShopError` with the code "cannot_be_cancelled" if it is too late."""
@@ -87,6 +87,13 @@ class Shop:
         """Say that messages were dealt with."""
         done = self._ask("POST", "/api/status-messages/acknowledge", {"ids": list(ids)})
         return int(done["acknowledged"])
+
+    def _pages(self, path: str, name: str, page: int) -> Iterator[dict[str, Any]]:
+        address: str | None = f"{path}?{urlencode({'limit': page})}"
+        while address:
+            found = self._ask("GET", address)
+            yield from found[name]
+            address = found["next"]
 
     def _ask(
         self,
@@ -107,7 +114,8 @@ class Shop:
                 time.sleep(float(error.headers.get("Retry-After", 1)))
             except (URLError, OSError) as error:
                 if not tries_left:
-                    raise Unreachable(str(error)) from error
+                    why = getattr(error, "reason", error)
+                    raise Unreachable(f"{self._address} does not answer: {why}") from None
                 time.sleep(2.0 ** (TRIES - 1 - tries_left))
         raise AssertionError("unreachable")
 

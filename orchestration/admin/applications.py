@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.widgets import AdminDateWidget
+from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -116,6 +117,13 @@ class TokenForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the ty
     class Meta:
         model = ApplicationToken
         fields = ("application", "label", "scopes")
+
+    def clean_last_day(self) -> date | None:
+        """Refuse a day that is over: the token would be good for nothing."""
+        day: date | None = self.cleaned_data["last_day"]
+        if day and day < timezone.localdate():
+            raise ValidationError("This day is over. Choose today or a later day.", code="past")
+        return day
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

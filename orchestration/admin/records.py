@@ -1,5 +1,6 @@
 """The rows that only the engine writes: read-only lists, one entry for each model."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin
@@ -38,6 +39,7 @@ from ..models import (
     UndoRequest,
     Worker,
 )
+from .columns import called, overdue, task_called
 from .readonly import LiveStateFilter, ReadOnlyAdmin, WorkflowFilter
 
 
@@ -75,7 +77,7 @@ class AlertAdmin(ReadOnlyAdmin):
         self.message_user(request, f"Acknowledged: {done} of {len(chosen)}.")
 
 
-def show(model: type[Model], *columns: str, **options: Any) -> None:
+def show(model: type[Model], *columns: str | Callable[..., str], **options: Any) -> None:
     """Register a read-only list of a model's rows, the newest first; `options` are Django's."""
     options = {"list_display": columns, "ordering": ("-id",), **options}
     admin.site.register(model, type(f"{model.__name__}Admin", (ReadOnlyAdmin,), options))
@@ -88,12 +90,12 @@ def empty(field: str) -> tuple[str, type[admin.FieldListFilter]]:
 
 # tasks
 show(
-    Task, "id", "workflow", "reference", "state", "overdue", "created_at", "ended_at",
+    Task, called, "workflow", "state", overdue, "created_at", "ended_at", "reference",
     list_filter=("state", WorkflowFilter), search_fields=("reference__startswith",),
 )  # fmt: skip
 show(
-    Step, "id", "task_id", "name", "agent", "process_state", "attempt", "failure_count", "error_code",
-    list_filter=(LiveStateFilter,),
+    Step, "id", task_called, "name", "agent", "process_state", "attempt", "failure_count", "error_code",
+    list_filter=(LiveStateFilter,), list_select_related=("task",),
 )  # fmt: skip
 show(Attempt, "id", "step_id", "number", "outcome", "error_code", "agent", "ended_at")
 show(Event, "at", "kind", "task_id", "step_id", "attempt", "actor", "reason")

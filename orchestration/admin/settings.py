@@ -16,6 +16,8 @@ from simple_history.admin import SimpleHistoryAdmin
 from simple_history.template_utils import HistoricalRecordContextHelper
 
 from ..models import FairnessWeight, Policy, RetentionPolicy, SupervisorPolicy
+from .bounds import SettingForm
+from .columns import measured
 from .policy_replay import asked, what_if
 
 
@@ -35,6 +37,7 @@ class SettingAdmin(SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
     """Rows to be changed, with their history."""
 
     actions = None
+    form = SettingForm
     object_history_list_template = "admin/orchestration/history_list.html"
 
     def get_urls(self) -> list[URLPattern]:
@@ -90,15 +93,16 @@ class PolicyAdmin(FixedSettingAdmin):
     change_form_template = "admin/orchestration/policy_form.html"
     list_display = (
         "agent",
-        "time_allowed",
-        "call_timeout",
-        "tries",
-        "failure_threshold",
-        "backoff",
-        "backoff_cap",
-        "window",
+        measured("time_allowed", "s"),
+        measured("call_timeout", "s"),
+        measured("tries", "calls"),
+        measured("failure_threshold", "attempts"),
+        measured("backoff", "s"),
+        measured("backoff_cap", "s"),
+        measured("window", "requests"),
         "updated_at",
     )
+    ordering = ("agent",)
     readonly_fields = ("agent", "updated_at")
     fieldsets = (
         (None, {"fields": ("agent", "updated_at")}),
@@ -233,6 +237,7 @@ class SupervisorPolicyAdmin(FixedSettingAdmin):
 class RetentionPolicyAdmin(FixedSettingAdmin):
     """How long each workflow's ended tasks are kept."""
 
-    list_display = ("workflow", "keep_days", "updated_at")
+    list_display = ("workflow", measured("keep_days", "days"), "updated_at")
+    ordering = ("workflow",)
     readonly_fields = ("workflow", "updated_at")
     fields = ("workflow", "keep_days", "updated_at")

@@ -10,7 +10,7 @@ class SupervisorPolicy(models.Model):
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
     interval = models.FloatField(
-        default=1.0, help_text="Seconds between two sweeps of the leading supervisor (P14)."
+        default=1.0, help_text="Seconds between two sweeps of the leading supervisor."
     )
     oldest_waiting = models.FloatField(
         default=300.0, help_text="Seconds a step may wait for its claim before an alert is raised."

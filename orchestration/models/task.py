@@ -19,7 +19,7 @@ class Task(Prioritized):
     state = state_field(TaskState, default=TaskState.PENDING)
     data = models.JSONField(help_text="The input that the application submitted.")
     reply_to = models.CharField(
-        max_length=60, blank=True, help_text="The application's private response queue (P27)."
+        max_length=60, blank=True, help_text="The application's private response queue."
     )
     statuses = models.PositiveIntegerField(
         default=0, help_text="How many status messages were written: numbers rise by one."

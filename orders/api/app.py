@@ -7,12 +7,13 @@ from typing import Any, cast
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import URLPattern, re_path
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
-from . import orders, problems, schemas, status_messages
+from . import orders, problems, products, schemas, status_messages
 from .auth import Token, add_rate_headers
 from .problems import MEDIA_TYPE, Problem
 from .reference import Reference
@@ -21,7 +22,7 @@ from .scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 View = Callable[..., HttpResponseBase]
 
 DESCRIPTION = f"""
-Place orders for your customers and follow them.
+Read the catalogue, place orders for your customers and follow them.
 
 - **Tokens.** Each request needs a token of your application: `Authorization: Bearer …`. A token has
   scopes: `{WRITE_ORDERS}`, `{READ_ORDERS}`, `{READ_STATUS}`.
@@ -74,9 +75,9 @@ def _complete(operation: dict[str, Any], *, has_body: bool, has_id: bool) -> Non
             content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
             operation["responses"][status] = {"description": what, "content": content}
     for security in operation["security"]:
-        scope = SCOPES[operation["operationId"]]
-        security["Token"] = [scope]
-        operation["description"] += f"\n\nScope: `{scope}`."
+        if scope := SCOPES[operation["operationId"]]:
+            security["Token"] = [scope]
+            operation["description"] += f"\n\nScope: `{scope}`."
 
 
 api = OrdersAPI(
@@ -87,12 +88,17 @@ api = OrdersAPI(
     docs=Reference(),
     openapi_extra={"servers": [{"url": "/", "description": "This installation"}]},
 )
-api.add_router("/orders", orders.router)
-api.add_router("/status-messages", status_messages.router)
+ROUTERS = {
+    "/products": products.router,
+    "/orders": orders.router,
+    "/status-messages": status_messages.router,
+}
+for prefix, router in ROUTERS.items():
+    api.add_router(prefix, router)
 problems.handle(api)
 SCOPES = {
     operation.operation_id: callback.scope
-    for router in (orders.router, status_messages.router)
+    for router in ROUTERS.values()
     for view in router.path_operations.values()
     for operation in view.operations
     for callback in operation.auth_callbacks
@@ -146,13 +152,19 @@ def _not_found(_request: HttpRequest) -> HttpResponse:
     return problems.not_found().answer()
 
 
+@csrf_exempt
+def _root(request: HttpRequest) -> HttpResponse:
+    """Lead readers to the reference."""
+    return redirect("api:openapi-view") if request.method == "GET" else _not_found(request)
+
+
 def _urls() -> tuple[list[URLPattern], str, str]:
     patterns, application, namespace = api.urls
     own = [one for one in patterns if isinstance(one, URLPattern) and one.name != "api-root"]
     for pattern in own:
         pattern.callback = _guarded(cast("View", pattern.callback))
-    unknown = re_path("", _not_found, name="api-root")  # every other address
-    return [*own, unknown], application, namespace
+    unknown = re_path("", _not_found)  # every other address
+    return [*own, path("", _root, name="api-root"), unknown], application, namespace
 
 
 urls = _urls()

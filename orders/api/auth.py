@@ -17,7 +17,7 @@ COUNTED = "orders.api.counted"
 
 
 class Token(HttpBearer):
-    """Requires an application's token with `scope`."""
+    """Requires an application's token with `scope`, or any token."""
 
     def __init__(self, scope: str) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Token(HttpBearer):
         request.META[COUNTED] = counted
         if not counted.within:
             raise rate_limited(counted)
-        if self.scope not in found.scopes:
+        if self.scope and self.scope not in found.scopes:
             raise Problem(
                 status=HTTPStatus.FORBIDDEN,
                 code="scope_missing",

@@ -61,7 +61,7 @@ def place(request: HttpRequest, order: schemas.NewOrder, idempotency_key: Key) -
     """
     who = caller(request)
     order_id = uuid5(who.id, idempotency_key)
-    content = fingerprint(order.model_dump(mode="json", exclude={"fairness_key", "priority"}))
+    content = fingerprint(_content(order))
     before = _placement(order_id, who.name)
     if before is None:
         check_priority(order.priority, who)
@@ -157,6 +157,14 @@ def cancel(
     if refusal not in {None, api.Refusal.NOT_UNDOABLE}:
         raise conflict("cannot_be_cancelled", f"The order cannot be cancelled: {refusal.value}.")
     return Status(202, order_json.full(request, row))
+
+
+def _content(order: schemas.NewOrder) -> dict[str, Any]:
+    """Return what belongs to the order, as releases before there were regions did."""
+    content = order.model_dump(mode="json", exclude={"fairness_key", "priority"})
+    if not content["address"]["region"]:
+        del content["address"]["region"]
+    return content
 
 
 def _agree(order: schemas.NewOrder, order_id: UUID) -> tuple[Message, dict[str, Any]]:

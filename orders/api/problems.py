@@ -13,6 +13,8 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from orchestration.api import is_busy, is_unavailable
 
+from .sentences import sentence
+
 logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER = 30  # seconds, while the database is away
@@ -35,13 +37,13 @@ WHAT_TO_DO = {  # by code
     "taken_by_a_consumer": "A consumer process takes these messages; they cannot be fetched.",
     "too_large": "Send at most 256 KiB.",
     "not_json": "Send the body as JSON with “Content-Type: application/json”.",
-    "invalid": "Correct the fields named in errors, and send the request again with the same key.",
+    "invalid": "Correct what is named in errors, and send the request again.",
     "key_used": "Use a new key for another order. The order placed with this key is unchanged.",
     "not_sold": "Remove the lines named in errors, and place the order again.",
     "too_often": "Wait for the number of seconds in Retry-After.",
-    "failed": "The error is not in your request. Send it again later with the same key.",
-    "database_away": "Send the same request again after the seconds in Retry-After, with the same "
-    "Idempotency-Key: it places the order once.",
+    "failed": "The error is not in your request. Send the same request again later.",
+    "database_away": "Send the same request again after the number of seconds in Retry-After. An order with "
+    "the same Idempotency-Key is placed once.",
 }
 
 
@@ -178,9 +180,7 @@ def _invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
             code="key_missing",
             detail="The header Idempotency-Key is missing or invalid.",
         )
-    return invalid(
-        [FieldError(field=_path(one["loc"]), message=str(one["msg"])[:300]) for one in errors]
-    )
+    return invalid([FieldError(field=_path(one["loc"]), message=sentence(one)) for one in errors])
 
 
 def _path(place: Sequence[Any]) -> str:

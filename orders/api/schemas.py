@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from orders.cards import Card
 from orders.countries import COUNTRIES
 from orders.lifecycle.message import LANGUAGES, MAX_LENGTH, MAX_LINES, MAX_PRICE, MAX_QUANTITY
-from orders.lifecycle.plain_text import TRIMMED, VISIBLE
+from orders.lifecycle.plain_text import OPTIONAL, TRIMMED, VISIBLE
 
 
 def _number(value: object) -> object:
@@ -46,6 +46,10 @@ LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 EMAIL = (
     rf"^[A-Za-z0-9_+-]{{1,60}}(\.[A-Za-z0-9_+-]{{1,60}}){{0,4}}@({LABEL}\.){{1,4}}[A-Za-z]{{2,24}}$"
 )
+POSTCODE = "As the country writes it. Required, except in Ireland."
+REGION = (
+    "The county or province, by name or code; in Italy and Spain the postcode may stand for it."
+)
 FAIRNESS_KEY = "Orders with different keys take turns; a burst with one key does not delay others."
 CANCELLATION = "The last request to cancel: pending or too late; null once accepted."
 Status = Literal["received", "processing", "completed", "failed", "undoing", "undone"]
@@ -72,6 +76,17 @@ def text(name: str, example: str) -> Any:
     return Annotated[str, field]
 
 
+def optional_text(name: str, example: str, description: str) -> Any:
+    """Return the type of a text field that may be empty."""
+    field = Field(
+        max_length=MAX_LENGTH[name],
+        pattern=OPTIONAL,
+        examples=[example],
+        description=description,
+    )
+    return Annotated[str, field]
+
+
 class Strict(Schema):
     """A request body; unknown fields are rejected, so that misspelt ones are noticed."""
 
@@ -83,8 +98,9 @@ class Address(Strict):
 
     name: text("name", "Ada Lovelace")  # type: ignore[valid-type] # a type made here
     street: text("street", "Rue de Lyon 12")  # type: ignore[valid-type]
-    postcode: text("postcode", "1203")  # type: ignore[valid-type]
+    postcode: optional_text("postcode", "1203", POSTCODE) = ""  # type: ignore[valid-type]
     city: text("city", "Genève")  # type: ignore[valid-type]
+    region: optional_text("region", "", REGION) = ""  # type: ignore[valid-type]
     country: Country
 
 

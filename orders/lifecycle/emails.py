@@ -20,6 +20,7 @@ from django.utils.translation import pgettext
 from orchestration import api
 from orders.agents.notification import PARCEL
 from orders.models import Order, OrderStatus
+from orders.times import moment, shop_zone
 
 from . import access, snapshots, tracking
 from .message import EMAIL_WORKFLOW, Mail, Message, order_number
@@ -29,11 +30,12 @@ PRIORITY = -1  # orders go first
 
 @dataclass(frozen=True, kw_only=True)
 class Email:
-    """The text of an e-mail: paragraphs, and the label of the link to the order."""
+    """The text of an e-mail: paragraphs, where goods go, and the label of the link to the order."""
 
     subject: str
     paragraphs: Sequence[str]
     act: str
+    goes_to: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,7 @@ def received(message: Message) -> api.Posting:
                 _("We are preparing it now, and will write again when it is on its way."),
             ],
             act=_("Follow your order"),
+            goes_to=message.address.lines,
         )
         return _posting("received", to, message.email, letter)
 
@@ -120,9 +123,8 @@ def _needed(to: Recipient, seen: tracking.Tracking) -> Email:
 def _kept(until: datetime | None) -> list[str]:
     if until is None:
         return []
-    at = timezone.localtime(until)
     words = _("We keep your order until %(time)s. After that we cancel it, and you pay nothing.")
-    return [words % {"time": f"{at:%H:%M} {at.tzname()}"}]
+    return [words % {"time": moment(until, shop_zone())}]
 
 
 def _cancelled(to: Recipient, seen: tracking.Tracking) -> Email:
@@ -150,6 +152,7 @@ def _mail(to: Recipient, letter: Email) -> Mail:
         "letter": letter,
         "to": to,
         "link": f"{settings.SITE_URL}{access.link(to.order)}",
+        "seller": settings.SELLER_ADDRESS,
     }
     return Mail(
         subject=letter.subject,

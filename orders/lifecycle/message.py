@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
+from orders import addresses
 from orders.cards import Card
-from orders.countries import COUNTRIES
 
 WORKFLOW = "process_order"  # processes these messages
 EMAIL_WORKFLOW = "tell_customer"  # sends an e-mail
@@ -29,6 +29,7 @@ MAX_LENGTH = {  # characters
     "street": 120,
     "postcode": 20,
     "city": 80,
+    "region": 80,
     "country": 2,
     "sku": 40,
     "product": 120,
@@ -67,18 +68,29 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """A delivery address; `country` is an ISO 3166 code of two letters."""
+    """A delivery address; `country` is an ISO 3166 code of two letters.
+
+    `region` is a county or province, by its code in `orders/addresses.py`, where the country has them.
+    """
 
     name: str
     street: str
     postcode: str
     city: str
     country: str
+    region: str = ""
 
     @property
-    def country_name(self) -> str:
-        """The country's name in the active language."""
-        return str(COUNTRIES.get(self.country, self.country))
+    def lines(self) -> list[str]:
+        """The lines of the address, the country's name in the active language."""
+        return addresses.lines(asdict(self))
+
+    def as_json(self) -> dict[str, str]:
+        """Return JSON as the former release reads it, unless there is what it does not know."""
+        values = asdict(self)
+        if not self.region and self.postcode:
+            del values["region"]
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +129,8 @@ class Message:
     def as_json(self) -> dict[str, Any]:
         """Return JSON, the same for equal orders."""
         lines = [line.as_json() for line in self.lines]
-        return {**asdict(self), "order": str(self.order), "lines": lines}
+        address = self.address.as_json()
+        return {**asdict(self), "order": str(self.order), "lines": lines, "address": address}
 
 
 def order_number(order: UUID) -> str:
@@ -199,8 +212,15 @@ def _lines(value: Any) -> list[Line]:
 
 
 def _address(value: Any) -> Address:
-    _check_fields(value, "the address", "name street postcode city country")
-    return Address(**{name: _text(value[name], name) for name in value})
+    # messages of older releases lack the region; not every country has postcodes
+    _check_fields(value, "the address", "name street postcode city country", optional="region")
+    missing = {"region"} if addresses.needs_postcode(value["country"]) else {"region", "postcode"}
+    return Address(
+        **{
+            name: "" if text == "" and name in missing else _text(text, name)
+            for name, text in value.items()
+        }
+    )
 
 
 def _mail(value: Any) -> Mail:

@@ -14,4 +14,5 @@ JOINERS = "\\u034f\\u200c\\u200d\\ufe00-\\ufe0f"  # they show nothing at the beg
 
 # Patterns of regular expressions, as Python, JSON Schema and pydantic read them
 VISIBLE = f"^[^{HIDDEN}]*$"
+OPTIONAL = f"^([^\\s{HIDDEN}{JOINERS}]([^{HIDDEN}]*[^\\s{HIDDEN}])?)?$"
 TRIMMED = f"^[^\\s{HIDDEN}{JOINERS}]([^{HIDDEN}]*[^\\s{HIDDEN}])?$"

@@ -30,8 +30,8 @@ WHERE o.id IS NOT NULL OR p."order" IS NOT NULL
 """
 PROGRESS = "SELECT snapshot, status, created_at FROM orders_order WHERE id = %s"
 DETAILS = """
-SELECT o.name, o.street, o.postcode, o.city, o.country, o.email, o.payment_method, o.total, o.currency,
-    l.sku, l.name, l.unit_price, l.quantity
+SELECT o.name, o.street, o.postcode, o.city, o.country, o.region,
+    o.email, o.payment_method, o.total, o.currency, l.sku, l.name, l.unit_price, l.quantity
 FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
 WHERE o.id = %s
 ORDER BY l.id
@@ -112,9 +112,12 @@ def details(order: UUID) -> OrderDetails | None:
         rows = cursor.fetchall()
     if not rows:
         return None
-    name, street, postcode, city, country, email, payment_method, total, currency, *_ = rows[0]
+    name, street, postcode, city, country, region, *others = rows[0]
+    email, payment_method, total, currency, *_ = others
     return OrderDetails(
-        address=Address(name=name, street=street, postcode=postcode, city=city, country=country),
+        address=Address(
+            name=name, street=street, postcode=postcode, city=city, country=country, region=region
+        ),
         email=email,
         payment_method=payment_method,
         total=total,

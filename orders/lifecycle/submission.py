@@ -64,6 +64,7 @@ def _order(message: Message, content: str) -> Order:
         postcode=address.postcode,
         city=address.city,
         country=address.country,
+        region=address.region,
         total=message.total,
         currency=message.currency,
         payment_method=message.payment_method,

@@ -11,11 +11,17 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
 from .accounts import LONGEST_NAME, account_name
-from .forms import CustomerForm, shown
+from .forms import NO_EMAIL, CustomerForm, shown
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Words
 
+WEAK = {  # by the codes of Django's validators
+    "password_too_short": _("Please choose a password of at least %(min_length)d characters."),
+    "password_too_similar": _("This password is too much like your e-mail address."),
+    "password_too_common": _("Very many people use this password. Please choose another."),
+    "password_entirely_numeric": _("Please choose a password that has letters, too."),
+}
 LONGEST_PASSWORD = 4096  # characters; hashing more would waste time
 
 
@@ -28,7 +34,7 @@ def _email(autocomplete: str, help_text: "Words" = "") -> forms.EmailField:
         widget=forms.EmailInput(attrs={"autocomplete": autocomplete}),
         error_messages={
             "required": _("Please enter your e-mail address."),
-            "invalid": _("This is not an e-mail address: it needs a form like name@example.org."),
+            "invalid": NO_EMAIL,
         },
     )
 
@@ -72,7 +78,9 @@ class NewPasswordForm(CustomerForm):
             try:
                 password_validation.validate_password(password, self.owner())
             except ValidationError as problem:
-                self.add_error("password", problem)
+                for one in problem.error_list:
+                    words = WEAK.get(str(one.code), one.message)
+                    self.add_error("password", ValidationError(words, one.code, one.params))
         if password and again and password != again:
             different = _("This is not the same password as above.")
             self.add_error("again", ValidationError(different, code="different"))

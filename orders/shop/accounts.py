@@ -51,6 +51,7 @@ def usual_address(customer: User) -> Address | None:
         postcode=source.postcode,
         city=source.city,
         country=source.country,
+        region=source.region,
     )
 
 
@@ -64,6 +65,7 @@ def save_address(customer: User, address: Address) -> None:
             "postcode": address.postcode,
             "city": address.city,
             "country": address.country,
+            "region": address.region,
         },
     )
 

@@ -3,11 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import ProhibitNullCharactersValidator as NoNull
 from django.core.validators import RegexValidator
+from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
 
+from orders import addresses
 from orders.cards import Card
-from orders.countries import COUNTRIES
+from orders.countries import COUNTRIES, choices
 from orders.lifecycle.message import MAX_LENGTH, Address
 from orders.lifecycle.plain_text import TRIMMED
 
@@ -17,49 +21,145 @@ if TYPE_CHECKING:
 shown = RegexValidator(
     TRIMMED,
     _("Please leave out invisible characters, and those that turn the direction of writing."),
+    code="hidden",
 )
-ADDRESS = ("name", "street", "postcode", "city", "country")
+NO_EMAIL = _("This is not an e-mail address: it needs a form like name@example.org.")
+ADDRESS = ("name", "street", "postcode", "city", "region", "country")
+STOCK = forms.Field.default_error_messages["required"]
+ALTERED = _("This page was altered or is incomplete. Please reload it.")
+ERRORS = {  # where a field has no sentence of its own, by Django's codes
+    "required": _("Please fill in this field."),
+    "max_length": _("Please enter at most %(limit_value)d characters."),
+    "null_characters_not_allowed": shown.message,
+}
 
 
-def _text(name: str, label: "Words", autocomplete: str, missing: "Words") -> forms.CharField:
+def _text(
+    name: str, label: "Words", autocomplete: str, missing: "Words", widget: type[forms.Widget]
+) -> forms.CharField:
     return forms.CharField(
         label=label,
         max_length=MAX_LENGTH[name],
         validators=[shown],
-        widget=forms.TextInput(attrs={"autocomplete": autocomplete}),
+        widget=widget(attrs={"autocomplete": autocomplete}),
         error_messages={"required": missing},
     )
 
 
 class CustomerForm(forms.Form):
-    """A form without label suffixes and browser validation."""
+    """A form without label suffixes and browser validation, and with the shop's own sentences."""
 
     use_required_attribute = False  # messages in the page's language, and all of them at once
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("label_suffix", "")
         super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            own = {
+                name: words for name, words in field.error_messages.items() if words is not STOCK
+            }
+            field.error_messages = {**ERRORS, **own}
+            if shown in field.validators:  # it refuses null characters, too
+                field.validators = [one for one in field.validators if type(one) is not NoNull]
 
 
 class AddressForm(CustomerForm):
-    """A delivery address."""
+    """A delivery address, with the fields of its country."""
 
-    name = _text("name", _("Your name"), "name", _("Please enter your name."))
-    street = _text(
-        "street", _("Street and number"), "street-address", _("Please enter the street.")
-    )
-    postcode = _text("postcode", _("Postcode"), "postal-code", _("Please enter the postcode."))
-    city = _text("city", _("Town"), "address-level2", _("Please enter the town."))
+    name = _text("name", _("Your name"), "name", _("Please enter your name."), forms.TextInput)
     country = forms.ChoiceField(
         label=_("Country"),
-        choices=COUNTRIES.items,  # callable, because a list would be deep-copied for each form
+        choices=choices,
         initial="DE",
-        widget=forms.Select(attrs={"autocomplete": "country"}),
+        widget=forms.Select(
+            attrs={
+                "autocomplete": "country",
+                "hx-post": reverse_lazy("shop:address_fields"),
+                "hx-target": "#address",
+                "hx-swap": "outerHTML",
+            }
+        ),
         error_messages={
             "required": _("Please choose the country."),
             "invalid_choice": _("We do not deliver there."),
         },
     )
+    street = _text(
+        "street",
+        _("Street and number"),
+        "street-address",
+        _("Please enter the street."),
+        forms.TextInput,
+    )
+    postcode = _text(
+        "postcode",
+        _("Postcode"),
+        "postal-code",
+        _("Please enter the postcode."),
+        forms.TextInput,
+    )
+    city = _text("city", _("Town"), "address-level2", _("Please enter the town."), forms.TextInput)
+    region = _text(
+        "region",
+        _("Region"),
+        "address-level1",
+        _("Please choose the county or province."),
+        forms.Select,
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.rules = addresses.country(self._country())
+        for name in ("street", "postcode", "city"):  # typed in while the fields are exchanged
+            self.fields[name].widget.attrs["hx-preserve"] = True
+        region, postcode = self.fields["region"], self.fields["postcode"]
+        postcode.label, region.label = str(self.rules.postcode), str(self.rules.region)
+        postcode.required = "postcode" in self.rules.required
+        region.required = False  # the postcode may stand for it: see `clean`
+        region.widget.choices = [("", ""), *self.rules.regions.items()]
+
+    def _country(self) -> str:
+        """Return the chosen country, or the one that is offered first."""
+        first = self.initial.get("country") or self.fields["country"].initial
+        chosen = self.data.get("country") if self.is_bound else first
+        return chosen if chosen in COUNTRIES else "DE"
+
+    @property
+    def rows(self) -> list[list[forms.BoundField]]:
+        """The fields of the address, line by line as its country writes it."""
+        return [[self[name] for name in row] for row in self.rules.rows]
+
+    def clean_street(self) -> str:
+        """Refuse what is too short for a street."""
+        street: str = self.cleaned_data["street"]
+        if not addresses.is_street(street):
+            raise ValidationError(_("This is too short for a street and number."), code="short")
+        return street
+
+    def clean_postcode(self) -> str:
+        """Return the postcode as its country writes it."""
+        typed: str = self.cleaned_data["postcode"]
+        if not typed or "country" not in self.cleaned_data:
+            return typed
+        postcode = self.rules.read_postcode(typed)
+        if postcode is None:
+            raise ValidationError(
+                _("Postcodes of this country look like %(example)s."),
+                code="invalid",
+                params={"example": self.rules.postcode_example},
+            )
+        return postcode
+
+    def clean_region(self) -> str:
+        """Return the region's code; the postcode may stand for it."""
+        typed: str = self.cleaned_data["region"]
+        postcode = self.cleaned_data.get("postcode", "")
+        if "country" not in self.cleaned_data:
+            return typed
+        region = self.rules.read_region(typed, postcode)
+        if region is None or (not region and "region" in self.rules.required):
+            raise ValidationError(self.fields["region"].error_messages["required"], code="required")
+        return region
 
     def address(self) -> Address:
         """Return the address of a valid form."""
@@ -91,16 +191,27 @@ class CheckoutForm(AddressForm):
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
         error_messages={
             "required": _("Please enter your e-mail address."),
-            "invalid": _("This is not an e-mail address: it needs a form like name@example.org."),
+            "invalid": NO_EMAIL,
         },
     )
     payment_method = _card_field(initial=Card.VISA)
+
+    @property
+    def details(self) -> dict[str, str]:
+        """What was filled in; pages of the former release, which are sent now, have no region."""
+        filled = self.cleaned_data
+        return {name: text for name, text in filled.items() if text or name != "region"}
 
 
 class OtherCardForm(CustomerForm):
     """Another card after the payment's `attempt` was declined."""
 
-    attempt = forms.IntegerField(min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput)
+    attempt = forms.IntegerField(
+        min_value=1,
+        max_value=2**31 - 1,
+        widget=forms.HiddenInput,
+        error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), ALTERED),
+    )
     payment_method = _card_field()
 
     def __init__(self, *args: Any, attempt: int | None = None, **kwargs: Any) -> None:
@@ -122,7 +233,7 @@ class FindForm(CustomerForm):
         max_length=MAX_LENGTH["email"],
         help_text=_("The one you gave with the order."),
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
-        error_messages={"required": _("Please enter the e-mail address.")},
+        error_messages={"required": _("Please enter the e-mail address."), "invalid": NO_EMAIL},
     )
 
     def clean_number(self) -> str:

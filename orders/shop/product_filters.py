@@ -41,7 +41,7 @@ class Filters(CustomerForm):
 
     def __init__(self, data: Mapping[str, Any], *, kinds: Sequence[str]) -> None:
         super().__init__(data)
-        choices = [("", _("All shelves")), *((kind, kind) for kind in kinds)]
+        choices = [("", _("All shelves")), *((kind, gettext(kind)) for kind in kinds)]
         self.fields["kind"] = forms.ChoiceField(label=_("Shelf"), required=False, choices=choices)
         self.order_fields(["q", "kind", "price"])
         self.is_valid()

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import account, cart, checkout, order, order_changes, products
+from .views import account, address, cart, checkout, order, order_changes, products
 
 app_name = "shop"
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("cart/change/", cart.change, name="cart_change"),
     path("cart/undo/", cart.undo, name="cart_undo"),
     path("checkout/", checkout.checkout, name="checkout"),
+    path("address/fields/", address.fields, name="address_fields"),
     path("account/", account.account, name="account"),
     path("account/address/", account.address, name="address"),
     path("account/password/", account.password, name="password"),

@@ -1,11 +1,14 @@
 """Template filters and tags of the shop."""
 
+from datetime import datetime
+
 from django import template
 from django.utils.translation import gettext
 
 from orchestration.api import format_money
 from orders.models import Order, OrderStatus
 from orders.shop.cart import Cart
+from orders.times import moment as in_words
 
 register = template.Library()
 
@@ -20,6 +23,12 @@ def money(amount: int, currency: str = "EUR") -> str:
 def local(text: str) -> str:
     """Translate a product's text into the visitor's language, if a translation exists."""
     return gettext(text) if text else ""
+
+
+@register.filter
+def moment(at: datetime) -> str:
+    """Return a time in the visitor's zone: 22 Nov 2026, 06:23 CET."""
+    return in_words(at)
 
 
 BADGES = {

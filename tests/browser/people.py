@@ -42,8 +42,8 @@ def fill_checkout(page: Page, card: str = "pm_card_visa") -> None:
     page.fill("[name=name]", "Ada Lovelace")
     page.fill("[name=email]", "ada@example.org")
     page.fill("[name=street]", "12 Analytical Way")
-    page.fill("[name=postcode]", "W1 2AB")
-    page.fill("[name=city]", "London")
+    page.fill("[name=postcode]", "T12 W8KP")
+    page.fill("[name=city]", "Cork")
     page.select_option("[name=country]", "IE")
     page.check(f"[name=payment_method][value={card}]")
 

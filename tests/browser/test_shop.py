@@ -21,7 +21,7 @@ PLACE = re.compile("Place the order")
 ORDERS = "SELECT count(*) FROM orders_order"
 UNDONE = "SELECT count(*) FROM orders_order WHERE id::text = %s AND status = 'undone'"
 DECLINED = "pm_card_visa_chargeDeclined"
-ADDRESS = {"name": "Ada", "street": "12 Way", "postcode": "1", "city": "Cork"}
+ADDRESS = {"name": "Ada", "street": "12 Way", "postcode": "10435", "city": "Cork"}
 
 
 ROLE = "shop_web"

@@ -51,7 +51,7 @@ def message(order=None, **changes) -> Message:
     known = {
         "order": order or uuid4(),
         "email": "ada@example.org",
-        "address": Address(name="Ada", street="Rue 1", postcode="1", city="Bern", country="CH"),
+        "address": Address(name="Ada", street="Rue 1", postcode="3011", city="Bern", country="CH"),
         "payment_method": "pm_card_visa",
         "currency": "EUR",
         "total": 2000,

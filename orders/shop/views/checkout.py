@@ -62,7 +62,7 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
         token = read_token(request.POST.get("token", ""))
     except BadToken as problem:
         return _show(request, cart, price(cart), form, str(problem))
-    content = token.agreed(form.cleaned_data) if form.is_valid() else ""
+    content = token.agreed(form.details) if form.is_valid() else ""
     before = placement.placed(token.order)
     if before is not None:
         if cart.id == token.order:

@@ -102,7 +102,7 @@ class Visit:
     @cached_property
     def version(self) -> str:
         """A digest of what the page shows, except for changes by time alone."""
-        shown = repr((self, translation.get_language()))
+        shown = repr((self, translation.get_language(), timezone.get_current_timezone_name()))
         return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
@@ -151,6 +151,7 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "number": order_number(order_id),
         "order": order,
         "full": visit.full,
+        "placed_at": visit.order.placed_at,
         "tracking": tracking,
         "link": f"?{urlencode(link)}" if link else "",
         "fixes": [_fix(fix, order_id, order) for fix in tracking.fixes] if order else [],

@@ -32,6 +32,7 @@ from orchestration.models import (
     SavedView,
     Step,
     Submission,
+    Task,
     UndoRequest,
 )
 from orchestration.models.fields import DatabaseNow
@@ -39,6 +40,7 @@ from orchestration.models.inbox import DeadLetter, StatusMessage
 from orchestration.statistics import rollups
 from tests.support.engine import in_error, new_task
 from tests.support.operators import press
+from tests.support.page import page
 
 pytestmark = pytest.mark.django_db
 RECORDS = ["task", "step", "statestore", "attempt", "event", "alert", "notification", "submission",
@@ -145,3 +147,14 @@ def test_lists_count_at_most_a_limit(client, name):
     assert counts
     assert all("LIMIT" in sql for sql in counts)
     assert not any("DISTINCT" in sql for sql in own)
+
+
+def test_list_of_tasks_has_numbers_and_marks_only_what_is_overdue(client):
+    Task.objects.filter(id=new_task("t-1").id).update(label="7KQ4M-9XD2P", overdue=True)
+    plain = new_task("t-2")
+    listed = page(client.get(reverse("admin:orchestration_task_changelist")))
+    assert set(listed.texts(".field-called")) == {"7KQ4M-9XD2P", f"{str(plain.id)[:13]}…"}
+    assert sorted(listed.texts(".field-overdue")) == ["-", "overdue"]
+    assert not listed.all('img[alt="False"]')
+    (created,) = {len(text) for text in listed.texts(".field-created_at")}
+    assert created == len("2026-11-22 05:20:31")

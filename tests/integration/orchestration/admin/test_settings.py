@@ -64,7 +64,8 @@ def test_history_names_user_time_old_and_new_value(client):
     [
         ({"failure_threshold": "0"}, "The failure threshold must be between 1 and 1000"),
         ({"failure_threshold": "1001"}, "The failure threshold must be between 1 and 1000"),
-        ({"failure_threshold": "-1"}, "greater than or equal to 0"),
+        ({"failure_threshold": "-1"}, "The failure threshold must be between 1 and 1000"),
+        ({"failure_threshold": "99999"}, "The failure threshold must be between 1 and 1000"),
         ({"failure_threshold": "many"}, "Enter a whole number"),
         ({"failure_threshold": ""}, "This field is required"),
         ({"time_allowed": "2.9"}, "at least as long as one call may take"),
@@ -79,6 +80,7 @@ def test_history_names_user_time_old_and_new_value(client):
         ({"backoff": "61"}, "its cap at least as long"),
         ({"backoff_cap": "86401"}, "at most a day"),
         ({"window": "0"}, "The window must be between 1 and 10,000"),
+        ({"window": "9999999999"}, "The window must be between 1 and 10,000"),
         ({"window": "10001"}, "The window must be between 1 and 10,000"),
     ],
 )
@@ -180,3 +182,12 @@ def test_weight_of_a_fairness_key_has_history_and_bounds(client):
         client.get(address("history", weight.pk, "fairnessweight"))
     )
     assert (user, change) == ("ada", "Weight : 2.0 → 3.0")
+
+
+def test_list_of_policies_has_units_and_one_order(client):
+    listed = page(client.get(reverse("admin:orchestration_policy_changelist")))
+    agents = listed.texts(".field-agent")
+    assert agents == sorted(agents) != []
+    (head,) = listed.all(".column-time_allowed")
+    assert "(s)" in head.text
+    assert set(listed.texts(".field-time_allowed")) >= {"10"}

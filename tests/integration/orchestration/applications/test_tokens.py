@@ -8,6 +8,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
+from django.utils import timezone
 
 from orchestration import api
 from orchestration.applications import tokens
@@ -157,6 +158,16 @@ def test_admin_shows_a_token_once(admin, till):
     assert token not in listed.text
     assert ApplicationToken.objects.get().expires_at.year == 3000
     assert token[:10] in listed.text
+
+
+def test_admin_refuses_a_token_whose_last_day_is_over(admin, till):
+    address = reverse("admin:orchestration_applicationtoken_add")
+    data = {"application": till.id, "label": "nightly", "scopes": ["status:read"]}
+    refused = admin.post(address, {**data, "last_day": "2020-01-01"})
+    assert refused.context["adminform"].form.errors.as_data()["last_day"][0].code == "past"
+    assert not ApplicationToken.objects.exists()
+    today = admin.post(address, {**data, "last_day": f"{timezone.localdate():%Y-%m-%d}"})
+    assert tokens.authenticate(re.findall(r"sas_[\w-]{43}", today.text)[0]).name == "till"
 
 
 def test_admin_revokes_a_token(admin, till):

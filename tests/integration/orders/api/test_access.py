@@ -22,6 +22,7 @@ pytestmark = pytest.mark.django_db
 CALLERS = ["owner", "other", "half", "revoked", "expired", "off", "anonymous", "superuser"]
 SIGN_IN = {"revoked": 401, "expired": 401, "off": 401, "anonymous": 401, "superuser": 401}
 TABLE = {  # route: method, address, body, and the statuses for owner, other and half
+    "listProducts": ("get", "products", None, (200, 200, 200)),
     "placeOrder": ("post", "orders", {}, (400, 400, 403)),
     "listOrders": ("get", "orders", None, (200, 200, 403)),
     "readOrder": ("get", "orders/{order}", None, (200, 404, 403)),
@@ -87,6 +88,12 @@ def test_route_for_each_caller(who, route, order):
     if who == "other" and expected == 200:
         assert made not in answer.text
     assert answer["Cache-Control"] == "no-store"
+
+
+def test_root_leads_to_the_reference():
+    answer = Client().get("/api/")
+    assert (answer.status_code, answer["Location"]) == (302, "/api/docs")
+    assert Client().post("/api/").json()["code"] == "not_found"
 
 
 def test_unknown_host_gets_a_problem_below_the_api_only(order):

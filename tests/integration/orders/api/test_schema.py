@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from schemathesis import GenerationMode
 
 from orchestration import submission
+from orders.addresses import country
 from orders.api import status_messages
 from orders.api.app import api
 from orders.rate_limit import Limit
@@ -60,6 +61,17 @@ def names_a_product_twice(body):
     return len({line["sku"] for line in lines}) < len(lines)
 
 
+def at_home(body):
+    """Return a body whose address its country has, which a JSON schema cannot express either."""
+    if not isinstance(body, dict) or "address" not in body:
+        return body
+    found = country(body["address"]["country"])
+    place = {"street": "Weg 12", "postcode": found.postcode_example, "region": ""}
+    if "region" in found.required:
+        place["region"] = next(iter(found.regions))
+    return {**body, "address": {**body["address"], **place}}
+
+
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_api_conforms_to_its_schema(operation, mode, token):
@@ -72,6 +84,8 @@ def test_api_conforms_to_its_schema(operation, mode, token):
     )
     def holds(case):
         assume(mode.is_negative or not names_a_product_twice(case.body))
+        if mode.is_positive:
+            case.body = at_home(case.body)
         case.call_and_validate(headers={"Authorization": f"Bearer {token}"})
 
     holds()

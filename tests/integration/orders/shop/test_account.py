@@ -345,7 +345,14 @@ def test_account_fields_have_autocomplete_tokens():
         "sign-in/": ["username", "current-password"],
         "sign-up/": ["username", "new-password", "new-password"],
         "password/": ["username", "current-password", "new-password", "new-password"],
-        "address/": ["name", "street-address", "postal-code", "address-level2", "country"],
+        "address/": [
+            "name",
+            "country",
+            "street-address",
+            "postal-code",
+            "address-level2",
+            "address-level1",
+        ],
     }.items():
         page = client.get(f"/account/{path}").text
         assert re.findall(r'autocomplete="([^"]+)"', page) == expected

@@ -1,7 +1,6 @@
 """The shop in the visitor's language and time zone; staff pages in English."""
 
 import re
-from datetime import UTC
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,12 +11,15 @@ from orchestration import submission
 from orders.lifecycle.access import link
 from orders.management.commands.seed import add_products
 from orders.models import Order, Product
+from orders.times import shop_zone
+from tests.support.page import elements
 from tests.support.shop import (
     buy,
     carry_out,
     declined,
     finish_all,
     order_page,
+    poll_address,
     posted,
     sold_out,
     visit,
@@ -92,7 +94,7 @@ def test_times_in_the_visitors_zone():
     client = Client()
     order = buy(client)
     submission.take(100)
-    placed = Order.objects.get(id=order).created_at.astimezone(UTC)
+    placed = Order.objects.get(id=order).created_at
     moment = re.compile(r"<time[^>]*>([^<]+)<")
 
     def shown(zone):
@@ -100,9 +102,17 @@ def test_times_in_the_visitors_zone():
         return moment.search(order_page(client, order))[1]
 
     for zone in ("Asia/Tokyo", "Europe/Berlin"):
-        assert f"{placed.astimezone(ZoneInfo(zone)):%H:%M:%S}" in shown(zone)
-    for nonsense in ("../../etc/passwd", "Europe", "x" * 500, ""):
-        assert f"{placed:%H:%M:%S}" in shown(nonsense)
+        assert f"{placed.astimezone(ZoneInfo(zone)):%H:%M}" in shown(zone)
+    for elsewhere in ("UTC", "Europe", ""):  # in none: the shop's
+        assert f"{placed.astimezone(shop_zone()):%Y, %H:%M}" in shown(elsewhere)
+
+
+def test_poll_shows_times_in_a_zone_that_the_browser_told_meanwhile():
+    client = Client()
+    poll = poll_address(order_page(client, buy(client)))
+    assert client.get(poll).status_code == 204
+    client.cookies["zone"] = "Asia/Tokyo"
+    assert "JST" in client.get(poll).text
 
 
 def test_products_in_the_visitors_language():
@@ -118,6 +128,8 @@ def test_products_in_the_visitors_language():
     )
     german = Client(**GERMAN)
     grid = german.get("/").text
+    shelves = [one.text for one in elements(grid).one("#id_kind").all("option")]
+    assert {"Kaffee", "Tee", "Zubereitung", "Tisch"} < set(shelves)
     assert "Gartenminze" in grid
     assert "Garden Mint" not in grid
     assert "Cups &amp; saucers" in grid

@@ -1,0 +1,39 @@
+"""Forms of settings: a value beyond its bounds gets the sentence of its constraint."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.db.models import CheckConstraint, Model, Q
+
+OF_DATABASE = {"min_value", "max_value"}  # codes of Django's, which name the bounds of a type
+
+
+class SettingForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the type checker only
+    """The form of a setting.
+
+    Django looks at the bounds of the column's type first, and then no longer at the constraint.
+    """
+
+    def _post_clean(self) -> None:
+        super()._post_clean()  # type: ignore[misc] # Django's own hook, which its stubs leave out
+        for name, errors in self.errors.as_data().items():
+            if OF_DATABASE & {error.code for error in errors}:
+                sentence = _sentence(self._meta.model, name)
+                if sentence:
+                    self.errors[name] = self.error_class([sentence])
+
+
+def _sentence(model: type[Model], name: str) -> str:
+    """Return the sentence of the constraint on a field, or ""."""
+    constraints: Sequence[Any] = model._meta.constraints  # noqa: SLF001 - public by Django's documentation
+    return next(
+        (
+            str(one.get_violation_error_message())
+            for one in constraints
+            if isinstance(one, CheckConstraint)
+            and isinstance(one.condition, Q)
+            and name in one.condition.referenced_base_fields
+        ),
+        "",
+    )
