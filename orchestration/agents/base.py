@@ -122,7 +122,7 @@ class Agent:
         for count in range(1, request.tries + 1):
             try:
                 result = await _within(
-                    request, call_or_ask(call := self._call(request)), call.timeout
+                    request, call_or_ask(call := self.call(request)), call.timeout
                 )
             except Rejected as fault:
                 doubtful = request.in_doubt or doubt is not None
@@ -152,7 +152,7 @@ class Agent:
         # leaves time to reply with the refusal if the question takes too long
         left = request.complete_by - 3 * conf.REPLY_MARGIN_S - clock.now()
         if doubtful and not refusal.stored and self.can_ask() and left > 0:
-            call = replace(self._call(request), timeout=min(request.call_timeout, left))
+            call = replace(self.call(request), timeout=min(request.call_timeout, left))
             try:
                 result = await _within(request, self._ask(call), call.timeout)
             except Rejected as stored:
@@ -181,7 +181,8 @@ class Agent:
             return self._ask
         return None if mode == Mode.ASK else partial(_perform, act, self)
 
-    def _call(self, request: Request) -> Call:
+    def call(self, request: Request) -> Call:
+        """Return a request as one call to the service."""
         return Call(
             action=request.action,
             key=request.key,
