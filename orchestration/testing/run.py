@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
@@ -265,5 +265,7 @@ def running() -> Iterator[Run]:
 
 @contextmanager
 def _without_budgets() -> Iterator[None]:
-    with patch.multiple(conf, **dict.fromkeys(BUDGETS, 600.0)):
+    with ExitStack() as stack:
+        for name in BUDGETS:
+            stack.enter_context(patch.object(conf, name, 600.0))
         yield
