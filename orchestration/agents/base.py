@@ -49,6 +49,8 @@ class Agent:
     ] = {}  # initial values of its policy that differ from the defaults
     isolated: ClassVar[bool] = False  # perform requests in a process that the worker can replace
     slots: ClassVar[int] = 100  # requests that one worker performs at once; see also AGENT_SLOTS
+    # what the testing kit has perform its requests, instead of a scripted double
+    in_tests: ClassVar["type[Agent] | None"] = None
 
     def __init__(self, instance: str = "agent") -> None:
         self.instance = instance
@@ -189,6 +191,8 @@ class Agent:
             reference=request.reference,
             payload=request.payload,
             timeout=min(request.call_timeout, max(_left(request), 0.001)),
+            attempt=request.attempt,
+            in_doubt=request.in_doubt,
         )
 
     async def answer(self, request: Request) -> Reply | None:

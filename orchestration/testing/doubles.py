@@ -47,7 +47,7 @@ class Script:
 
     def set(self, name: str, outcomes: Sequence[Scripted], reference: str | None) -> None:
         """Set the outcomes of an action ("agent.action"), of all tasks or of one."""
-        agent, _, act = name.partition(".")
+        agent, _, act = name.rpartition(".")
         declared = registry.get(registry.agents, "agent", agent)
         registry.get(declared.actions(), f"action of {agent!r}", act)
         if not outcomes:

@@ -61,5 +61,5 @@ def silent(*, happened: bool = False) -> Outcome:
 
 
 def late(result: Mapping[str, Any] | None = None, *, by: float = 1.0) -> Outcome:
-    """Return "done", said `by` seconds after the complete-by time of the attempt."""
+    """Return "done", replied `by` seconds after the complete-by time of the attempt."""
     return Outcome(effect=dict(result or {}), late_by=by)

@@ -1,12 +1,13 @@
 """A run of workflows in one process: the real engine and database, scripted services, a fake clock."""
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 from uuid import uuid4
+
+from asgiref.sync import async_to_sync
 
 from .. import conf, registry, scheduler, submission, supervisor, task_requests
 from ..agents.base import Agent
@@ -64,11 +65,11 @@ class Run:
         self._inboxes = inboxes
         self._script = Script()
         self._calls: list[Called] = []
-        self._agents: dict[str, Agent] = {}
+        self._doubles: dict[str, Double] = {}
+        self._real: dict[str, type[Agent]] = {}
         self._late: list[tuple[datetime, Reply]] = []
         self._memories = {SUPERVISOR: Memory(), HOUSEKEEPER: Memory()}
         self._gate_at: datetime | None = None
-        self._loop: asyncio.Runner | None = None
         Pauses.end_all()
         agent_rows.ensure()
         self._staff()
@@ -85,10 +86,10 @@ class Run:
     def real(self, name: str, agent: type[Agent] | None = None) -> None:
         """Have the agent's own code perform its requests, or that of another class.
 
-        It takes real time, and is given it: the fake clock stands still meanwhile.
+        That takes real time, while the fake clock stands still. Code that asks for the thread of its
+        caller (`sync_to_async`), such as Django's asynchronous database interface, has that of the test.
         """
-        kind = agent or registry.get(registry.agents, "agent", name)
-        self._agents[name] = kind("real")
+        self._real[name] = agent or registry.get(registry.agents, "agent", name)
 
     def policy(self, agent: str, **thresholds: Any) -> None:
         """Change thresholds of an agent's policy, such as `tries=1`."""
@@ -200,14 +201,14 @@ class Run:
 
     def _answer(self, name: str, request: Request) -> Reply | None:
         """Return the reply that comes in time; keep a late one for later."""
-        if name not in self._agents:
-            self._agents[name] = double(registry.agents[name], self._script)
-        agent = self._agents[name]
         at = self.clock.elapsed
-        if not isinstance(agent, Double):
-            self._loop = self._loop or asyncio.Runner()
-            self._calls += called(name, request, [(agent.call(request), False)], at)
-            return self._loop.run(agent.answer(request))
+        if kind := self._real.get(name) or registry.agents[name].in_tests:
+            real = kind(f"{name}@{HERE}")
+            self._calls += called(name, request, [(real.call(request), False)], at)
+            return async_to_sync(_answer_and_close)(real, request)
+        if name not in self._doubles:
+            self._doubles[name] = double(registry.agents[name], self._script)
+        agent = self._doubles[name]
         reply = without_waiting(agent.answer(request))
         self._calls += called(name, request, agent.calls, at)
         agent.calls.clear()
@@ -244,23 +245,19 @@ class Run:
             update_fields=["seen_at"],
         )
 
-    def close(self) -> None:
-        """Release what real agents hold."""
-        if self._loop is not None:
-            for agent in self._agents.values():
-                self._loop.run(agent.close())
-            self._loop.close()
+
+async def _answer_and_close(agent: Agent, request: Request) -> Reply | None:
+    try:
+        return await agent.answer(request)
+    finally:
+        await agent.close()
 
 
 @contextmanager
 def running() -> Iterator[Run]:
     """Give a run; the clock stands still and Redis is not asked in this block."""
     with frozen() as clock, in_memory() as inboxes, _without_budgets():
-        run = Run(clock, inboxes)
-        try:
-            yield run
-        finally:
-            run.close()
+        yield Run(clock, inboxes)
 
 
 @contextmanager

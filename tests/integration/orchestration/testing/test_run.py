@@ -27,7 +27,7 @@ GREETED = done(id="g1")
 
 @pytest.fixture
 def greet(run):
-    """A task of two steps, each of which makes one call in an attempt."""
+    """A task of two steps with one call in an attempt."""
     run.policy("greeter", tries=1)
     run.script("greeter.greet", GREETED)
     return run.submit("greet", {"name": "Ada"})
