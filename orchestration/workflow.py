@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from datetime import datetime
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -138,6 +139,7 @@ class Workflow:
     can never be taken; after any other exception a submission is tried again. `accepted` is
     called likewise with requests of the application about its tasks (`api.request_undo`), inside the
     transaction that carries them out. `time_allowed` is the seconds until a task counts as overdue.
+    `run_after` is a template of the time before which no step begins: ISO 8601 with an offset, or null.
     `owner_application` is an application that is notified of every task of any submitter, and of each change
     of its steps: that which keeps what `record` wrote. The tasks of a
     `background` one only serve others: operators who ask for nothing in particular are not shown
@@ -168,6 +170,7 @@ class Workflow:
     private: Sequence[str] = ()
     owner_application: str = ""
     time_allowed: float = 3600.0
+    run_after: Mapping[str, Any] | None = None
     label: Callable[[Mapping[str, Any]], str] = _no_label
     contact: Mapping[str, Any] | None = None
     value: Mapping[str, Any] | None = None
@@ -176,8 +179,8 @@ class Workflow:
 
     @cached_property
     def fields(self) -> tuple[tuple[str, ...], ...]:
-        """The paths of the input that its steps, contact and value take, each once."""
-        templates = [self.contact, self.value]
+        """The paths of the input that its steps, contact, value and times take, each once."""
+        templates = [self.contact, self.value, self.run_after]
         for step in self.steps:
             templates += [step.request, step.undo_request, step.charges]
         paths = (path for template in templates for path in placeholders(template))
@@ -194,6 +197,19 @@ class Workflow:
         if missing := [path for path in self.fields if not has(data, path)]:
             named = (".".join(path) + near(data, path) for path in missing)
             raise Unresolved(f"the input has no {', '.join(named)}")
+
+    def earliest(self, data: Mapping[str, Any]) -> datetime | None:
+        """Return when the first steps of a task may begin; raise `Refused` if that is not a time."""
+        text = resolve(self.run_after, data, {})
+        if text is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(text)
+        except (TypeError, ValueError):
+            raise Refused(f"its run_after {text!r} is not a time") from None
+        if moment.tzinfo is None:
+            raise Refused(f"its run_after {text!r} has no offset from UTC")
+        return moment
 
     def card(self, data: Mapping[str, Any]) -> "TaskCard":
         """Return how operators know a task with this input; raise `Unresolved` if it lacks a field."""
@@ -265,6 +281,7 @@ def _card_problems(workflow: Workflow) -> Iterable[str]:
         "contact": workflow.contact,
         "value": workflow.value,
         "personal": list(workflow.personal),
+        "run_after": workflow.run_after,
     }
     for name, template in shown.items():
         if any(path[0] for path in placeholders(template)):

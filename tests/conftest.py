@@ -7,6 +7,8 @@ from xdist.scheduler import LoadFileScheduling
 
 from drill.servers import FAST, servers
 
+pytest_plugins = ["orchestration.testing.plugin"]
+
 TURN = {"browser": -1, "stack": 1}  # of a folder; the others come in between
 LONGEST = "tests/stack/test_survival.py"
 

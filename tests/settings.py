@@ -21,6 +21,13 @@ from sasweb.settings import INSTALLED_APPS, LOGGING, RQ_QUEUES  # noqa: E402
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.greeting"]
 RQ_QUEUES = {**RQ_QUEUES, "greeter": RQ_QUEUES["scheduler"]}
+# Tests of functions declare their agents themselves: the application is not installed.
+TASKS = {
+    "default": {
+        "BACKEND": "orchestration.functions.backend.WorkflowBackend",
+        "QUEUES": ["default", "mail"],
+    }
+}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # logins by the hundred
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

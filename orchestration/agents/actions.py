@@ -14,7 +14,8 @@ class Call:
     """One call to the service: a try of an action, or a question about its effect.
 
     `key` is the idempotency key, the same in every try (P2). `timeout` is the limit of this call, in
-    seconds.
+    seconds. `attempt` is the attempt's number, from 1; with `in_doubt` an earlier one under the key may
+    have had its effect.
     """
 
     action: str
@@ -22,6 +23,8 @@ class Call:
     reference: str
     payload: dict[str, Any]
     timeout: float
+    attempt: int = 1
+    in_doubt: bool = False
 
 
 class Action(Protocol):

@@ -49,6 +49,8 @@ class Agent:
     ] = {}  # initial values of its policy that differ from the defaults
     isolated: ClassVar[bool] = False  # perform requests in a process that the worker can replace
     slots: ClassVar[int] = 100  # requests that one worker performs at once; see also AGENT_SLOTS
+    # what the testing kit has perform its requests, instead of a scripted double
+    in_tests: ClassVar["type[Agent] | None"] = None
 
     def __init__(self, instance: str = "agent") -> None:
         self.instance = instance
@@ -122,7 +124,7 @@ class Agent:
         for count in range(1, request.tries + 1):
             try:
                 result = await _within(
-                    request, call_or_ask(call := self._call(request)), call.timeout
+                    request, call_or_ask(call := self.call(request)), call.timeout
                 )
             except Rejected as fault:
                 doubtful = request.in_doubt or doubt is not None
@@ -152,7 +154,7 @@ class Agent:
         # leaves time to reply with the refusal if the question takes too long
         left = request.complete_by - 3 * conf.REPLY_MARGIN_S - clock.now()
         if doubtful and not refusal.stored and self.can_ask() and left > 0:
-            call = replace(self._call(request), timeout=min(request.call_timeout, left))
+            call = replace(self.call(request), timeout=min(request.call_timeout, left))
             try:
                 result = await _within(request, self._ask(call), call.timeout)
             except Rejected as stored:
@@ -181,13 +183,16 @@ class Agent:
             return self._ask
         return None if mode == Mode.ASK else partial(_perform, act, self)
 
-    def _call(self, request: Request) -> Call:
+    def call(self, request: Request) -> Call:
+        """Return a request as one call to the service."""
         return Call(
             action=request.action,
             key=request.key,
             reference=request.reference,
             payload=request.payload,
             timeout=min(request.call_timeout, max(_left(request), 0.001)),
+            attempt=request.attempt,
+            in_doubt=request.in_doubt,
         )
 
     async def answer(self, request: Request) -> Reply | None:

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from ..database import clock
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -19,31 +21,44 @@ class Debounce:
 
     def of(self, seen: Iterable[str], patience: float) -> set[str]:
         """Return the keys that were in every `seen` for at least `patience` seconds."""
-        now = time.monotonic()
+        now = clock.steady()
         self._since = {key: self._since.get(key, now) for key in seen}
         return {key for key, since in self._since.items() if now - since >= patience}
 
     def dump(self) -> dict[str, float]:
         """Return since when each key has been seen, in Unix time, for another process."""
-        ahead = time.time() - time.monotonic()
+        ahead = time.time() - clock.steady()
         return {key: since + ahead for key, since in self._since.items()}
 
     @classmethod
     def load(cls, seen: Mapping[str, float]) -> "Debounce":
         """Return the state that another process dumped."""
-        ahead = time.time() - time.monotonic()
+        ahead = time.time() - clock.steady()
         loaded = cls()
         loaded._since = {key: since - ahead for key, since in seen.items()}
         return loaded
 
 
 class Pauses(dict[Key, float]):
-    """Paused keys, each with the end of its pause on the monotonic clock."""
+    """Paused keys, each with the end of its pause on the steady clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        _all.append(self)
+
+    @staticmethod
+    def end_all() -> None:
+        """End all pauses of this process."""
+        for pauses in _all:
+            pauses.clear()
 
     def begin(self, key: Key, seconds: float) -> None:
         """Pause a key for `seconds` from now."""
-        self[key] = time.monotonic() + seconds
+        self[key] = clock.steady() + seconds
 
     def of(self, key: Key) -> bool:
         """Return whether a key is paused now."""
-        return self.get(key, 0.0) > time.monotonic()
+        return self.get(key, 0.0) > clock.steady()
+
+
+_all: list[Pauses[Any]] = []  # made by modules, each once

@@ -1,12 +1,12 @@
 """The state of a leader between two sweeps."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import conf
 from ..cluster.debounce import Debounce
+from ..database import clock
 from .losses import Losses
 
 
@@ -25,7 +25,7 @@ class Memory:
 
     def wants_chores(self) -> bool:
         """Return whether chores are due; if so, start the next interval."""
-        now = time.monotonic()
+        now = clock.steady()
         if now < self.chores_at:
             return False
         self.chores_at = now + conf.CHORE_INTERVAL_S
@@ -33,7 +33,7 @@ class Memory:
 
     def wants_records(self) -> bool:
         """Return whether old rows are to be looked for; if so, start the next interval."""
-        now = time.monotonic()
+        now = clock.steady()
         if now < self.records_at:
             return False
         self.records_at = now + conf.RECORDS_INTERVAL_S

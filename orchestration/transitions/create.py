@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from .. import registry
 from ..applications import outbox
 from ..applications.outbox import StatusUpdate
-from ..database import prepared, sql
+from ..database import clock, prepared, sql
 from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import StepPlan
 from ..models.fields import time_ordered_id
@@ -40,19 +41,20 @@ FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
 
 STEPS = """
 INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,
-    process_state, pending_since, failure_count, attempt, generation, priority, fairness_key, turn,
+    process_state, pending_since, run_after, failure_count, attempt, generation, priority, fairness_key, turn,
     outcome, error_code, error_message, undo_action, undo_request, irreversible, charges, loads)
 SELECT task, name, direction, agent, action, after::varchar[], request,
     CASE WHEN ready THEN 'pending' ELSE 'waiting' END, CASE WHEN ready THEN clock_timestamp() END,
-    0, 0, 1, priority, fairness_key, turn, '', '', '', undo_action,
+    run_after, 0, 0, 1, priority, fairness_key, turn, '', '', '', undo_action,
     nullif(undo_request, 'null'), irreversible, nullif(charges, 'null'), nullif(loads, 'null')
 FROM unnest(%(tasks)s::uuid[], %(names)s::text[], %(directions)s::text[], %(agents)s::text[],
     %(actions)s::text[], %(after)s::text[], %(requests)s::jsonb[], %(ready)s::bool[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(turns)s::bigint[],
     %(undo_actions)s::text[], %(undo_requests)s::jsonb[], %(irreversible)s::text[],
-    %(charges)s::jsonb[], %(loads)s::jsonb[])
+    %(charges)s::jsonb[], %(loads)s::jsonb[], %(run_after)s::timestamptz[])
     WITH ORDINALITY AS s (task, name, direction, agent, action, after, request, ready, priority,
-        fairness_key, turn, undo_action, undo_request, irreversible, charges, loads, position)
+        fairness_key, turn, undo_action, undo_request, irreversible, charges, loads, run_after,
+        position)
 ORDER BY position
 """
 
@@ -71,12 +73,13 @@ class NewTask:
 
 
 class NewStep(NamedTuple):
-    """A step to be, with what it has of its task."""
+    """A step to be, with what it has of its task; `run_after` is the earliest time of a first one."""
 
     task: UUID
     priority: int
     fairness_key: str
     plan: StepPlan
+    run_after: datetime | None = None
 
 
 def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[UUID]:
@@ -88,9 +91,10 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
     """
     workflows = [registry.get(registry.workflows, "workflow", item.workflow) for item in new]
     ids = [item.id or time_ordered_id() for item in new]
+    earliest = [workflow.earliest(item.data) for item, workflow in zip(new, workflows, strict=True)]
     plans = [
-        NewStep(task, item.priority, item.fairness_key, plan)
-        for task, item, workflow in zip(ids, new, workflows, strict=True)
+        NewStep(task, item.priority, item.fairness_key, plan, after if plan.ready else None)
+        for task, item, workflow, after in zip(ids, new, workflows, earliest, strict=True)
         for plan in first_steps(workflow, item.data)
     ]
     cards = [workflow.card(item.data) for item, workflow in zip(new, workflows, strict=True)]
@@ -104,7 +108,10 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
             "fairness_keys": [item.fairness_key for item in new],
             "data": sql.as_json([item.data for item in new]),
             "reply_to": [item.reply_to for item in new],
-            "allowed": [workflow.time_allowed for workflow in workflows],
+            "allowed": [
+                workflow.time_allowed + _delay(after)
+                for workflow, after in zip(workflows, earliest, strict=True)
+            ],
             "owner_applications": [workflow.owner_application for workflow in workflows],
             "labels": [card.label for card in cards],
             "contacts": [card.contact for card in cards],
@@ -122,6 +129,11 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
         [task for task, workflow in zip(ids, workflows, strict=True) if workflow.owner_application],
     )
     return ids
+
+
+def _delay(after: datetime | None) -> float:
+    """Return the seconds until a task may begin."""
+    return 0.0 if after is None else max(0.0, after.timestamp() - clock.now())
 
 
 def insert_steps(new: Sequence[NewStep], *, again: bool = False) -> None:
@@ -158,6 +170,7 @@ def _inserting(new: Sequence[NewStep], *, again: bool = False) -> list[prepared.
         "irreversible": [plan.irreversible for plan in plans],
         "charges": sql.as_json([plan.charges for plan in plans]),
         "loads": sql.as_json([plan.loads or None for plan in plans]),
+        "run_after": [step.run_after for step in new],
     }
     return [prepared.Part(STEPS, values)]
 

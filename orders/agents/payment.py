@@ -3,12 +3,12 @@
 Source: Stripe's API reference (PaymentIntents with manual capture, Cancel, Refunds, Errors,
 Idempotent requests). Stripe does not report the result of a key: a call in doubt is repeated. A
 day later Stripe has forgotten the key, and staff must decide.
-Works against Stripe itself: set PAYMENT_URL=https://api.stripe.com and PAYMENT_SECRET_KEY.
+Works against Stripe itself: docs/use/services.md.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 
@@ -36,6 +36,8 @@ class Payment(PartnerAgent):
         "on_rejection": "wait",  # a customer whose card was declined may use another
         "resolve_within": MEND_WITHIN,
     }
+    # The customer has left, so a bank that wants to ask them declines. Stripe knows it; a stand-in may not.
+    without_customer: ClassVar[Mapping[str, str]] = {"error_on_requires_action": "true"}
 
     def headers(self) -> dict[str, str]:
         """Return the credentials."""
@@ -56,8 +58,7 @@ class Payment(PartnerAgent):
             "payment_method_types[]": "card",
             "capture_method": "manual",
             "confirm": "true",
-            # the customer has left, so a bank that wants to ask them declines
-            "error_on_requires_action": "true",
+            **self.without_customer,
             "metadata[order]": wanted["order"],
         }
         answer = await self._post(call, "/v1/payment_intents", form, status="requires_capture")

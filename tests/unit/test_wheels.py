@@ -14,6 +14,8 @@ PLATFORMS = {
     "linux on arm": "aarch64-manylinux_2_28",
     "macos on arm": "aarch64-apple-darwin",
 }
+# Of the tests only, pure Python, and published as a source archive: pip packs it in a second.
+SOURCE_ONLY = ["localstripe"]
 PYTHONS = ["3.11", "3.14"]  # the ends: what is there for both is there for those in between
 
 
@@ -23,6 +25,7 @@ def missing(requirements, platform, python, target) -> str:
         [
             *(UV, "pip", "compile", requirements, "--output-file", target, "--quiet"),
             *("--only-binary", ":all:", "--no-python-downloads"),
+            *(part for name in SOURCE_ONLY for part in ("--no-binary", name)),
             *("--python-platform", PLATFORMS[platform], "--python-version", python),
         ],
         capture_output=True,

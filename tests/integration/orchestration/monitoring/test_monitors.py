@@ -82,8 +82,8 @@ class TestWorkers:
         assert not Alert.objects.filter(closed_at=None).exists()
 
     def test_worker_seen_in_between_restarts_the_delay(self, monkeypatch):
-        clock = iter([0.0, 6.0, 12.0, 18.0, 24.0])
-        monkeypatch.setattr("orchestration.cluster.debounce.time.monotonic", lambda: next(clock))
+        times = iter([0.0, 6.0, 12.0, 18.0, 24.0])
+        monkeypatch.setattr("orchestration.database.clock.steady", lambda: next(times))
         absent = Debounce()
         assert absent.of({"a"}, 10) == set()
         assert absent.of({"a", "b"}, 10) == set()

@@ -1,6 +1,5 @@
 """An idle sweep asks one question, which covers all that a duty would act on."""
 
-import time
 from datetime import timedelta
 
 import pytest
@@ -8,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from orchestration import supervisor
+from orchestration.database import clock
 from orchestration.housekeeping import due as beside
 from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queues
@@ -55,7 +55,7 @@ def anything():
 
 def idle():
     """Return the memory of a leader that has done its chores."""
-    return Memory(chores_at=time.monotonic() + 3600)
+    return Memory(chores_at=clock.steady() + 3600)
 
 
 @pytest.mark.parametrize("process", [supervisor, housekeeper])
@@ -70,7 +70,7 @@ def test_idle_sweep_is_one_statement(process):
 
 def test_chores_run_at_once_and_then_every_few_seconds(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("orchestration.supervision.memory.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("orchestration.database.clock.steady", lambda: now[0])
     memory = Memory()
     wants = []
     for now[0] in (100.0, 101.0, 104.9, 105.0, 106.0):

@@ -6,9 +6,10 @@ import pytest
 
 from orchestration import api, registry
 from orchestration.database import clock
-from orchestration.models import Alert, Event, Hold, Incident, Policy, Step, Task
+from orchestration.models import Alert, Event, Incident, Policy, Step, Task
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
+from orchestration.testing.outcomes import done, rejected
 from orchestration.transitions.claim import claim
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
@@ -36,17 +37,23 @@ def state(task):
     return Task.objects.get(id=task.id).state
 
 
-def test_it_waits_for_its_time_and_then_its_task_is_undone():
-    task, _ = refused()
-    assert sweep(LEADER).to_undo == 0
-    assert state(task) == "error"
+@pytest.fixture
+def party(run):
+    """A task whose second step was refused, on a clock that the test moves."""
+    run.script("greeter.greet", done(id="g1"), rejected("no"), done())
+    task = run.submit("party", DATA, reference="7", reply_to="shop")
+    run.go()
+    return task
+
+
+def test_it_waits_for_its_time_and_then_its_task_is_undone(run, party):
+    run.wait(59)
+    assert party.state == "error"
     assert Alert.objects.get(closed_at=None).severity == Severity.WARNING  # it settles itself
-    time_passes()
-    assert state(task) == "undoing"
-    answer()
-    assert state(task) == "undone"
+    run.wait(1)
+    assert (party.state, party.undone) == ("undone", ["invite"])
     assert not Alert.objects.filter(closed_at=None).exists()
-    assert "pay was not mended in time" in Event.objects.get(task=task, kind="undo").reason
+    assert "pay was not mended in time" in Event.objects.get(kind="undo").reason
 
 
 def test_mended_in_time_it_goes_on_and_a_new_refusal_has_time_of_its_own():
@@ -246,36 +253,23 @@ def ago(minutes):
 
 
 @pytest.mark.parametrize("scope", HOLDS)
-def test_hold_stops_the_correction_time(scope):
-    task, step = refused()
-    Step.objects.filter(id=step.id).update(ended_at=ago(30), resolve_by=ago(10))  # 20 minutes
-    hold_id = held(scope, task)
-    Hold.objects.update(since=ago(15))  # five of them were left
-    for _ in range(2):
-        assert sweep(LEADER).to_undo == 0
-    assert state(task) == "error"
-    assert left(step) == pytest.approx(300, abs=5)
-    Step.objects.filter(id=step.id).update(resolve_by=ago(1))  # longer than since that sweep
+def test_hold_stops_the_correction_time(run, party, scope):
+    run.wait(20)
+    hold_id = held(scope, Task.objects.get())
+    run.wait(3600)
+    assert party.state == "error"
     free(hold_id)
-    assert sweep(LEADER).to_undo == 1
-    assert state(task) == "undoing"
+    run.wait(39)  # of the minute, 40 seconds were left
+    assert party.state == "error"
+    run.finish()  # held ones are looked at rarely
+    assert party.state == "undone"
+    assert 40 <= run.clock.elapsed - 3620 <= 120
 
 
 def left(step):
     """Return the seconds that a step has left to be mended."""
     now = clock.database_now()
     return (Step.objects.get(id=step.id).resolve_by - now).total_seconds()
-
-
-def test_ended_hold_counts_once():
-    task, step = refused()
-    free(held({"task": True}, task))
-    Step.objects.filter(id=step.id).update(ended_at=ago(30), resolve_by=ago(10))
-    Hold.objects.update(since=ago(25), until=ago(10))
-    assert sweep(LEADER).to_undo == 0
-    assert left(step) == pytest.approx(300, abs=5)
-    Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow())
-    assert sweep(LEADER).to_undo == 1
 
 
 def test_held_rejections_are_rarely_queried():

@@ -17,7 +17,7 @@ from orders.lifecycle import changes
 from orders.management.commands.demo_traffic import Switch
 from orders.models import Order, Placement
 from tests.support.sandbox import process
-from tests.support.shop import declined, finish_all, placed, products
+from tests.support.shop import declined, placed, products
 
 pytestmark = pytest.mark.django_db
 
@@ -122,12 +122,12 @@ def test_interrupted_scenarios_leave_no_fault(sandbox):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_order_has_settled_when_ended_or_in_error(client):
+def test_order_has_settled_when_ended_or_in_error(run, client):
     products()
     assert not scenarios.has_settled(uuid4())
     order = placed(client, sku_0=1)
     assert not scenarios.has_settled(order)
-    finish_all()
+    run.go()
     assert scenarios.has_settled(order)
     order = declined(client, sku_0=1)
     assert scenarios.has_settled(order)

@@ -15,7 +15,7 @@ from orders.lifecycle.placement import OtherContent
 from orders.lifecycle.requests import Change, ChangeRequest
 from orders.lifecycle.status import receive
 from orders.models import Order, OrderLine, Placement
-from tests.support.shop import finish_all, inform, message
+from tests.support.shop import message
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shelf")]
 
@@ -140,12 +140,10 @@ def test_status_message_of_an_unknown_order_is_ignored():
     assert not Order.objects.exists()
 
 
-def test_status_messages_from_the_engine():
+def test_status_messages_from_the_engine(run):
     one = message()
     submit("process_order", reference=str(one.order), data=one.as_json(), reply_to="shop")
-    submission.take(1)
-    finish_all()
-    inform()
+    run.go()
     row = Order.objects.get(id=one.order)
     assert row.status == "confirmed"
     assert snapshots.of(row) == replace(progress(WORKFLOW, str(one.order)), data={})

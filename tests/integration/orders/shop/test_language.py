@@ -15,9 +15,7 @@ from orders.times import shop_zone
 from tests.support.page import elements
 from tests.support.shop import (
     buy,
-    carry_out,
     declined,
-    finish_all,
     order_page,
     poll_address,
     posted,
@@ -64,7 +62,7 @@ def test_language_of_staff_pages_is_english():
     assert '<html lang="en">' in client.get("/ops/").text
 
 
-def test_language_of_an_order_and_its_emails():
+def test_language_of_an_order_and_its_emails(run):
     client = Client(**GERMAN)
     order = declined(client)
     assert Order.objects.get(id=order).language == "de"
@@ -76,8 +74,7 @@ def test_language_of_an_order_and_its_emails():
     assert "Wir halten Ihre Bestellung bis" in letter["text"]
     client.post(f"/orders/{order}/cancel/")
     assert "Wir haben Ihre Stornierung weitergegeben" in order_page(client, order)
-    carry_out()
-    finish_all()
+    run.go()
     (letter,) = posted("cancelled")
     assert "Ihre Bestellung wurde storniert. Es wurde nichts abgebucht." in letter["html"]
 

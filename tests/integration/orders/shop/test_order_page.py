@@ -10,6 +10,7 @@ from django.test import Client
 from orchestration import submission
 from orchestration.models import Task
 from orchestration.models.fields import DatabaseNow
+from orchestration.testing.outcomes import done
 from orchestration.transitions.replies import record
 from orders.lifecycle import tracking
 from orders.lifecycle.access import link, signature, staff_link
@@ -25,7 +26,6 @@ from tests.support.shop import (
     carry_out,
     current_stages,
     declined,
-    finish_all,
     inform,
     order_page,
     placed,
@@ -146,8 +146,9 @@ def test_poll_returns_the_live_part_of_the_page(client, order):
     assert token.sub("", partial).strip() in token.sub("", whole)
 
 
-def test_order_page_of_a_final_order_does_not_poll(client, order):
-    finish_all()
+def test_order_page_of_a_final_order_does_not_poll(run, client, order):
+    run.script("shipping.book", done(id="shp_1", tracking="TRK1"))
+    run.go()
     seen = order_page(client, order)
     assert verdict(seen) == tracking.CONFIRMED
     assert "TRK1" in seen

@@ -133,15 +133,6 @@ async def test_release_of_shipped_goods_is_refused(client):
 
 
 @served
-async def test_cancel_of_a_shipment_repeated(client):
-    shop = Shop(client)
-    await shop.booked()
-    for effect in ("cancel", "none"):
-        assert await shop.done("shipping", "cancel", {"key": "k-s"}) == {"effect": effect}
-    assert (await shop.totals())["shipments_cancelled"] == 1
-
-
-@served
 async def test_cancel_of_a_handed_over_parcel_is_refused(client):
     shop = Shop(client)
     await shop.booked()
@@ -151,19 +142,6 @@ async def test_cancel_of_a_handed_over_parcel_is_refused(client):
     )  # fmt: skip
     reply = await shop.do("shipping", "cancel", {"key": "k-s"})
     assert (reply.outcome, reply.code) == ("rejected", "handed_over")
-
-
-@served
-async def test_void_of_an_authorization(client):
-    shop = Shop(client)
-    payment = await shop.authorized()
-    for _ in range(2):
-        result = await shop.done("payment", "void", {"payment": payment}, key="u-p")
-        assert result == {"id": payment, "status": "canceled"}
-    again = await shop.done("payment", "void", {"payment": payment}, key="u-other")
-    assert again == {"id": payment, "status": "canceled"}
-    totals = await shop.totals()
-    assert (totals["cancelled"], totals["refunded"]) == (1900, 0)
 
 
 @served
