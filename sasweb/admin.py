@@ -7,10 +7,17 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
-from django.db.models import ManyToManyField, QuerySet
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, ManyToManyField, OuterRef, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+from django_otp.plugins.otp_static.admin import StaticDevice
+from django_otp.plugins.otp_totp.admin import TOTPDevice
 
 from orchestration.dashboard.roles import ROLES
+
+from .staff import second_factor
 
 if TYPE_CHECKING:  # generic for the type checker only
     Users = UserAdmin[User]
@@ -38,7 +45,7 @@ def ticked(field: "ManyToManyField[Any, Any]", **options: Any) -> dict[str, Any]
     return {**options, "widget": forms.CheckboxSelectMultiple}
 
 
-admin.site.unregister([User, Group])
+admin.site.unregister([User, Group, StaticDevice, TOTPDevice])  # the last two would show secrets
 
 
 @admin.register(Group)
@@ -61,19 +68,76 @@ class PowersAdmin(GroupAdmin):
 class RoleAdmin(Users):
     """Accounts and their roles; superusers are made and changed by superusers alone."""
 
-    list_display = ("username", "email", "roles", "is_staff", "is_superuser", "last_login")
+    change_form_template = "admin/auth/user/change_form.html"
+    list_display = (
+        "username", "email", "roles", "is_staff", "is_superuser", "has_second_factor", "last_login",
+    )  # fmt: skip
     list_filter = ("groups", "is_staff", "is_superuser", "is_active")
     filter_horizontal = ()
     readonly_fields = ("last_login", "date_joined")  # facts, not settings
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """Read the roles of a list at once."""
-        return super().get_queryset(request).prefetch_related("groups")
+        """Read the roles and second factors of a list at once."""
+        devices = TOTPDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
+        users = super().get_queryset(request).prefetch_related("groups")
+        return users.annotate(has_second_factor=Exists(devices))
 
     @admin.display(description="roles")
     def roles(self, user: User) -> str:
         """Return the groups that a user is in."""
         return ", ".join(sorted(group.name for group in user.groups.all()))
+
+    @admin.display(description="second factor", boolean=True)
+    def has_second_factor(self, user: User) -> bool:
+        """Return whether a user has set one up."""
+        return bool(user.has_second_factor)  # type: ignore[attr-defined] # annotated
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add the page that resets a second factor."""
+        view = self.admin_site.admin_view(self.reset_second_factor)
+        address = "<int:user_id>/second-factor/"
+        return [path(address, view, name="auth_user_second_factor"), *super().get_urls()]
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Say whether the user's second factor may be reset."""
+        user = self.get_object(request, object_id)
+        context = {"resets": user is not None and self._may_reset(request, user)}
+        return super().change_view(
+            request, object_id, form_url, {**context, **(extra_context or {})}
+        )
+
+    def reset_second_factor(self, request: HttpRequest, user_id: int) -> HttpResponse:
+        """Remove the second factor of a user who has lost it; sessions that have shown it end."""
+        user = self.get_object(request, str(user_id))
+        if user is None:
+            raise Http404
+        if not self._may_reset(request, user):
+            raise PermissionDenied
+        to = reverse("admin:auth_user_change", args=[user.pk])
+        if request.method == "POST":
+            second_factor.remove(user)
+            self.log_change(request, user, "Second factor reset.")
+            self.message_user(request, f"The second factor of {user} is reset.")
+            return HttpResponseRedirect(to)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Reset the second factor of {user}",
+            "opts": self.opts,
+            "original": user,
+            "back": to,
+        }
+        return render(request, "admin/auth/user/second_factor.html", context)
+
+    def _may_reset(self, request: HttpRequest, user: User) -> bool:
+        """Return whether a user's second factor may be reset: never one's own."""
+        has_one = bool(second_factor.devices(user))
+        return has_one and user != _of(request) and self.has_change_permission(request, user)
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         """Leave out the fields that the user may not give."""

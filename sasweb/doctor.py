@@ -78,6 +78,22 @@ def https(given: Settings) -> Iterator[CheckMessage]:
 
 
 @of_settings.check
+def staff_logins(given: Settings) -> Iterator[CheckMessage]:
+    """Check that a password, or a browser left alone, does not open the dashboard by itself."""
+    kind = _in_production(given)
+    if not given.SECOND_FACTOR:
+        yield kind(
+            "SECOND_FACTOR is off: a stolen password opens the dashboard and the admin.",
+            hint="Set SECOND_FACTOR=1, unless a proxy in front asks staff for one.",
+        )
+    if not (given.STAFF_IDLE_MINUTES and given.STAFF_SESSION_HOURS):
+        yield kind(
+            "STAFF_IDLE_MINUTES or STAFF_SESSION_HOURS is 0: a browser left alone stays logged in.",
+            hint="Unset them: with HTTPS=1 they are 30 and 12.",
+        )
+
+
+@of_settings.check
 def site_url(given: Settings) -> Iterator[CheckMessage]:
     """Check that the shop's address is one that customers reach, and that it is answered."""
     site = urlsplit(given.SITE_URL)
@@ -129,7 +145,7 @@ def email(given: Settings) -> Iterator[CheckMessage]:
     """Check that e-mail leaves the machine."""
     if not given.EMAIL_BACKEND.endswith("smtp.EmailBackend"):
         yield _in_production(given)(
-            "E-mail goes into files or the log: no one hears of alerts.",
+            "E-mail goes into files or the log: no one hears of alerts, or gets a link for a lost password.",
             hint="Set EMAIL_URL=smtp+tls://user:password@host:587.",
         )
     elif parseaddr(given.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2] in LOCAL:

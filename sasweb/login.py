@@ -1,23 +1,40 @@
 """The one login of those who work here; it opens customers' accounts, too, so it is not for guessing."""
 
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.cache import add_never_cache_headers
 
 from orders import devices
 from orders.rate_limit import Limit
+from orders.shop.views.errors import folder
+from orders.shop.views.redirect import see_other
+
+from .login_form import LoginForm
+from .staff import kept_form, sessions
+from .staff.door import visit
 
 # Wrong passwords are counted per name by axes; this holds for one address and all names.
 LOG_INS = Limit("log-in", most=120, seconds=600)
+TEMPLATE = "staff/login.html"
 
 
 class Login(LoginView):
     """Enter by name and password, not too often from one address or under one name."""
 
-    template_name = "registration/login.html"
+    template_name = TEMPLATE
+    authentication_form = LoginForm
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Go on to the second factor where the password was right."""
+        if visit(request).half_in and request.method == "GET":
+            return see_other(reverse("second_factor_code", query=request.GET))
+        return super().dispatch(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Look at the password only within the limit."""
@@ -26,14 +43,47 @@ class Login(LoginView):
             over = LOG_INS
         elif not devices.may_try(request, request.POST.get("username", "")):
             over = devices.TRIES
-        if over:
-            response = render(request, "lockout.html", {"excuse": over.refusal_text}, status=429)
-            response["Retry-After"] = str(over.seconds)
-            return response
-        return super().post(request, *args, **kwargs)
+        return over_limit(request, over) if over else super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Log in; remember the browser."""
+        """Log in; remember the browser, and what its form had when the last session ended."""
         response = super().form_valid(form)
-        devices.remember(response, form.get_user().get_username())
+        user = form.get_user()
+        sessions.begin(self.request, user)
+        if kept_form.restore(self.request, user.pk):
+            response = see_other(kept_form.place(self.request))
+        devices.remember(response, user.get_username())
         return response
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Carry on a form that is kept, past a wrong password."""
+        return super().get_context_data(kept=self.request.POST.get("kept", ""), **kwargs)
+
+
+def login_page(request: HttpRequest, kept: kept_form.Kept) -> HttpResponse:
+    """Answer a form whose session has ended: the page of the login, which keeps what was typed."""
+    context = {
+        "form": LoginForm(request),
+        "kept": kept_form.signed(kept),
+        "next": next(iter(kept["places"]), ""),
+    }
+    response = render(request, TEMPLATE, context, status=HTTPStatus.UNAUTHORIZED)
+    add_never_cache_headers(response)
+    return response
+
+
+def over_limit(request: HttpRequest, limit: Limit) -> HttpResponse:
+    """Answer a try too many."""
+    response = _lockout(request, limit.refusal_text)
+    response["Retry-After"] = str(limit.seconds)
+    return response
+
+
+def locked_out(request: HttpRequest, _credentials: Any = None) -> HttpResponse:
+    """Answer a try with a name that axes has locked for this address."""
+    return _lockout(request, "")
+
+
+def _lockout(request: HttpRequest, excuse: str) -> HttpResponse:
+    template = f"{folder(request)}lockout.html"
+    return render(request, template, {"excuse": excuse}, status=HTTPStatus.TOO_MANY_REQUESTS)

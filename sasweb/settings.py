@@ -53,6 +53,9 @@ INSTALLED_APPS = [
     "axes",
     "csp",
     "django_htmx",
+    "django_otp",
+    "django_otp.plugins.otp_static",
+    "django_otp.plugins.otp_totp",
     "django_rq",
     "simple_history",
 ]
@@ -72,6 +75,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "sasweb.refusals.explain_method",
+    *(["sasweb.staff.door.door"] if FOR_STAFF else []),
     "simple_history.middleware.HistoryRequestMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
@@ -192,8 +197,20 @@ AXES_COOLOFF_TIME = 0.1  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
-AXES_LOCKOUT_TEMPLATE = "lockout.html"
+AXES_LOCKOUT_CALLABLE = "sasweb.login.locked_out"
 AXES_CLIENT_IP_CALLABLE = "sasweb.addresses.client"
+
+# Staff (docs/run/secure.md): customers' sessions are Django's, and end after two weeks.
+SECOND_FACTOR = env.flag(
+    "SECOND_FACTOR", default=HTTPS
+)  # without it, each person may still have one
+STAFF_IDLE_MINUTES = env.number("STAFF_IDLE_MINUTES", 30 if HTTPS else 0)  # 0: no such end
+STAFF_SESSION_HOURS = env.number("STAFF_SESSION_HOURS", 12 if HTTPS else 0)
+if min(STAFF_IDLE_MINUTES, STAFF_SESSION_HOURS) < 0:
+    raise ImproperlyConfigured("STAFF_IDLE_MINUTES and STAFF_SESSION_HOURS may not be negative.")
+OTP_TOTP_ISSUER = "Kettlewell" if ENVIRONMENT == "production" else f"Kettlewell ({ENVIRONMENT})"
+OTP_TOTP_THROTTLE_FACTOR = OTP_STATIC_THROTTLE_FACTOR = 0  # tries are counted by `second_factor.py`
+PASSWORD_RESET_TIMEOUT = 3600  # seconds for which the link in a letter is good
 
 # --- Safety --------------------------------------------------------------------------------------
 CONTENT_SECURITY_POLICY = {
@@ -210,6 +227,7 @@ CONTENT_SECURITY_POLICY = {
         "manifest-src": [SELF],
     }
 }
+CSRF_FAILURE_VIEW = "sasweb.refusals.csrf_failure"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS

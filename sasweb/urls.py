@@ -11,11 +11,12 @@ from orders.api import app as orders_api
 
 from . import health, request_metrics
 from .login import Login
-from .login_form import LoginForm
+from .staff import forgotten, pages
 
 admin.autodiscover()
 
 handler400 = "orders.shop.views.errors.bad_request"
+handler403 = "orders.shop.views.errors.forbidden"
 handler404 = "orders.shop.views.errors.not_found"
 handler500 = "orders.shop.views.errors.server_error"
 # these read no table of the engine: they are all that a web process for the shop alone serves
@@ -31,6 +32,16 @@ if settings.FOR_STAFF:
         path("api/", orders_api.urls),
         path("ops/", include("orchestration.dashboard.urls")),
         path("admin/", admin.site.urls),
-        path("login/", Login.as_view(authentication_form=LoginForm), name="login"),
+        path("login/", Login.as_view(), name="login"),
+        path("login/code/", pages.code, name="second_factor_code"),
+        path("login/set-up/", pages.set_up, name="second_factor_set_up"),
+        path("login/second-factor/", pages.own, name="second_factor"),
+        path("login/again/", pages.again, name="kept_form"),
+        path("login/forgotten/", forgotten.Forgotten.as_view(), name="staff_password_forgotten"),
+        path(
+            "login/forgotten/<uidb64>/<token>/",
+            forgotten.Reset.as_view(),
+            name="staff_password_reset",
+        ),
         path("metrics", metrics, {"others": request_metrics.collectors}, name="metrics"),
     ]

@@ -53,7 +53,7 @@ def _password(
 
 
 class NewPasswordForm(CustomerForm):
-    """A new password, typed twice because there is no reset by e-mail."""
+    """A new password, typed twice."""
 
     password = _password(
         _("Password"),
@@ -124,6 +124,30 @@ class ChangePasswordForm(NewPasswordForm):
         if not self.customer.check_password(old):
             raise ValidationError(_("This is not your current password."), code="wrong")
         return old
+
+
+class ForgottenForm(CustomerForm):
+    """The e-mail address of an account whose password is forgotten."""
+
+    email = _email("username")
+
+
+class ResetPasswordForm(NewPasswordForm):
+    """A new password, by the link of a letter."""
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+
+    def owner(self) -> User:
+        """Return the account."""
+        return self.user
+
+    def save(self) -> User:
+        """Set the password, which ends all sessions of the account."""
+        self.user.set_password(self.cleaned_data["password"])
+        self.user.save(update_fields=["password"])
+        return self.user
 
 
 class SignInForm(CustomerForm):

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import account, address, cart, checkout, order, order_changes, products
+from .views import account, address, cart, checkout, forgotten, order, order_changes, products
 
 app_name = "shop"
 urlpatterns = [
@@ -17,6 +17,8 @@ urlpatterns = [
     path("account/", account.account, name="account"),
     path("account/address/", account.address, name="address"),
     path("account/password/", account.password, name="password"),
+    path("account/forgotten/", forgotten.Forgotten.as_view(), name="forgotten"),
+    path("account/forgotten/<uidb64>/<token>/", forgotten.Reset.as_view(), name="reset"),
     path("account/sign-in/", account.sign_in, name="sign_in"),
     path("account/sign-up/", account.sign_up, name="sign_up"),
     path("orders/find/", order.find, name="find"),

@@ -4,7 +4,7 @@
 const part = () => document.getElementById("live");
 /* By what asked, as it was: an act's form replaces the same part. */
 const isPoll = (event) => event.detail.requestConfig?.elt?.id === "live";
-const EVERY = 3000, OLD = 10000, MOST = 60000; // milliseconds
+const EVERY = 3000, OLD = 10000, MOST = 60000, SELDOM = 30000; // milliseconds
 
 /* The database's time, as the page brought it: the browser's clock may be wrong. */
 let ahead = 0;
@@ -126,10 +126,14 @@ const say = () => {
 const refresh = () => { if (part()) window.htmx.trigger(part(), "refresh"); };
 document.addEventListener("ops:refresh", refresh);
 
+/* While a user is busy a poll changes nothing: now and then one shows whether the session has ended. */
+let askedAt = 0;
+const waits = () => document.hidden || signedOut || Date.now() < notBefore || (busy() && Date.now() - askedAt < SELDOM);
 const byHand = (event) => event.detail.requestConfig?.triggeringEvent?.type === "refresh";
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (!isPoll(event) || byHand(event)) return;
-  if (document.hidden || signedOut || busy() || Date.now() < notBefore) event.preventDefault();
+  if (!isPoll(event)) return;
+  if (!byHand(event) && waits()) event.preventDefault();
+  else askedAt = Date.now();
   say();
 });
 /* Who began meanwhile must not have it changed under the hands either: the next poll brings it. */
@@ -189,10 +193,16 @@ document.addEventListener("htmx:afterSettle", (event) => {
 
 /* The error of an action in place appears next to its form; typed values stay. */
 const TROUBLE = {
-  401: "Your session has ended. Nothing was changed. Log in again in another tab.",
-  403: "Your account lacks the permission, or the page has expired. Nothing was changed. Reload the page.",
+  401: "Your session has ended. Nothing was changed.",
+  403: "Your account lacks the permission. Nothing was changed.",
   404: "The object no longer exists. Nothing was changed.",
   503: "The database is unavailable. Try again later: a repeated request is not carried out twice.",
+};
+/* Sent as browsers do, the form leads to the login, and is shown again after it as it was. */
+const onward = (form) => {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "button quiet small", textContent: "Log in and keep what is typed" });
+  button.addEventListener("click", () => form.submit());
+  return button;
 };
 for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
   document.addEventListener(name, (event) => {
@@ -207,6 +217,7 @@ for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) {
     }
     const status = event.detail.xhr?.status ?? 0;
     notice.textContent = TROUBLE[status] ?? (status ? `The server answered with an error (${status}).` : "The server did not answer.") + " Try again: a repeated request is not carried out twice.";
+    if (status === 401 && asked.matches("form")) notice.append(" ", onward(asked));
   });
 }
 document.addEventListener("keydown", (event) => {

@@ -93,6 +93,9 @@ SHOP = (
         name="sign-up-wrong", url="shop:sign_up", path="/account/sign-up/", refused=True,
         open=sent("account$", email="nobody", password="short"),
     ),
+    Shown(name="forgotten", url="shop:forgotten", path="/account/forgotten/"),
+    Shown(name="reset-ended", url="shop:reset", path="/account/forgotten/x/y/"),
+    Shown(name="form-address", path="/cart/add/", refused=True),
     Shown(name="cart", url="shop:cart", path="/cart/", open=cart),
     Shown(name="checkout", url="shop:checkout", path="/", open=to_checkout, docs="1280-light"),
     Shown(
@@ -112,6 +115,8 @@ SHOP = (
         name="login-wrong", url="login", path="/login/",
         open=sent("^Log in", username="nobody", password="wrong"),
     ),
+    Shown(name="login-forgotten", path="/login/forgotten/"),
+    Shown(name="login-reset-ended", path="/login/forgotten/x/y/"),
     Shown(name="api", path="/api/docs"),
 )  # fmt: skip
 
@@ -195,6 +200,10 @@ OPS = (
     Shown(name="ops-runbook", url="ops:runbook", path="/ops/runbook/"),
     Shown(name="ops-system", url="ops:system", path="/ops/system/", docs="1280-light"),
     Shown(name="ops-audit", url="ops:audit", path="/ops/audit/"),
+    Shown(name="ops-second-factor", path="/login/second-factor/"),
+    Shown(name="ops-second-factor-set-up", path="/login/set-up/"),
+    Shown(name="ops-missing", path="/ops/nothing/", refused=True),
+    Shown(name="ops-form-address", path="/ops/operations/new/", refused=True),
     Shown(name="ops-workflows", url="ops:workflows", path="/ops/workflows/", docs="1280-dark"),
 )  # fmt: skip
 

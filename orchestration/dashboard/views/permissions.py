@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Concatenate, ParamSpec, cast
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.models import Permission, User
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from ...models import Task
 from ...queries.redaction import Redactor, redactors
@@ -70,7 +73,20 @@ def _to_login(request: HttpRequest) -> HttpResponse:
         # the session ended while a page polled: what is on it stays, and it offers to log in
         return HttpResponse(status=401)
     # after a login the browser asks with GET: an act would not be repeated, so start at its page
-    return redirect_to_login(request.get_full_path() if request.method == "GET" else "/ops/")
+    return redirect_to_login(
+        request.get_full_path() if request.method == "GET" else _page_before(request)
+    )
+
+
+def _page_before(request: HttpRequest) -> str:
+    """Return the address of the dashboard's page that an act was sent from."""
+    start = reverse("ops:overview")
+    before = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(before, {request.get_host()}):
+        return start
+    parts = urlsplit(before)
+    address = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return address if address.startswith(start) else start
 
 
 def is_redacted(request: HttpRequest) -> bool:

@@ -1,20 +1,23 @@
-"""Error pages: they state what happened to the order, and what to do."""
+"""Error pages: they state what happened to the order, or what to do in the dashboard."""
 
 import logging
 import sys
 from http import HTTPStatus
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy as _
-from django.views import defaults
 
 from orders.api.problems import Problem, may_pass
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER = 30  # seconds
+STAFF = ("/ops/", "/admin/", "/login/")  # the addresses whose pages have the dashboard's dress
 
 NOTHING_ORDERED = _("Nothing was ordered and nothing was charged.")
 PERHAPS_ORDERED = _(
@@ -33,10 +36,11 @@ def may_be_repeated(request: HttpRequest) -> None:
     request.META["shop.may_be_repeated"] = True
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
     """Answer a suspicious request; below /api/ with a problem."""
     if not request.path.startswith("/api/"):
-        return defaults.bad_request(request, exception)
+        text = render_to_string(f"{folder(request)}400.html")
+        return HttpResponse(text, status=HTTPStatus.BAD_REQUEST)
     return Problem(
         status=HTTPStatus.BAD_REQUEST,
         code="bad_request",
@@ -44,9 +48,33 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     ).answer()
 
 
-def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    """Answer a request for which the user lacks the permission."""
+    return error_page(request, HTTPStatus.FORBIDDEN)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
     """Answer an unknown address or object with the page of the shop, or of the dashboard."""
-    return defaults.page_not_found(request, exception, f"{_folder(request)}404.html")
+    return error_page(request, HTTPStatus.NOT_FOUND)
+
+
+def error_page(
+    request: HttpRequest, status: HTTPStatus, name: str = "", **context: str
+) -> HttpResponse:
+    """Return the page of a status in the dress of its address, with a link to the page before."""
+    context = {"back": page_before(request), **context}
+    template = f"{folder(request)}{name or status.value}.html"
+    return render(request, template, context, status=status)
+
+
+def page_before(request: HttpRequest) -> str:
+    """Return the local address of the page that led to this request, or ""."""
+    before = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(before, {request.get_host()}):
+        return ""
+    parts = urlsplit(before)
+    address = parts.path + (f"?{parts.query}" if parts.query else "")
+    return "" if address == request.get_full_path() or parts.path.startswith("//") else address
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -55,7 +83,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     away = isinstance(error, Exception) and may_pass(error)
     perhaps = request.META.get("shop.may_be_ordered", False)
     text = render_to_string(
-        f"{_folder(request)}{503 if away else 500}.html",
+        f"{folder(request)}{503 if away else 500}.html",
         {
             "safe": request.method in {"GET", "HEAD"},
             "ordered": PERHAPS_ORDERED if perhaps else NOTHING_ORDERED,
@@ -70,9 +98,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return HttpResponse(text, status=503, headers={"Retry-After": str(RETRY_AFTER)})
 
 
-def _folder(request: HttpRequest) -> str:
+def folder(request: HttpRequest) -> str:
     """Return the folder of the error pages; a web process for the shop alone has no dashboard."""
-    return "ops/" if settings.FOR_STAFF and request.path.startswith("/ops/") else ""
+    return "ops/" if settings.FOR_STAFF and request.path.startswith(STAFF) else ""
 
 
 def _fields(request: HttpRequest) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ PRODUCTION = {
     "ALLOWED_HOSTS": ["shop.example"], "SANDBOX_URL": SANDBOX, "PAYMENT_SECRET_KEY": "sk_live_x",
     "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend", "WEBHOOKS_ALLOW_PRIVATE": False,
     "DEFAULT_FROM_EMAIL": "The shop <shop@shop.example>",
+    "SECOND_FACTOR": True, "STAFF_IDLE_MINUTES": 30, "STAFF_SESSION_HOURS": 12,
     "MESSAGE_KEYS": ["a key"], "UNSIGNED_MESSAGES": False,
     "STORAGES": {"staticfiles": {"BACKEND": f"{StaticFilesStorage.__module__}.StaticFilesStorage"}},
     **dict.fromkeys(doctor.PARTNERS, "https://partner.example"),
@@ -40,6 +41,13 @@ def found(**changes):
     [
         ({}, set()),
         ({"HTTPS": False}, {("https", ERROR)}),
+        ({"SECOND_FACTOR": False}, {("staff_logins", ERROR)}),
+        (
+            {"SECOND_FACTOR": False, "ENVIRONMENT": "demo"},
+            {("staff_logins", INFO), ("environment", INFO)},
+        ),
+        ({"STAFF_IDLE_MINUTES": 0}, {("staff_logins", ERROR)}),
+        ({"STAFF_SESSION_HOURS": 0}, {("staff_logins", ERROR)}),
         ({"SITE_URL": "https://localhost:8000"}, {("site_url", ERROR)}),
         ({"SITE_URL": "https://other.example"}, {("site_url", ERROR)}),
         ({"SITE_URL": "http://shop.example"}, {("site_url", WARNING)}),

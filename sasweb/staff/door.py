@@ -1,0 +1,100 @@
+"""The door of the staff's pages: no address behind it is reached but by a session that is good for it.
+
+A session that lacks its second factor is as good as none: its user is anonymous to all views, and
+`request.half_in` to the pages of the login. So a new page below these addresses is guarded from the start.
+"""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import cast
+from urllib.parse import urlencode
+
+from django.contrib.auth import logout
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+
+from orders.shop.views.redirect import see_other
+
+from . import kept_form, sessions
+from .sessions import Standing
+
+PAGES = ("/ops/", "/admin/")
+BEHIND = (*PAGES, "/login/", "/metrics")
+
+
+class Visit(HttpRequest):
+    """A request that has come through the door."""
+
+    half_in: User | None = None  # whose password was right, and whose second factor is awaited
+    ended: User | None = None  # whose session has ended just now
+
+
+def visit(request: HttpRequest) -> Visit:
+    """Return a request with what the door knows of it."""
+    return cast("Visit", request)
+
+
+def door(
+    answer: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Middleware, after that of Django's login: let in, ask for what is missing, or end the session."""
+
+    def guarded(request: HttpRequest) -> HttpResponseBase:
+        if not request.path_info.startswith(BEHIND):
+            return answer(request)
+        _look(visit(request))
+        if request.user.is_authenticated:
+            return kept_form.show(request, answer(request))
+        return _turned_away(visit(request)) or answer(request)
+
+    return guarded
+
+
+def _look(request: Visit) -> None:
+    """Have the request's user be who is in; note who is half in, and who was in."""
+    request.half_in = request.ended = None
+    user = request.user
+    if not user.is_authenticated or not sessions.works_here(user):
+        return
+    match sessions.standing(request, user):
+        case Standing.IN:
+            sessions.touch(request)
+        case Standing.HALF:
+            request.half_in = user
+            request.user = AnonymousUser()
+        case Standing.ENDED:
+            request.ended = user
+            logout(request)
+
+
+def _turned_away(request: Visit) -> HttpResponseBase | None:
+    """Return the way in for who asks for a page; None where the view itself answers strangers."""
+    if not request.path_info.startswith(PAGES):
+        return None
+    if "HX-Request" in request.headers:
+        return HttpResponse(status=HTTPStatus.UNAUTHORIZED)  # the page stays, and offers to log in
+    if request.method == "POST":
+        return _with_form(request)
+    if request.method not in {"GET", "HEAD"} or not (request.half_in or request.ended):
+        return None
+    query = {"next": request.get_full_path(), **({"ended": "1"} if request.ended else {})}
+    return HttpResponseRedirect(f"{_way_in(request)}?{urlencode(query)}")
+
+
+def _with_form(request: Visit) -> HttpResponseBase | None:
+    """Return the way in for who has sent a form: it is shown again afterwards."""
+    if request.half_in:
+        kept = kept_form.keep_in_session(request)
+        to = kept_form.place(request) if kept else "/ops/"
+        return see_other(f"{_way_in(request)}?{urlencode({'next': to})}")
+    from sasweb.login import login_page  # its forms need the models
+
+    kept_fields = kept_form.of_request(request, request.ended.pk if request.ended else None)
+    if not kept_fields:
+        return None
+    return login_page(request, kept_fields)
+
+
+def _way_in(request: Visit) -> str:
+    return reverse("second_factor_code" if request.half_in else "login")
