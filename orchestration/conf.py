@@ -85,6 +85,7 @@ PASS_ON_WAIT_CAP_S = 5.0
 MAX_PASS_ONS = 20  # then the step fails: no running release knows the action
 
 # Redis
+SEARCH_TIMEOUT_S = 5.0  # of each statement of a search of tasks: then the page asks to narrow it
 REDIS_TIMEOUT_S = 2.0  # of one command, so that a frozen Redis blocks no process for long
 REDIS_PAGE_TIMEOUT_S = 1.0  # of a page's look at Redis: a page can do without the answer
 # after a timeout: until then other commands fail at once and do not wait again

@@ -42,7 +42,12 @@ def get(table: dict[str, T], kind: str, name: str) -> T:
 def suggest(name: str, known: Iterable[Any]) -> str:
     """Return the end of an error: the nearest known name, or all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
+    if near := nearest(name, names):
+        return f"; did you mean {near!r}?"
     return f"; known: {', '.join(names)}" if names else "; none is declared"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the known name that is most like `name`; nothing if none is like it."""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return near[0] if near else ""

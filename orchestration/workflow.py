@@ -109,6 +109,23 @@ def _keep(_references: Sequence[str]) -> None:
     """Serve a workflow whose application keeps its own rows when tasks are removed."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What an application finds by a word: beginnings of labels, and references of tasks.
+
+    `more`: there are more references than were returned.
+    """
+
+    labels: Sequence[str] = ()
+    references: Sequence[str] = ()
+    more: bool = False
+
+
+def _find_nothing(_words: Sequence[str], _personal: bool) -> Mapping[str, Found]:
+    """Serve a workflow whose tasks are found by what the engine knows of them."""
+    return {}
+
+
 Load = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
 
 
@@ -157,6 +174,11 @@ class Workflow:
     rows reaches the next step. `private` names fields of the input that only `record` is given: the
     task is made without them, as what is personal need not be kept twice.
 
+    `find` says what else operators find its tasks by: it is called with the plain words of a search, and
+    whether who asks may see personal data, and returns what it finds by each. It costs a few
+    queries at most, each by an index, and returns at most some hundred references of a word. It need
+    not repeat what the engine has: references, labels, ids and contacts.
+
     `remove` is called with a batch of references inside the transaction that removes their tasks, which
     ended long ago: the application removes its own rows, or keeps them.
     """
@@ -167,6 +189,7 @@ class Workflow:
     accepted: Callable[[Sequence[Accepted]], None] = _accept_silently
     load: Load | None = None
     remove: Callable[[Sequence[str]], None] = _keep
+    find: Callable[[Sequence[str], bool], Mapping[str, Found]] = _find_nothing
     private: Sequence[str] = ()
     owner_application: str = ""
     time_allowed: float = 3600.0

@@ -11,6 +11,7 @@ from django.db import connection
 
 from bench import console
 from orchestration.models import Incident, Operation, Policy, Task
+from orchestration.queries.task_columns import COLUMNS
 
 STATES = ("pending", "processing", "processed", "error", "undoing", "undone")
 LIMIT = 0.3  # seconds to the first byte that a page may take, for 95 of 100 requests
@@ -71,6 +72,10 @@ def pages() -> Iterator[Page]:
             name=f"tasks, {query}, from the middle",
             path=f"/ops/tasks/?q={quote(query)}&older={middle}",
         )
+    for query, columns in _sorted():
+        for order in (*columns, *(f"-{column}" for column in columns)):
+            asked = quote(f"{query} sort:{order}".strip())
+            yield Page(name=f"sorted, {query or 'all'}, {order}", path=f"/ops/tasks/?q={asked}")
     for state in STATES:
         if (
             task := Task.objects.filter(state=state)
@@ -126,9 +131,24 @@ def _searches() -> Sequence[str]:
         "state:processed value:>450", "state:processed value:>499 before:20d",
         "state:pending agent:payment", "state:error attempts:>2 before:25d", f"{contact} state:error",
         "state:undone after:1d", "state:processed error:timeout", "agent:payment value:>499",
+        "-state:processed", "-state:error -state:processed", "-agent:payment", "-error:timeout is:overdue",
+        "state:error -step:create_shipment", "-(state:error agent:payment) value:>499",
+        "state:error OR is:overdue", "agent:payment OR agent:shipping", "error:(code_1 OR code_2 OR timeout)",
+        "(state:error OR is:retrying) -agent:payment attempts:>2", "state:undoing OR -value:>1",
         "step:create_shipment value:>400", "error:code_1 is:overdue", "workflow:process_order agent:shipping",
         f"incident:{Incident.objects.order_by('-open_tasks').values_list('id', flat=True)[0]}",
     ]  # fmt: skip
+
+
+def _sorted() -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield searches and the columns that they are sorted by: any, if few enough tasks match."""
+    any_number = [name for name, column in COLUMNS.items() if column.walk]
+    for query in ("", "-state:processed", "state:error OR is:overdue OR is:retrying",
+                  "-agent:payment -state:processed", "step:create_shipment"):  # fmt: skip
+        yield query, any_number
+    for query in ("is:overdue OR is:retrying", "state:undoing OR state:pending -is:overdue",
+                  "state:error error:code_3 -agent:payment"):  # fmt: skip
+        yield query, list(COLUMNS)
 
 
 def _middle() -> object:

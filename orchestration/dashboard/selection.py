@@ -6,7 +6,7 @@ from django.http import QueryDict
 
 from ..models import Step, Task
 from ..operations.items import SelectedTasks
-from ..queries import task_filters
+from ..queries import task_filters, word_meanings
 from ..queries.search_query import read
 from ..states import StepState
 
@@ -33,14 +33,7 @@ def meaning(selection: dict[str, Any], *, personal: bool = True) -> SelectedTask
         search = read(QueryDict(selection["query"]).dict(), personal=personal)
         if search.problems:
             raise Meaningless(" ".join(search.problems))
-        steps = (
-            task_filters.current_steps(search.filters).order_by()
-            if search.filters.by_step
-            else None
-        )
-        return SelectedTasks(
-            tasks=task_filters.ids(search.filters),
-            steps=None if steps is None else steps.values_list("id", flat=True),
-        )
+        query = word_meanings.resolved(search).query
+        return SelectedTasks(tasks=task_filters.ids(query), steps=task_filters.failed_steps(query))
     tasks = Task.objects.filter(id__in=selection["tasks"]).order_by()
     return SelectedTasks(tasks=tasks.values_list("id", flat=True), explicit=True)

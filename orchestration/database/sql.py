@@ -42,6 +42,7 @@ GONE = {
 CONNECTION = "08"  # the class of connection exceptions
 READ_ONLY = "25006"
 UNIQUE = "23505"
+CANCELLED = "57014"  # the statement took longer than it may
 # SQLSTATEs of prepared statements that are to be prepared anew: a migration changed what one returns, or
 # what the connection has is not what this process remembers.
 UNPREPARED = {"0A000", "26000", "42P05"}
@@ -76,6 +77,12 @@ def is_busy(error: BaseException) -> bool:
     """Return whether other sessions had the rows of a statement: a retry may succeed at once."""
     cause = _cause(error)
     return cause is not None and cause.pgcode in BUSY
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Return whether a statement was ended, as it took longer than it may."""
+    cause = _cause(error)
+    return cause is not None and cause.pgcode == CANCELLED
 
 
 def is_duplicate(error: BaseException) -> bool:

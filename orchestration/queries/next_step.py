@@ -64,16 +64,22 @@ NOT_QUEUED = Queued()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextStep:
-    """A sentence; where it names a moment, that stands between `text` and `after`."""
+    """A sentence; where it names a moment, that stands between `text` and `after`.
+
+    `agent` is named where all its steps wait for the same: a hold, a worker, a pause, its breaker.
+    """
 
     text: str
     at: datetime | None = None
     after: str = ""
+    agent: str = ""
 
 
 # Which of a task's steps says most about where the task stands: the first of these that it has.
 TELLING = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.WAITING)
 
+# reasons to wait that all steps of an agent have
+OF_AGENT = (Reason.AGENT_HOLD, Reason.NO_WORKER, Reason.PAUSED, Reason.BREAKER)
 ENDINGS = {
     StepState.PROCESSED: "done",
     StepState.SKIPPED: "done by hand",
@@ -132,9 +138,10 @@ def _of_pending(step: Step, agent: AgentView | None, found: Why) -> NextStep:
         return NextStep(text=text, at=step.run_after)
     if found.reason == Reason.RETRY:
         return NextStep(text=text, at=found.at, after=_next_attempt(step, agent))
+    shared = step.agent if found.reason in OF_AGENT else ""
     if found.reason in {Reason.PAUSED, Reason.BREAKER} and found.at:
-        return NextStep(text=text, at=found.at, after=f" ({found.text})")
-    return NextStep(text=text, at=found.at)
+        return NextStep(text=text, at=found.at, after=f" ({found.text})", agent=shared)
+    return NextStep(text=text, at=found.at, agent=shared)
 
 
 def _of_processing(step: Step, now: datetime) -> NextStep:

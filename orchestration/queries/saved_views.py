@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 
 from ..models import SavedView
+from .search_grammar import terms
 from .search_query import read
 
 MOST = 30
@@ -38,4 +39,5 @@ def saved_views(user: User, query: str, *, personal: bool) -> Sequence[ViewLink]
 def _names_user(query: str) -> bool:
     """Return whether a search may have a contact in it: as such, or as a plain word."""
     search = read({"q": query}, personal=True)
-    return bool(search.filters.words or search.given.keys() & {"contact"} or search.problems)
+    names = {term.name for term in terms(search.tree)}
+    return bool(names & {"", "contact"} or search.problems)

@@ -1,290 +1,295 @@
-"""What may be asked of the list of tasks: words and qualifiers, as typed or as a form sends them.
+"""What may be asked of the list of tasks: a search as typed, or as a form sends it.
 
-`step:hello error:timeout attempts:>2 after:2d "A-1 17"`: every qualifier narrows, a plain word is a
-reference, a label, an id or a contact. The address of the list takes the same as `q=…`, as fields
-of the qualifiers' names, or as both.
+`step:hello (error:timeout OR attempts:>2) -is:held "A-1 17"`: all must hold, unless it says otherwise; a
+plain word is a reference, a label, an id or a contact. The address of the list takes the same as
+`q=…`, as fields of the qualifiers' names, or as both.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-from typing import Any
-from uuid import UUID
-
-from django.utils.dateparse import parse_date, parse_datetime
 
 from .. import registry
-from ..database import clock
-from ..payloads.money import digits
-from ..states import TaskState
+from . import search_grammar, task_columns
+from .search_grammar import AllOf, AnyOf, Node, Not, Term, Unreadable, all_of, parts_of, wording
+from .search_terms import ONE_ONLY, QUALIFIERS, Filters, Nonsense, both, curly, understood
+from .task_columns import NEWEST_FIRST, Order
 
-LONGEST = 500  # characters of a query
-TOKEN = re.compile(r'(?:([A-Za-z_]+):)?(?:"([^"]*)"|(\S+))')
-BARE = re.compile(r"([A-Za-z_]+):$")
-COMPARISON = re.compile(r"(>=|<=|>|<|=|)(\d{1,12})$")
-AMOUNT = re.compile(r"(>=|<=|>|<|=|)(\d{1,12}(?:\.\d{1,3})?)([A-Za-z]{3})?$")
-SPAN = re.compile(r"(\d{1,4})(min|h|d|w)$")
-UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 604_800}  # seconds
-Reader = Callable[[str], Any]
-TROUBLE = ("overdue", "retrying", "held")
 BACKGROUND = "background"
-
-
-class Nonsense(ValueError):
-    """A part of a query that cannot be understood; its text says what would be."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bound:
-    """A comparison with a number: `sign` is one of = > >= < <=; of a `currency`, if it is named."""
-
-    sign: str
-    number: int
-    currency: str = ""
+MOST = 16  # alternatives that a search may come to
+MANY_TERMS = 60
+SORT, COLUMNS, WITH = "sort", "columns", "with"
+DIRECTIVES = (SORT, COLUMNS, WITH)  # about the whole list, not about one task
+NAMES = (*QUALIFIERS, *DIRECTIVES)
+NONE_OF = "it applies to the whole list: put it outside of NOT, OR and parentheses"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filters:
-    """What the list is narrowed to; empty means any.
+class Fix:
+    """What may have been meant: the text of a term, and the search that has it."""
 
-    `step`, `agent`, `error` and `attempts` are of where a task is now: at a step in error, at work
-    or due. `value` is in minor units; without a currency, in hundredths of any. `since` and `until`
-    bound when it was received. `personal`: whether who asks may see personal data, and so find
-    tasks by it. `besides` names what is left out otherwise.
-    """
+    text: str
+    query: str
 
-    personal: bool = False
 
-    words: tuple[str, ...] = ()
-    state: str = ""
-    trouble: str = ""
-    workflow: str = ""
-    step: str = ""
-    agent: str = ""
-    error: str = ""
-    reference: str = ""
-    contact: str = ""
-    alert: int | None = None
-    incident: int | None = None
-    attempts: Bound | None = None
-    value: Bound | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    besides: str = ""
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """Which tasks a search means: those that one of `alternatives` finds."""
+
+    alternatives: tuple[Filters, ...]
 
     @property
     def foreground(self) -> bool:
         """Return whether tasks that only serve others are left out: nothing but words was asked."""
-        return replace(self, words=(), personal=False) == Filters()
-
-    @property
-    def by_step(self) -> bool:
-        """Return whether it matters which step a task is at."""
-        return bool(
-            self.step or self.agent or self.error or self.alert or self.incident or self.attempts
-        )
+        return any(one.foreground for one in self.alternatives)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """A query as it was understood: `given` by qualifier, `text` in one line, and what is wrong.
+    """A search as it was understood: its tree, what it means, how to list it, and what is wrong.
 
-    As long as something is wrong, `text` is what was typed.
+    `given` are the qualifiers that stand alone at the top, for a form. As long as something is wrong, `text`
+    is what was typed, and `fixes` are what may have been meant.
     """
 
-    filters: Filters
+    tree: Node | None
+    query: Query
+    order: Order
+    columns: tuple[str, ...]
     given: Mapping[str, str]
     text: str
     problems: tuple[str, ...]
+    fixes: tuple[Fix, ...] = ()
+    personal: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        """Return its plain words."""
+        return [term.value for term in search_grammar.terms(self.tree) if not term.name]
+
+    @property
+    def narrowing(self) -> list[Node]:
+        """Return its parts that say which tasks are meant."""
+        return [part for part in parts_of(self.tree) if not _is_directive(part, SORT, COLUMNS)]
 
 
 def read(asked: Mapping[str, str], *, personal: bool) -> Search:
     """Return what an address's parameters ask for; without `personal`, contacts cannot be sought."""
-    query = asked.get("q", "")
-    problems: list[str] = []
-    if len(query) > LONGEST:
-        problems.append(f"The search is too long: at most {LONGEST} characters are allowed.")
-    if query.count('"') % 2:
-        problems.append("A quotation mark is not closed.")
-    words: list[str] = []
-    given: dict[str, str] = {}
-    for name, value in [*_tokens(query[:LONGEST]), *_fields(asked)]:
-        if not name:
-            words.append(value)
-        elif name not in QUALIFIERS:
-            near = registry.suggest(name, QUALIFIERS)
-            problems.append(_ended(f"Unknown filter “{name}:”{_curly(near)}"))
-        elif given.setdefault(name, value) != value:
-            problems.append(f"“{name}:” is given twice: “{given[name]}” and “{value}”.")
-    known = _understood(given, problems, personal=personal)
-    if any("\0" in word for word in words):
-        problems.append("A word cannot contain a null character.")
+    typed = asked.get("q", "")
+    try:
+        tree = all_of([*parts_of(search_grammar.parse(typed)), *_fields(asked)])
+    except Unreadable as problem:
+        return _unreadable(typed, str(problem).replace("\0", "?"), personal=personal)
+    reading = _Reading(personal=personal)
+    tree = reading.whole(tree)
+    alternatives = () if reading.problems else reading.alternatives(tree)
     return Search(
-        filters=Filters(words=tuple(words), personal=personal, **({} if problems else known)),
-        given=given,
-        text=query if problems else wording(words, given),  # what was typed is there to mend
-        problems=tuple(problems),
+        tree=tree,
+        query=Query(alternatives=alternatives),
+        order=reading.order,
+        columns=reading.columns,
+        given=_given(tree),
+        text=typed if reading.problems else wording(tree),  # what was typed is there to mend
+        problems=tuple(reading.problems),
+        fixes=tuple(reading.fixes),
+        personal=personal,
     )
 
 
-def wording(words: Sequence[str], given: Mapping[str, str]) -> str:
-    """Return a query in one line, as a user would type it."""
-    return " ".join(_quoted(*one) for one in [*(("", word) for word in words), *given.items()])
+def with_term(tree: Node | None, name: str, value: str) -> str:
+    """Return a search with another value of a directive; without it if that is empty."""
+    parts = [part for part in parts_of(tree) if not _is_directive(part, name)]
+    return wording(all_of([*parts, *([Term(name, value)] if value else [])]))
 
 
-def _understood(given: dict[str, str], problems: list[str], *, personal: bool) -> dict[str, Any]:
-    """Return the fields of `Filters` that are given; writes names in full where they were begun."""
-    known = {}
-    for name, value in list(given.items()):
-        field, reader = QUALIFIERS[name]
-        try:
-            known[field] = _allowed(name, reader, personal=personal)(value)
-        except Nonsense as problem:
-            what = f"“{name}:{value}”:" if value else f"“{name}:” has no value;"
-            problems.append(_ended(f"{what} {problem}".replace("\0", "?")))
-        else:
-            if isinstance(known[field], str):
-                given[name] = known[field]
-    return known
+def without(tree: Node | None, part: Node) -> str:
+    """Return a search without a part."""
+    return wording(all_of([one for one in parts_of(tree) if one != part]))
 
 
-def _allowed(name: str, reader: Reader, *, personal: bool) -> Reader:
-    def read(value: str) -> Any:
-        if "\0" in value:
-            raise Nonsense("the value cannot contain a null character")
-        if name == "contact" and not personal:
-            raise Nonsense("this requires the permission to see personal data")
-        return reader(value)
-
-    return read
+def rest(tree: Node | None, names: Iterable[str]) -> str:
+    """Return what a form with fields of these names does not show of a search."""
+    shown = set(names)
+    parts = [one for one in parts_of(tree) if not (isinstance(one, Term) and one.name in shown)]
+    return wording(all_of(parts))
 
 
-def _tokens(query: str) -> Iterable[tuple[str, str]]:
-    for match in TOKEN.finditer(query):
-        name, quoted, plain = match.groups()
-        value = quoted if quoted is not None else plain
-        if not name and plain and (bare := BARE.match(plain)):
-            name, value = bare[1], ""
-        if (name or "").lower() in {"http", "https"}:  # an address that was pasted
-            name, value = None, f"{name}:{value}"
-        if name or value:
-            yield (name or "").lower(), value
+def _is_directive(part: Node, *names: str) -> bool:
+    return isinstance(part, Term) and part.name in names
 
 
-def _fields(asked: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    for name in QUALIFIERS:
+def _given(tree: Node | None) -> dict[str, str]:
+    return {one.name: one.value for one in parts_of(tree) if isinstance(one, Term) and one.name}
+
+
+def _fields(asked: Mapping[str, str]) -> Iterable[Term]:
+    for name in NAMES:
         if value := asked.get(name, "").strip():
-            yield name, value
+            yield Term(name, value)
 
 
-def _quoted(name: str, value: str) -> str:
-    text = f'"{value}"' if re.search(r"\s", value) or (":" in value and not name) else value
-    return f"{name}:{text}" if name else text
+def _unreadable(typed: str, problem: str, *, personal: bool) -> Search:
+    return Search(
+        tree=None,
+        query=Query(alternatives=()),
+        order=NEWEST_FIRST,
+        columns=task_columns.usual(personal=personal),
+        given={},
+        text=typed,
+        problems=(problem,),
+        personal=personal,
+    )
+
+
+class _Reading:
+    """Understands a tree term by term, and collects what is wrong with it."""
+
+    def __init__(self, *, personal: bool) -> None:
+        self._personal = personal
+        self._meanings: dict[Term, Filters] = {}
+        self.problems: list[str] = []
+        self.fixes: list[Fix] = []
+        self.order = NEWEST_FIRST
+        self.columns = task_columns.usual(personal=personal)
+
+    def whole(self, tree: Node | None) -> Node | None:
+        """Return a tree with all values in full; what is not understood stays."""
+        if len(list(search_grammar.terms(tree))) > MANY_TERMS:
+            self.problems.append(
+                f"The search has too many parts: at most {MANY_TERMS} are allowed."
+            )
+            return tree
+        self._repeated(tree, top=True)
+        parts: list[Node] = []
+        for part in parts_of(tree):
+            if isinstance(part, Term) and part.name in DIRECTIVES:
+                parts.append(self._directive(part, tree))
+            else:
+                parts.append(search_grammar.replaced(part, lambda term: self._term(term, tree)))
+        return all_of(parts)
+
+    def alternatives(self, tree: Node | None) -> tuple[Filters, ...]:
+        """Return what a tree without problems means, as ways to be found."""
+        parts = [part for part in parts_of(tree) if not _is_directive(part, *DIRECTIVES)]
+        found = self._ways(all_of(parts))
+        words_only = not any(term.name for part in parts for term in search_grammar.terms(part))
+        foreground = words_only and len(parts) == len(
+            [part for part in parts_of(tree) if not _is_directive(part, SORT, COLUMNS)]
+        )
+        return tuple(replace(one, foreground=foreground) for one in found)
+
+    def _ways(self, node: Node | None) -> list[Filters]:
+        """Return the ways to be found by a node; none if no task can be."""
+        everything = Filters(personal=self._personal)
+        match node:
+            case Term():
+                return [self._meanings[node]]
+            case Not():
+                return [replace(everything, without=tuple(self._ways(node.part)))]
+            case AnyOf():
+                return self._few([way for part in node.parts for way in self._ways(part)])
+            case AllOf():
+                ways = [everything]
+                for part in node.parts:
+                    more = self._ways(part)
+                    merged = (both(one, other) for one in ways for other in more)
+                    ways = self._few([one for one in merged if one is not None])
+                return ways
+        return [everything]
+
+    def _few(self, ways: list[Filters]) -> list[Filters]:
+        if len(ways) > MOST and not self.problems:
+            self.problems.append(
+                f"The search has too many alternatives: the ORs come to more than {MOST} combinations. "
+                "Use fewer, or search in two steps."
+            )
+        return ways[:MOST]
+
+    def _term(self, term: Term, tree: Node | None) -> Term:
+        """Understand a term; return it with its value in full."""
+        if not term.name:
+            if "\0" in term.value or '"' in term.value:
+                self.problems.append("A word cannot contain a null character or a quotation mark.")
+            self._meanings[term] = Filters(personal=self._personal, words=(term.value,))
+            return term
+        if term.name in DIRECTIVES:
+            self._wrong(term, Nonsense(NONE_OF))
+            return term
+        if term.name not in QUALIFIERS:
+            return self._unknown(term, tree)
+        try:
+            value, meaning = understood(term.name, term.value, personal=self._personal)
+        except Nonsense as problem:
+            self._wrong(term, problem)
+            self._fix(term, Term(term.name, problem.near) if problem.near else None, tree)
+            return term
+        whole = Term(term.name, value)
+        self._meanings[whole] = meaning
+        return whole
+
+    def _unknown(self, term: Term, tree: Node | None) -> Term:
+        near = curly(registry.suggest(term.name, NAMES))
+        self.problems.append(_ended(f"Unknown filter “{term.name}:”{near}"))
+        name = registry.nearest(term.name, NAMES)
+        self._fix(term, Term(name, term.value) if name and term.value else None, tree)
+        return term
+
+    def _directive(self, term: Term, tree: Node | None) -> Term:
+        try:
+            match term.name:
+                case "sort":
+                    self.order = task_columns.order_of(term.value, personal=self._personal)
+                    return Term(SORT, self.order.text)
+                case "columns":
+                    self.columns = task_columns.read(term.value, personal=self._personal)
+                    return Term(COLUMNS, ",".join(self.columns))
+                case _:
+                    return Term(WITH, _kind_of_tasks(term.value))
+        except Nonsense as problem:
+            self._wrong(term, problem)
+            self._fix(term, Term(term.name, problem.near) if problem.near else None, tree)
+        return term
+
+    def _repeated(self, node: Node | None, *, top: bool = False) -> None:
+        """Note where two values of a qualifier are asked for of which a task has one."""
+        given: dict[str, str] = {}
+        for part in parts_of(node):
+            match part:
+                case Term() if part.name in (*ONE_ONLY, *(DIRECTIVES if top else ())):
+                    first = given.setdefault(part.name, part.value)
+                    if first != part.value:
+                        either = " Join them by OR." if part.name in ONE_ONLY else ""
+                        self.problems.append(
+                            f"“{part.name}:” is given twice: “{first}” and “{part.value}”.{either}"
+                        )
+                case Not():
+                    self._repeated(part.part)
+                case AnyOf():
+                    for one in part.parts:
+                        self._repeated(one)
+
+    def _wrong(self, term: Term, problem: Nonsense) -> None:
+        name, value = term.name, term.value
+        what = f"“{name}:{value}”:" if value else f"“{name}:” has no value;"
+        self.problems.append(_ended(f"{what} {problem}".replace("\0", "?")))
+
+    def _fix(self, term: Term, meant: Term | None, tree: Node | None) -> None:
+        if meant is None or tree is None:
+            return
+        query = search_grammar.replaced(tree, lambda one: meant if one == term else one)
+        self.fixes.append(Fix(text=wording(meant), query=wording(query)))
+
+
+def _kind_of_tasks(text: str) -> str:
+    if not text or not BACKGROUND.startswith(text.lower()):
+        raise Nonsense(f"unknown kind of tasks; known: {BACKGROUND}", BACKGROUND)
+    return BACKGROUND
 
 
 def _ended(sentence: str) -> str:
     return sentence if sentence.endswith("?") else f"{sentence}."
 
 
-def _curly(suggestion: str) -> str:
-    return re.sub(r"'([^']*)'", r"“\1”", suggestion)
-
-
-def _one_of(what: str, known: Callable[[], Iterable[str]]) -> Reader:
-    """Return a reader of a name; the beginning of one will do."""
-
-    def read(value: str) -> str:
-        names = sorted(set(known()))
-        begin = [name for name in names if name.startswith(value.lower())]
-        if value in names or (value and len(begin) == 1):
-            return value if value in names else begin[0]
-        if begin:
-            raise Nonsense(f"the value is ambiguous: {' or '.join(f'“{name}”' for name in begin)}")
-        near = _curly(registry.suggest(value, names))
-        raise Nonsense(f"unknown {what}{near}")
-
-    return read
-
-
-def _number(value: str) -> int:
-    if not value.isdecimal() or len(value) > 19 or int(value) not in range(1, 2**63):
-        raise Nonsense("enter a number, such as 7")
-    return int(value)
-
-
-def _comparison(value: str) -> Bound:
-    match = COMPARISON.match(value.replace(",", ""))
-    if match is None:
-        raise Nonsense("enter a number or a comparison, such as >2")
-    return Bound(sign=match[1] or "=", number=int(match[2]))
-
-
-def _amount(value: str) -> Bound:
-    match = AMOUNT.match(value.replace(",", ""))
-    if match is None:
-        raise Nonsense("enter an amount or a comparison, such as >100 or >5000JPY")
-    currency = (match[3] or "").upper()
-    minor = Decimal(match[2]).scaleb(digits(currency))
-    if minor != int(minor):
-        most = digits(currency) or "no"
-        raise Nonsense(f"{currency or 'the amount'} has {most} decimal places")
-    return Bound(sign=match[1] or "=", number=int(minor), currency=currency)
-
-
-def _moment(value: str) -> datetime:
-    """Return the moment of a date, of a date with a time (UTC unless it says), or so long ago."""
-    if match := SPAN.match(value):
-        return clock.database_now() - timedelta(seconds=int(match[1]) * UNITS[match[2]])
-    try:
-        day = parse_date(value)
-        moment = datetime(day.year, day.month, day.day) if day else parse_datetime(value)  # noqa: DTZ001
-    except ValueError:
-        moment = None
-    if moment is None:
-        raise Nonsense("enter a date or a duration, such as 2026-01-31, 2026-01-31T12:00 or 2h")
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _text(value: str) -> str:
-    if not value:
-        raise Nonsense("enter the beginning of the text")
-    return value
-
-
-def _address(value: str) -> str:
-    if not value:
-        raise Nonsense("enter a contact")
-    return value.lower()
-
-
-# what people type → the field of `Filters`, and how it is read
-QUALIFIERS: dict[str, tuple[str, Reader]] = {
-    "state": ("state", _one_of("state", lambda: TaskState.values)),
-    "is": ("trouble", _one_of("trouble", lambda: TROUBLE)),
-    "workflow": ("workflow", _one_of("workflow", lambda: registry.workflows)),
-    "step": (
-        "step",
-        _one_of("step", lambda: (s.name for w in registry.workflows.values() for s in w.steps)),
-    ),
-    "agent": ("agent", _one_of("agent", lambda: registry.agents)),
-    "error": ("error", _text),
-    "attempts": ("attempts", _comparison),
-    "value": ("value", _amount),
-    "after": ("since", _moment),
-    "before": ("until", _moment),
-    "reference": ("reference", _text),
-    "contact": ("contact", _address),
-    "alert": ("alert", _number),
-    "incident": ("incident", _number),
-    "with": ("besides", _one_of("kind of tasks", lambda: (BACKGROUND,))),
-}
-
-
-def as_uuid(word: str) -> UUID | None:
-    """Return the id that a word is, if it is one."""
-    try:
-        return UUID(word)
-    except ValueError:
-        return None
+def columns_text(columns: Sequence[str], *, personal: bool) -> str:
+    """Return the value of `columns:` for a choice; nothing for the usual one."""
+    chosen = tuple(columns)
+    return "" if chosen == task_columns.usual(personal=personal) else ",".join(chosen)

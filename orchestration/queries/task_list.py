@@ -1,4 +1,4 @@
-"""The list of tasks: newest first, pages by key in both directions, and rows that stay put."""
+"""The list of tasks: in an order, pages by key in both directions, and rows that stay put."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,16 +6,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from ..database import clock
+from .. import conf
+from ..database import clock, replica
+from ..database.time_limit import time_limit
 from ..models import Step, Task
-from . import next_step
+from . import next_step, task_order
 from .agent_facts import agents, queued
 from .holds import holds_on
 from .redaction import Redactor, redactors
-from .search_query import Filters
-from .task_filters import count, matching, page
+from .search_query import Query
+from .task_columns import NEWEST_FIRST, Order
+from .task_filters import belonging, count, page
+from .task_order import Row, TooMany
 
 PAGE = 50
+MANY = 3  # rows that wait for the same thing at an agent: the list says it once, above
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +31,8 @@ class Place:
     wherever they belong now, so that nothing moves under a reader's eyes.
     """
 
-    older: UUID | None = None
-    newer: UUID | None = None
+    older: Row | None = None
+    newer: Row | None = None
     last: bool = False
     shown: Sequence[UUID] = ()
 
@@ -48,68 +53,134 @@ class TaskRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPage:
-    """One page, newest first; `newer` and `older` continue it.
+    """One page; `newer` is where the one before it ends, `older` where the next one begins.
 
     `fresh` is how many tasks have come to belong to it since it was first shown, `total` how many
-    the whole list has, as far as they are counted.
+    the whole list has, as far as they are counted; `sorted_by` is its order, which is another than what was
+    asked for where too many tasks match.
     """
 
     now: datetime
     rows: Sequence[TaskRow]
-    newer: UUID | None
-    older: UUID | None
+    newer: Row | None
+    older: Row | None
     fresh: int
     total: int
+    sorted_by: Order = NEWEST_FIRST
 
     @property
     def gone(self) -> int:
         """Return how many of its rows do not belong to it any more."""
         return sum(row.gone for row in self.rows)
 
+    @property
+    def waits(self) -> dict[str, "SharedWait"]:
+        """Return what many of its rows wait for, by the agent that all of them wait for."""
+        by_agent: dict[str, list[TaskRow]] = defaultdict(list)
+        for row in self.rows:
+            if row.outlook.agent:
+                by_agent[row.outlook.agent].append(row)
+        return {
+            agent: SharedWait(outlook=rows[0].outlook, rows=len(rows), redactor=rows[0].redactor)
+            for agent, rows in sorted(by_agent.items())
+            if len(rows) >= MANY
+        }
 
-def tasks(filters: Filters, place: Place | None = None) -> TaskPage:
-    """Return a page of the tasks that `filters` ask for: a constant number of queries."""
+
+@dataclass(frozen=True, kw_only=True)
+class SharedWait:
+    """What a number of rows wait for."""
+
+    outlook: next_step.NextStep
+    rows: int
+    redactor: Redactor | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """The rows of a page in its order, whether there are others on both sides, and how many match."""
+
+    rows: Sequence[Row]
+    newer: bool
+    older: bool
+    total: int | None = None
+
+
+def tasks(
+    query: Query, place: Place | None = None, *, order: Order = NEWEST_FIRST, personal: bool
+) -> TaskPage:
+    """Return a page of the tasks that a search means: a constant number of queries. Raises `TooSlow`."""
     place = place or Place()
-    ids, newer, older = _page(filters, place)
-    shown = sorted(place.shown, reverse=True)[:PAGE] or ids
-    known = set(shown)
-    # past the last row of a full page come those that were on the next one all along
-    fresh = [id_ for id_ in ids if id_ not in known and (len(shown) < PAGE or id_ > shown[-1])]
-    belongs = known
-    if place.shown:
-        found = matching(filters).filter(id__in=shown)
-        belongs = set(found.values_list("id", flat=True))
+    with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias()):
+        try:
+            found = _page(query, order, place)
+        except TooMany:
+            order = NEWEST_FIRST
+            found = _page(query, order, place)
+        total = count(query) if found.total is None else found.total
+        belongs = belonging(query, place.shown[:PAGE]) if place.shown else set()
+    keys = {row.id: row for row in found.rows}
+    shown = [keys.get(id_, Row(id_)) for id_ in place.shown[:PAGE]] or list(found.rows)
+    ids = [row.id for row in shown]
+    ends = [row for row in shown if order.by_id or row.id in keys]
     return TaskPage(
         now=clock.database_now(),
-        rows=_rows(shown, belongs, filters),
-        newer=shown[0] if newer and shown else None,
-        older=shown[-1] if older and shown else None,
-        fresh=len(fresh),
-        total=count(filters),
+        rows=_rows(ids, belongs if place.shown else set(ids), personal=personal),
+        newer=ends[0] if found.newer and ends else None,
+        older=ends[-1] if found.older and ends else None,
+        fresh=_fresh(found.rows, ids, order),
+        total=total,
+        sorted_by=order,
     )
 
 
 def task_row(task_id: UUID, *, personal: bool) -> TaskRow:
     """Return one task's row alone; whether it is what was searched for, only its page knows."""
-    (row,) = _rows([task_id], {task_id}, Filters(personal=personal))
+    (row,) = _rows([task_id], {task_id}, personal=personal)
     return row
 
 
-def _page(filters: Filters, place: Place) -> tuple[list[UUID], bool, bool]:
-    """Return the ids of a page, and whether there are newer and older ones."""
+def _fresh(found: Sequence[Row], shown: Sequence[UUID], order: Order) -> int:
+    """Return how many rows came to a page since; past the last one come those of the next page."""
+    known = set(shown)
+    fresh = [row for row in found if row.id not in known]
+    if len(shown) < PAGE:
+        return len(fresh)
+    if order.by_id:
+        last = shown[-1]
+        return sum(row.id > last if order.falling else row.id < last for row in fresh)
+    there = [index for index, row in enumerate(found) if row.id in known]
+    return sum(row.id not in known for row in found[: there[-1]]) if there else len(fresh)
+
+
+def _page(query: Query, order: Order, place: Place) -> _Found:
     if place.newer or place.last:
         # read from the far end, so that the last page costs what the first does
-        ids = page(filters, PAGE + 1, newer=place.newer, oldest_first=True)
-        if place.last or len(ids) >= PAGE:
-            return ids[:PAGE][::-1], len(ids) > PAGE, place.newer is not None
-        return _page(filters, Place())  # nearly at the beginning: give the whole first page
-    ids = page(filters, PAGE + 1, older=place.older)
-    return ids[:PAGE], place.older is not None, len(ids) > PAGE
+        rows, total = _read(query, order, place.newer, ahead=False)
+        if place.last or len(rows) >= PAGE:
+            more = len(rows) > PAGE
+            there = place.newer is not None
+            return _Found(rows=rows[:PAGE][::-1], newer=more, older=there, total=total)
+        return _page(query, order, Place())  # nearly at the beginning: give the whole first page
+    rows, total = _read(query, order, place.older, ahead=True)
+    newer = place.older is not None
+    return _Found(rows=rows[:PAGE], newer=newer, older=len(rows) > PAGE, total=total)
 
 
-def _rows(ids: Sequence[UUID], belongs: set[UUID], filters: Filters) -> list[TaskRow]:
+def _read(
+    query: Query, order: Order, past: Row | None, *, ahead: bool
+) -> tuple[list[Row], int | None]:
+    if not order.by_id:
+        return task_order.page(query, order, PAGE + 1, past, ahead=ahead)
+    oldest_first = order.falling is not ahead
+    bound = {"newer" if oldest_first else "older": past.id if past else None}
+    found = page(query, PAGE + 1, oldest_first=oldest_first, **bound)
+    return [Row(id_) for id_ in found], None
+
+
+def _rows(ids: Sequence[UUID], belongs: set[UUID], *, personal: bool) -> list[TaskRow]:
     found = Task.objects.filter(id__in=ids)
-    if filters.personal:
+    if personal:
         found = found.defer("data")  # it may be large; only a redactor needs it
     by_id = {task.id: task for task in found}
     steps: dict[UUID, list[Step]] = defaultdict(list)
@@ -119,7 +190,7 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], filters: Filters) -> list[Tas
     now, known, held = clock.database_now(), agents(), holds_on(ids)
     telling = {id_: _telling(steps[id_]) for id_ in ids}
     places = queued(step for step in telling.values() if step)
-    hidden = {} if filters.personal else redactors(by_id.values())
+    hidden = {} if personal else redactors(by_id.values())
     rows = []
     for task in (by_id[id_] for id_ in ids if id_ in by_id):
         at = telling[task.id]

@@ -9,7 +9,7 @@ from django import forms
 from ... import registry
 from ...models import SavedView
 from ...queries.audit_log import AuditFilter, kinds
-from ...queries.search_query import TROUBLE
+from ...queries.search_terms import TROUBLE
 from ...states import TaskState
 
 LONGEST_REASON = 500

@@ -18,8 +18,9 @@ from django.views.decorators.http import require_safe
 from ...database import clock
 from ...decisions.recovery import KEY_FORGOTTEN
 from ...models import Step
-from ...queries import incidents, task, task_list
+from ...queries import incidents, search_query, task, task_list
 from ..forms.search import Resubmission
+from ..task_table import columns_of
 from .in_place import htmx
 from .permissions import (
     BULK,
@@ -50,7 +51,12 @@ def _failed(request: HttpRequest, step: Step) -> dict[str, Any]:
 
 def _task(request: HttpRequest, step: Step) -> dict[str, Any]:
     personal = user_of(request).has_perm(SEE_PERSONAL)
-    return {"row": task_list.task_row(step.task_id, personal=personal)}
+    search = search_query.read({"columns": request.GET.get("columns", "")}, personal=personal)
+    return {
+        "row": task_list.task_row(step.task_id, personal=personal),
+        "columns": columns_of(search, None),
+        "columns_text": search_query.columns_text(search.columns, personal=personal),
+    }
 
 
 def _hit(request: HttpRequest, step: Step) -> dict[str, Any]:
@@ -79,7 +85,9 @@ def address(request: HttpRequest, step: Step) -> str:
 
 
 def _address(request: HttpRequest, step: Step, name: str) -> str:
-    kept = {name: request.GET[name] for name in ("in", "incident") if name in request.GET}
+    kept = {
+        name: request.GET[name] for name in ("in", "incident", "columns") if name in request.GET
+    }
     return f"{reverse(f'ops:{name}', args=[step.id])}?{urlencode(kept)}"
 
 

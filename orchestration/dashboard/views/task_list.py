@@ -1,4 +1,4 @@
-"""The list of tasks: searched, paged, kept as views."""
+"""The list of tasks: searched, sorted, paged, kept as views."""
 
 import base64
 import binascii
@@ -6,15 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db import DEFAULT_DB_ALIAS
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from ... import conf
+from ...database.time_limit import TooSlow, time_limit
 from ...models.operation import Act
-from ...queries import saved_views, task_filters
+from ...queries import saved_views, search_query, task_filters, task_order, word_meanings
 from ...queries import task_list as queries_task_list
-from ...queries.search_query import BACKGROUND, Search, read, wording
+from ...queries.search_grammar import wording
+from ...queries.search_query import BACKGROUND, COLUMNS, SORT, WITH, Search, read
+from ...queries.task_order import Row
+from ...queries.word_meanings import Resolved
 from ..forms.search import Narrowing
+from ..task_table import columns_of, columns_to_choose
 from .live import live
 from .permissions import BULK, OPERATE, RESUBMIT, SEE_PERSONAL, SHARE, requires, user_of
 from .replica import from_replica
@@ -27,43 +34,104 @@ STANDARD_VIEWS = [
     ("is:held", "Held"),
     ("state:undoing", "Undoing"),
 ]
+TOO_SLOW = (
+    f"The search was stopped after {conf.SEARCH_TIMEOUT_S:.0f} s. Narrow it: by a state, a time such as "
+    "after:2d, or a reference. Or drop the order."
+)
 
 
 @require_safe
 @requires(OPERATE)
 @from_replica
 def task_list(request: HttpRequest) -> HttpResponse:
-    """List tasks, newest first, narrowed by what the address says."""
+    """List tasks, newest first or sorted, narrowed by what the address says."""
+    personal = user_of(request).has_perm(SEE_PERSONAL)
+    search = read(request.GET.dict(), personal=personal)
+    problems = list(search.problems)
+    try:
+        with time_limit(conf.SEARCH_TIMEOUT_S, DEFAULT_DB_ALIAS):
+            meant = word_meanings.resolved(search)
+        if not problems and (to := _elsewhere(request, search, meant)):
+            return HttpResponseRedirect(to, status=303)
+        place = _place(request.GET, search)
+        if place is None:
+            problems.append("This address does not name a page of the list. Search again.")
+        page = _page(search, meant, place) if place and not problems else None
+    except TooSlow:
+        return _shown(request, search, Resolved(query=search.query), [TOO_SLOW], status=503)
+    return _shown(request, search, meant, problems, page=page, place=place)
+
+
+def asking(text: str) -> str:
+    """Return the part of an address that asks for a search."""
+    if not text:
+        return ""
+    query = QueryDict(mutable=True)
+    query["q"] = text
+    return f"?{query.urlencode()}"
+
+
+def _elsewhere(request: HttpRequest, search: Search, meant: Resolved) -> str:
+    """Return where a form leads: one line, as an address to keep and to pass on; or the task it names."""
+    text = search.text
+    if "choose" in request.GET:
+        columns = request.GET.getlist("column")
+        value = search_query.columns_text(columns, personal=search.personal)
+        text = search_query.with_term(search.tree, COLUMNS, value)
+    elif "open" in request.GET and (task := word_meanings.named(search, meant.query)):
+        return reverse("ops:task", args=[task])
+    elif not request.GET.keys() & {"narrow", "open"}:
+        return ""
+    return f"{reverse('ops:tasks')}{asking(text)}"
+
+
+def _page(
+    search: Search, meant: Resolved, place: queries_task_list.Place
+) -> queries_task_list.TaskPage:
+    return queries_task_list.tasks(meant.query, place, order=search.order, personal=search.personal)
+
+
+def _shown(
+    request: HttpRequest,
+    search: Search,
+    meant: Resolved,
+    problems: Sequence[str],
+    *,
+    page: queries_task_list.TaskPage | None = None,
+    place: queries_task_list.Place | None = None,
+    status: int = 400,
+) -> HttpResponse:
     user = user_of(request)
-    search = read(request.GET.dict(), personal=user.has_perm(SEE_PERSONAL))
-    if "narrow" in request.GET and not search.problems:
-        # what the form sent, as one line: an address to keep and to pass on
-        return HttpResponseRedirect(f"{reverse('ops:tasks')}{_asking(search.text)}", status=303)
-    place = _place(request.GET)
-    problems = [
-        *search.problems,
-        *([] if place else ["This address does not name a page of the list. Search again."]),
-    ]
-    page = queries_task_list.tasks(search.filters, place) if place and not problems else None
     form = Narrowing(initial=search.given)
+    narrowing = [*map(wording, search.narrowing)]
     context: dict[str, Any] = {
         "now": page.now if page else None,
         "search": search,
+        "narrowed": " ".join(narrowing),
         "problems": problems,
+        "fixes": _links(search.fixes),
+        "meant": _links(word_meanings.suggestions(search, nothing_found=not page.rows))
+        if page
+        else [],
+        "more_meant": meant.more,
         "form": form,
-        "rest": wording(
-            search.filters.words,
-            {name: value for name, value in search.given.items() if name not in form.fields},
-        ),
+        "rest": search_query.rest(search.tree, form.fields),
         "chips": _chips(search),
         "standard_views": STANDARD_VIEWS,
-        "left_out": task_filters.left_out(search.filters) if page else [],
-        "all_of_them": _asking(wording(search.filters.words, {**search.given, "with": BACKGROUND})),
+        "left_out": task_filters.left_out(meant.query) if page else [],
+        "all_of_them": asking(search_query.with_term(search.tree, WITH, BACKGROUND)),
         "acts": Act.choices,
         "page": page,
         "place": place,
-        "query": _asking(search.text).removeprefix("?"),
-        "views": saved_views.saved_views(user, search.text, personal=search.filters.personal),
+        "query": asking(search.text).removeprefix("?"),
+        "unsorted": page is not None and page.sorted_by != search.order,
+        "most_sorted": task_order.MOST,
+        "newest_first": asking(search_query.with_term(search.tree, SORT, "")),
+        "columns": columns_of(search, page),
+        "to_choose": columns_to_choose(search),
+        "without_columns": search_query.with_term(search.tree, COLUMNS, ""),
+        "columns_text": search_query.columns_text(search.columns, personal=search.personal),
+        "views": saved_views.saved_views(user, search.text, personal=search.personal),
         "may": {
             "bulk": user.has_perm(BULK),
             "share": user.has_perm(SHARE),
@@ -79,40 +147,30 @@ def task_list(request: HttpRequest) -> HttpResponse:
         "ops/_tasks.html",
         context,
         keep=keep,
-        status=200 if page else 400,
+        status=200 if page else status,
     )
 
 
-def _asking(text: str) -> str:
-    if not text:
-        return ""
-    query = QueryDict(mutable=True)
-    query["q"] = text
-    return f"?{query.urlencode()}"
+def _links(fixes: Sequence[search_query.Fix]) -> list[tuple[str, str]]:
+    """Return what may have been meant, each with the address of the list that has it."""
+    return [(fix.text, f"{reverse('ops:tasks')}{asking(fix.query)}") for fix in fixes]
 
 
 def _chips(search: Search) -> list[tuple[str, str]]:
     """Return each part of a search with the address of the list without it."""
-    words, given = search.filters.words, search.given
-    without = [(wording([word], {}), [w for w in words if w != word], given) for word in words]
-    without += [
-        (
-            wording([], {name: value}),
-            list(words),
-            {n: v for n, v in given.items() if n != name},
-        )
-        for name, value in given.items()
-    ]
     address = reverse("ops:tasks")
-    return [(text, f"{address}{_asking(wording(words, given))}") for text, words, given in without]
+    return [
+        (wording(part), f"{address}{asking(search_query.without(search.tree, part))}")
+        for part in search.narrowing
+    ]
 
 
-def _place(asked: QueryDict) -> queries_task_list.Place | None:
+def _place(asked: QueryDict, search: Search) -> queries_task_list.Place | None:
     """Return the page that an address names; None if it names none."""
     try:
         return queries_task_list.Place(
-            older=_id(asked, "older"),
-            newer=_id(asked, "newer"),
+            older=_row(asked, "older", search),
+            newer=_row(asked, "newer", search),
             last="last" in asked,
             shown=_unpacked(asked.get("shown", "")),
         )
@@ -120,9 +178,9 @@ def _place(asked: QueryDict) -> queries_task_list.Place | None:
         return None
 
 
-def _id(asked: QueryDict, name: str) -> UUID | None:
+def _row(asked: QueryDict, name: str, search: Search) -> Row | None:
     text = asked.get(name)
-    return UUID(str(text)) if text else None
+    return Row.read(str(text), search.order) if text else None
 
 
 def _packed(ids: Sequence[UUID]) -> str:

@@ -58,7 +58,8 @@ def test_pages_change_nothing(client):
     with CaptureQueriesContext(connection) as queries:
         for path in ("/ops/", "/ops/tasks/", reverse("ops:task", args=[step.task_id])):
             client.get(path)
-    written = [query["sql"] for query in queries if not query["sql"].lstrip().startswith("SELECT")]
+    reads = ("SELECT", "SAVEPOINT", "RELEASE SAVEPOINT", "SET LOCAL")  # a search has a time limit
+    written = [query["sql"] for query in queries if not query["sql"].lstrip().startswith(reads)]
     assert written == []
 
 

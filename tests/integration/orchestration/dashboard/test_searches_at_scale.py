@@ -52,16 +52,17 @@ def test_count_and_page_have_what_the_search_means(trouble):
     hold(agent="greeter", actor="olga", reason="they move")
     found = 0
     for state, step in product(STATES, STEPS):
-        filters = read({"q": f"{state} {trouble} {step}"}, personal=True).filters
+        query = read({"q": f"{state} {trouble} {step}"}, personal=True).query
+        (filters,) = query.alternatives
         expected = sorted(task_filters.matching(filters).values_list("id", flat=True))
-        assert sorted(task_filters.ids(filters)) == expected
-        assert task_filters.page(filters, 200) == expected[::-1]
-        assert task_filters.page(filters, 200, oldest_first=True) == expected
+        assert sorted(task_filters.ids(query)) == expected
+        assert task_filters.page(query, 200) == expected[::-1]
+        assert task_filters.page(query, 200, oldest_first=True) == expected
         assert (
-            task_filters.page(filters, 2, newer=expected[0] if expected else None)
+            task_filters.page(query, 2, newer=expected[0] if expected else None)
             == expected[1:][-2:][::-1]
         )
-        assert task_filters.count(filters) == len(expected)
+        assert task_filters.count(query) == len(expected)
         found += len(expected)
     assert found > 0
 
@@ -110,8 +111,8 @@ def outage():
 @pytest.mark.usefixtures("outage")
 def test_search_for_two_things_that_became_many_reads_each_once():
     for query in ("is:overdue", "is:retrying", "state:pending"):
-        filters = read({"q": f"error:timeout {query}"}, personal=True).filters
+        meant = read({"q": f"error:timeout {query}"}, personal=True).query
         for look in (task_filters.count, lambda given: task_filters.page(given, 51)):
-            _, pages = cost(lambda filters=filters, look=look: look(filters))
+            _, pages = cost(lambda meant=meant, look=look: look(meant))
             assert pages < 10 * WAITING, query
-        assert task_filters.count(filters) == WAITING
+        assert task_filters.count(meant) == WAITING

@@ -1,0 +1,276 @@
+"""What a search can ask for: qualifiers, their values, and what each means for a task."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.utils.dateparse import parse_date, parse_datetime
+
+from .. import registry
+from ..database import clock
+from ..payloads.money import digits
+from ..states import TaskState
+from ..workflow import Found
+
+COMPARISON = re.compile(r"(>=|<=|>|<|=|)(\d{1,12})$")
+AMOUNT = re.compile(r"(>=|<=|>|<|=|)(\d{1,12}(?:\.\d{1,3})?)([A-Za-z]{3})?$")
+COMPARED = re.compile(r"(>=|<=|>|<|=|)(.*)$", re.DOTALL)
+SPAN = re.compile(r"(\d{1,4})(min|h|d|w)$")
+UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 604_800}  # seconds
+TROUBLE = ("overdue", "retrying", "held")
+LEAST = timedelta(milliseconds=1)  # ids have the time to the millisecond
+
+
+class Nonsense(ValueError):
+    """A value that cannot be understood; its text says what would be, `near` what may be meant."""
+
+    def __init__(self, text: str, near: str = "") -> None:
+        super().__init__(text)
+        self.near = near
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A comparison with a number: `sign` is one of = > >= < <=; of a `currency`, if it is named."""
+
+    sign: str
+    number: int
+    currency: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """One way to be found: all that is named here is true of a task; empty means any.
+
+    `step`, `agent`, `error`, `attempts`, `alert` and `incident` are of one step that the task stands at: in
+    error, at work or due. Together with the state `error` it is one in error. `values` are in minor
+    units; without a currency, in hundredths of any. `since` and `until` bound when it was received.
+    Of `without` none is true of the task, whichever of its steps is meant.
+
+    `personal`: whether who asks may see personal data, and so find tasks by it. `foreground`: tasks that
+    only serve others are left out, unless something is wrong with them.
+    """
+
+    personal: bool = False
+    foreground: bool = False
+
+    words: tuple[str, ...] = ()
+    state: str = ""
+    troubles: tuple[str, ...] = ()
+    workflow: str = ""
+    step: str = ""
+    agent: str = ""
+    error: str = ""
+    reference: str = ""
+    contact: str = ""
+    alert: int | None = None
+    incident: int | None = None
+    attempts: tuple[Bound, ...] = ()
+    values: tuple[Bound, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    without: tuple["Filters", ...] = ()
+    found: dict[str, Found] = field(default_factory=dict, compare=False)
+
+    @property
+    def by_step(self) -> bool:
+        """Return whether it matters which step a task is at."""
+        return bool(
+            self.step or self.agent or self.error or self.alert or self.incident or self.attempts
+        )
+
+
+def both(one: Filters, other: Filters) -> Filters | None:
+    """Return what is found by both; None if no task can be."""
+    merged: dict[str, Any] = {}
+    for name in NARROWING:
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if mine == theirs or not theirs:
+            merged[name] = mine
+        elif not mine:
+            merged[name] = theirs
+        elif isinstance(mine, tuple):
+            merged[name] = tuple(dict.fromkeys(mine + theirs))
+        elif name in {"since", "until"}:
+            merged[name] = max(mine, theirs) if name == "since" else min(mine, theirs)
+        elif name in BEGINNINGS and mine.startswith(theirs):
+            merged[name] = mine
+        elif name in BEGINNINGS and theirs.startswith(mine):
+            merged[name] = theirs
+        else:
+            return None
+    return replace(one, **merged)
+
+
+NARROWING = tuple(
+    one.name for one in fields(Filters) if one.name not in {"personal", "foreground", "found"}
+)
+BEGINNINGS = ("error", "reference")  # each longer one is among those of a shorter one
+Meaning = dict[str, Any]  # fields of `Filters`
+Reader = Callable[[str], Meaning]
+
+
+def _named(what: str, field: str, known: Callable[[], Iterable[str]]) -> Reader:
+    """Return a reader of a name; the beginning of one will do."""
+
+    def read(value: str) -> Meaning:
+        names = sorted(set(known()))
+        begin = [name for name in names if name.startswith(value.lower())]
+        if value in names or (value and len(begin) == 1):
+            return {field: value if value in names else begin[0]}
+        if begin:
+            raise Nonsense(
+                f"the value is ambiguous: {' or '.join(f'“{name}”' for name in begin)}", begin[0]
+            )
+        near = registry.nearest(value, names)
+        raise Nonsense(f"unknown {what}{curly(registry.suggest(value, names))}", near)
+
+    return read
+
+
+def _trouble(value: str) -> Meaning:
+    name = _named("trouble", "trouble", lambda: TROUBLE)(value)["trouble"]
+    return {"troubles": (name,)}
+
+
+def _number_of(field: str) -> Reader:
+    def read(value: str) -> Meaning:
+        if not value.isdecimal() or len(value) > 19 or int(value) not in range(1, 2**63):
+            raise Nonsense("enter a number, such as 7")
+        return {field: int(value)}
+
+    return read
+
+
+def _attempts(value: str) -> Meaning:
+    match = COMPARISON.match(value.replace(",", ""))
+    if match is None:
+        raise Nonsense("enter a number or a comparison, such as >2")
+    return {"attempts": (Bound(sign=match[1] or "=", number=int(match[2])),)}
+
+
+def _amount(value: str) -> Meaning:
+    match = AMOUNT.match(value.replace(",", ""))
+    if match is None:
+        raise Nonsense("enter an amount or a comparison, such as >100 or >5000JPY")
+    currency = (match[3] or "").upper()
+    minor = Decimal(match[2]).scaleb(digits(currency))
+    if minor != int(minor):
+        most = digits(currency) or "no"
+        raise Nonsense(f"{currency or 'the amount'} has {most} decimal places")
+    return {"values": (Bound(sign=match[1] or "=", number=int(minor), currency=currency),)}
+
+
+def _after(value: str) -> Meaning:
+    return {"since": _moments(value)[0]}
+
+
+def _before(value: str) -> Meaning:
+    return {"until": _moments(value)[0]}
+
+
+def _created(value: str) -> Meaning:
+    """Read a comparison with a day or a moment: `>` a day is after its end."""
+    match = COMPARED.match(value)
+    sign, moment = (match[1], match[2]) if match else ("", value)
+    begin, end = _moments(moment)
+    return {
+        ">": {"since": end},
+        ">=": {"since": begin},
+        "<": {"until": begin},
+        "<=": {"until": end},
+    }.get(sign, {"since": begin, "until": end})
+
+
+def _moments(value: str) -> tuple[datetime, datetime]:
+    """Return the beginning and the end of a day, of a moment (UTC unless it says), or of so long ago."""
+    if match := SPAN.match(value):
+        moment = clock.database_now() - timedelta(seconds=int(match[1]) * UNITS[match[2]])
+        return moment, moment + LEAST
+    try:
+        if day := parse_date(value):
+            begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
+            return begin, begin + timedelta(days=1)
+        found = parse_datetime(value)
+        if found is not None:
+            found = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+            return found, found + LEAST
+    except (ValueError, OverflowError):
+        pass
+    raise Nonsense("enter a date or a duration, such as 2026-01-31, 2026-01-31T12:00 or 2h")
+
+
+def _begins(field: str) -> Reader:
+    def read(value: str) -> Meaning:
+        if not value:
+            raise Nonsense("enter the beginning of the text")
+        return {field: value}
+
+    return read
+
+
+def _contact(value: str) -> Meaning:
+    if not value:
+        raise Nonsense("enter a contact")
+    return {"contact": value.lower()}
+
+
+QUALIFIERS: dict[str, Reader] = {
+    "state": _named("state", "state", lambda: TaskState.values),
+    "is": _trouble,
+    "workflow": _named("workflow", "workflow", lambda: registry.workflows),
+    "step": _named(
+        "step", "step", lambda: (s.name for w in registry.workflows.values() for s in w.steps)
+    ),
+    "agent": _named("agent", "agent", lambda: registry.agents),
+    "error": _begins("error"),
+    "attempts": _attempts,
+    "value": _amount,
+    "after": _after,
+    "before": _before,
+    "created": _created,
+    "reference": _begins("reference"),
+    "contact": _contact,
+    "alert": _number_of("alert"),
+    "incident": _number_of("incident"),
+}
+ONE_ONLY = (
+    "state",
+    "workflow",
+    "step",
+    "agent",
+    "contact",
+    "alert",
+    "incident",
+)  # of these a task has one
+
+
+def understood(name: str, value: str, *, personal: bool) -> tuple[str, Filters]:
+    """Return a term's value, its name in full where it was begun, and its meaning; or raise `Nonsense`."""
+    if "\0" in value:
+        raise Nonsense("the value cannot contain a null character")
+    if '"' in value:
+        raise Nonsense("the value cannot contain a quotation mark")
+    if name == "contact" and not personal:
+        raise Nonsense("this requires the permission to see personal data")
+    meaning = QUALIFIERS[name](value)
+    (first, *_) = meaning.values()
+    whole = first[0] if isinstance(first, tuple) else first
+    return whole if isinstance(whole, str) else value, Filters(personal=personal, **meaning)
+
+
+def curly(suggestion: str) -> str:
+    """Return a suggestion of the registry with the quotation marks of pages."""
+    return re.sub(r"'([^']*)'", r"“\1”", suggestion)
+
+
+def as_uuid(word: str) -> UUID | None:
+    """Return the id that a word is, if it is one."""
+    try:
+        return UUID(word)
+    except ValueError:
+        return None

@@ -1,0 +1,250 @@
+"""Pages of a search in the order of a column: by key, in both directions, also at a million tasks.
+
+Where at most `MOST` tasks match, all are read and sorted. More of them are read along an index of the
+column, or value by value where these are few (`Column.walk`). For a column that has neither, the list
+says that there are too many.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from itertools import dropwhile
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db.models import BooleanField, F, Func, OrderBy, Q, QuerySet, Value
+
+from ..database import sql
+from ..models import Task
+from ..states import FINAL_TASK_STATES, LIVE_TASK_STATES, TaskState
+from . import task_filters
+from .search_query import Query
+from .search_terms import Bound, Filters, both
+from .task_columns import Key, Order
+from .task_conditions import OF_TASK, whole
+
+MOST = 10_000  # tasks that are sorted by any column
+
+# The workflows of all tasks: a step down the index task_once for each.
+WORKFLOWS = """
+WITH RECURSIVE known AS (
+    (SELECT workflow FROM orchestration_task ORDER BY workflow LIMIT 1)
+    UNION ALL
+    SELECT (SELECT t.workflow FROM orchestration_task t WHERE t.workflow > known.workflow
+        ORDER BY t.workflow LIMIT 1)
+    FROM known WHERE known.workflow IS NOT NULL
+) SELECT workflow FROM known WHERE workflow IS NOT NULL
+"""
+
+
+class Row(NamedTuple):
+    """Where a task stands in a sorted list: by its key, then by its id, newest first."""
+
+    id: UUID
+    key: Key = None
+
+    def __str__(self) -> str:
+        if self.key is None:
+            return str(self.id)
+        text = self.key.isoformat() if isinstance(self.key, datetime) else self.key
+        return f"{self.id}~{text}"
+
+    @classmethod
+    def read(cls, text: str, order: Order) -> "Row":
+        """Return the place that an address names; raise `ValueError` if it names none."""
+        id_, mark, key = text.partition("~")
+        return cls(UUID(id_), order.of.read(key) if mark else None)
+
+
+class Section(NamedTuple):
+    """A part of a sorted list that is read by itself: which keys it has, and its rows from one on."""
+
+    has: Callable[[Key], bool]
+    read: Callable[[Row | None, int], list[Row]]
+
+
+class Direction(NamedTuple):
+    """Where to read: `ahead` is down the list, else up from below; then keys are `falling` or not."""
+
+    ahead: bool
+    falling: bool
+
+    def past(self, row: Row | None) -> Q:
+        """Return what comes after a row with the same key."""
+        if row is None:
+            return Q()
+        return Q(id__lt=row.id) if self.ahead else Q(id__gt=row.id)
+
+    @property
+    def by_id(self) -> str:
+        """Return the order of rows with the same key."""
+        return "-id" if self.ahead else "id"
+
+
+class TooMany(Exception):
+    """More tasks match than can be sorted by this column."""
+
+
+def page(
+    query: Query, order: Order, limit: int, past: Row | None, *, ahead: bool
+) -> tuple[list[Row], int | None]:
+    """Return the next rows from a place in the order of reading, and how many match, if that is known.
+
+    Raises `TooMany`.
+    """
+    to = Direction(ahead, order.falling is ahead)
+    found = list(task_filters.ids(query)[: MOST + 1])
+    if len(found) <= MOST:
+        return _read(_sorted(found, order, to), past, limit), len(set(found))
+    if not order.of.walk:
+        raise TooMany
+    return _read(_walked(query, order, to), past, limit), None
+
+
+def _read(sections: Iterable[Section], past: Row | None, limit: int) -> list[Row]:
+    if past is not None:
+        key = past.key
+        sections = dropwhile(lambda section: not section.has(key), sections)
+    rows: list[Row] = []
+    for section in sections:
+        rows += section.read(past, limit - len(rows))
+        past = None
+        if len(rows) >= limit:
+            break
+    return rows
+
+
+class _OneOf(Func):
+    """Whether a task is one of many: their ids come as one parameter."""
+
+    template = "%(expressions)s::uuid[])"
+    arg_joiner = " = ANY ("
+    output_field = BooleanField()
+
+
+def _sorted(ids: Sequence[UUID], order: Order, to: Direction) -> list[Section]:
+    """Return the sections of few tasks: those with a key, and those without."""
+    chosen = _OneOf(F("id"), Value(sql.as_array([str(id_) for id_ in ids])))
+    tasks: QuerySet[Any] = Task.objects.annotate(key=order.of.key()).filter(chosen)
+    keyed = _keyed([tasks.filter(key__isnull=False)], F("key"), to)
+    return _in_turn([keyed, _keyless(tasks.filter(key__isnull=True), to)], to)
+
+
+def _walked(query: Query, order: Order, to: Direction) -> Iterable[Section]:
+    """Return the sections of many tasks."""
+    if order.column in LISTED:
+        values = sorted(LISTED[order.column](), reverse=to.falling)
+        alone = LISTED_AS[order.column]
+        return (_by_id(query, [alone(value)], value, to) for value in values)
+    walk = WALKS[order.column]
+    tasks = [
+        Task.objects.filter(whole(filters, OF_TASK, alone=True), part).annotate(key=F(walk.field))
+        for filters in query.alternatives
+        for part in walk.parts
+    ]
+    rest = _by_id(query, walk.without, None, to)
+    return _in_turn([_keyed(tasks, F(walk.field), to), rest], to)
+
+
+def _in_turn(sections: list[Section], to: Direction) -> list[Section]:
+    return sections if to.ahead else sections[::-1]
+
+
+def _keyed(walks: Sequence[QuerySet[Any]], key: F, to: Direction) -> Section:
+    """Return the section of the tasks that have a key, read from each walk and merged."""
+    by_key = OrderBy(key, descending=to.falling)
+
+    def read(past: Row | None, limit: int) -> list[Row]:
+        way = "lt" if to.falling else "gt"
+        beyond = Q()
+        if past is not None:
+            # the first condition is what the index is entered by
+            beyond = Q(**{f"key__{way}e": past.key}) & (
+                Q(**{f"key__{way}": past.key}) | to.past(past)
+            )
+        found = {
+            Row(*row)
+            for tasks in walks
+            for row in tasks.filter(beyond)
+            .order_by(by_key, to.by_id)
+            .values_list("id", "key")[:limit]
+        }
+        rows = sorted(found, key=lambda row: row.id, reverse=to.ahead)
+        return sorted(rows, key=_key, reverse=to.falling)[:limit]
+
+    return Section(lambda key: key is not None, read)
+
+
+def _key(row: Row) -> Any:
+    return row.key
+
+
+def _keyless(tasks: QuerySet[Any], to: Direction) -> Section:
+    """Return the section of those tasks that have no key."""
+
+    def read(past: Row | None, limit: int) -> list[Row]:
+        rest = tasks.filter(to.past(past)).order_by(to.by_id)
+        return [Row(id_) for id_ in rest.values_list("id", flat=True)[:limit]]
+
+    return Section(lambda key: key is None, read)
+
+
+def _by_id(query: Query, with_key: Sequence[Filters], key: Key, to: Direction) -> Section:
+    """Return the section of the tasks that one of some conditions gives this key."""
+    ways = [both(filters, more) for filters in query.alternatives for more in with_key]
+    part = Query(alternatives=tuple(way for way in ways if way is not None))
+
+    def read(past: Row | None, limit: int) -> list[Row]:
+        found = task_filters.page(
+            part,
+            limit,
+            older=past.id if past and to.ahead else None,
+            newer=past.id if past and not to.ahead else None,
+            oldest_first=not to.ahead,
+        )
+        return [Row(id_, key) for id_ in found]
+
+    return Section(lambda other: other == key, read)
+
+
+def _workflows() -> list[str]:
+    return [name for (name,) in sql.run(WORKFLOWS, {})]
+
+
+class Walk(NamedTuple):
+    """How the tasks with a key are read in its order, part by part; `without` one are the others."""
+
+    field: str
+    parts: tuple[Q, ...]
+    without: tuple[Filters, ...]
+
+
+# the values of a column that has few, and what has one of them
+LISTED: dict[str, Callable[[], list[str]]] = {
+    "state": lambda: list(TaskState.values),
+    "workflow": _workflows,
+}
+LISTED_AS: dict[str, Callable[[str], Filters]] = {
+    "state": lambda value: Filters(state=value),
+    "workflow": lambda value: Filters(workflow=value),
+}
+UNFINISHED = (*LIVE_TASK_STATES, TaskState.ERROR)
+WALKS = {
+    # along task_by_value
+    "value": Walk("value", (Q(value__gt=0),), (Filters(values=(Bound(sign="=", number=0),)),)),
+    # along task_by_end
+    "ended": Walk(
+        "ended_at",
+        (Q(ended_at__isnull=False),),
+        tuple(Filters(state=state) for state in UNFINISHED),
+    ),
+    # along task_due; the others that have not ended are read by task_late and task_by_state
+    "due": Walk(
+        "complete_by",
+        (
+            Q(state__in=LIVE_TASK_STATES, overdue=False),
+            Q(state__in=LIVE_TASK_STATES, overdue=True),
+            Q(state=TaskState.ERROR),
+        ),
+        tuple(Filters(state=state) for state in FINAL_TASK_STATES),
+    ),
+}

@@ -1,0 +1,136 @@
+"""What plain words of a search mean to applications, and what else a search may have meant."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from django.db.models import Q
+
+from .. import registry
+from ..models import Incident
+from ..states import TaskState
+from ..workflow import Found
+from . import search_grammar
+from .search_grammar import Node, Term, Unreadable, wording
+from .search_query import Fix, Query, Search
+from .search_terms import TROUBLE, Filters, as_uuid
+from .task_filters import matching
+
+FEW = 5  # suggestions
+SHORTEST = 4  # characters of a word that is compared with names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """A search with what its words mean; `more` are the words that mean more than is listed."""
+
+    query: Query
+    more: Sequence[str] = ()
+
+
+def resolved(search: Search) -> Resolved:
+    """Return what a search means, with what applications find by its words: a few queries each."""
+    words = list(dict.fromkeys(search.words))
+    if not words or search.problems:
+        return Resolved(query=search.query)
+    labels: dict[str, list[str]] = defaultdict(list)
+    references: dict[str, list[str]] = defaultdict(list)
+    more = set()
+    for workflow in registry.workflows.values():
+        for word, found in workflow.find(words, search.personal).items():
+            labels[word] += found.labels
+            references[word] += found.references
+            if found.more:
+                more.add(word)
+    known = {
+        word: Found(labels=labels[word], references=references[word])
+        for word in words
+        if labels[word] or references[word]
+    }
+    ways = tuple(_with(one, known) for one in search.query.alternatives)
+    return Resolved(query=Query(alternatives=ways), more=sorted(more))
+
+
+def _with(filters: Filters, known: dict[str, Found]) -> Filters:
+    others = tuple(_with(one, known) for one in filters.without)
+    return replace(filters, found=known, without=others) if known else filters
+
+
+def named(search: Search, query: Query) -> UUID | None:
+    """Return the task that a search of one word names in full, if it names exactly one."""
+    match search.narrowing, query.alternatives:
+        case [Term(name="", value=word)], [filters]:
+            pass
+        case _:
+            return None
+    found = filters.found.get(word, Found())
+    exactly = Q(reference__in=[word, *found.references])
+    exactly |= Q(label__in=[word, word.upper(), *found.labels], label__gt="")
+    if known := as_uuid(word):
+        exactly |= Q(id=known)
+    hits = matching(filters).filter(exactly).values_list("id", flat=True)[:2]
+    return hits[0] if len(hits) == 1 else None
+
+
+def suggestions(search: Search, *, nothing_found: bool) -> list[Fix]:
+    """Return what may have been meant by plain words: names as qualifiers, operators in capitals.
+
+    Where `nothing_found`, also names that are like a word.
+    """
+    if search.problems or search.tree is None or not search.words:
+        return []
+    tree, found = search.tree, []
+    for word in dict.fromkeys(search.words):
+        for name, value in _names_like(word, near=nothing_found):
+            meant = Term(name, value)
+            text = wording(search_grammar.replaced(tree, _change(Term("", word), meant)))
+            found.append(Fix(text=wording(meant), query=text))
+    return [*_in_capitals(search), *found][:FEW]
+
+
+def _change(one: Term, meant: Term) -> Callable[[Term], Node]:
+    return lambda term: meant if term == one else term
+
+
+def _names_like(word: str, *, near: bool) -> Iterable[tuple[str, str]]:
+    known = _names()
+    lower = word.lower()
+    exact = [(name, value) for name, values in known.items() for value in values if value == lower]
+    if not exact and (code := _error_code(word)):
+        exact = [("error", code)]
+    yield from exact
+    if not exact and near and len(word) >= SHORTEST:
+        for name, values in known.items():
+            if value := registry.nearest(lower, values):
+                yield name, value
+
+
+def _names() -> dict[str, list[str]]:
+    workflows = registry.workflows.values()
+    return {
+        "step": list(dict.fromkeys(step.name for one in workflows for step in one.steps)),
+        "state": list(TaskState.values),
+        "is": list(TROUBLE),
+        "agent": list(registry.agents),
+        "workflow": list(registry.workflows),
+    }
+
+
+def _error_code(word: str) -> str:
+    """Return the error code that a word is: one that an incident has."""
+    found = Incident.objects.filter(code=word.lower()).values_list("code", flat=True)
+    return found.first() or ""
+
+
+def _in_capitals(search: Search) -> Iterable[Fix]:
+    small = {word for word in search.words if word in {"and", "or", "not"}}
+    if not small:
+        return
+    query = re.sub(r"\b(and|or|not)\b", lambda match: match[0].upper(), search.text)
+    try:
+        search_grammar.parse(query)
+    except Unreadable:
+        return
+    yield Fix(text=query, query=query)
