@@ -1,1 +1,1 @@
-"""Formats of dates and times by language, where Django's own are not ours (`FORMAT_MODULE_PATH`)."""
+"""Formats of dates and times by language, in place of Django's (`FORMAT_MODULE_PATH`)."""

@@ -28,7 +28,7 @@ def test_moment_has_the_year_and_the_zone(zone, english, german):
 @pytest.mark.parametrize(
     "name", ["", "UTC", "Etc/UTC", "GMT", "../../etc/passwd", "Europe", "x" * 500, "a\0b"]
 )
-def test_zone_that_is_no_place_is_the_shops(name, settings):
+def test_zone_without_a_place_is_the_shops(name, settings):
     settings.SHOP_TIME_ZONE = "Europe/Lisbon"
     assert visitor_zone(name) == shop_zone() == ZoneInfo("Europe/Lisbon")
     assert visitor_zone("Asia/Tokyo") == ZoneInfo("Asia/Tokyo")

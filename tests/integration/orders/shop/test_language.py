@@ -104,7 +104,7 @@ def test_times_in_the_visitors_zone():
         assert f"{placed.astimezone(shop_zone()):%Y, %H:%M}" in shown(elsewhere)
 
 
-def test_poll_shows_times_in_a_zone_that_the_browser_told_meanwhile():
+def test_poll_shows_times_in_a_zone_that_the_browser_sent_meanwhile():
     client = Client()
     poll = poll_address(order_page(client, buy(client)))
     assert client.get(poll).status_code == 204

@@ -31,7 +31,7 @@ def test_form_shows_no_sentence_of_djangos(name, value, monkeypatch):
     with translation.override("en"):
         fields = FORMS[name]({}).fields
         errors = FORMS[name](dict.fromkeys(fields, value)).errors
-        said = [str(words) for listed in errors.values() for words in listed]
-    assert said
-    assert [words for words in said if STOCK.search(words)] == []
+        shown = [str(words) for listed in errors.values() for words in listed]
+    assert shown
+    assert [words for words in shown if STOCK.search(words)] == []
     assert all(len(set(listed)) == len(listed) for listed in errors.values())
