@@ -1,5 +1,8 @@
 """Functions of Django's Tasks, for the tests of the engine's backend."""
 
+from pathlib import Path
+from threading import Event
+
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
 from django_tasks import task
@@ -53,6 +56,23 @@ def refuse():
 @task
 def unwritable():
     return object()
+
+
+@task
+def note_and_hang(path):
+    """Leave a line in a file, and never return."""
+    with Path(path).open("a") as notes:
+        notes.write("called\n")
+    Event().wait()
+
+
+@task(idempotent=True)
+def note_and_hang_at_first(path):
+    first = not Path(path).exists()
+    with Path(path).open("a") as notes:
+        notes.write("called\n")
+    if first:
+        Event().wait()
 
 
 def plain():

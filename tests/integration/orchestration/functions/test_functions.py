@@ -2,7 +2,6 @@
 
 import threading
 from datetime import timedelta
-from importlib import import_module
 from uuid import uuid4
 
 import pytest
@@ -13,27 +12,18 @@ from django_tasks import TaskResultStatus, task_backends
 from django_tasks.exceptions import InvalidTaskError, TaskResultDoesNotExist, TaskResultMismatch
 from django_tasks.signals import task_enqueued, task_finished, task_started
 
-from orchestration import api, conf, registry
+from orchestration import api, conf
 from orchestration.housekeeping import agent_rows
 from orchestration.models import Alert, Step, Submission, Task
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.workers import jobs
 from tests.support import functions
 from tests.support.engine import staff
+from tests.support.violations import found
 
 READY, RUNNING, FAILED, SUCCESSFUL = (
     TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL")
 )
-
-
-@pytest.fixture(autouse=True)
-def _declared(monkeypatch, settings):
-    for table in ("agents", "workflows"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
-    queue = settings.RQ_QUEUES["scheduler"]
-    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "tasks.default": queue, "tasks.mail": queue}
-    import_module("orchestration.functions.workflow").declare()
-    functions.FAILURES.clear()
 
 
 def test_result_of_a_function(run):
@@ -89,6 +79,7 @@ def test_run_after_is_waited_for(run):
     run.go()
     result.refresh()
     assert (result.status, result.task.run_after) == (READY, at)
+    assert found() == []
     assert run.jump() == 30 * 3600
     assert result.task.get_result(result.id).status == SUCCESSFUL
     assert not Task.objects.get().overdue

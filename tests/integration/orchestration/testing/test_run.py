@@ -242,6 +242,14 @@ class TestTime:
         assert run.jump() == 0.0
 
 
+@pytest.mark.django_db(transaction=True)
+def test_run_in_a_database_that_commits(run):
+    run.script("greeter.greet", transient(), GREETED)
+    task = run.submit("greet", {"name": "Ada"})
+    run.finish()
+    assert task.state == "processed"
+
+
 @pytest.mark.django_db
 def test_time_is_real_outside_of_runs():
     before = clock.database_now()
