@@ -49,6 +49,7 @@ class Agent:
     ] = {}  # initial values of its policy that differ from the defaults
     isolated: ClassVar[bool] = False  # perform requests in a process that the worker can replace
     slots: ClassVar[int] = 100  # requests that one worker performs at once; see also AGENT_SLOTS
+    moves_money: ClassVar[bool] = False  # what was done by hand is looked up, or approved
 
     def __init__(self, instance: str = "agent") -> None:
         self.instance = instance
@@ -78,6 +79,10 @@ class Agent:
         only if the answer stays right after the service has forgotten the key.
         """
         raise NotImplementedError
+
+    async def look_up(self, _call: Call, _result: Result) -> bool | None:
+        """Return whether the service has a `_result` that was entered by hand; None if it is unclear."""
+        return None
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
         """Return the service's own list of what it did, oldest first, or None if it has none.

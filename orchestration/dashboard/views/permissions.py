@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from ...models import Task
+from ...people.person import Person
 from ...queries.redaction import Redactor, redactors
 from ..roles import ROLES
 from .in_place import htmx
@@ -91,3 +92,8 @@ def redactors_for(request: HttpRequest, tasks: Iterable[Task]) -> dict[UUID, Red
 def user_of(request: HttpRequest) -> User:
     """Return the user of a request that `requires` let in."""
     return cast("User", request.user)
+
+
+def person_of(request: HttpRequest) -> Person:
+    """Return who acts by a request that `requires` let in."""
+    return Person.of(user_of(request))
