@@ -37,8 +37,9 @@ def look_up(step: StepByHand, result: Result, *, reference: str) -> bool | None:
     )
     try:
         return asyncio.run(_ask(agent(f"{step.agent}-by-hand"), call, result))
-    except Exception:  # a service that is away, or an agent's code, may raise anything
-        logger.warning("%s cannot be asked about %s", step.agent, reference, exc_info=True)
+    except Exception as error:  # a service that is away, or an agent's code, may raise anything
+        why = f"{type(error).__name__}: {error}"
+        logger.warning("%s cannot be asked about %s: %s", step.agent, reference, why)
         return None
 
 

@@ -9,6 +9,7 @@ SUM = "Sum in one currency, in minor units (cents), that one person may move alo
 KINDS = [
     ("created", "created"), ("password", "set its password"),
     ("email", "changed its e-mail address"), ("rights", "gave it rights"),
+    ("factor", "reset its second factor"),
 ]  # fmt: skip
 UNCONFIRMED = models.Q(confirmed_at__isnull=True)
 

@@ -14,6 +14,7 @@ class TieKind(models.TextChoices):
     PASSWORD = "password", "set its password"
     EMAIL = "email", "changed its e-mail address"
     RIGHTS = "rights", "gave it rights"
+    FACTOR = "factor", "reset its second factor"
 
 
 class AccountTie(models.Model):

@@ -1,7 +1,7 @@
 """The accounts that one person may hold: who sets up an account could use it.
 
-An account that was created, given a password, another e-mail address or rights by another one counts
-as the same person, also over several steps, until a third account confirms that it belongs to someone
+An account that was created, or given a password, another e-mail address or rights, by another one is
+the same person, also over several steps, until a third account confirms that it belongs to someone
 else. What a superuser sets up counts as one person with that superuser only.
 """
 

@@ -133,7 +133,7 @@ class Payment(PartnerAgent):
                     == (wanted["amount"], wanted["currency"].lower())
                 )
                 # one that was made in Stripe's own pages names no order
-                return None if held and order is None else held and order == wanted["order"]
+                return None if held and not order else held and order == wanted["order"]
             case "capture":
                 taken = (found["id"], found["status"], found.get("amount_received"))
                 return taken == (result["id"], "succeeded", wanted["amount"])
