@@ -50,8 +50,8 @@ class GuardedUserAdmin(Users):
     def user_change_password(
         self,
         request: HttpRequest,
-        id: str,
-        form_url: str = "",  # noqa: A002 - Django's name
+        id: str,  # noqa: A002 - Django's name
+        form_url: str = "",
     ) -> HttpResponse:
         """Keep that a password was set for another's account, in the same transaction."""
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""What an admin who is no superuser may do to accounts, and what is kept of it for the two-person rule."""
+"""What admins may do to accounts, and what is kept of it for the two-person rule."""
 
 from collections.abc import Iterable
 

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from ..alerting import alerts
 from ..models import (
+    AccountTie,
     Alert,
     Attempt,
     AuditRun,
@@ -28,6 +29,7 @@ from ..models import (
     RemovedTask,
     RollUpMark,
     SavedView,
+    SoloAct,
     StatusMessage,
     Step,
     StepRollUp,
@@ -120,6 +122,10 @@ show(
     DeadLetter, "id", "queue", "tries", "retry_at", "created_at", "reason",
     list_filter=(empty("retry_at"),),
 )  # fmt: skip
+show(
+    AccountTie, "account", "kind", "set_up_by", "at", "confirmed_at", "confirmed_by",
+)  # fmt: skip
+show(SoloAct, "account", "items", "money", "operation", "at")
 show(RemovedTask, "key", "content", "removed_at", ordering=("key",))
 
 # incidents

@@ -1,4 +1,4 @@
-"""Ask a service, from a process that is no worker of its agent, about what a person says was done."""
+"""Ask a service about what a person says was done; outside of its agent's workers."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from .. import registry
 from .actions import Call, Result
+from .errors import Fault
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +38,12 @@ def look_up(step: StepByHand, result: Result, *, reference: str) -> bool | None:
     )
     try:
         return asyncio.run(_ask(agent(f"{step.agent}-by-hand"), call, result))
-    except Exception as error:  # a service that is away, or an agent's code, may raise anything
+    except (Fault, TimeoutError) as error:
         why = f"{type(error).__name__}: {error}"
         logger.warning("%s cannot be asked about %s: %s", step.agent, reference, why)
-        return None
+    except Exception:  # an agent's code may raise anything
+        logger.exception("%s failed when it was asked about %s", step.agent, reference)
+    return None
 
 
 async def _ask(agent: Any, call: Call, result: Result) -> bool | None:

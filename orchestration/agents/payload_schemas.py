@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from jsonschema import Draft202012Validator, ValidationError
 
@@ -12,6 +12,15 @@ from ..payloads.text import READER, as_text
 
 DEEPEST = 50  # lists and objects inside one another, of what a person types
 
+MISSING = "a value is missing"
+KINDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "an object {…}",
+    "array": "a list […]",
+}
 LOADED_LATER = {"description": "if null, loaded when the request is sent"}
 
 
@@ -110,10 +119,18 @@ def problems(schema: Mapping[str, Any], value: Any) -> list[tuple[tuple[str, ...
 
 
 def _message(problem: ValidationError) -> str:
-    """Return what is wrong; of a wrong type in terms of JSON: `null` rather than `None`."""
-    if problem.validator != "type":
-        return problem.message
-    return f"{json.dumps(problem.instance)} is not of type {problem.validator_value}"
+    """Return what is wrong, in the words of people rather than those of JSON Schema."""
+    value = cast("Any", problem.instance)
+    wanted = cast("Any", problem.validator_value)
+    match problem.validator:
+        case "type":
+            kind = KINDS.get(str(wanted), f"of type {wanted}")
+            return MISSING if value is None else f"must be {kind}, not {json.dumps(value)}"
+        case "required":
+            return problem.message.replace("is a required property", "is missing")
+        case "minLength" if not value:
+            return MISSING
+    return problem.message
 
 
 def shape(value: Any) -> dict[str, Any]:  # noqa: PLR0911 - one for each JSON type

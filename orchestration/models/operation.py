@@ -185,7 +185,7 @@ class Operation(models.Model):
                 name="operation_second_person",
             ),
             models.CheckConstraint(
-                # with another account, whatever its name is
+                # with another account, under any name
                 condition=Q(approved_by_user__isnull=True)
                 | Q(actor_user__isnull=True)
                 | ~Q(approved_by_user=F("actor_user")),

@@ -196,7 +196,7 @@ def says_of_money(operation: Operation) -> str:
         Q(agent__in=agents) | Q(charges__isnull=False),
         operation_items__operation=operation, operation_items__state=ItemState.WAITING,
     )  # fmt: skip
-    return "it marks payments as done by hand" if steps.exists() else ""
+    return "it marks steps that move money as done by hand" if steps.exists() else ""
 
 
 def _calls(

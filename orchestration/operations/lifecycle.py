@@ -84,7 +84,7 @@ def confirm(
     """Freeze the items of a dry run and schedule its start; return the refusal, or None.
 
     `sample` limits the number of items. It starts after `conf.OPERATION_GRACE_S` seconds; after the
-    approval of a second person if `terms` say so, if it says that payments were made by hand, or if
+    approval of a second person if `terms` say so, if it says that money was moved by hand, or if
     `actor` does more alone within a day than admins allow. If more items are eligible than the dry run
     showed, nothing is written.
     """

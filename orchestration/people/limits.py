@@ -1,6 +1,6 @@
 """How much one person may do alone within 24 hours, counted over all acts and accounts.
 
-Whoever raises a limit stays below the former one for a day.
+A user who raises a limit stays below the former one for a day.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ LOCK = "SELECT pg_advisory_xact_lock(1516895234, %(person)s)"
 DONE = """
 WITH day AS (
     SELECT items, money FROM orchestration_soloact
-    WHERE account = ANY(%(accounts)s) AND at > clock_timestamp() - interval '24 hours'
+    WHERE account = ANY(%(accounts)s) AND at > (SELECT clock_timestamp()) - interval '24 hours'
 )
 SELECT '', coalesce(sum(items), 0) FROM day
 UNION ALL
@@ -39,13 +39,13 @@ SELECT min(items), min(sum) FROM (
         lag(approve_sum, 1, %(sum)s) OVER w AS sum
     FROM orchestration_historicalsupervisorpolicy WINDOW w AS (ORDER BY history_date, history_id)
 ) AS changes
-WHERE history_user_id = ANY(%(accounts)s) AND history_date > clock_timestamp() - interval '24 hours'
+WHERE history_user_id = ANY(%(accounts)s) AND history_date > (SELECT clock_timestamp()) - interval '24 hours'
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Day:
-    """What a person did alone in the last 24 hours, and the limits; None is no limit.
+    """What a person did alone in the last 24 hours, and the limits; None stands for none.
 
     `money` and `most_money` are in minor units, the first by currency.
     """

@@ -159,7 +159,7 @@ def session_of_a_deactivated_lead(office, big):
     refused(client.post(f"/ops/operations/{big.id}/approve/"), 302)
 
 
-def session_of_one_who_is_no_lead_any_more(office, big):
+def session_of_a_former_lead(office, big):
     client = office.browser("lea")
     office.users["lea"].groups.clear()
     refused(client.post(f"/ops/operations/{big.id}/approve/"), 403)
@@ -430,7 +430,7 @@ ATTACKS = [
     confirming_ones_own_account, confirming_by_another_own_account,
     confirmed_with_the_password_that_was_given, password_again_after_the_confirmation,
     account_of_a_superuser, same_name_after_a_removal, session_of_a_deactivated_lead,
-    session_of_one_who_is_no_lead_any_more, rights_that_end_meanwhile, operator_approves,
+    session_of_a_former_lead, rights_that_end_meanwhile, operator_approves,
     approval_by_get, forged_actor, approval_by_command, operation_by_command_under_ones_own_name,
     approval_by_the_api, resuming_what_waits,
     many_small_operations, samples, undos_one_by_one, undos_after_an_operation,
