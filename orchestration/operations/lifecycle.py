@@ -32,6 +32,7 @@ class Terms:
 
 
 PLAIN = Terms()
+LONGEST_WHY = 200
 
 
 class _RolledBack(Exception):
@@ -111,7 +112,7 @@ def confirm(
             operation.money = frozen_money(operation)
             if terms.change is not None:
                 OperationItem.objects.filter(operation=operation).update(change=terms.change)
-            operation.approval = terms.second or _beyond(operation, actor)
+            operation.approval = (terms.second or _beyond(operation, actor))[:LONGEST_WHY]
             operation.state = OperationState.APPROVAL
             if not operation.approval:
                 limits.count(actor, operation.waiting, operation.money, operation)
