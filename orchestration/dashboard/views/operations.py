@@ -11,7 +11,6 @@ from ...models import Operation
 from ...models.operation import Act, ItemState, OperationState
 from ...operations import lifecycle, rights, summary
 from ...operations.rights import needed
-from ...people import limits
 from ...queries import operations
 from ..forms.operations import Confirmation, Word
 from .limits import day_shown
@@ -79,14 +78,15 @@ def dry_run(
     form = form or Confirmation(
         act=found.act, forced=found.forced, initial={"rate": DEFAULT_RATE, "first": first}
     )
+    day = day_shown(request)
     context = {
         "operation": found,
         "preview": preview,
         "form": form,
         "problem": problem,
         "seconds": max(1, round(eligible / DEFAULT_RATE)),
-        "day": day_shown(request),
-        "approval": limits.day_of(person_of(request)).excess(eligible, preview["money"]),
+        "day": day,
+        "approval": day.excess(eligible, preview["money"]),
         "stopped": preview["skipped"].get(Refusal.IRREVERSIBLE.value, 0),
         "selection": _selection(request, found),
         "may": may(request, found),
