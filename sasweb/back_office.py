@@ -20,7 +20,7 @@ GROUPS = {
         "orchestration.RetentionPolicy",
     ),
     "Catalogue and orders": ("orders.Product", "orders.Order"),
-    "Users and roles": ("auth.User", "auth.Group"),
+    "Users and roles": ("auth.User", "auth.Group", "orchestration.AccountTie"),
     "Applications, webhooks and notices": (
         "orchestration.Application",
         "orchestration.ApplicationToken",
@@ -48,6 +48,7 @@ GROUPS = {
         "orchestration.IncidentTally",
         "orchestration.Operation",
         "orchestration.OperationItem",
+        "orchestration.SoloAct",
         "orchestration.Hold",
         "orchestration.SavedView",
         "orchestration.AuditRun",

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 
 from ..alerting import alerts
 from ..models import (
+    AccountTie,
     Alert,
     Attempt,
     AuditRun,
@@ -29,6 +30,7 @@ from ..models import (
     RemovedTask,
     RollUpMark,
     SavedView,
+    SoloAct,
     StatusMessage,
     Step,
     StepRollUp,
@@ -122,6 +124,10 @@ show(
     DeadLetter, "id", "queue", "tries", "retry_at", "created_at", "reason",
     list_filter=(empty("retry_at"),),
 )  # fmt: skip
+show(
+    AccountTie, "account", "kind", "set_up_by", "at", "confirmed_at", "confirmed_by",
+)  # fmt: skip
+show(SoloAct, "account", "items", "money", "operation", "at")
 show(RemovedTask, "key", "content", "removed_at", ordering=("key",))
 
 # incidents

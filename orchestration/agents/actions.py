@@ -1,6 +1,6 @@
 """Actions of an agent, each with the JSON Schemas of its payload and its result."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
@@ -32,6 +32,7 @@ class Action(Protocol):
 
     accepts: Schema | None
     returns: Schema | None
+    guarded: Sequence[str]
 
     def __call__(self, agent: Any, call: Call, /) -> Awaitable[Result]:
         """Carry it out."""
@@ -41,7 +42,7 @@ class Action(Protocol):
 def action(method: Method, /) -> Method: ...
 @overload
 def action(
-    *, accepts: Schema | None = None, returns: Schema | None = None
+    *, accepts: Schema | None = None, returns: Schema | None = None, guarded: Sequence[str] = ()
 ) -> Callable[[Method], Method]: ...
 def action(
     method: Method | None = None,
@@ -49,15 +50,17 @@ def action(
     *,
     accepts: Schema | None = None,
     returns: Schema | None = None,
+    guarded: Sequence[str] = (),
 ) -> Method | Callable[[Method], Method]:
     """Mark a method of an agent as an action that a step can name.
 
     `accepts` and `returns` are JSON Schemas of its payload and its result. They validate what people
-    enter: a changed request, and a result that was entered by hand.
+    enter: a changed request, and a result that was entered by hand. `guarded` names fields of the payload
+    that one person must not change alone: amounts, and ids of other records.
     """
 
     def mark(method: Method) -> Method:
-        vars(method).update(is_action=True, accepts=accepts, returns=returns)
+        vars(method).update(is_action=True, accepts=accepts, returns=returns, guarded=guarded)
         return method
 
     return mark if method is None else mark(method)

@@ -51,6 +51,7 @@ class Agent:
     slots: ClassVar[int] = 100  # requests that one worker performs at once; see also AGENT_SLOTS
     # what the testing kit has perform its requests, instead of a scripted double
     in_tests: ClassVar["type[Agent] | None"] = None
+    moves_money: ClassVar[bool] = False  # what was done by hand is looked up, or approved
 
     def __init__(self, instance: str = "agent") -> None:
         self.instance = instance
@@ -80,6 +81,10 @@ class Agent:
         only if the answer stays right after the service has forgotten the key.
         """
         raise NotImplementedError
+
+    async def look_up(self, _call: Call, _result: Result) -> bool | None:
+        """Return whether the service has a `_result` that was entered by hand; None if it is unclear."""
+        return None
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
         """Return the service's own list of what it did, oldest first, or None if it has none.

@@ -1,8 +1,8 @@
 """Validate payloads and results that people enter against the JSON Schemas of actions."""
 
 import json
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from jsonschema import Draft202012Validator, ValidationError
 
@@ -12,6 +12,15 @@ from ..payloads.text import READER, as_text
 
 DEEPEST = 50  # lists and objects inside one another, of what a person types
 
+MISSING = "a value is missing"
+KINDS = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "an object {…}",
+    "array": "a list […]",
+}
 LOADED_LATER = {"description": "if null, loaded when the request is sent"}
 
 
@@ -80,7 +89,7 @@ def accepted(step: RequestedStep) -> dict[str, Any]:
 
     A field that is loaded when the request is sent may be null until then.
     """
-    schema = _schema(step.agent, step.action, "accepts") or shape(step.request)
+    schema = _declared(step.agent, step.action, "accepts") or shape(step.request)
     later = {str(where[0]): LOADED_LATER for where, _ in step.loads or ()}
     if not later:
         return schema
@@ -90,7 +99,17 @@ def accepted(step: RequestedStep) -> dict[str, Any]:
 
 def returned(agent: str, action: str) -> dict[str, Any]:
     """Return the result schema of an action; without one, the schema of any object."""
-    return _schema(agent, action, "returns") or {"type": "object"}
+    return _declared(agent, action, "returns") or {"type": "object"}
+
+
+def guarded(step: RequestedStep) -> Sequence[str]:
+    """Return the fields of a step's request that one person must not change alone."""
+    return _declared(step.agent, step.action, "guarded") or ()
+
+
+def changed_guarded(step: RequestedStep, request: Mapping[str, Any]) -> list[str]:
+    """Return the guarded fields that `request` changes."""
+    return [name for name in guarded(step) if request.get(name) != step.request.get(name)]
 
 
 def problems(schema: Mapping[str, Any], value: Any) -> list[tuple[tuple[str, ...], str]]:
@@ -100,10 +119,18 @@ def problems(schema: Mapping[str, Any], value: Any) -> list[tuple[tuple[str, ...
 
 
 def _message(problem: ValidationError) -> str:
-    """Return what is wrong; of a wrong type in terms of JSON: `null` rather than `None`."""
-    if problem.validator != "type":
-        return problem.message
-    return f"{json.dumps(problem.instance)} is not of type {problem.validator_value}"
+    """Return what is wrong, in the words of people rather than those of JSON Schema."""
+    value = cast("Any", problem.instance)
+    wanted = cast("Any", problem.validator_value)
+    match problem.validator:
+        case "type":
+            kind = KINDS.get(str(wanted), f"of type {wanted}")
+            return MISSING if value is None else f"must be {kind}, not {json.dumps(value)}"
+        case "required":
+            return problem.message.replace("is a required property", "is missing")
+        case "minLength" if not value:
+            return MISSING
+    return problem.message
 
 
 def shape(value: Any) -> dict[str, Any]:  # noqa: PLR0911 - one for each JSON type
@@ -128,11 +155,9 @@ def shape(value: Any) -> dict[str, Any]:  # noqa: PLR0911 - one for each JSON ty
     return {}
 
 
-def _schema(agent: str, action: str, name: str) -> dict[str, Any] | None:
-    declared = registry.agents.get(agent)
-    method = declared.actions().get(action) if declared else None
-    schema: dict[str, Any] | None = getattr(method, name, None)
-    return schema
+def _declared(agent: str, action: str, name: str) -> Any:
+    known = registry.agents.get(agent)
+    return getattr(known.actions().get(action) if known else None, name, None)
 
 
 def _validate(schema: Mapping[str, Any], value: Any, what: str) -> None:

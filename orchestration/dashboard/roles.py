@@ -31,7 +31,7 @@ LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 RECORDS = (
     *("task", "step", "statestore", "attempt", "event"),
     *("submission", "statusmessage", "taskrequest", "undorequest", "deadletter", "notification"),
-    "removedtask",
+    *("removedtask", "accounttie", "soloact"),
     *(
         "alert",
         "incident",

@@ -10,6 +10,7 @@ from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
 from .notification import Notification, NotificationChannel
 from .operation import Operation, OperationItem
+from .person import AccountTie, SoloAct
 from .policy import FairnessWeight, Policy
 from .process import ClockJump, JumpedTime, Lease, Worker
 from .request import TaskRequest

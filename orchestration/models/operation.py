@@ -119,6 +119,9 @@ class Operation(models.Model):
     reason = models.CharField(max_length=500, blank=True)
     rate = models.FloatField(default=20.0, help_text="Items sent per second.")
     actor = models.CharField(max_length=150, help_text="Who asked for it.")
+    actor_user = models.BigIntegerField(
+        null=True, help_text="The id of that user; empty if it was asked for in a shell."
+    )
     created_at = models.DateTimeField(db_default=DatabaseNow())
     starts_at = models.DateTimeField(null=True, help_text="Until then it can be taken back whole.")
     started_at = models.DateTimeField(null=True)
@@ -133,6 +136,7 @@ class Operation(models.Model):
         max_length=200, blank=True, help_text="Why a second person must agree, if so."
     )
     approved_by = models.CharField(max_length=150, blank=True)
+    approved_by_user = models.BigIntegerField(null=True, help_text="The id of that user.")
     approved_at = models.DateTimeField(null=True)
 
     items = models.PositiveIntegerField(
@@ -179,6 +183,13 @@ class Operation(models.Model):
                 # a second person is another person
                 condition=Q(approved_by="") | ~Q(approved_by=F("actor")),
                 name="operation_second_person",
+            ),
+            models.CheckConstraint(
+                # with another account, under any name
+                condition=Q(approved_by_user__isnull=True)
+                | Q(actor_user__isnull=True)
+                | ~Q(approved_by_user=F("actor_user")),
+                name="operation_second_account",
             ),
             models.CheckConstraint(
                 # what needs a second person goes nowhere without
@@ -239,6 +250,10 @@ class OperationItem(models.Model):
         models.TextField(), default=list, db_default=[], blank=True,
         help_text="Steps that cannot be undone, as seen: a forced undo lets these stand, no other.",
     )  # fmt: skip
+    change = models.JSONField(
+        null=True,
+        help_text="How a step is resubmitted, if not as it is: {request, nothing_done}.",
+    )
     state = state_field(ItemState, default=ItemState.WAITING)
     reason = models.CharField(max_length=500, blank=True)
     sent_at = models.DateTimeField(null=True)

@@ -43,13 +43,16 @@ class SupervisorPolicy(models.Model):
         db_default=1000,
         null=True,
         blank=True,
-        help_text="Items above which a bulk operation needs a second person; empty for no limit.",
+        help_text="Items that one person may act on alone within 24 hours; what goes beyond needs "
+        "a second person. Empty for no limit.",
     )
     approve_sum = models.PositiveBigIntegerField(
+        default=1_000_000,
+        db_default=1_000_000,
         null=True,
         blank=True,
-        help_text="Sum in one currency, in minor units (cents), above which it does; "
-        "empty for no limit.",
+        help_text="Sum in one currency, in minor units (cents), that one person may move alone "
+        "within 24 hours. Empty for no limit.",
     )
     updated_at = models.DateTimeField(auto_now=True)
     history = HistoricalRecords()

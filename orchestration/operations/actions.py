@@ -11,7 +11,7 @@ from ..models import Operation, OperationItem
 from ..models.operation import Act, ItemState
 from ..states import TaskState
 from ..transitions.holds import hold_tasks, release_tasks
-from ..transitions.resubmit import done_by_hand, resubmit_all
+from ..transitions.resubmit import done_by_hand, resubmit, resubmit_all
 from ..transitions.undo import undo
 
 ONE_BY_ONE = (Act.UNDO,)  # many statements each, whose locks must not be held for a whole batch
@@ -53,9 +53,26 @@ def _ended(
 
 
 def _resubmit(operation: Operation, items: Sequence[OperationItem]) -> Answers:
+    changed = {item.id: _change(operation, item) for item in items if item.change is not None}
+    items = [item for item in items if item.id not in changed]
+    if not items:
+        return changed
     seen = {int(item.step_id or 0): int(item.attempt or 0) for item in items}
     answers = resubmit_all(seen, **_who(operation))
-    return {item.id: answers[int(item.step_id or 0)] for item in items}
+    return changed | {item.id: answers[int(item.step_id or 0)] for item in items}
+
+
+def _change(operation: Operation, item: OperationItem) -> Refusal | str | None:
+    """Resubmit the step of an item with the change that was approved."""
+    try:
+        return resubmit(
+            int(item.step_id or 0),
+            attempt=int(item.attempt or 0),
+            **(item.change or {}),
+            **_who(operation),
+        )
+    except payload_schemas.Invalid as problem:
+        return f"its input is not valid any more: {problem}"
 
 
 def _by_hand(operation: Operation, items: Sequence[OperationItem]) -> Answers:

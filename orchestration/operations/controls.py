@@ -9,6 +9,7 @@ from ..decisions.progress import Refusal
 from ..models import Operation
 from ..models.fields import DatabaseNow
 from ..models.operation import OperationState
+from ..people import limits
 from .counters import recount
 from .events import close_approval_request, record_event
 
@@ -67,6 +68,7 @@ def abort(operation_id: int, *, actor: str, reason: str = "") -> Refusal | None:
     operation.state = OperationState.ABORTED
     operation.save(update_fields=["state"])
     recount(operation)
+    limits.give_back(operation)
     record_event(operation, what, actor, reason)
     close_approval_request(operation)
     return None

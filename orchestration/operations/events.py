@@ -22,8 +22,8 @@ def request_approval(operation: Operation) -> None:
     alerts.raise_alert(
         _fingerprint(operation),
         severity=Severity.WARNING,
-        title=f"Approval needed: {operation.get_act_display().lower()} of {operation.waiting:,} items, "
-        f"created by {operation.actor}",
+        title=f"Approval needed: {operation.get_act_display().lower()} of {operation.waiting:,} "
+        f"item{'' if operation.waiting == 1 else 's'}, created by {operation.actor}",
         detail=f"{operation.approval}. Reason: {operation.reason}. Approve or reject operation "
         f"{operation.id}.",
     )

@@ -10,13 +10,14 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
+from .. import registry
 from ..database import sql
 from ..decisions.progress import Refusal
 from ..decisions.recovery import KEY_FORGOTTEN
 from ..models import Operation, Step
-from ..models.operation import Act
+from ..models.operation import Act, ItemState
 from ..states import DONE_STEP_STATES
 
 NOTHING_FAILED = "no step is in error"
@@ -184,6 +185,18 @@ def frozen_money(operation: Operation) -> dict[str, int]:
     items = """(SELECT task_id AS task, step_id AS step FROM orchestration_operationitem
         WHERE operation_id = %(operation)s AND state = 'waiting') AS i"""
     return _calls(Act(operation.act), items, {"operation": operation.id})[1]
+
+
+def says_of_money(operation: Operation) -> str:
+    """Return that an operation says of steps that move money that they were done by hand, if so."""
+    if operation.act != Act.BY_HAND:
+        return ""
+    agents = [name for name, agent in registry.agents.items() if agent.moves_money]
+    steps = Step.objects.filter(
+        Q(agent__in=agents) | Q(charges__isnull=False),
+        operation_items__operation=operation, operation_items__state=ItemState.WAITING,
+    )  # fmt: skip
+    return "it marks steps that move money as done by hand" if steps.exists() else ""
 
 
 def _calls(

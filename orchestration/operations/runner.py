@@ -21,6 +21,7 @@ from ..decisions.backoff import refilled
 from ..models import Operation, OperationItem, Step, Task
 from ..models.fields import DatabaseNow
 from ..models.operation import ItemState, OperationState
+from ..people import limits
 from ..states import StepState, TaskState
 from .actions import ONE_BY_ONE, perform
 from .counters import recount
@@ -203,7 +204,8 @@ def _locked(operation_id: int) -> Operation | None:
 
 
 def prune_drafts() -> int:
-    """Delete dry runs that are older than `conf.DRAFT_TTL_S`; return how many."""
+    """Delete dry runs that are older than `conf.DRAFT_TTL_S`, and what no limit counts; return how many."""
+    limits.prune()
     long_ago = DatabaseNow() - timedelta(seconds=conf.DRAFT_TTL_S)
     drafts = Operation.objects.filter(state=OperationState.DRAFT, created_at__lt=long_ago)
     return drafts.delete()[0]

@@ -4,6 +4,14 @@ from collections.abc import Mapping
 
 from ..models.operation import Act, ItemState
 
+# how an item ended well
+ENDED_WELL = {
+    Act.RESUBMIT: "fixed",
+    Act.UNDO: "undone",
+    Act.HOLD: "held",
+    Act.RELEASE: "released",
+    Act.BY_HAND: "marked as done",
+}
 # the action on an item, and its good result
 WORDS = {
     Act.RESUBMIT: ("resubmitted", "fixed"),
@@ -12,6 +20,12 @@ WORDS = {
     Act.RELEASE: ("released", ""),
     Act.BY_HAND: ("marked as done", ""),
 }
+
+
+def label(act: str, state: str) -> str:
+    """Return the words for the state of an item: one that ended well is named by the action."""
+    known = ItemState(state)
+    return ENDED_WELL[Act(act)] if known is ItemState.FIXED else known.label.lower()
 
 
 def sentence(act: str, counts: Mapping[str, int], why: Mapping[str, int] | None = None) -> str:

@@ -17,7 +17,7 @@ from ..database import clock
 from ..models import Event, Policy, RetentionPolicy, SupervisorPolicy
 from ..models.history import ACTS, EventKind
 from ..models.incident import IncidentEventKind
-from .redaction import Redactor, redactors
+from .redaction import HIDDEN, redactors
 
 PAGE = 50
 
@@ -198,12 +198,17 @@ def _events(wanted: AuditFilter) -> QuerySet[Any]:
 def _redact_events(rows: Sequence[Any], wanted: AuditFilter) -> None:
     found = {} if wanted.personal else redactors(row.task for row in rows if row.task)
     for row in rows:
-        row.redactor = found.get(row.task_id)
+        row.redactor = None if wanted.personal else found.get(row.task_id, _hide)
+
+
+def _hide(reason: str) -> str:
+    """Hide what was typed about no one task: it may name whom a task is for."""
+    return HIDDEN if reason else ""
 
 
 def _of_event(row: Any, place: Cursor, _wanted: AuditFilter) -> AuditEntry:
     task = row.task
-    redactor: Redactor | None = row.redactor
+    redactor: Callable[[str], str] | None = row.redactor
     subject, route = str(row.detail.get("target") or row.detail.get("agent") or ""), ""
     key: object = None
     if task:

@@ -264,8 +264,8 @@ def _retried(incident: Incident) -> Retried:
 
 
 def assignable() -> list[User]:
-    """Return the people to whom an incident can be given: those who may come in."""
+    """Return the people to whom an incident can be given: those who may acknowledge it."""
     people = User.objects.with_perm(
-        "orchestration.operate", backend="django.contrib.auth.backends.ModelBackend"
+        "orchestration.acknowledge", backend="django.contrib.auth.backends.ModelBackend"
     )
     return list(people.order_by("username")[:200])

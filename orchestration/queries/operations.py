@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ..database import clock
 from ..models import Event, Incident, Operation, OperationItem
@@ -93,6 +94,13 @@ def operation_detail(
         more=rows[PAGE - 1].id if len(rows) > PAGE else None,
         acts=list(acts[:MOST_ACTS]),
     )
+
+
+def change_of(item: OperationItem) -> dict[str, Any]:
+    """Return the request of an item's step, and the one that replaces it, if one does."""
+    if not item.change or item.step is None:
+        return {}
+    return {"before": item.step.request, "after": item.change["request"]}
 
 
 def last_action_on_operation(operation_id: int) -> UserAction | None:

@@ -1,14 +1,16 @@
 """Personal data, hidden from those who may not see it.
 
 A workflow declares which fields of its input are personal; what it loads is personal by itself. These
-are hidden where they are, and their words wherever else they turn up: in requests, in what a service
-answered, in its errors.
+are hidden where they are, and wherever else they turn up: in requests, in what a service answered, in
+its errors, in reasons. So are the parts of short ones (a first name, a street without its number), and
+what URLs make of them.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote, quote_plus
 from uuid import UUID
 
 from django.utils.functional import cached_property  # functools' has one lock for all instances
@@ -19,6 +21,9 @@ from ..payloads.placeholders import at, placeholders
 
 HIDDEN = "[hidden]"
 SHORTEST = 4  # characters: a shorter word is hidden where it stands alone, not inside of others
+SHORTEST_PART = 3  # likewise of a part, which is hidden only where it is a word of its own
+NAME = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
+MOST_PARTS = 5  # a text of more words is a letter, whose words say nothing
 
 
 class Redactor:
@@ -75,10 +80,14 @@ class Redactor:
 
     @cached_property
     def _pattern(self) -> "re.Pattern[str] | None":
-        long = sorted((word for word in self._words if len(word) >= SHORTEST), key=len)
-        # the longest first: a part of it may be a word of its own
-        either = "|".join(re.escape(word) for word in reversed(long))
-        return re.compile(either, re.IGNORECASE) if either else None
+        long = [word for word in self._words if len(word) >= SHORTEST]
+        whole = {form for word in long for form in (word, *_encoded(word))}
+        parts = {form for part in _parts(long) for form in (part, *_encoded(part))} - whole
+        either = [re.escape(word) for word in _longest_first(whole)]
+        if parts:
+            alone = "|".join(re.escape(part) for part in _longest_first(parts))
+            either.append(rf"(?<!\w)(?:{alone})(?!\w)")
+        return re.compile("|".join(either), re.IGNORECASE) if either else None
 
 
 def redactors(tasks: Iterable[Task]) -> dict[UUID, Redactor]:
@@ -94,6 +103,24 @@ def redactors(tasks: Iterable[Task]) -> dict[UUID, Redactor]:
         for task in some.values():
             found[task.id] = Redactor(workflow, task.data, loaded.get(task.reference))
     return found
+
+
+def _longest_first(words: Iterable[str]) -> list[str]:
+    """Return words in the order in which they are looked for: a part of one may be another."""
+    return sorted(words, key=lambda word: (-len(word), word))
+
+
+def _parts(words: Iterable[str]) -> Iterator[str]:
+    """Yield the words that names, streets and the first half of e-mail addresses consist of."""
+    for word in words:
+        found = NAME.findall(word.partition("@")[0])
+        if len(found) <= MOST_PARTS:
+            yield from (part for part in found if len(part) >= SHORTEST_PART)
+
+
+def _encoded(word: str) -> Iterator[str]:
+    """Yield a word as URLs have it, if that is another form."""
+    yield from {quote(word, safe=""), quote_plus(word)} - {word}
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -66,7 +66,7 @@ class PlannedRetry:
 
 
 @transaction.atomic
-def resubmit(
+def resubmit(  # noqa: PLR0913 - which, who and why, and what changes
     step_id: int,
     *,
     attempt: int,
@@ -75,6 +75,7 @@ def resubmit(
     request: dict[str, Any] | None = None,
     nothing_done: bool = False,
     amendment: Amendment = NOTHING,
+    operation: int | None = None,
 ) -> Refusal | None:
     """Make a step in error pending again; return why not, or None when it was done.
 
@@ -83,21 +84,22 @@ def resubmit(
     if its action does not accept that. `nothing_done`: the operator confirms that the last attempts
     had no effect. The key's generation rises only if that is certain, by such a confirmation or a
     definite rejection; after any other failure the effect may have happened, and only the same key
-    shows whether it did. `amendment` is what an application changes, by name.
+    shows whether it did. `amendment` is what an application changes, by name. `operation` is kept in the
+    history.
     """
     locked = _lock_in_error(step_id, attempt)
     if isinstance(locked, Refusal):
         return locked
     change, view, step = locked
     if nothing_done and change.undoing and step.direction == Direction.DO:
-        return _cancel(change, view, step, actor=actor, reason=reason)
+        return _cancel(change, view, step, actor=actor, reason=reason, operation=operation)
     if amendment.request and request is None:
         request = {**step.request, **amendment.request}
     again = _decide(change, view, step, request=request, nothing_done=nothing_done)
     if isinstance(again, Refusal):
         return again
     amend(change, amendment.data)
-    _write([again], actor=actor, reason=reason, amendment=amendment)
+    _write([again], actor=actor, reason=reason, amendment=amendment, operation=operation)
     return None
 
 
@@ -249,12 +251,18 @@ def done_by_hand(
 
 
 def _cancel(
-    change: Change, view: StepView, step: Step, *, actor: str, reason: str
+    change: Change,
+    view: StepView,
+    step: Step,
+    *,
+    actor: str,
+    reason: str,
+    operation: int | None,
 ) -> Refusal | None:
     """Cancel a step of a task being undone: an operator confirmed that it had no effect."""
     tallies.remove_open_failures([step.id])
     cancel([step.id])
-    event = note(change, view, EventKind.SETTLED, by=actor, reason=reason)
+    event = note(change, view, EventKind.SETTLED, by=actor, reason=reason, operation=operation)
     _end(change, step, view.altered(state=StepState.CANCELLED, in_doubt=False), event)
     return None
 

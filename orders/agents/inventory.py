@@ -47,6 +47,7 @@ class Inventory(KeyedAgent):
             order=TEXT, lines=non_empty_list(open_object(sku=TEXT, quantity=POSITIVE))
         ),
         returns=exact_object(id=TEXT),
+        guarded=("order", "lines"),
     )
     async def reserve(self, call: Call) -> dict[str, Any]:
         """Reserve {order, lines: [{sku, quantity}]}, all or nothing; returns {id}."""
@@ -56,7 +57,7 @@ class Inventory(KeyedAgent):
         body = {"order": call.payload["order"], "lines": lines}
         return await self.done(call, "/inventory/reservations", body)
 
-    @action(accepts=BY_KEY, returns=exact_object(effect=TEXT))
+    @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
     async def release(self, call: Call) -> dict[str, Any]:
         """Release what {key} reserved, if anything; returns {effect}: release or none."""
         return await self.undone(call)

@@ -31,7 +31,7 @@ class Notification(KeyedAgent):
     policy = {"time_allowed": 10.0, "call_timeout": 4.0, "tries": 2, "failure_threshold": 8}
     results = {"send": {"id": str}}
 
-    @action(accepts=SENT, returns=exact_object(id=TEXT))
+    @action(accepts=SENT, returns=exact_object(id=TEXT), guarded=("order",))
     async def send(self, call: Call) -> dict[str, Any]:
         """Send {order?, to, mail: {subject, text, html?}, parcel?}; returns {id}.
 

@@ -9,6 +9,7 @@ Works against Stripe itself: docs/use/services.md.
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
+from urllib.parse import quote
 
 from django.conf import settings
 
@@ -18,6 +19,9 @@ from .json_schemas import CURRENCY, POSITIVE, TEXT, exact_object
 from .partner import MEND_WITHIN, PartnerAgent
 
 ID_AND_STATUS = {"id": str, "status": str}
+INTENT = {**ID_AND_STATUS, "amount": int, "currency": str}
+MISSING = "resource_missing"
+OF_PAYMENT = exact_object(payment=TEXT)
 STATUS = exact_object(id=TEXT, status=TEXT)  # of an intent or a refund
 
 
@@ -27,6 +31,7 @@ class Payment(PartnerAgent):
     name = "payment"
     partner = "payment"
     base_url = settings.PAYMENT_URL
+    moves_money = True
     policy = {
         "time_allowed": 15.0,
         "call_timeout": 6.0,
@@ -46,6 +51,7 @@ class Payment(PartnerAgent):
     @action(
         accepts=exact_object(order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT),
         returns=STATUS,
+        guarded=("order", "amount", "currency", "payment_method"),
     )
     async def authorize(self, call: Call) -> dict[str, Any]:
         """Authorize {order, amount, currency, payment_method}; returns {id, status}."""
@@ -64,7 +70,11 @@ class Payment(PartnerAgent):
         answer = await self._post(call, "/v1/payment_intents", form, status="requires_capture")
         return {"id": answer["id"], "status": answer["status"]}
 
-    @action(accepts=exact_object(payment=TEXT, amount=POSITIVE), returns=STATUS)
+    @action(
+        accepts=exact_object(payment=TEXT, amount=POSITIVE),
+        returns=STATUS,
+        guarded=("payment", "amount"),
+    )
     async def capture(self, call: Call) -> dict[str, Any]:
         """Capture {amount} of {payment}; returns {id, status}."""
         form = {"amount_to_capture": str(call.payload["amount"])}
@@ -72,7 +82,7 @@ class Payment(PartnerAgent):
         answer = await self._post(call, path, form, status="succeeded")
         return {"id": answer["id"], "status": answer["status"]}
 
-    @action(accepts=exact_object(payment=TEXT), returns=STATUS)
+    @action(accepts=OF_PAYMENT, returns=STATUS, guarded=("payment",))
     async def refund(self, call: Call) -> dict[str, Any]:
         """Refund what is captured of {payment} and not refunded yet; returns {id, status}."""
         payment = call.payload["payment"]
@@ -90,7 +100,7 @@ class Payment(PartnerAgent):
             raise _unexpected(answer, "a completed refund")
         return {"id": answer["id"], "status": answer["status"]}
 
-    @action(accepts=exact_object(payment=TEXT), returns=STATUS)
+    @action(accepts=OF_PAYMENT, returns=STATUS, guarded=("payment",))
     async def void(self, call: Call) -> dict[str, Any]:
         """Cancel the authorization {payment}, or refund it if captured; returns {id, status}."""
         path = f"/v1/payment_intents/{call.payload['payment']}"
@@ -107,6 +117,35 @@ class Payment(PartnerAgent):
                 raise
             answer = found  # by hand, or because the authorization expired
         return {"id": answer["id"], "status": answer["status"]}
+
+    async def look_up(self, call: Call, result: dict[str, Any]) -> bool | None:
+        """Return whether an intent is as a person says; a refund is not shown by its intent."""
+        wanted = call.payload
+        payment = str(wanted.get("payment", result["id"]))
+        path = f"/v1/payment_intents/{quote(payment, safe='')}"
+        found = await self.get(call, path, expect=INTENT)
+        if found is None:
+            return False
+        order = (found.get("metadata") or {}).get("order")
+        match call.action:
+            case "authorize":
+                held = found["status"] in {"requires_capture", "succeeded"} and (
+                    (found["amount"], found["currency"])
+                    == (wanted["amount"], wanted["currency"].lower())
+                )
+                # one that was made in Stripe's own pages names no order
+                return None if held and not order else held and order == wanted["order"]
+            case "capture":
+                taken = (found["id"], found["status"], found.get("amount_received"))
+                return taken == (result["id"], "succeeded", wanted["amount"])
+            case "void" if found["status"] != "succeeded":
+                return (found["id"], found["status"]) == (result["id"], "canceled")
+        return None
+
+    def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:
+        """Return whether the answer means that an id does not exist."""
+        error = answer.get("error")
+        return status == 404 and isinstance(error, Mapping) and error.get("code") == MISSING
 
     def refusal(self, status: int, answer: Mapping[str, Any]) -> Fault:
         """Return the fault for an error; for a card, with the bank's decline code if it has one."""

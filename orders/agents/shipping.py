@@ -22,12 +22,13 @@ class Shipping(KeyedAgent):
     @action(
         accepts=exact_object(order=TEXT, reservation=TEXT, address=ADDRESS),
         returns=exact_object(id=TEXT, tracking=TEXT),
+        guarded=("order", "reservation"),
     )
     async def book(self, call: Call) -> dict[str, Any]:
         """Book {order, reservation, address}; returns {id, tracking}."""
         return await self.done(call, "/shipping/shipments", call.payload)
 
-    @action(accepts=BY_KEY, returns=exact_object(effect=TEXT))
+    @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
     async def cancel(self, call: Call) -> dict[str, Any]:
         """Cancel what {key} booked, if anything; returns {effect}: cancel or none.
 

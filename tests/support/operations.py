@@ -20,7 +20,8 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.operations import controls, runner
 from orchestration.operations import runner as run_operations
 from orchestration.operations.items import SelectedTasks
-from orchestration.operations.lifecycle import confirm, draft
+from orchestration.operations.lifecycle import Terms, confirm, draft
+from orchestration.people.person import Person
 from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.replies import record
 from tests.support.engine import claimed, reply_to
@@ -69,22 +70,27 @@ def chosen(tasks, **only) -> SelectedTasks:
 
 
 def drafted(tasks, act="resubmit", *, actor="ann", forced=False, **options) -> Operation:
+    """Make a dry run; `actor` is a name that was given in a shell, or a user."""
     selection = {"tasks": [str(task.id) for task in tasks]}
-    return draft(act, selection, chosen(tasks, forced=forced), actor=actor, **options)
+    return draft(act, selection, chosen(tasks, forced=forced), actor=who(actor), **options)
 
 
 def confirmed(
-    tasks, act="resubmit", *, rate=1000.0, actor="ann", forced=False, **options
+    tasks, act="resubmit", *, rate=1000.0, actor="ann", forced=False, result=None, **options
 ) -> Operation:
     """Make an operation and confirm it: it waits for its start, or for approval."""
     operation = drafted(tasks, act, actor=actor, forced=forced)
     refusal = confirm(
-        operation.id, chosen(tasks, forced=forced), actor=actor, reason="it is mended", rate=rate,
-        **options,
+        operation.id, chosen(tasks, forced=forced), actor=who(actor), reason="it is mended",
+        rate=rate, terms=Terms(result=result), **options,
     )  # fmt: skip
     assert refusal is None
     operation.refresh_from_db()
     return operation
+
+
+def who(actor) -> Person:
+    return Person(name=actor) if isinstance(actor, str) else Person.of(actor)
 
 
 def begin(operation) -> None:

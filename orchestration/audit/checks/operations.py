@@ -72,7 +72,8 @@ OPERATIONS = (
         query="""
         SELECT 'operation ' || id, 'began although ' || approval || ', and no other person approved it'
         FROM orchestration_operation
-        WHERE started_at IS NOT NULL AND approval <> '' AND approved_by IN ('', actor)
+        WHERE started_at IS NOT NULL AND approval <> '' AND (approved_by IN ('', actor)
+            OR approved_by_user = actor_user)
         """,
     ),
 )

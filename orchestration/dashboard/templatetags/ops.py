@@ -20,7 +20,7 @@ from ...queries import agent_facts, health
 from ...queries.audit_log import AuditEntry
 from ...queries.causes import Cause, Kind
 from ...queries.overview import AlertView
-from ...queries.redaction import Redactor
+from ...queries.redaction import HIDDEN, Redactor
 from ...states import StepState
 from .. import alert_links
 from ..durations import format_duration
@@ -275,6 +275,12 @@ def loaded_words(path: Sequence[str]) -> str:
 def redacted(value: Any, redactor: Redactor | None) -> Any:
     """Write a text, or stored data, without what is personal, if there is a redactor."""
     return redactor(value) if redactor else value
+
+
+@register.filter
+def typed(value: str, perms: Any) -> str:
+    """Write what a person typed about no one task: it may name whom a task is for."""
+    return value if not value or perms["orchestration"]["see_personal"] else HIDDEN
 
 
 def _whole(seconds: float) -> str:

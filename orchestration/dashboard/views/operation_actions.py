@@ -14,10 +14,11 @@ from ...models import Incident, Operation
 from ...models.operation import Act, OperationState
 from ...operations import controls, lifecycle
 from ...operations.items import SelectedTasks
+from ...operations.rights import needed
 from ...queries import operations
 from .. import selection as dashboard_selection
 from ..forms.operations import Choosing, Confirmation, Word
-from .operations import dry_run, needed
+from .operations import dry_run
 from .permissions import (
     APPROVE,
     BULK,
@@ -25,6 +26,7 @@ from .permissions import (
     OPERATE,
     SEE_PERSONAL,
     forbidden,
+    person_of,
     requires,
     user_of,
 )
@@ -78,7 +80,7 @@ def _draft(
         act,
         selection,
         chosen,
-        actor=user_of(request).get_username(),
+        actor=person_of(request),
         incident=incident.id if incident else None,
         sample=sample,
     )
@@ -111,7 +113,8 @@ def _incident(selection: dict[str, Any]) -> Incident | None:
 def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Freeze what a dry run showed, and have it begin."""
     found = or_404(operations.operation_by_id(operation_id))
-    must = needed(Act(found.act), forced=found.forced)
+    # of what is asked for: by the time it is locked, the row may be another than this one
+    must = needed(Act(found.act), forced=found.forced or "force" in request.POST)
     if not user_of(request).has_perms(must):
         return forbidden(request, *must)
     if found.state != OperationState.DRAFT:
@@ -124,8 +127,8 @@ def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
         problem = f"{refusal.value.capitalize()}." if refusal else ""
     except dashboard_selection.Meaningless as nonsense:
         refusal, problem = None, str(nonsense)
-    if refusal is Refusal.CHANGED:
-        return _too_late(request, found)
+    if refusal in {Refusal.CHANGED, Refusal.NOT_PERMITTED}:
+        return _too_late(request, found, refusal)
     if problem:
         # what was typed stays, to be sent again
         kept = Confirmation(act=found.act, forced=found.forced, initial=form.cleaned_data)
@@ -140,11 +143,11 @@ def _confirm(request: HttpRequest, found: Operation, form: Confirmation) -> Refu
     refusal = lifecycle.confirm(
         found.id,
         chosen,
-        actor=user_of(request).get_username(),
+        actor=person_of(request),
         reason=form.cleaned_data["reason"],
         rate=form.cleaned_data["rate"],
         sample=(found.sample or 1) if form.cleaned_data["first"] == "sample" else None,
-        result=form.cleaned_data.get("result"),
+        terms=lifecycle.Terms(result=form.cleaned_data.get("result")),
     )
     if refusal in AGAIN:
         lifecycle.preview(found, chosen)
@@ -202,19 +205,25 @@ def operation_abort(request: HttpRequest, operation_id: int) -> HttpResponse:
 @requires(OPERATE, APPROVE)
 def operation_approve(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Let a second person agree."""
-    return _do(
-        request,
-        operation_id,
-        lifecycle.approve,
-        "You approved the operation. It starts in a few seconds.",
-    )
+    found = or_404(operations.operation_by_id(operation_id))
+    refusal = lifecycle.approve(found.id, actor=person_of(request), reason=_reason(request))
+    return _did(request, found, refusal, "You approved the operation. It starts in a few seconds.")
 
 
 def _do(request: HttpRequest, operation_id: int, doing: Doing, message: str) -> HttpResponse:
     found = or_404(operations.operation_by_id(operation_id))
+    refusal = doing(found.id, actor=user_of(request).get_username(), reason=_reason(request))
+    return _did(request, found, refusal, message)
+
+
+def _reason(request: HttpRequest) -> str:
     form = Word(request.POST)
-    reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    refusal = doing(found.id, actor=user_of(request).get_username(), reason=reason)
+    return form.cleaned_data["reason"] if form.is_valid() else ""
+
+
+def _did(
+    request: HttpRequest, found: Operation, refusal: Refusal | None, message: str
+) -> HttpResponse:
     if refusal:
         return _too_late(request, found, refusal)
     return done(request, message, reverse("ops:operation", args=[found.id]))

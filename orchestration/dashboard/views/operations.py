@@ -9,35 +9,24 @@ from ...database import clock
 from ...decisions.progress import Refusal
 from ...models import Operation
 from ...models.operation import Act, ItemState, OperationState
-from ...operations import lifecycle, summary
+from ...operations import lifecycle, rights, summary
+from ...operations.rights import needed
 from ...queries import operations
 from ..forms.operations import Confirmation, Word
+from .limits import day_shown
 from .live import live
 from .permissions import (  # fmt: skip
     APPROVE,
     BULK,
-    CORRECT,
-    FORCE_UNDO,
-    HOLD,
     OPERATE,
-    RESUBMIT,
     SEE_PERSONAL,
-    UNDO,
+    person_of,
     redactors_for,
     requires,
     user_of,
 )
 from .responses import or_404
 
-# the permission that an action on one task needs, which the same on many needs too
-NEEDED = {
-    Act.RESUBMIT: RESUBMIT,
-    Act.UNDO: UNDO,
-    Act.HOLD: HOLD,
-    Act.RELEASE: HOLD,
-    Act.BY_HAND: CORRECT,
-}
-FORCED = (UNDO, FORCE_UNDO)
 DEFAULT_RATE = 20
 STATES = [("", "any"), ("open", "unfinished"), *OperationState.choices[1:]]
 # the parts of the bar of an operation, in order
@@ -89,13 +78,15 @@ def dry_run(
     form = form or Confirmation(
         act=found.act, forced=found.forced, initial={"rate": DEFAULT_RATE, "first": first}
     )
+    day = day_shown(request)
     context = {
         "operation": found,
         "preview": preview,
         "form": form,
         "problem": problem,
         "seconds": max(1, round(eligible / DEFAULT_RATE)),
-        "approval": lifecycle.approval_reason(eligible, preview["money"]),
+        "day": day,
+        "approval": day.excess(eligible, preview["money"]),
         "stopped": preview["skipped"].get(Refusal.IRREVERSIBLE.value, 0),
         "selection": _selection(request, found),
         "may": may(request, found),
@@ -122,12 +113,21 @@ def _progress(request: HttpRequest, found: Operation) -> HttpResponse:
         "summary": summary_of(found),
         "bar": bar(found),
         "selection": _selection(request, found),
-        "items": [(item, redactors.get(item.task_id)) for item in detail.items],
+        "items": [
+            (
+                item,
+                redactors.get(item.task_id),
+                summary.label(found.act, item.state),
+                operations.change_of(item),
+            )
+            for item in detail.items
+        ],
         "tabs": [("", "all", found.items), *_tabs(found)],
         "state": state,
         "left": round(found.waiting / found.rate),
         "word": Word(),
         "may": may(request, found),
+        "unconfirmed": _counts_as_asker(request, found),
         "can_go_on": found.sample is not None and found.ended_at is not None,
         "section": "operations",
         "heading": f"{found.get_act_display()}, {found.get_state_display().lower()}",
@@ -141,20 +141,28 @@ def may(request: HttpRequest, found: Operation) -> dict[str, bool]:
     bulky = user.has_perm(BULK)
     return {
         "begin": user.has_perms([BULK, *needed(Act(found.act), forced=found.forced)]),
-        "force": found.act == Act.UNDO and user.has_perms([BULK, *FORCED]),
+        "force": found.act == Act.UNDO and user.has_perms([BULK, *rights.FORCED]),
         "pause": bulky and found.state == OperationState.RUNNING,
         "resume": bulky and found.state == OperationState.PAUSED,
         "abort": bulky and found.state in {OperationState.RUNNING, OperationState.PAUSED},
         "take_back": bulky and found.state in {OperationState.WAITING, OperationState.APPROVAL},
-        "approve": found.state == OperationState.APPROVAL
-        and user.has_perm(APPROVE)
-        and found.actor != user.get_username(),
+        "approve": _could_approve(request, found)
+        and lifecycle.is_second(found, person_of(request)),
     }
 
 
-def needed(act: Act, *, forced: bool = False) -> tuple[str, ...]:
-    """Return the permissions that `act` on many tasks needs."""
-    return FORCED if forced else (NEEDED[act],)
+def _could_approve(request: HttpRequest, found: Operation) -> bool:
+    return found.state == OperationState.APPROVAL and user_of(request).has_perm(APPROVE)
+
+
+def _counts_as_asker(request: HttpRequest, found: Operation) -> bool:
+    """Return whether a user cannot approve, although another account asked for it."""
+    other = user_of(request).pk != found.actor_user
+    return (
+        other
+        and _could_approve(request, found)
+        and not lifecycle.is_second(found, person_of(request))
+    )
 
 
 def summary_of(found: Operation) -> str:
@@ -191,7 +199,7 @@ def _selection(request: HttpRequest, found: Operation) -> tuple[str, str]:
 
 def _tabs(found: Operation) -> list[tuple[str, str, int]]:
     return [
-        (state.value, state.label.lower(), getattr(found, state.value))
+        (state.value, summary.label(found.act, state.value), getattr(found, state.value))
         for state in ItemState
         if getattr(found, state.value)
     ]

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from ...models import Task
+from ...people.person import Person
 from ...queries.redaction import Redactor, redactors
 from ..roles import ROLES
 from .in_place import htmx
@@ -107,3 +108,8 @@ def redactors_for(request: HttpRequest, tasks: Iterable[Task]) -> dict[UUID, Red
 def user_of(request: HttpRequest) -> User:
     """Return the user of a request that `requires` let in."""
     return cast("User", request.user)
+
+
+def person_of(request: HttpRequest) -> Person:
+    """Return who acts by a request that `requires` let in."""
+    return Person.of(user_of(request))

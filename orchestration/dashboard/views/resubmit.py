@@ -1,23 +1,22 @@
 """What operators do about a step in error: have it tried again, changed or not; or done by hand."""
 
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods
 
 from ...agents import payload_schemas
+from ...agents.by_hand import concerns_money
 from ...decisions.progress import Refusal
 from ...decisions.recovery import KEY_FORGOTTEN
-from ...messaging import queues
-from ...models import Step
+from ...models import Operation, Step
+from ...operations import single
 from ...queries import conflicts, task
 from ...states import StepState
-from ...transitions.resubmit import done_by_hand
-from ...transitions.resubmit import resubmit as resubmit_step
 from ..forms.actions import ByHand, ChangedResubmission
 from ..forms.payload import PayloadForm
 from ..forms.search import Resubmission
 from . import step_rows
-from .permissions import CORRECT, OPERATE, RESUBMIT, redactor_for, requires, user_of
+from .limits import asked_for, day_shown
+from .permissions import CORRECT, OPERATE, RESUBMIT, person_of, redactor_for, requires
 from .responses import act_page, conflict, done, late, or_404, to_task
 from .task import task_page
 
@@ -36,15 +35,12 @@ def resubmit(request: HttpRequest, step_id: int) -> HttpResponse:
         if step_rows.asks(request):
             return step_rows.row_of(request, step, failed=form)
         return task_page(request, step.task_id, failed=form, step_id=step.id)
-    with transaction.atomic():
-        refusal = resubmit_step(
-            step.id,
-            attempt=form.cleaned_data["attempt"],
-            actor=user_of(request).get_username(),
-            reason=form.cleaned_data["reason"],
-        )
-        if refusal is None:
-            queues.ring_after_commit(queues.SCHEDULER)
+    refusal = single.resubmit(
+        step,
+        attempt=form.cleaned_data["attempt"],
+        actor=person_of(request),
+        reason=form.cleaned_data["reason"],
+    )
     if refusal:
         return _refused(request, step, form.cleaned_data["attempt"], refusal)
     to = step_rows.address(request, step) if step_rows.asks(request) else to_task(step.task)[0]
@@ -89,6 +85,8 @@ def change(request: HttpRequest, step_id: int) -> HttpResponse:
         nothing=task.again(step, nothing_done=True),
         forgotten=step.in_doubt and step.error_code == KEY_FORGOTTEN,
         redactor=redactor,
+        guarded=payload_schemas.guarded(step),
+        day=day_shown(request),
     )
 
 
@@ -101,25 +99,22 @@ def _change(
         form.add_error("nothing_done", Refusal.IN_DOUBT.value.capitalize() + ".")
         return None
     try:
-        with transaction.atomic():
-            refusal = resubmit_step(
-                step.id,
-                attempt=wanted["attempt"],
-                actor=user_of(request).get_username(),
-                reason=wanted["reason"],
-                request=payload.value,
-                nothing_done=wanted["nothing_done"],
-            )
-            if refusal is None:
-                queues.ring_after_commit(queues.SCHEDULER)
+        answer = single.change(
+            step,
+            attempt=wanted["attempt"],
+            actor=person_of(request),
+            reason=wanted["reason"],
+            request=payload.value,
+            nothing_done=wanted["nothing_done"],
+        )
     except payload_schemas.Invalid as error:
         payload.add_error("payload", str(error))
         return None
-    if refusal in {Refusal.KEY_FORGOTTEN, Refusal.IN_DOUBT}:
-        form.add_error("nothing_done", refusal.value.capitalize() + ".")
+    if isinstance(answer, Refusal) and answer in {Refusal.KEY_FORGOTTEN, Refusal.IN_DOUBT}:
+        form.add_error("nothing_done", answer.value.capitalize() + ".")
         return None
-    if refusal:
-        return _refused(request, step, wanted["attempt"], refusal)
+    if answer is not None:
+        return _answered(request, step, wanted["attempt"], answer)
     changed = " with a changed input" if payload.value != step.request else ""
     return done(request, f"“{step.name}” was resubmitted{changed}.", to_task(step.task)[0])
 
@@ -135,21 +130,9 @@ def by_hand(request: HttpRequest, step_id: int) -> HttpResponse:
     form = ByHand(typed, initial={"attempt": step.attempt})
     schema = payload_schemas.returned(step.agent, step.action)
     payload = PayloadForm(typed, schema=schema)
-    if typed is not None and form.is_valid() & payload.is_valid():
-        wanted = form.cleaned_data
-        with transaction.atomic():
-            refusal = done_by_hand(
-                step.id,
-                attempt=wanted["attempt"],
-                actor=user_of(request).get_username(),
-                reason=wanted["reason"],
-                result=payload.value,
-            )
-            if refusal is None:
-                queues.ring_after_commit(queues.SCHEDULER)
-        if refusal:
-            return _refused(request, step, wanted["attempt"], refusal)
-        return done(request, f"“{step.name}” is marked as done.", to_task(step.task)[0])
+    valid = typed is not None and form.is_valid() & payload.is_valid()
+    if valid and (answer := _mark_done(request, step, form, payload)):
+        return answer
     return act_page(
         request,
         "ops/by_hand.html",
@@ -159,7 +142,39 @@ def by_hand(request: HttpRequest, step_id: int) -> HttpResponse:
         step=step,
         payload=payload,
         redactor=redactor_for(request, step.task),
+        money=concerns_money(step),
+        day=day_shown(request),
     )
+
+
+def _mark_done(
+    request: HttpRequest, step: Step, form: ByHand, payload: PayloadForm
+) -> HttpResponse | None:
+    """Do it; return the answer, or None with an error in a form."""
+    wanted = form.cleaned_data
+    try:
+        answer = single.done_by_hand(
+            step,
+            attempt=wanted["attempt"],
+            actor=person_of(request),
+            reason=wanted["reason"],
+            result=payload.value,
+        )
+    except single.NotShown as error:
+        payload.add_error("payload", f"{error}.".capitalize())
+        return None
+    if answer is not None:
+        return _answered(request, step, wanted["attempt"], answer)
+    return done(request, f"“{step.name}” is marked as done.", to_task(step.task)[0])
+
+
+def _answered(
+    request: HttpRequest, step: Step, attempt: int, answer: Refusal | Operation
+) -> HttpResponse:
+    """Say why it was refused, or lead to the operation that waits for a second person."""
+    if isinstance(answer, Operation):
+        return asked_for(request, answer)
+    return _refused(request, step, attempt, answer)
 
 
 def _refused(request: HttpRequest, step: Step, attempt: int, refusal: Refusal) -> HttpResponse:

@@ -2,20 +2,19 @@
 
 from uuid import UUID
 
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from ...decisions.progress import Refusal
-from ...messaging import queues
-from ...models import Task
+from ...models import Operation, Task
+from ...operations import single
 from ...queries import conflicts
 from ...queries import task as queries_task
 from ...queries.undo_preview import undo_preview
-from ...transitions.undo import undo as undo_task
 from ..forms.actions import Undoing
-from .permissions import FORCE_UNDO, OPERATE, UNDO, forbidden, requires, user_of
+from .limits import asked_for, day_shown
+from .permissions import FORCE_UNDO, OPERATE, UNDO, forbidden, person_of, requires, user_of
 from .responses import COMMAND, act_page, conflict, done, or_404, to_task
 
 
@@ -33,10 +32,18 @@ def undo(request: HttpRequest, task_id: UUID) -> HttpResponse:
     # what cannot be undone shows that it happened: to let it stand is a decision of its own
     allowed = may_force or not standing
     if typed is not None and allowed and form.is_valid():
-        refusal = _begin(request, task, form)
-        if refusal is None:
+        answer = single.undo(
+            task,
+            actor=person_of(request),
+            reason=form.cleaned_data["reason"],
+            force=form.cleaned_data.get("force", False),
+            planned=form.cleaned_data["seen"],
+        )
+        if answer is None:
             return done(request, "The undo has started.", to_task(task)[0])
-        return _refused(request, task, refusal)
+        if isinstance(answer, Operation):
+            return asked_for(request, answer)
+        return _refused(request, task, answer)
     if typed is not None and not allowed:
         return forbidden(request, FORCE_UNDO)
     command = f'{COMMAND} undo {task.id} --reason "…"' + (" --force" if standing else "")
@@ -50,21 +57,8 @@ def undo(request: HttpRequest, task_id: UUID) -> HttpResponse:
         allowed=allowed,
         doubt=any(call["settled_first"] for call in preview["calls"]),
         command=command if allowed else "",
+        day=day_shown(request),
     )
-
-
-@transaction.atomic
-def _begin(request: HttpRequest, task: Task, form: Undoing) -> Refusal | None:
-    refusal = undo_task(
-        task.id,
-        actor=user_of(request).get_username(),
-        reason=form.cleaned_data["reason"],
-        force=form.cleaned_data.get("force", False),
-        planned=form.cleaned_data["seen"],
-    )
-    if refusal is None:
-        queues.ring_after_commit(queues.SCHEDULER)
-    return refusal
 
 
 def _refused(request: HttpRequest, task: Task, refusal: Refusal) -> HttpResponse:

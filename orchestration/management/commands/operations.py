@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
 from orchestration.agents import payload_schemas
@@ -19,6 +18,7 @@ from orchestration.models import Operation
 from orchestration.models.operation import Act
 from orchestration.operations import controls, lifecycle, summary
 from orchestration.operations.items import preview_figures
+from orchestration.people.person import Person
 from orchestration.queries import incidents
 from orchestration.queries import operations as operations_queries
 from orchestration.queries.operations import (
@@ -36,7 +36,6 @@ examples:
   manage.py operations show 12
   manage.py operations pause 12 --reason "they complain"
   manage.py operations abort 12
-  manage.py operations approve 12 --actor grace
 
 exit codes: 0 done, or ended with everything fixed; 1 refused, or ended with failures; 2 misuse
 """
@@ -44,7 +43,7 @@ LOOK = 1.0  # seconds between two looks while waiting
 
 
 class Command(BaseCommand):
-    """Starts, lists, shows, approves, pauses, resumes and aborts bulk operations."""
+    """Starts, lists, shows, pauses, resumes and aborts bulk operations."""
 
     help = "Act on many tasks at once, at a rate, and follow each to its end."
 
@@ -78,7 +77,6 @@ class Command(BaseCommand):
                 ("pause", "send no more for now"),
                 ("resume", "go on after a pause"),
                 ("abort", "send nothing more; before it began: take it back whole"),
-                ("approve", "be the second person"),
             )
         ]
         for one in (show, *acts):
@@ -111,11 +109,13 @@ class Command(BaseCommand):
             raise CommandError("the rate must be more than 0 and at most 1000", returncode=2)
         if act == Act.BY_HAND and not isinstance(options["result"], dict):
             raise CommandError("say what it gave, as a JSON object: --result", returncode=2)
+        actor = Person(name=options["actor"])
         draft = lifecycle.draft(
-            Act(act), selection, chosen, actor=options["actor"], incident=options["incident"]
+            Act(act), selection, chosen, actor=actor, incident=options["incident"]
         )
-        names = ("actor", "reason", "rate", "sample", "result")
-        refusal = lifecycle.confirm(draft.id, chosen, **{name: options[name] for name in names})
+        wanted = {name: options[name] for name in ("reason", "rate", "sample")}
+        terms = lifecycle.Terms(result=options["result"])
+        refusal = lifecycle.confirm(draft.id, chosen, actor=actor, terms=terms, **wanted)
         if refusal:
             draft.delete()
             raise CommandError(refusal.value)
@@ -137,12 +137,6 @@ class Command(BaseCommand):
 
     def _abort(self, **options: Any) -> None:
         self._done(controls.abort, **options)
-
-    def _approve(self, *, actor: str, **options: Any) -> None:
-        user = User.objects.filter(username=actor).first()
-        if user is None or not user.has_perm("orchestration.approve"):
-            raise CommandError(f"{actor} may not approve operations")
-        self._done(lifecycle.approve, actor=actor, **options)
 
     def _done(self, doing: Any, *, operation: int, actor: str, reason: str, **options: Any) -> None:
         refusal = doing(operation, actor=actor, reason=reason)

@@ -16,14 +16,14 @@ from orchestration.applications.task_status import progress, set_aside
 from orchestration.decisions.fairness import PRIORITIES
 from orchestration.decisions.progress import Refusal
 from orchestration.messaging import queues
-from orchestration.models import Alert, Hold, Step, Task
+from orchestration.models import Alert, Hold, Operation, Step, Task
+from orchestration.operations import single
+from orchestration.people.person import Person
 from orchestration.queries import undo_preview
 from orchestration.states import LIVE_TASK_STATES, Direction, StepState, TaskState
 from orchestration.transitions.gates import probe_now
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.priority import prioritize
-from orchestration.transitions.resubmit import done_by_hand, resubmit
-from orchestration.transitions.undo import undo
 
 EXAMPLES = """
 examples:
@@ -140,27 +140,29 @@ class Command(BaseCommand):
         return undo_preview.undo_preview(task) or Refusal.NO_SUCH_TASK
 
     def _undo(self, task: UUID, *, actor: str, reason: str, force: bool, **_: Any) -> Any:
-        return self._rung(undo(task, actor=actor, reason=reason, force=force), "the undo has begun")
+        found = Task.objects.filter(id=task).first()
+        if found is None:
+            return Refusal.NO_SUCH_TASK
+        answer = single.undo(found, actor=Person(name=actor), reason=reason, force=force)
+        return self._answer(answer, "the undo has begun")
 
     def _resubmit(
         self, step: int, *, actor: str, reason: str, request: Any, nothing_done: bool, **_: Any
     ) -> Any:
-        return self._rung(
-            self._valid(
-                resubmit, step, attempt=self._failed(step), actor=actor, reason=reason,
-                request=request, nothing_done=nothing_done,
-            ),
-            "resubmitted",
+        found = self._step(step)
+        answer = self._valid(
+            single.change, found, attempt=self._failed(step), actor=Person(name=actor),
+            reason=reason, request=found.request if request is None else request,
+            nothing_done=nothing_done,
         )  # fmt: skip
+        return self._answer(answer, "resubmitted")
 
     def _done(self, step: int, *, actor: str, reason: str, result: Any, **_: Any) -> Any:
-        return self._rung(
-            self._valid(
-                done_by_hand, step, attempt=self._failed(step), actor=actor, reason=reason,
-                result=result,
-            ),
-            "marked as done",
+        answer = self._valid(
+            single.done_by_hand, self._step(step), attempt=self._failed(step),
+            actor=Person(name=actor), reason=reason, result=result,
         )  # fmt: skip
+        return self._answer(answer, "marked as done")
 
     def _hold(
         self, *, actor: str, reason: str, task: UUID | None, agent: str, step: str,
@@ -216,12 +218,23 @@ class Command(BaseCommand):
         queues.ring_after_commit(queues.SCHEDULER)
         return refusal or {"done": done}
 
-    def _valid(self, act: Any, *arguments: Any, **options: Any) -> Refusal | None:
+    def _valid(self, act: Any, *arguments: Any, **options: Any) -> single.Answer:
         try:
-            refusal: Refusal | None = act(*arguments, **options)
+            answer: single.Answer = act(*arguments, **options)
         except payload_schemas.Invalid as problem:
             raise CommandError(str(problem)) from problem
-        return refusal
+        return answer
+
+    def _answer(self, answer: single.Answer, done: str) -> Any:
+        if isinstance(answer, Operation):
+            return {"operation": answer.id, "waits for a second person": answer.approval}
+        return answer or {"done": done}
+
+    def _step(self, step: int) -> Step:
+        found = Step.objects.select_related("task").filter(id=step).first()
+        if found is None:
+            raise CommandError(Refusal.NO_SUCH_STEP.value)
+        return found
 
     def _failed(self, step: int) -> int:
         """Return the attempt of a step in error, as it stands when the command is given."""

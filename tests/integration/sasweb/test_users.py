@@ -37,7 +37,11 @@ def test_admin_gives_a_role_only(ada):
 def test_admin_cannot_promote_themselves(ada):
     power = Group.objects.create(name="everything")
     sent = form_of(ada, groups=[power.id], is_staff="on", is_superuser="on")
-    answer = browser(ada).post(f"/admin/auth/user/{ada.id}/change/", sent)
+    assert browser(ada).post(f"/admin/auth/user/{ada.id}/change/", sent).status_code == 403
+    bob = person("bob")
+    answer = browser(ada).post(
+        f"/admin/auth/user/{bob.id}/change/", form_of(bob, groups=[power.id])
+    )
     assert answer.context["adminform"].form.has_error("groups", "invalid_choice")
     assert not User.objects.get(id=ada.id).is_superuser
 

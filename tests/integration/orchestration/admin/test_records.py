@@ -17,6 +17,7 @@ from orchestration.cluster import heartbeat
 from orchestration.cluster.leader_election import Leadership
 from orchestration.dashboard import roles
 from orchestration.models import (
+    AccountTie,
     AuditRun,
     ClockJump,
     Hold,
@@ -30,6 +31,7 @@ from orchestration.models import (
     OperationItem,
     RemovedTask,
     SavedView,
+    SoloAct,
     Step,
     Submission,
     Task,
@@ -48,7 +50,7 @@ RECORDS = ["task", "step", "statestore", "attempt", "event", "alert", "notificat
            "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
            "deadletter", "taskrequest", "undorequest", "taskrollup", "steprollup", "gaterollup",
-           "rollupmark", "removedtask"]  # fmt: skip
+           "rollupmark", "removedtask", "accounttie", "soloact"]  # fmt: skip
 SET_UP = ["notificationchannel", "application", "applicationtoken"]  # by admins
 
 
@@ -63,6 +65,8 @@ def _some_of_each(client):
     DeadLetter.objects.create(queue="scheduler", body="{}", reason="no such row", tries=1)
     AuditRun.objects.create(by="ann")
     RemovedTask.objects.create(key=uuid4(), content=uuid4(), removed_at=DatabaseNow())
+    AccountTie.objects.create(account=1, set_up_by=2, by_superuser=False, kind="created")
+    SoloAct.objects.create(account=1, items=1)
     ClockJump.objects.create(seconds=-3600, by="supervisor-1")
     JumpedTime.objects.create(
         kind="step", key="1", field="resolve_by", was=DatabaseNow(), becomes=DatabaseNow()

@@ -45,6 +45,9 @@ def test_operation_run_by_the_engine_has_no_findings(operation):
         OPERATION.format("again = 1, fixed = fixed - 1"),
         OPERATION.format("approval = 'too many', approved_by = ''"),
         OPERATION.format("approval = 'too many', approved_by = actor"),
+        OPERATION.format(
+            "approval = 'too many', approved_by = 'bob', approved_by_user = 7, actor_user = 7"
+        ),
     ],
 )
 def test_operation_with_wrong_counts_is_found(operation, statement):

@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from orchestration import registry
 from orchestration.api import field
+from orchestration.dashboard.forms.payload import PayloadForm
 from orchestration.decisions.recovery import KEY_FORGOTTEN
 from orchestration.models import Alert, Attempt, Event, Hold, Step
 from orchestration.models.fields import DatabaseNow
@@ -200,6 +201,18 @@ def test_step_done_by_hand_requires_a_result_and_a_reason(result, reason, field)
     assert [one["id"] for one in page(refused).all(".wrong")] == [f"id_{field}_error"]
     step.refresh_from_db()
     assert step.process_state == "error"
+
+
+def test_empty_values_of_a_result_are_named():
+    schema = {"type": "object", "required": ["id", "at"], "properties": {
+        "id": {"type": "string", "minLength": 1}, "at": {"type": "integer"}}}  # fmt: skip
+    form = PayloadForm({"payload": '{"id": null, "at": "x"}'}, schema=schema)
+    assert form.errors["payload"] == [
+        'at: must be a whole number, not "x"',
+        "id: a value is missing",
+    ]
+    empty = PayloadForm({"payload": '{"id": ""}'}, schema=schema)
+    assert empty.errors["payload"] == ["id: a value is missing", "The object: 'at' is missing"]
 
 
 # --- undo ----------------------------------------------------------------------------------------

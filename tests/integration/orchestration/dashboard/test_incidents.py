@@ -315,7 +315,9 @@ class TestActions:
         assert " lea " in shown.one("strong").text
 
     def test_incident_is_assigned_and_unassigned(self, lead, incident):
-        ann = person("ann", "operate")
+        viewer = person("vic", "operate")
+        assert self.act(lead, incident, "assign", to=viewer.id).status_code == 422
+        ann = person("ann", "operate", "acknowledge")
         assert self.act(lead, incident, "assign", to=ann.id).status_code == 303
         incident.refresh_from_db()
         assert incident.assignee == ann
@@ -329,6 +331,12 @@ class TestActions:
     def test_note_is_added(self, lead, incident):
         assert self.act(lead, incident, "note", text="They mend it tonight.").status_code == 303
         assert self.events(incident) == [("note", "lea", "They mend it tonight.")]
+
+    def test_muted_incident_shows_who_works_on_it(self, lead, incident):
+        assert self.act(lead, incident, "acknowledge").status_code == 303
+        assert self.act(lead, incident, "mute", reason="planned", hours="8").status_code == 303
+        shown = page(lead.get(address(incident)))
+        assert "lea" in shown.one("[data-still-acknowledged]").text
 
     def test_incident_is_muted_and_unmuted(self, lead, incident):
         assert self.act(lead, incident, "mute", reason="planned", hours="8").status_code == 303

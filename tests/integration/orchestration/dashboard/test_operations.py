@@ -378,6 +378,24 @@ class TestPages:
         assert shown_to(ann, operation, "?state=fixed").section("h-items").rows() == []
         assert view(ann, operation, "?state=nonsense&after=x").status_code == 200
 
+    def test_held_items_are_called_held(self, ann):
+        operation = running([new_task()], "hold")
+        advance(operation)
+        shown = shown_to(ann, operation)
+        assert shown.section("h-items").one(".badge.success").text == "held"
+        assert shown.one('[href="?state=fixed#h-items"]').text.startswith("Held")
+
+    def test_texts_that_people_typed_are_hidden_without_permission(self, ann):
+        operation = choose(ann, failed(1))
+        confirm(ann, operation, reason="Ada Lovelace rang")
+        viewer = browser(person("vic", "operate"))
+        lists = [reverse("ops:operations"), reverse("ops:audit")]
+        for client, seen in ((ann, True), (viewer, False)):
+            for address in [reverse("ops:operation", args=[operation.id]), *lists]:
+                shown = client.get(address)
+                assert shown.status_code == 200
+                assert ("Lovelace" in shown.text) == seen
+
     def test_list_is_filtered(self, ann):
         one, two = confirmed(failed(1)), confirmed([new_task()], "hold", actor="bob")
         address = reverse("ops:operations")

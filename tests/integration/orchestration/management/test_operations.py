@@ -6,10 +6,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestration.models import Operation, OperationItem, SupervisorPolicy
+from orchestration.models import Operation, OperationItem
 from tests.support.engine import irreversible, new_task, reply_to
 from tests.support.operations import advance, answer, begin, failed
-from tests.support.operators import person
 
 pytestmark = pytest.mark.django_db
 
@@ -97,19 +96,6 @@ def test_pause_resume_abort():
     assert operations("pause", number)[0]["state"] == "paused"
     assert operations("resume", number)[0]["state"] == "running"
     assert operations("abort", number, "--reason", "enough")[0]["state"] == "aborted"
-
-
-def test_approver_needs_the_permission():
-    failed(1)
-    SupervisorPolicy.objects.update_or_create(id=1, defaults={"approve_items": 0})
-    (shown,) = start("resubmit", "--query", "", "--reason", "x")
-    number = str(shown["operation"])
-    person("bob")
-    person("grace", "approve")
-    for unable in ("bob", "unknown"):
-        with pytest.raises(CommandError, match="may not approve"):
-            operations("approve", number, "--actor", unable)
-    assert operations("approve", number, "--actor", "grace")[0]["approved_by"] == "grace"
 
 
 @pytest.mark.parametrize(

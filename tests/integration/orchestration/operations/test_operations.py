@@ -50,7 +50,9 @@ from tests.support.operations import (  # fmt: skip
     pass_time,
     running,
     states,
+    who,
 )
+from tests.support.operators import person
 
 pytestmark = pytest.mark.django_db
 
@@ -216,24 +218,27 @@ class TestSecondPerson:
 
     def test_above_a_number_of_items(self):
         self.limit(approve_items=2)
-        operation = confirmed(failed(3))
+        ann, bob, cat = (person(name, "resubmit", "approve") for name in ("ann", "bob", "cat"))
+        operation = confirmed(failed(3), actor=ann)
         assert (operation.state, operation.approval) == (
             "approval",
             "this affects 3 items (limit: 2)",
         )
         begin(operation)
         assert advance(operation).state == "approval"
-        assert approve(operation.id, actor="ann") is Refusal.SAME_PERSON
+        assert approve(operation.id, actor=who(ann)) is Refusal.SAME_PERSON
         (asked,) = Alert.objects.filter(closed_at=None, incident=None)
         assert asked.title == "Approval needed: resubmit of 3 items, created by ann"
         assert f"operation {operation.id}." in asked.detail
-        assert approve(operation.id, actor="bob") is None
+        assert approve(operation.id, actor=who("bob")) is Refusal.NOT_SIGNED_IN
+        assert approve(operation.id, actor=who(bob)) is None
         assert not Alert.objects.filter(closed_at=None, incident=None).exists()
-        assert approve(operation.id, actor="cat") is Refusal.CHANGED
+        assert approve(operation.id, actor=who(cat)) is Refusal.CHANGED
         begin(operation)
         advance(operation)
         assert advance(operation).sent == 3
         assert (operation.actor, operation.approved_by) == ("ann", "bob")
+        assert (operation.actor_user, operation.approved_by_user) == (ann.id, bob.id)
         assert Event.objects.filter(detail__what="approved", actor="bob").exists()
 
     def test_not_at_it(self):
@@ -313,7 +318,7 @@ class TestFreezing:
         assert dry.preview["eligible"] == 0
         (reason,) = dry.preview["skipped"]
         assert f"operation {first.id} " in reason
-        refusal = confirm(dry.id, chosen([task]), actor="bob", reason="x", rate=1)
+        refusal = confirm(dry.id, chosen([task]), actor=who("bob"), reason="x", rate=1)
         assert refusal is Refusal.NOTHING_TO_DO
         assert not dry.item_set.exists()
 
@@ -346,14 +351,14 @@ class TestFreezing:
     def test_grown_selection_is_shown_again(self):
         failed(2)
         everything = chosen(Task.objects.all())
-        dry = draft("resubmit", {"query": ""}, everything, actor="ann")
+        dry = draft("resubmit", {"query": ""}, everything, actor=who("ann"))
         failed(1)
-        refusal = confirm(dry.id, everything, actor="ann", reason="x", rate=1)
+        refusal = confirm(dry.id, everything, actor=who("ann"), reason="x", rate=1)
         assert refusal is Refusal.GROWN
         assert not dry.item_set.exists()
         preview(dry, everything)
-        assert confirm(dry.id, everything, actor="ann", reason="x", rate=1) is None
-        again = confirm(dry.id, everything, actor="ann", reason="x", rate=1)
+        assert confirm(dry.id, everything, actor=who("ann"), reason="x", rate=1) is None
+        again = confirm(dry.id, everything, actor=who("ann"), reason="x", rate=1)
         assert again is Refusal.CHANGED
 
     def test_sample_consists_of_the_oldest_items(self):
@@ -436,7 +441,7 @@ class TestOtherActs:
 
     def test_confirmation_without_sight_of_the_force_is_refused(self):
         tasks = [irreversible(new_task())]
-        word = {"actor": "ann", "reason": "it is recalled", "rate": 20.0}
+        word = {"actor": who("ann"), "reason": "it is recalled", "rate": 20.0}
         for forced in (True, False):
             seen = drafted(tasks, "undo", forced=forced)
             meant = chosen(tasks, forced=not forced)

@@ -47,10 +47,25 @@ def test_declared_fields_are_redacted_whole(redactor):
             ["x", {"at": f"{HIDDEN}, ground floor"}],
         ),
         (None, None),
+        ("no box in ANALYTICAL way", f"no box in {HIDDEN} {HIDDEN}"),
+        ("to=ada%40example.org&x=1", f"to={HIDDEN}&x=1"),
+        ("?at=12+Analytical+Way", f"?at={HIDDEN}"),
+        ("ada knows", f"{HIDDEN} knows"),
+        ("Canada, adamant", "Canada, adamant"),
+        ("example.org answered 502", "example.org answered 502"),
     ],
 )
 def test_redacted_words_are_hidden_wherever_they_occur(redactor, text, shown):
     assert redactor(text) == shown
+
+
+def test_words_of_a_letter_are_not_hidden_one_by_one(monkeypatch):
+    declared = Workflow(name="post", steps=[], personal=[field("letter"), field("name")])
+    monkeypatch.setitem(registry.workflows, "post", declared)
+    letter = "Dear Ms Byron, your order is on its way."
+    redactor = Redactor("post", {"letter": letter, "name": "Ada Byron"})
+    assert redactor(f"mail refused: {letter}") == f"mail refused: {HIDDEN}"
+    assert redactor("the order of BYRON is on its way") == f"the order of {HIDDEN} is on its way"
 
 
 def test_input_of_an_unknown_workflow_is_redacted_whole():

@@ -1,0 +1,81 @@
+"""The accounts that one person may hold: who sets up an account could use it.
+
+An account that was created, or given a password, another e-mail address or rights, by another one is
+the same person, also over several steps, until a third account confirms that it belongs to someone
+else. What a superuser sets up counts as one person with that superuser only.
+"""
+
+from collections.abc import Collection
+from hashlib import sha256
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Q
+
+from ..database import sql
+from ..models import AccountTie
+from ..models.fields import DatabaseNow
+from ..models.person import TieKind
+
+WITH_PASSWORD = (TieKind.CREATED, TieKind.PASSWORD)
+
+ONE_PERSON = """
+WITH RECURSIVE one (id) AS (
+    SELECT %(user)s::bigint
+    UNION
+    SELECT CASE t.account WHEN one.id THEN t.set_up_by ELSE t.account END
+    FROM one JOIN orchestration_accounttie t ON t.account = one.id OR t.set_up_by = one.id
+    WHERE t.confirmed_at IS NULL AND NOT t.by_superuser
+)
+SELECT id FROM one
+"""
+
+
+def of_person(user: int) -> set[int]:
+    """Return the accounts that the holder of `user` may hold as well, and itself."""
+    return {found for (found,) in sql.run(ONE_PERSON, {"user": user})}
+
+
+def one_person(user: int, other: int) -> bool:
+    """Return whether one person may hold both accounts."""
+    if user == other or other in of_person(user):
+        return True
+    pair = Q(account=user, set_up_by=other) | Q(account=other, set_up_by=user)
+    return AccountTie.objects.filter(pair, confirmed_at=None).exists()
+
+
+def tie(user: User, *, by: User, kinds: Collection[TieKind]) -> None:
+    """Record what `by` did to another's account; call it in the same transaction."""
+    if user.pk == by.pk:
+        return
+    AccountTie.objects.bulk_create(
+        AccountTie(
+            account=user.pk, set_up_by=by.pk, by_superuser=by.is_superuser, kind=kind,
+            mark=_mark(user) if kind in WITH_PASSWORD else "",
+        )
+        for kind in kinds
+    )  # fmt: skip
+
+
+def open_ties(user: int) -> list[AccountTie]:
+    """Return what was done to set up an account and is not confirmed, oldest first."""
+    return list(AccountTie.objects.filter(account=user, confirmed_at=None).order_by("id"))
+
+
+@transaction.atomic
+def confirm(user: User, *, by: User) -> str:
+    """End the ties of an account: `by` knows whose it is. Return why not, empty if it is done."""
+    ties = AccountTie.objects.select_for_update().filter(account=user.pk, confirmed_at=None)
+    found = list(ties)
+    if one_person(by.pk, user.pk) or by.pk in {one.set_up_by for one in found}:
+        return "the account was set up by you, or by an account that you may hold"
+    known = _mark(user)
+    if any(one.mark and one.mark == known for one in found):
+        return "it still has the password that was set for it: its holder has to change that first"
+    ties.update(confirmed_at=DatabaseNow(), confirmed_by=by.pk)
+    return ""
+
+
+def _mark(user: User) -> str:
+    """Return a hash of the stored password, to see later whether it was changed."""
+    return sha256(user.password.encode()).hexdigest() if user.has_usable_password() else ""
