@@ -10,6 +10,7 @@ from ..alerting import alerts
 from ..models import (
     Alert,
     Attempt,
+    AttemptEvidence,
     AuditRun,
     ClockJump,
     DeadLetter,
@@ -96,6 +97,7 @@ show(
     list_filter=(LiveStateFilter,),
 )  # fmt: skip
 show(Attempt, "id", "step_id", "number", "outcome", "error_code", "agent", "ended_at")
+show(AttemptEvidence, "id", "step_id", "number", "status", "cut")
 show(Event, "at", "kind", "task_id", "step_id", "attempt", "actor", "reason")
 show(
     Hold, "target", "cause", "reason", "actor", "since", "until", "released_by",

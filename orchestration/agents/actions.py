@@ -1,8 +1,10 @@
 """Actions of an agent, each with the JSON Schemas of its payload and its result."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, overload
+
+from .evidence import Heard
 
 Result = dict[str, Any]
 Schema = Mapping[str, Any]  # a JSON Schema
@@ -14,7 +16,8 @@ class Call:
     """One call to the service: a try of an action, or a question about its effect.
 
     `key` is the idempotency key, the same in every try (P2). `timeout` is the limit of this call, in
-    seconds.
+    seconds. `heard` is what the service answered, as far as the agent has noted it: the last answer is
+    shown with a failure.
     """
 
     action: str
@@ -22,6 +25,7 @@ class Call:
     reference: str
     payload: dict[str, Any]
     timeout: float
+    heard: list[Heard] = field(default_factory=list, compare=False, repr=False)
 
 
 class Action(Protocol):

@@ -29,7 +29,7 @@ OPERATOR = (
 LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin
 RECORDS = (
-    *("task", "step", "statestore", "attempt", "event"),
+    *("task", "step", "statestore", "attempt", "attemptevidence", "event"),
     *("submission", "statusmessage", "taskrequest", "undorequest", "deadletter", "notification"),
     "removedtask",
     *(

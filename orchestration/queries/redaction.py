@@ -5,6 +5,7 @@ are hidden where they are, and their words wherever else they turn up: in reques
 answered, in its errors.
 """
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -79,6 +80,21 @@ class Redactor:
         # the longest first: a part of it may be a word of its own
         either = "|".join(re.escape(word) for word in reversed(long))
         return re.compile(either, re.IGNORECASE) if either else None
+
+
+def answer_text(answer: str, *, cut: bool, redactor: Redactor | None) -> str:
+    """Return what a service answered, for reading: JSON is indented.
+
+    Of an answer that is cut, the end may be a part of a personal word: then all of it is hidden.
+    """
+    if redactor and cut:
+        return HIDDEN
+    try:
+        value = json.loads(answer)
+    except ValueError:
+        return redactor(answer) if redactor else answer
+    shown = redactor(value) if redactor else value
+    return json.dumps(shown, indent=2, ensure_ascii=False)
 
 
 def redactors(tasks: Iterable[Task]) -> dict[UUID, Redactor]:
