@@ -25,6 +25,7 @@ OPERATOR = (
     "orchestration.mute",
     "orchestration.share",
     "orchestration.requeue",
+    "orchestration.start",
 )
 LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin

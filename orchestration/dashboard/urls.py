@@ -16,6 +16,7 @@ from .views import (
     resubmit,
     runbook,
     saved_views,
+    start,
     step_rows,
     system,
     task,
@@ -45,6 +46,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("views/", saved_views.save_view, name="save_view"),
     path("views/<int:view_id>/forget/", saved_views.forget_view, name="forget_view"),
     path("tasks/<uuid:task_id>/", task.task, name="task"),
+    path("tasks/<uuid:task_id>/again/", start.again, name="again"),
     path("tasks/<uuid:task_id>/undo/", undo.undo, name="undo"),
     path("tasks/<uuid:task_id>/priority/", priority.priority, name="priority"),
     path("steps/<int:step_id>/resubmit/", resubmit.resubmit, name="resubmit"),
@@ -101,4 +103,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("system/", system.system, name="system"),
     path("audit/", audit_log.audit, name="audit"),
     path("workflows/", workflows.workflows, name="workflows"),
+    path("workflows/<str:workflow>/start/", start.start, name="start"),
+    path("started/<str:workflow>/<str:reference>/", start.started, name="started"),
 ]

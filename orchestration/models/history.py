@@ -107,6 +107,7 @@ class EventKind(models.TextChoices):
     CAUSE = "cause", "Incident changed automatically"
     RETRIED = "retried", "Dead letter retried"
     CLOSED = "closed", "Dead letter or alert closed"
+    STARTED = "started", "Started by hand"
 
 
 # what people do to tasks; the rest happens by itself
@@ -124,6 +125,7 @@ ACTS = (
     EventKind.INCIDENT,
     EventKind.RETRIED,
     EventKind.CLOSED,
+    EventKind.STARTED,
 )
 
 
@@ -167,7 +169,7 @@ class Event(models.Model):
             # what people did last: few among the many that retries and errors leave
             models.Index(
                 fields=["-at"],
-                name="event_by_people",
+                name="event_of_people",
                 condition=Q(kind__in=ACTS),
             ),
         ]

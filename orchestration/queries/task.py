@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from ..applications import by_hand
 from ..database import clock
 from ..decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
-from ..models import Alert, Attempt, AttemptEvidence, Event, Hold, Step, Task
+from ..models import Alert, Attempt, AttemptEvidence, Event, Hold, Step, Submission, Task
 from ..payloads.keys import step_key
 from ..states import FINAL_TASK_STATES, Outcome, StepState
 from . import next_step
@@ -96,6 +97,7 @@ class TaskDetail:
     hold: Hold | None
     agents: Mapping[str, next_step.AgentView]
     late_effects: Sequence[Alert] = ()
+    started: Event | None = None  # by hand
 
     @property
     def failed(self) -> Sequence[StepDetail]:
@@ -114,7 +116,7 @@ class TaskDetail:
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if the task is unknown: thirteen queries at most."""
+    """Return a task's page, or None if the task is unknown: fourteen queries at most."""
     task = Task.objects.filter(id=task_id).first()
     if task is None:
         return None
@@ -157,6 +159,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
         hold=held.by_task.get(task.id),
         agents=known,
         late_effects=late_effects(task.id),
+        started=by_hand.started(task.workflow, task.reference),
     )
 
 
@@ -203,3 +206,14 @@ def task_by_id(task_id: UUID) -> Task | None:
 def step_by_id(step_id: int) -> Step | None:
     """Return the step with its task, in its present state."""
     return Step.objects.select_related("task").filter(id=step_id).first()
+
+
+def task_named(workflow: str, reference: str) -> Task | None:
+    """Return the task of a workflow with this reference."""
+    return Task.objects.filter(workflow=workflow, reference=reference).first()
+
+
+def submission_named(workflow: str, reference: str) -> Submission | None:
+    """Return the newest submission with this reference that is not a task yet."""
+    rows = Submission.objects.filter(workflow=workflow, reference=reference)
+    return rows.defer("data").order_by("-id").first()
