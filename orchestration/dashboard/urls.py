@@ -12,6 +12,7 @@ from .views import (
     operation_actions,
     operations,
     overview,
+    palette,
     priority,
     resubmit,
     runbook,
@@ -42,6 +43,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         )
     ),
     path("tasks/", task_list.task_list, name="tasks"),
+    path("palette/", palette.palette, name="palette"),
     path("runbook/", runbook.runbook, name="runbook"),
     path("views/", saved_views.save_view, name="save_view"),
     path("views/<int:view_id>/forget/", saved_views.forget_view, name="forget_view"),

@@ -85,5 +85,5 @@ def _field(schema: Mapping[str, Any], **options: Any) -> forms.Field:
             return forms.IntegerField(**options)
         case "number":
             return forms.FloatField(**options)
-    options["help_text"] = f'JSON, with text in quotes. {options["help_text"]}'.strip()
+    options["help_text"] = f"JSON, with text in quotes. {options['help_text']}".strip()
     return JsonField(rows=2, **options)

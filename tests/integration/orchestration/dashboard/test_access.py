@@ -172,6 +172,7 @@ TABLE = {
         args=of_task,
         data=lambda _: {**WHY, "seen": 0, "priority": 5},
     ),
+    "palette": Route(get="viewer", query="?q=t-1"),
     "row": Route(get="viewer", args=of_step),
     "resubmit": Route(
         get="operator", post="operator", args=of_step, data=lambda _: WHY, after="pending"
