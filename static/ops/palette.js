@@ -12,7 +12,7 @@ const offered = (element) => element.checkVisibility() && !element.disabled;
 /* --- What there is to choose from -------------------------------------------------------------- */
 const pages = () => [...document.querySelectorAll("#nav a")].map((link) => (
   { kind: "Page", name: plain(link.firstChild.textContent), note: link.dataset.go ? `g ${link.dataset.go}` : "", run: () => link.click() }));
-const acts = () => [...document.querySelectorAll("[data-command]")].filter(offered).map((element) => (
+const acts = (where) => [...document.querySelectorAll(`${where} [data-command]`)].filter(offered).map((element) => (
   { kind: "Action", name: plain(element.dataset.command || element.textContent), note: "", run: () => element.click() }));
 const open = (address) => () => { window.location.assign(address); };
 const visited = () => recent().filter((one) => one.address !== location.pathname).map((one) => (
@@ -69,7 +69,7 @@ const search = async () => {
 
 const begin = () => {
   if (box.open || document.querySelector("dialog[open]")) return;
-  known = [...acts(), ...visited(), ...pages()];
+  known = [...acts("#content"), ...visited(), ...pages(), ...acts("header")];
   [found, at, text.value] = [[], 0, ""];
   box.showModal();
   show();
