@@ -181,6 +181,8 @@ class Workflow:
 
     `remove` is called with a batch of references inside the transaction that removes their tasks, which
     ended long ago: the application removes its own rows, or keeps them.
+
+    `not_by_hand` is why operators must not start its tasks, as a sentence for them; empty: they may.
     """
 
     name: str
@@ -199,6 +201,7 @@ class Workflow:
     value: Mapping[str, Any] | None = None
     personal: Sequence[Mapping[str, Any]] = ()
     background: bool = False
+    not_by_hand: str = ""
 
     @cached_property
     def fields(self) -> tuple[tuple[str, ...], ...]:

@@ -37,6 +37,8 @@ register(
         private=PRIVATE,
         accepted=accepted,
         owner_application=APPLICATION,
+        not_by_hand="An order is placed in the shop or by its API: only there it gets its customer, its "
+        "goods and its price.",
         label=number,
         contact=field("email"),
         value={"amount": field("total"), "currency": field("currency")},
@@ -112,6 +114,7 @@ register(
         label=lambda data: str(data["number"]),
         contact=field("email"),
         personal=[field("mail")],
+        not_by_hand="A letter belongs to an order: the change of the order sends it.",
         background=True,  # several per order; operators look for the orders first
         steps=[
             Step(

@@ -12,6 +12,7 @@ from ..models import (
     AccountTie,
     Alert,
     Attempt,
+    AttemptEvidence,
     AuditRun,
     ClockJump,
     DeadLetter,
@@ -100,6 +101,7 @@ show(
     list_filter=(LiveStateFilter,), list_select_related=("task",),
 )  # fmt: skip
 show(Attempt, "id", "step_id", "number", "outcome", "error_code", "agent", "ended_at")
+show(AttemptEvidence, "id", "step_id", "number", "status", "cut")
 show(Event, "at", "kind", "task_id", "step_id", "attempt", "actor", "reason")
 show(
     Hold, "target", "cause", "reason", "actor", "since", "until", "released_by",

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.options import ModelAdmin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
@@ -19,6 +18,7 @@ from ..models import FairnessWeight, Policy, RetentionPolicy, SupervisorPolicy
 from .bounds import SettingForm
 from .columns import measured
 from .policy_replay import asked, what_if
+from .reverting import Revertible
 
 
 class VersionChanges(HistoricalRecordContextHelper):  # type: ignore[misc] # untyped library
@@ -33,20 +33,12 @@ class VersionChanges(HistoricalRecordContextHelper):  # type: ignore[misc] # unt
         return changes
 
 
-class SettingAdmin(SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
-    """Rows to be changed, with their history."""
+class SettingAdmin(Revertible, SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
+    """Rows to be changed, with their history; earlier values can be set again."""
 
     actions = None
     form = SettingForm
     object_history_list_template = "admin/orchestration/history_list.html"
-
-    def get_urls(self) -> list[URLPattern]:
-        """Leave out the pages that restore an old version.
-
-        simple_history's page lets anybody who may *view* a row post an old version of it.
-        """
-        urls: list[URLPattern] = ModelAdmin.get_urls(self)
-        return urls
 
     def revert_disabled(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
         """Say so on the history's page too."""

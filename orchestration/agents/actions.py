@@ -1,8 +1,10 @@
 """Actions of an agent, each with the JSON Schemas of its payload and its result."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, overload
+
+from .evidence import Heard
 
 Result = dict[str, Any]
 Schema = Mapping[str, Any]  # a JSON Schema
@@ -15,7 +17,8 @@ class Call:
 
     `key` is the idempotency key, the same in every try (P2). `timeout` is the limit of this call, in
     seconds. `attempt` is the attempt's number, from 1; with `in_doubt` an earlier one under the key may
-    have had its effect.
+    have had its effect. `heard` is what the service answered, as far as the agent has noted it: the last
+    answer is shown with a failure.
     """
 
     action: str
@@ -25,6 +28,7 @@ class Call:
     timeout: float
     attempt: int = 1
     in_doubt: bool = False
+    heard: list[Heard] = field(default_factory=list, compare=False, repr=False)
 
 
 class Action(Protocol):

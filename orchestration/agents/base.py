@@ -10,15 +10,18 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar, cast
 
+from msgspec import UNSET, UnsetType
+
 from .. import conf
 from ..database import clock
 from ..decisions.backoff import backoff
 from ..decisions.recovery import KEY_FORGOTTEN
-from ..messaging.messages import Malformed, Mode, Reply, Request
+from ..messaging.messages import Evidence, Malformed, Mode, Reply, Request
 from ..states import Health, Outcome
 from ..tracing import spans, switch
 from .actions import Action, Call, Result, action
 from .errors import Fault, Rejected, Transient, Unknown
+from .evidence import evidence, hear
 from .service_ledger import LedgerEntry
 
 logger = logging.getLogger(__name__)
@@ -93,6 +96,10 @@ class Agent:
         """
         return None
 
+    def secrets(self) -> Iterable[str]:
+        """Return credentials that must not be kept with a failure, beside those that names betray."""
+        return ()
+
     @action
     async def canary(self, _call: Call) -> Result:
         """Answer a canary task, which shows that the agent has a worker. Does not call the service."""
@@ -127,10 +134,9 @@ class Agent:
             return self._reply(request, started, 0, fault=forgotten)
         doubt: Unknown | None = None
         for count in range(1, request.tries + 1):
+            call = self.call(request)
             try:
-                result = await _within(
-                    request, call_or_ask(call := self.call(request)), call.timeout
-                )
+                result = await _within(request, call_or_ask(call), call)
             except Rejected as fault:
                 doubtful = request.in_doubt or doubt is not None
                 return await self._refused(request, started, count, fault, doubtful=doubtful)
@@ -161,7 +167,7 @@ class Agent:
         if doubtful and not refusal.stored and self.can_ask() and left > 0:
             call = replace(self.call(request), timeout=min(request.call_timeout, left))
             try:
-                result = await _within(request, self._ask(call), call.timeout)
+                result = await _within(request, self._ask(call), call)
             except Rejected as stored:
                 refusal = stored
             except (Transient, Unknown) as fault:
@@ -227,6 +233,7 @@ class Agent:
             logger.exception("%s.%s failed on %s", self.name, request.action, request.reference)
             what = f"{type(error).__name__}: {error}"
             fault = Unknown("agent_error", what, health=Health.NOTHING)
+            fault.raised = error
         return self._reply(request, started, 1, fault=fault)
 
     def failed(self, request: Request, why: str) -> Reply:
@@ -265,7 +272,16 @@ class Agent:
             dispatch=request.dispatch,
             in_doubt=in_doubt,
             health=(fault.health or "") if fault else "",
+            evidence=self._evidence(fault) if fault else UNSET,
         )
+
+    def _evidence(self, fault: Fault) -> Evidence | UnsetType:
+        """Return what is kept of a failure: nothing, if the agent cannot name its credentials."""
+        try:
+            return evidence(fault, fault.raised, self.secrets())
+        except Exception:  # the agent's own code again, such as its headers
+            logger.exception("%s: what shows a failure is not kept", self.name)
+            return UNSET
 
 
 async def _perform(act: Action, agent: Agent, call: Call) -> Result:
@@ -282,16 +298,14 @@ def _left(request: Request) -> float:
     return request.complete_by - conf.REPLY_MARGIN_S - clock.now()
 
 
-async def _within(
-    request: Request, result: Awaitable[Result | None], seconds: float
-) -> Result | None:
-    """Return the result of one try; raise `Unknown` after `seconds`, as it may have had an effect.
+async def _within(request: Request, result: Awaitable[Result | None], call: Call) -> Result | None:
+    """Return the result of one try; raise `Unknown` after its timeout, as it may have had an effect.
 
     Raises `OutOfTime` if the time of the whole request is over before.
     """
     left = _left(request)
     # the action's own timeout comes first, as its error says what it waited for
-    allowed = seconds + conf.REPLY_MARGIN_S
+    allowed = call.timeout + conf.REPLY_MARGIN_S
     timer = asyncio.timeout(min(allowed, left))
     try:
         async with timer:
@@ -299,4 +313,7 @@ async def _within(
     except TimeoutError as error:
         if left <= allowed and timer.expired():
             raise OutOfTime from error
-        raise Unknown("timeout", f"no answer within {seconds:.1f} s") from error
+        raise Unknown("timeout", f"no answer within {call.timeout:.1f} s") from error
+    except Exception as error:
+        hear(error, call.heard)
+        raise

@@ -32,6 +32,7 @@ class Fault(Exception):
         self.message = printable(message).strip()[:LONGEST_MESSAGE]
         self.retry_after = retry_after
         self.health = health
+        self.raised: Exception | None = None  # what the agent's code raised instead
 
 
 class Transient(Fault):

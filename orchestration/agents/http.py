@@ -1,7 +1,7 @@
 """An agent for a service that speaks HTTP and JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
@@ -10,11 +10,13 @@ import aiohttp
 import msgspec
 
 from ..database import clock
+from ..payloads.secrets import is_secret_name
 from ..states import Health
 from ..tracing import spans, switch
 from .actions import Call
 from .base import Agent
 from .errors import Fault, Rejected, Transient, Unknown
+from .evidence import Heard
 
 NONE = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None)
 LONGEST_PAUSE = 86_400.0  # seconds; a longer Retry-After is taken as a mistake
@@ -141,13 +143,24 @@ class HttpAgent(Agent):
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         if not switch.ON:
-            return await self._exchange(method, call, path, data, headers or {})
-        host = urlsplit(self.base_url).hostname or ""
-        with spans.calling(method, call.action, host) as traced:
-            sent = {**(headers or {}), **traced.headers}
-            answer = await self._exchange(method, call, path, data, sent)
-            traced.status = answer.status
-            return answer
+            answer = await self._exchange(method, call, path, data, headers or {})
+        else:
+            host = urlsplit(self.base_url).hostname or ""
+            with spans.calling(method, call.action, host) as traced:
+                sent = {**(headers or {}), **traced.headers}
+                answer = await self._exchange(method, call, path, data, sent)
+                traced.status = answer.status
+        call.heard[:] = (Heard(answer.status, answer.raw),)
+        return answer
+
+    def secrets(self) -> Iterable[str]:
+        """Yield the credentials among the headers, and those in the address."""
+        for name, value in self.headers().items():
+            if is_secret_name(name):
+                yield value
+                yield value.rpartition(" ")[2]  # after the scheme
+        if password := urlsplit(self.base_url).password:
+            yield password
 
     async def _exchange(
         self,

@@ -17,6 +17,7 @@ from ..states import Outcome
 from ..tracing.subject import about
 from ..workflow import Compute
 from .errors import Rejected
+from .evidence import evidence
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
     if compute is None:
         return None
     started, begun = clock.now(), time.perf_counter()
+    raised: Exception | None = None
     try:
         with connection.execute_wrapper(_refuse):
             result = compute(request.payload)
@@ -43,14 +45,14 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
     except Exception as error:  # a function may raise anything; others go on
         named = (workflow, request.name, request.reference)
         logger.exception("%s.%s failed on %s", *named, extra=about(request))
-        fault = Rejected(FAILED, f"{type(error).__name__}: {error}")
+        fault, raised = Rejected(FAILED, f"{type(error).__name__}: {error}"), error
     finally:
         if (took := time.perf_counter() - begun) > conf.SLOW_COMPUTE_S:
             logger.warning(
                 "%s.%s took %.3f s on %s: meanwhile the transaction kept its locks",
                 workflow, request.name, took, request.reference, extra=about(request),
             )  # fmt: skip
-    return _reply(request, by, started, fault=fault)
+    return _reply(request, by, started, fault=fault).altered(evidence=evidence(None, raised))
 
 
 def _function(workflow: str, step: str) -> Compute | None:

@@ -25,11 +25,12 @@ OPERATOR = (
     "orchestration.mute",
     "orchestration.share",
     "orchestration.requeue",
+    "orchestration.start",
 )
 LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin
 RECORDS = (
-    *("task", "step", "statestore", "attempt", "event"),
+    *("task", "step", "statestore", "attempt", "attemptevidence", "event"),
     *("submission", "statusmessage", "taskrequest", "undorequest", "deadletter", "notification"),
     *("removedtask", "accounttie", "soloact"),
     *(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self, TypeVar
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, structs
+from msgspec import UNSET, Meta, UnsetType, structs
 
 from ..payloads.limits import DEEPEST, MAX_BYTES, is_deep
 from ..payloads.text import as_text
@@ -143,6 +143,29 @@ class Request(Message, frozen=True, kw_only=True):
             raise Malformed(f"mode {self.mode!r} is unknown")
 
 
+# Bytes of what shows a failure. A release that allows more has to be read by the one before it: raise
+# what is read first, and what is written in the release after.
+MAX_TRACEBACK, MAX_ANSWER = 8_192, 4_096
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why an attempt failed: the traceback of an exception, and what the service answered last.
+
+    `status` is that of an HTTP answer (0: none); `cut`: the answer was longer. Neither has credentials.
+    """
+
+    traceback: str = ""
+    answer: str = ""
+    status: Count = 0
+    cut: bool = False
+
+    def too_long(self) -> bool:
+        """Return whether it is longer than what is kept."""
+        return (
+            len(self.traceback.encode()) > MAX_TRACEBACK or len(self.answer.encode()) > MAX_ANSWER
+        )
+
+
 class Reply(Message, frozen=True, kw_only=True):
     """Agent to scheduler: how one attempt ended (P8, P25).
 
@@ -153,6 +176,7 @@ class Reply(Message, frozen=True, kw_only=True):
     one; None if this attempt says nothing about it. `returned` counts the returns from the dead letters
     after the schedulers failed to record it. `waited` counts the times when another session had locked a
     row that it needs. `health` is what it says about the service; empty: as its outcome implies.
+    `evidence` is sent with failures only: without it a reply is as long as it was.
     """
 
     step: Id
@@ -173,6 +197,7 @@ class Reply(Message, frozen=True, kw_only=True):
     returned: Count = 0
     waited: Count = 0
     health: str = ""
+    evidence: Evidence | UnsetType = UNSET
 
     def check(self) -> None:
         """Refuse an outcome that an agent cannot report, and an unknown health."""
@@ -180,6 +205,8 @@ class Reply(Message, frozen=True, kw_only=True):
             raise Malformed(f"outcome {self.outcome!r} is not one an agent may report")
         if self.health and self.health not in HEALTHS:
             raise Malformed(f"health {self.health!r} is unknown")
+        if self.evidence is not UNSET and self.evidence.too_long():
+            raise Malformed("its evidence is longer than what is kept")
 
     def verified(self) -> "Reply":
         """Return the reply as it will be read; raise `Malformed` or `TypeError` if it cannot be sent.

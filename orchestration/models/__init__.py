@@ -4,7 +4,7 @@ from .alert import Alert
 from .application import Application, ApplicationToken
 from .audit import AuditRun
 from .gate import Gate
-from .history import Attempt, Event
+from .history import Attempt, AttemptEvidence, Event
 from .hold import Hold
 from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally

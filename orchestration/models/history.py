@@ -50,6 +50,37 @@ class Attempt(models.Model):
         return f"attempt {self.number} of step {self.step_id}: {self.outcome}"
 
 
+class AttemptEvidence(models.Model):
+    """Why an attempt failed: the traceback of an exception, and what the service answered.
+
+    Only of failures that have either: an attempt that succeeds writes no row. Bounded, and without
+    credentials, by the agent; what is personal is hidden when it is shown.
+    """
+
+    step = models.ForeignKey(
+        Step,
+        models.CASCADE,
+        related_name="evidence",
+        db_index=False,
+        db_constraint=False,
+        help_text="Found by evidence_once.",
+    )
+    number = models.PositiveIntegerField(help_text="Of the attempt.")
+    traceback = models.TextField(blank=True, help_text="The last frames.")
+    status = models.PositiveSmallIntegerField(default=0, help_text="Of an HTTP answer; 0: none.")
+    answer = models.TextField(blank=True, help_text="What the service answered last.")
+    cut = models.BooleanField(default=False, help_text="The answer was longer.")
+
+    class Meta:
+        constraints = [
+            # the page of a task, and the removal of tasks, find it by the step
+            models.UniqueConstraint(fields=["step", "number"], name="evidence_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"evidence of attempt {self.number} of step {self.step_id}"
+
+
 class EventKind(models.TextChoices):
     """What an event says. A step that just works leaves none: its attempt is its history."""
 
@@ -76,6 +107,7 @@ class EventKind(models.TextChoices):
     CAUSE = "cause", "Incident changed automatically"
     RETRIED = "retried", "Dead letter retried"
     CLOSED = "closed", "Dead letter or alert closed"
+    STARTED = "started", "Started by hand"
 
 
 # what people do to tasks; the rest happens by itself
@@ -93,6 +125,7 @@ ACTS = (
     EventKind.INCIDENT,
     EventKind.RETRIED,
     EventKind.CLOSED,
+    EventKind.STARTED,
 )
 
 
@@ -136,7 +169,7 @@ class Event(models.Model):
             # what people did last: few among the many that retries and errors leave
             models.Index(
                 fields=["-at"],
-                name="event_by_people",
+                name="event_of_people",
                 condition=Q(kind__in=ACTS),
             ),
         ]

@@ -142,6 +142,7 @@ class Task(Prioritized):
             ("operate", "Can see the operators' dashboard"),
             ("resubmit", "Can resubmit failed steps"),
             ("correct", "Can change a failed step's input, or say that it was done by hand"),
+            ("start", "Can start tasks by hand"),
             ("undo", "Can have tasks undone"),
             ("force_undo", "Can have tasks undone although something of them cannot be"),
             ("prioritize", "Can change the priority of tasks"),

@@ -6,6 +6,7 @@ its errors, in reasons. So are the parts of short ones (a first name, a street w
 what URLs make of them.
 """
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -88,6 +89,21 @@ class Redactor:
             alone = "|".join(re.escape(part) for part in _longest_first(parts))
             either.append(rf"(?<!\w)(?:{alone})(?!\w)")
         return re.compile("|".join(either), re.IGNORECASE) if either else None
+
+
+def answer_text(answer: str, *, cut: bool, redactor: Redactor | None) -> str:
+    """Return what a service answered, for reading: JSON is indented.
+
+    Of an answer that is cut, the end may be a part of a personal word: then all of it is hidden.
+    """
+    if redactor and cut:
+        return HIDDEN
+    try:
+        value = json.loads(answer)
+    except ValueError:
+        return redactor(answer) if redactor else answer
+    shown = redactor(value) if redactor else value
+    return json.dumps(shown, indent=2, ensure_ascii=False)
 
 
 def redactors(tasks: Iterable[Task]) -> dict[UUID, Redactor]:

@@ -2,15 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from ..applications import by_hand
 from ..database import clock
 from ..decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
-from ..models import Alert, Attempt, Event, Hold, Step, Task
+from ..models import Alert, Attempt, AttemptEvidence, Event, Hold, Step, Submission, Task
 from ..payloads.keys import step_key
-from ..states import FINAL_TASK_STATES, StepState
+from ..states import FINAL_TASK_STATES, Outcome, StepState
 from . import next_step
 from .agent_facts import agents, queued
 from .conflicts import late_effects
@@ -18,6 +19,7 @@ from .holds import holds_on
 
 MOST_ATTEMPTS = 200
 MOST_EVENTS = 200
+MOST_EVIDENCE = 20  # up to 12 kB each, and the page polls
 UNDER_WAY = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING)
 
 
@@ -54,6 +56,12 @@ class StepDetail:
     attempts: Sequence[Attempt]
     outlook: next_step.NextStep
     hold: Hold | None = None
+    evidence: Mapping[int, AttemptEvidence] = field(default_factory=dict)  # by attempt
+
+    @property
+    def tried(self) -> Sequence[tuple[Attempt, AttemptEvidence | None]]:
+        """Return the attempts, each with what shows why it failed."""
+        return [(attempt, self.evidence.get(attempt.number)) for attempt in self.attempts]
 
     @property
     def in_error(self) -> bool:
@@ -89,6 +97,7 @@ class TaskDetail:
     hold: Hold | None
     agents: Mapping[str, next_step.AgentView]
     late_effects: Sequence[Alert] = ()
+    started: Event | None = None  # by hand
 
     @property
     def failed(self) -> Sequence[StepDetail]:
@@ -107,13 +116,14 @@ class TaskDetail:
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if the task is unknown: twelve queries."""
+    """Return a task's page, or None if the task is unknown: fourteen queries at most."""
     task = Task.objects.filter(id=task_id).first()
     if task is None:
         return None
     now, known = clock.database_now(), agents()
     steps = list(Step.objects.filter(task=task).select_related("alert").order_by("id"))
     attempts, attempts_cut = _attempts(steps)
+    evidence = _evidence(attempts)
     newest = Event.objects.filter(task=task).select_related("step").order_by("-id")
     events = list(newest[: MOST_EVENTS + 1])
     done = next_step.done_names(steps)
@@ -131,7 +141,13 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
             place=places.get(step.id, next_step.NOT_QUEUED),
         )
         details.append(
-            StepDetail(step=step, attempts=attempts[step.id], outlook=outlook, hold=hold)
+            StepDetail(
+                step=step,
+                attempts=attempts[step.id],
+                outlook=outlook,
+                hold=hold,
+                evidence=evidence[step.id],
+            )
         )
     return TaskDetail(
         now=now,
@@ -143,6 +159,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
         hold=held.by_task.get(task.id),
         agents=known,
         late_effects=late_effects(task.id),
+        started=by_hand.started(task.workflow, task.reference),
     )
 
 
@@ -154,6 +171,18 @@ def _attempts(steps: Sequence[Step]) -> tuple[dict[int, list[Attempt]], bool]:
     for attempt in reversed(found[:MOST_ATTEMPTS]):
         by_step[attempt.step_id].append(attempt)
     return by_step, len(found) > MOST_ATTEMPTS
+
+
+def _evidence(attempts: Mapping[int, Sequence[Attempt]]) -> dict[int, dict[int, AttemptEvidence]]:
+    """Return what shows why attempts failed, by step and number; no query if none has failed."""
+    found: dict[int, dict[int, AttemptEvidence]] = defaultdict(dict)
+    failed = [step for step, some in attempts.items()
+              if any(one.outcome != Outcome.DONE for one in some)]  # fmt: skip
+    if failed:
+        rows = AttemptEvidence.objects.filter(step__in=failed).order_by("-id")
+        for row in rows[:MOST_EVIDENCE]:
+            found[row.step_id][row.number] = row
+    return found
 
 
 def _outlook(task: Task, details: Sequence[StepDetail]) -> next_step.NextStep:
@@ -177,3 +206,14 @@ def task_by_id(task_id: UUID) -> Task | None:
 def step_by_id(step_id: int) -> Step | None:
     """Return the step with its task, in its present state."""
     return Step.objects.select_related("task").filter(id=step_id).first()
+
+
+def task_named(workflow: str, reference: str) -> Task | None:
+    """Return the task of a workflow with this reference."""
+    return Task.objects.filter(workflow=workflow, reference=reference).first()
+
+
+def submission_named(workflow: str, reference: str) -> Submission | None:
+    """Return the newest submission with this reference that is not a task yet."""
+    rows = Submission.objects.filter(workflow=workflow, reference=reference)
+    return rows.defer("data").order_by("-id").first()

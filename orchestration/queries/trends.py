@@ -1,11 +1,11 @@
-"""What happened over an hour, a day or a week, from the roll-ups: three queries, a few hundred rows."""
+"""What happened over an hour, a day or a week, from the roll-ups: four queries, a few hundred rows."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from ..models import GateRollUp, StepRollUp, TaskRollUp
+from ..models import GateRollUp, Policy, StepRollUp, TaskRollUp
 from ..models.rollup import Span
 from ..statistics.histogram import Buckets, merged, percentile
 
@@ -104,6 +104,7 @@ class Trends:
     tasks: Sequence[TaskPoint]
     steps: Sequence[StepTrend]
     gates: dict[str, Sequence[GatePoint | None]]
+    added: Sequence[str]  # all agents there ever were, the first one first
     p50: float | None
     p95: float | None
 
@@ -141,6 +142,7 @@ def trends(key: str, now: datetime) -> Trends:
         tasks=list(points.values()),
         steps=_steps(chosen, starts, points),
         gates=_gates(chosen, starts),
+        added=_added(),
         p50=percentile(took, 0.5),
         p95=percentile(took, 0.95),
     )
@@ -208,3 +210,9 @@ def _gates(chosen: Range, starts: Sequence[datetime]) -> dict[str, Sequence[Gate
             shut=row.blocked_samples > 0,
         )
     return {agent: [seen.get(start) for start in starts] for agent, seen in sorted(found.items())}
+
+
+def _added() -> list[str]:
+    """Return the agents in the order in which they were added, by the history of their policies."""
+    made = Policy.history.filter(history_type="+").order_by("history_id")
+    return list(dict.fromkeys(made.values_list("agent", flat=True)))

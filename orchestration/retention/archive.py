@@ -186,11 +186,11 @@ def _same(ids: Sequence[str], written: Sequence[str], entry: Entry, now: lines.S
     then = lines.Shape(
         entry.columns,
         {
-            name: [one for one in now.texts[name] if one in entry.columns[name]]
-            for name in now.texts
+            name: [one for one in now.texts[name] if one in columns]
+            for name, columns in entry.columns.items()
         },
     )
-    added = {name: set(now.columns[name]) - set(entry.columns[name]) for name in now.columns}
+    added = {name: set(now.columns[name]) - set(columns) for name, columns in entry.columns.items()}
     found = [line for _, line in lines.write(ids, then)]
     if not any(added.values()):
         return found == list(written)

@@ -52,6 +52,7 @@ def write(tasks: Sequence[str], now: Shape) -> list[tuple[str, str]]:
             where=table.of_task,
         )
         for table in TABLES
+        if table.name in now.columns
     )
     statement = f"""
         SELECT t.id::text, jsonb_build_object({parts})::text
@@ -61,8 +62,11 @@ def write(tasks: Sequence[str], now: Shape) -> list[tuple[str, str]]:
 
 
 def read(lines: Sequence[str], then: Mapping[str, Sequence[str]], now: Shape) -> None:
-    """Insert the rows of lines that were written when tables had the columns of `then`."""
-    for table in reversed(TABLES):
+    """Insert the rows of lines that were written when tables had the columns of `then`.
+
+    A table that came since has none.
+    """
+    for table in reversed([one for one in TABLES if one.name in then]):
         texts = set(now.texts[table.name])
         columns = then[table.name]
         values = [

@@ -17,7 +17,7 @@ from ..messaging.messages import Reply
 from ..models import Event, Policy
 from ..models.history import EventKind
 from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
-from . import reports
+from . import evidence, reports
 from .holds import held
 from .late_effects import close_undone, detect_late_effects
 from .locked_task import Change, Ready, cancel, existing, finish, lock, note, with_locked_steps
@@ -307,6 +307,7 @@ def _write_ended(accepted: Sequence[Accepted], blamed: Mapping[int, int]) -> Non
     )
     if len(written) < len(replies):
         raise Overtaken("a step has changed under its task's lock: its reply is recorded later")
+    evidence.write(replies)
 
 
 def _note_refused(refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, Change]) -> None:

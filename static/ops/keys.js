@@ -35,6 +35,12 @@ const KEYS = {
   u: () => document.dispatchEvent(new Event("ops:refresh")),
 };
 
+/* Esc leaves a field of the page: what is typed then are keys again. */
+document.addEventListener("keydown", (event) => {
+  const field = event.target.closest?.("input, textarea, select");
+  if (event.key === "Escape" && field && !field.closest("dialog, [data-opened]")) field.blur();
+});
+
 let going = 0; // when a g was pressed: the key after it names a page
 document.addEventListener("keydown", (event) => {
   if (!on() || event.ctrlKey || event.metaKey || event.altKey || event.repeat && event.key === "x") return;

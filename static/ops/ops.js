@@ -37,7 +37,9 @@ const tick = () => {
     const past = Math.max(0, since);
     if ("ago" in time.dataset) time.textContent = `${spell(past)} ago`;
     if ("age" in time.dataset) time.textContent = spell(past);
-    if ("until" in time.dataset) time.textContent = since > -1 ? "now" : `in ${spell(-since)}`;
+    const left = `in ${spell(Math.ceil(-since))}`; // up: eight hours are not 7 h at once
+    if ("until" in time.dataset) time.textContent = since < 0 ? left : "now";
+    if ("due" in time.dataset) time.textContent = since < 0 ? left : `${spell(past)} ago`;
   }
 };
 
@@ -76,8 +78,13 @@ const busy = () => {
   if (document.body.dataset.chosen) return "while rows are selected";
   if (document.querySelector("#live :is([data-opened], .errors, [aria-invalid=true], .htmx-request)")) return "while a form is open";
   const active = document.activeElement;
-  if (active && active.id !== acted && active.closest("#live :is(.scroll, table, summary)")) return "while you read the table";
   if (active?.closest("#content :is(input, select, textarea)")) return "while you type";
+  if (active && active.id !== acted) {
+    if (active.closest("#live summary")) return "while a section has the focus";
+    if (active.closest("#live :is(.scroll, table)")) {
+      return active.matches("a, button") ? "while a link or button has the focus" : "while you read the table";
+    }
+  }
   const typed = part()?.querySelectorAll(
     "form :is(input:not([type=hidden], [type=checkbox], [type=radio]), textarea)") ?? [];
   if ([...typed].some((field) => field.value !== field.defaultValue)) return "while you type";
@@ -229,17 +236,19 @@ document.addEventListener("submit", (event) => {
   if (event.target.dataset.sent) event.preventDefault();
   event.target.dataset.sent = "yes";
 });
-/* Copy buttons of commands. */
+/* Copy buttons: of what they name, or of the text beside them. */
 const offerCopies = () => {
   if (!navigator.clipboard) return;
   for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 };
+const announce = (words) => { document.getElementById("announced").textContent = words; };
 document.addEventListener("click", async (event) => {
   const button = event.target.closest?.("[data-copy]");
   if (!button) return;
-  await navigator.clipboard.writeText(button.parentElement.querySelector("pre").textContent);
+  await navigator.clipboard.writeText(button.dataset.copy || button.parentElement.querySelector("pre").textContent);
   button.textContent = "Copied";
-  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  announce("Copied");
+  setTimeout(() => { button.textContent = "Copy"; announce(""); }, 2000);
 });
 
 /* Back from another page: the form is as it was, and may be sent again. */

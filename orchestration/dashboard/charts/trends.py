@@ -9,7 +9,7 @@ from ..durations import format_duration
 from .chart import COUNTS, LENGTHS, SHARES, Chart, Series, chart
 from .sparkline import Sparkline, sparkline
 
-SHADES = 6  # agents that have a colour of their own; more of them share
+SHADES = 12  # agents that have a colour of their own; further ones have a dashed line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +64,10 @@ def charts(seen: Trends) -> list[Chart]:
             lines=[
                 Series(
                     name=agent,
-                    kind=f"shade-{place % SHADES}",
+                    kind=shade(seen, agent),
                     values=[one.oldest if one else None for one in gate],
                 )
-                for place, (agent, gate) in enumerate(seen.gates.items())
+                for agent, gate in seen.gates.items()
             ],
         ),
         chart(
@@ -77,13 +77,19 @@ def charts(seen: Trends) -> list[Chart]:
             lines=[
                 Series(
                     name=agent,
-                    kind=f"shade-{place % SHADES}",
+                    kind=shade(seen, agent),
                     values=[one.full if one else None for one in gate],
                 )
-                for place, (agent, gate) in enumerate(seen.gates.items())
+                for agent, gate in seen.gates.items()
             ],
         ),
     ]
+
+
+def shade(seen: Trends, agent: str) -> str:
+    """Return the colour of an agent: by when it was added, so another one does not change it."""
+    known = seen.added.index(agent) if agent in seen.added else len(seen.added)
+    return f"shade-{known % SHADES}" + (" again" if known >= SHADES else "")
 
 
 def step_rows(seen: Trends) -> list[StepRow]:

@@ -1,12 +1,14 @@
 """Where a task's time went: a bar for each attempt and each wait, as plain numbers for an SVG.
 
 Nothing depends on the present moment: a bar of an attempt in flight reaches to its deadline. So
-the drawing only changes when something happened.
+the drawing only changes when something happened. A time in which no attempt ran is folded if it is longer
+than all attempts together: otherwise a task that was resubmitted late would be two thin lines.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from ...queries.task import StepDetail, TaskDetail
 from ..durations import format_duration
@@ -17,23 +19,37 @@ LABEL = 200.0  # of them, for the steps' names
 ROW = 30
 EDGE = 30.0  # so near to the end, a tick's label lies before it
 THINNEST = 3.0  # a bar stays visible however short it was
+NUMBERED = 14.0  # a bar so wide has its attempt's number in it
+FOLD = 26.0  # how wide a fold is
+IDLE_S = 1.0  # no shorter time is folded
+MOST_FOLDS = 12  # the longest ones
+APART = 96.0  # between the labels of a folded axis
+
+Stretch = tuple[float, float]  # seconds since the task was created
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """A stretch of time; `kind` is an outcome, "flight" or "wait", and picks the colour."""
+    """A stretch of time; `kind` is an outcome, "flight" or "wait", and picks the colour.
+
+    `attempt` is the number of an attempt that has ended: its row in the table is linked to. `middle` is
+    where that number stands in the bar, if there is room.
+    """
 
     x: str
     width: str
     y: int
     kind: str
     title: str
+    attempt: int | None = None
+    middle: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepBars:
-    """A step's bars."""
+    """A step's bars; `step` is its id."""
 
+    step: int
     name: str
     y: int
     bars: Sequence[Bar]
@@ -49,24 +65,50 @@ class Tick:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fold:
+    """A time without an attempt that is drawn narrow; `label` is how long it was."""
+
+    x: str
+    width: str
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Waterfall:
-    """The drawing, with the ticks of its time axis."""
+    """The drawing, with the ticks of its time axis, and the folds in it."""
 
     width: int
     height: int
     rows: Sequence[StepBars]
     ticks: Sequence[Tick]
+    folds: Sequence[Fold] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Scale:
     start: datetime
     seconds: float
+    folded: Sequence[Stretch] = ()
+
+    @property
+    def _unit(self) -> float:
+        """Return how wide a second is."""
+        hidden = sum(end - begin for begin, end in self.folded)
+        return (WIDTH - LABEL - FOLD * len(self.folded)) / max(0.001, self.seconds - hidden)
 
     def x(self, moment: datetime) -> float:
         """Return where a moment lies, inside the drawing in any case."""
-        share = (moment - self.start).total_seconds() / self.seconds
-        return LABEL + (WIDTH - LABEL) * min(1.0, max(0.0, share))
+        return self.place((moment - self.start).total_seconds())
+
+    def place(self, second: float) -> float:
+        """Return where a second since the start lies; within a fold, in proportion."""
+        second, x, before = min(self.seconds, max(0.0, second)), LABEL, 0.0
+        for begin, end in self.folded:
+            if second <= begin:
+                break
+            x += (begin - before) * self._unit + FOLD * min(1.0, (second - begin) / (end - begin))
+            before = end
+        return min(WIDTH, x + max(0.0, second - before) * self._unit)
 
 
 def waterfall(detail: TaskDetail) -> Waterfall | None:
@@ -76,10 +118,13 @@ def waterfall(detail: TaskDetail) -> Waterfall | None:
         return None
     start = detail.task.created_at
     seconds = max(0.001, (max(moments) - start).total_seconds())
-    scale = _Scale(start=start, seconds=seconds)
+    scale = _Scale(start=start, seconds=seconds, folded=_idle(detail, start, seconds))
     rows = [
         StepBars(
-            name=step.step.label, y=index * ROW + ROW, bars=_bars(step, scale, index * ROW + ROW)
+            step=step.step.id,
+            name=step.step.label,
+            y=index * ROW + ROW,
+            bars=_bars(step, scale, index * ROW + ROW),
         )
         for index, step in enumerate(detail.steps)
     ]
@@ -87,8 +132,47 @@ def waterfall(detail: TaskDetail) -> Waterfall | None:
         width=int(WIDTH),
         height=(len(rows) + 1) * ROW,
         rows=rows,
-        ticks=_ticks(seconds),
+        ticks=_folded_ticks(scale) if scale.folded else _ticks(seconds),
+        folds=[
+            Fold(
+                x=f"{scale.place(begin):.1f}",
+                width=f"{FOLD:.1f}",
+                label=format_duration(end - begin),
+            )
+            for begin, end in scale.folded
+        ],
     )
+
+
+def _idle(detail: TaskDetail, start: datetime, seconds: float) -> list[Stretch]:
+    """Return the times without an attempt that are longer than all attempts together."""
+    busy: list[Stretch] = []
+    for begin, end in sorted(
+        ((one - start).total_seconds(), (other - start).total_seconds())
+        for step in detail.steps
+        for one, other in _at_work(step)
+    ):
+        if busy and begin <= busy[-1][1]:
+            busy[-1] = (busy[-1][0], max(busy[-1][1], end))
+        else:
+            busy.append((max(0.0, begin), max(0.0, end)))
+    least = max(IDLE_S, sum(end - begin for begin, end in busy))
+    edges = [(0.0, 0.0), *busy, (seconds, seconds)]
+    gaps = [(end, begin) for (_, end), (begin, _) in pairwise(edges)]
+    found = sorted((gap for gap in gaps if gap[1] - gap[0] > least), key=_length)[-MOST_FOLDS:]
+    return sorted(found)
+
+
+def _length(stretch: Stretch) -> float:
+    return stretch[1] - stretch[0]
+
+
+def _at_work(detail: StepDetail) -> list[tuple[datetime, datetime]]:
+    found = [(attempt.dispatched_at, attempt.ended_at) for attempt in detail.attempts]
+    step = detail.step
+    if detail.at_work and step.dispatched_at and step.complete_by:
+        found.append((step.dispatched_at, step.complete_by))
+    return found
 
 
 def _ticks(seconds: float) -> list[Tick]:
@@ -97,9 +181,24 @@ def _ticks(seconds: float) -> list[Tick]:
     for second in second_ticks(seconds):
         x = LABEL + (WIDTH - LABEL) * second / seconds
         if x < WIDTH + 0.1:
-            anchor = "end" if x > WIDTH - EDGE else "middle"
-            ticks.append(Tick(x=f"{x:.1f}", label=format_duration(second), anchor=anchor))
+            ticks.append(_tick(x, second))
     return ticks
+
+
+def _folded_ticks(scale: _Scale) -> list[Tick]:
+    """Return where the drawing begins, and goes on after a fold, as far as there is room."""
+    seconds = [0.0, *(end for _, end in scale.folded)]
+    ticks, last = [], -APART
+    for second in seconds:
+        if (x := scale.place(second)) - last >= APART:
+            ticks.append(_tick(x, second))
+            last = x
+    return ticks
+
+
+def _tick(x: float, second: float) -> Tick:
+    anchor = "end" if x > WIDTH - EDGE else "middle"
+    return Tick(x=f"{x:.1f}", label=format_duration(second), anchor=anchor)
 
 
 def _ends(detail: StepDetail) -> list[datetime]:
@@ -115,7 +214,7 @@ def _ends(detail: StepDetail) -> list[datetime]:
 def _bars(detail: StepDetail, scale: _Scale, y: int) -> list[Bar]:
     bars = [
         _bar(scale, y, attempt.dispatched_at, attempt.ended_at, attempt.outcome,
-             f"attempt {attempt.number}: {attempt.outcome}")
+             f"attempt {attempt.number}: {attempt.outcome}", attempt.number)
         for attempt in detail.attempts
     ]  # fmt: skip
     step = detail.step
@@ -128,7 +227,15 @@ def _bars(detail: StepDetail, scale: _Scale, y: int) -> list[Bar]:
     return bars
 
 
-def _bar(scale: _Scale, y: int, start: datetime, end: datetime, kind: str, title: str) -> Bar:
+def _bar(
+    scale: _Scale,
+    y: int,
+    start: datetime,
+    end: datetime,
+    kind: str,
+    title: str,
+    attempt: int | None = None,
+) -> Bar:
     left = min(scale.x(start), WIDTH - THINNEST)
     width = max(THINNEST, scale.x(end) - left)
     return Bar(
@@ -137,4 +244,6 @@ def _bar(scale: _Scale, y: int, start: datetime, end: datetime, kind: str, title
         y=y,
         kind=kind,
         title=f"{title}, {format_duration((end - start) / timedelta(seconds=1))}",
+        attempt=attempt,
+        middle=f"{left + width / 2:.1f}" if attempt and width >= NUMBERED else "",
     )

@@ -1,8 +1,9 @@
 """How the dashboard writes times, counts and data. Ages count on in the browser (`ops.js`)."""
 
 import json
+import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,19 +14,19 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from ...alerting.runbook import url
-from ...models import Step
+from ...models import AttemptEvidence
 from ...payloads.money import format_money
-from ...payloads.placeholders import KEYS, LOADED, MARK, filled
 from ...queries import agent_facts, health
 from ...queries.audit_log import AuditEntry
 from ...queries.causes import Cause, Kind
 from ...queries.overview import AlertView
-from ...queries.redaction import HIDDEN, Redactor
-from ...states import StepState
+from ...queries.redaction import HIDDEN, Redactor, answer_text
 from .. import alert_links
 from ..durations import format_duration
+from ..request_words import request_words
 
 register = template.Library()
+register.filter(request_words)
 
 SHELL = "ops.shell"  # where a request keeps what every page shows
 NOTHING = "\N{EN DASH}"
@@ -105,7 +106,19 @@ def age(context: template.Context, value: datetime | None) -> str:
 def until(context: template.Context, value: datetime) -> str:
     """Write when a moment comes: "in 42 s"; "now" once it has."""
     left = -_distance(context, value)
-    return _time(value, "until", f"in {_whole(left)}" if left >= 1 else "now")
+    return _time(value, "until", _in(left) if left > 0 else "now")
+
+
+@register.simple_tag(takes_context=True)
+def due(context: template.Context, value: datetime) -> str:
+    """Write a deadline: "in 42 s", or "42 s ago" once it has passed."""
+    left = -_distance(context, value)
+    return _time(value, "due", _in(left) if left > 0 else f"{_whole(-left)} ago")
+
+
+def _in(seconds: float) -> str:
+    """Write what is left: rounded up, so that eight hours are not "7 h" at once."""
+    return f"in {format_duration(math.ceil(seconds))}"
 
 
 COUNTED = {  # what the badge of a page counts: all of it waits for a person
@@ -239,38 +252,6 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def template_words(value: Any) -> Any:
-    """Return a request that is a template still, with words for what will be put in."""
-    if isinstance(value, Mapping):
-        if value.keys() != {MARK}:
-            return {name: template_words(part) for name, part in value.items()}
-        origin, *path = value[MARK]
-        if origin == KEYS:
-            return f"«the idempotency key of {path[0]}»"
-        if origin == LOADED:
-            return loaded_words(path)
-        return (
-            f"«{'.'.join(path) or 'all'} of {f'the result of {origin}' if origin else 'the input'}»"
-        )
-    if isinstance(value, list):
-        return [template_words(part) for part in value]
-    return value
-
-
-@register.filter
-def request_words(step: Step) -> Any:
-    """Return what a step's agent is sent, with words for what is loaded when it is."""
-    loads = step.loads or ()
-    if step.process_state == StepState.WAITING:
-        return template_words(step.request)
-    return filled(step.request, loads, [loaded_words(path) for _, path in loads])
-
-
-def loaded_words(path: Sequence[str]) -> str:
-    """Return words for what the workflow loads."""
-    return f"«{'.'.join(path) or 'all'}, loaded on dispatch»"
-
-
 @register.filter
 def redacted(value: Any, redactor: Redactor | None) -> Any:
     """Write a text, or stored data, without what is personal, if there is a redactor."""
@@ -281,6 +262,25 @@ def redacted(value: Any, redactor: Redactor | None) -> Any:
 def typed(value: str, perms: Any) -> str:
     """Write what a person typed about no one task: it may name whom a task is for."""
     return value if not value or perms["orchestration"]["see_personal"] else HIDDEN
+
+
+@register.filter
+def answer(evidence: AttemptEvidence, redactor: Redactor | None) -> str:
+    """Write what a service answered to a failed attempt."""
+    return answer_text(evidence.answer, cut=evidence.cut, redactor=redactor)
+
+
+@register.simple_tag
+def copyable(value: Any, what: str, address: str = "") -> SafeString:
+    """Write an id or a key: shortened by the page's style where it is long, with a button to copy it."""
+    code = format_html('<code title="{}">{}</code>', value, value)
+    return format_html(
+        '<span class="ops-copy">{}<button type="button" class="button quiet small" data-copy="{}" '
+        'aria-label="Copy {}" hidden>Copy</button></span>',
+        format_html('<a href="{}">{}</a>', address, code) if address else code,
+        value,
+        what,
+    )
 
 
 def _whole(seconds: float) -> str:

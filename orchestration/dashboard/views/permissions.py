@@ -31,6 +31,7 @@ BULK = "orchestration.bulk"
 MUTE = "orchestration.mute"
 APPROVE = "orchestration.approve"
 REQUEUE = "orchestration.requeue"
+START = "orchestration.start"
 SHARE = "orchestration.share"
 SEE_PERSONAL = "orchestration.see_personal"
 

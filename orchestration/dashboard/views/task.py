@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from ... import registry
+from ...applications import by_hand
 from ...applications.external_view import ExternalView
 from ...models import Task
 from ...queries.task import task_detail
@@ -25,6 +26,7 @@ from .permissions import (
     PRIORITIZE,
     RESUBMIT,
     SEE_PERSONAL,
+    START,
     UNDO,
     redactor_for,
     requires,
@@ -41,6 +43,7 @@ MAY = {
     "hold": HOLD,
     "prioritize": PRIORITIZE,
     "acknowledge": ACKNOWLEDGE,
+    "start": START,
 }
 
 
@@ -72,6 +75,7 @@ def task_page(
             detail.task, personal=user_of(request).has_perm(SEE_PERSONAL)
         ),
         "declared": _declared(detail.task.workflow),
+        "again": _may_be_started_again(detail.task.workflow),
         "may": {name: user_of(request).has_perm(needed) for name, needed in MAY.items()},
         "redactor": redactor_for(request, detail.task),
         "failed": failed,
@@ -102,6 +106,12 @@ def _external_view(task: Task, *, personal: bool) -> ExternalView | None:
         return ExternalView(
             who="others", sentence="This is not available at the moment.", mood="warning"
         )
+
+
+def _may_be_started_again(workflow: str) -> bool:
+    """Return whether a task of a workflow may be started by hand with the input of another one."""
+    known = registry.workflows.get(workflow)
+    return known is not None and not by_hand.why_not(known, again=True)
 
 
 def _declared(workflow: str) -> set[str]:

@@ -6,7 +6,7 @@ from django.views.decorators.http import require_safe
 from ...queries import workflows as queries_workflows
 from ..charts.workflow_graph import graph
 from .live import live
-from .permissions import HOLD, OPERATE, requires, user_of
+from .permissions import HOLD, OPERATE, START, requires, user_of
 
 
 @require_safe
@@ -19,6 +19,7 @@ def workflows(request: HttpRequest) -> HttpResponse:
         "seen": seen,
         "drawn": [(one, graph(one)) for one in seen.workflows],
         "may_hold": user_of(request).has_perm(HOLD),
+        "may_start": user_of(request).has_perm(START),
         "section": "workflows",
         "heading": "Workflows",
     }

@@ -16,6 +16,7 @@ from orchestration.admin.settings import SettingAdmin
 from orchestration.cluster import heartbeat
 from orchestration.cluster.leader_election import Leadership
 from orchestration.dashboard import roles
+from orchestration.messaging.messages import Evidence
 from orchestration.models import (
     AccountTie,
     AuditRun,
@@ -45,9 +46,9 @@ from tests.support.operators import press
 from tests.support.page import page
 
 pytestmark = pytest.mark.django_db
-RECORDS = ["task", "step", "statestore", "attempt", "event", "alert", "notification", "submission",
-           "statusmessage", "gate", "hold", "worker", "lease", "clockjump", "jumpedtime", "auditrun",
-           "incident",
+RECORDS = ["task", "step", "statestore", "attempt", "attemptevidence", "event", "alert",
+           "notification", "submission", "statusmessage", "gate", "hold", "worker", "lease",
+           "clockjump", "jumpedtime", "auditrun", "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
            "deadletter", "taskrequest", "undorequest", "taskrollup", "steprollup", "gaterollup",
            "rollupmark", "removedtask", "accounttie", "soloact"]  # fmt: skip
@@ -59,7 +60,7 @@ def _some_of_each(client):
     NotificationChannel.objects.create(name="Ann", kind="email", address="ann@example.com")
     Hold.objects.create(scope="agent", agent="other", cause="hand", reason="moving", actor="ann")
     task = new_task("t-1", reply_to="shop")
-    press(client, in_error(task))
+    press(client, in_error(task, evidence=Evidence(answer="no", status=500)))
     in_error(new_task("t-2"))
     Submission.objects.create(workflow="greet", reference="s-1", data={})
     DeadLetter.objects.create(queue="scheduler", body="{}", reason="no such row", tries=1)

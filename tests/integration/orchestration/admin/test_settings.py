@@ -48,7 +48,7 @@ def test_history_names_user_time_old_and_new_value(client):
     save(client, failure_threshold="7", window="20")
     save(browser(person("bea", is_staff=True, is_superuser=True)), failure_threshold="7")
     response = client.get(address("history", "greeter"))
-    times, users, changes = zip(*history_of(response), strict=True)
+    times, users, changes, _, _ = zip(*history_of(response), strict=True)
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", time) for time in times)
     assert users == ("bea", "ada", "the system")
     assert changes[0] == "Window : 20 → 100"
@@ -117,7 +117,7 @@ def test_form_explains_its_fields(client):
     ("name", "row"),
     [("policy", "greeter"), ("supervisorpolicy", "1"), ("retentionpolicy", "greet")],
 )
-def test_settings_are_neither_added_nor_deleted_nor_reverted(client, name, row):
+def test_settings_are_neither_added_nor_deleted_nor_restored_unchecked(client, name, row):
     assert client.get(reverse(f"admin:orchestration_{name}_changelist")).status_code == 200
     assert client.get(reverse(f"admin:orchestration_{name}_add")).status_code == 403
     assert client.post(address("delete", row, name), {"post": "yes"}).status_code == 403
@@ -135,7 +135,7 @@ def test_time_for_which_tasks_are_kept_has_bounds(client, days, kept):
     if kept == 365:
         assert "at least a day" in errors_of(response)
     else:
-        ((_, user, change), *_) = history_of(
+        ((_, user, change, *_), *_) = history_of(
             client.get(address("history", "greet", "retentionpolicy"))
         )
         assert (user, change) == ("ada", f"Keep days : 365.0 → {float(kept) if kept else None}")
@@ -148,7 +148,7 @@ def test_interval_of_the_supervisor_has_bounds(client, interval, done):
     )
     if done:
         assert SupervisorPolicy.objects.get().interval == 5
-        ((_, user, change), *_) = history_of(
+        ((_, user, change, *_), *_) = history_of(
             client.get(address("history", "1", "supervisorpolicy"))
         )
         assert (user, change) == ("ada", "Interval : 1.0 → 5.0")
@@ -178,7 +178,7 @@ def test_weight_of_a_fairness_key_has_history_and_bounds(client):
     assert client.post(form, {"key": "other", "weight": "3"}).status_code == 302
     weight.refresh_from_db()
     assert (weight.key, weight.weight) == ("till", 3)
-    ((_, user, change), *_) = history_of(
+    ((_, user, change, *_), *_) = history_of(
         client.get(address("history", weight.pk, "fairnessweight"))
     )
     assert (user, change) == ("ada", "Weight : 2.0 → 3.0")
@@ -191,3 +191,110 @@ def test_list_of_policies_has_units_and_one_order(client):
     (head,) = listed.all(".column-time_allowed")
     assert "(s)" in head.text
     assert set(listed.texts(".field-time_allowed")) >= {"10"}
+
+
+def versions(name="policy", **key):
+    """Return the ids of a setting's versions, the first one first."""
+    model = apps.get_model("orchestration", name)
+    found = model.history.filter(**(key or {"agent": "greeter"})).order_by("history_id")
+    return list(found.values_list("history_id", flat=True))
+
+
+def revert_address(version, row="greeter", name="policy"):
+    return reverse(f"admin:orchestration_{name}_revert", args=[row, version])
+
+
+def revert(client, version, *, reason="it was too high", seen=None, **where):
+    shown = page(client.get(revert_address(version, **where)))
+    seen = seen or shown.one('[name="seen"]')["value"]
+    return client.post(revert_address(version, **where), {"reason": reason, "seen": seen})
+
+
+def test_earlier_values_are_set_again_with_a_reason(client):
+    save(client)
+    save(client, failure_threshold="7", window="20")
+    _, first, _ = versions()
+    shown = page(client.get(revert_address(first)))
+    assert [[cell.text for cell in row.all("td")] for row in shown.all("[data-change]")] == [
+        ["7", "5"],
+        ["20", "100"],
+    ]
+    assert revert(client, first).status_code == 302
+    policy = Policy.objects.get(agent="greeter")
+    assert (policy.failure_threshold, policy.window) == (5, 100)
+    (_, user, changes, reason, _), *_ = history_of(client.get(address("history", "greeter")))
+    assert (user, reason) == ("ada", "it was too high")
+    assert "Window : 20 → 100" in changes
+    assert "it was too high" in client.get(reverse("ops:audit")).text
+
+
+def test_each_earlier_version_is_offered_but_not_the_present_one(client):
+    save(client, failure_threshold="7")
+    first, _ = versions()
+    links = page(client.get(address("history", "greeter"))).one("#change-history").all("a")
+    assert [address("history", "greeter") + link["href"] for link in links] == [
+        revert_address(first)
+    ]
+
+
+def test_change_can_be_undone_from_its_message(client):
+    saved = save(client, failure_threshold="7")
+    first, _ = versions()
+    assert page(client.get(saved["Location"])).one("[data-undo]")["href"] == revert_address(first)
+    unchanged = save(client, failure_threshold="7")
+    assert page(client.get(unchanged["Location"])).all("[data-undo]") == []
+
+
+@pytest.mark.parametrize(("reason", "seen"), [("", None), ("x" * 101, None), ("it was", 1)])
+def test_revert_needs_a_reason_and_the_newest_version(client, reason, seen):
+    save(client, failure_threshold="7")
+    first, _ = versions()
+    answer = revert(client, first, reason=reason, seen=seen)
+    assert answer.status_code == 200
+    assert page(answer).all(".errorlist")
+    assert Policy.objects.get(agent="greeter").failure_threshold == 7
+    assert len(versions()) == 2
+
+
+def test_values_that_are_invalid_by_now_are_not_set_again(client):
+    save(client, failure_threshold="7")
+    first, _ = versions()
+    Policy.history.filter(history_id=first).update(failure_threshold=0)
+    shown = page(client.get(revert_address(first)))
+    assert "must be between 1 and 1000" in shown.one(".errorlist").text
+    assert not shown.all('[name="reason"]')
+    client.post(revert_address(first), {"reason": "all the same", "seen": versions()[-1]})
+    assert Policy.objects.get(agent="greeter").failure_threshold == 7
+
+
+def test_present_values_cannot_be_set_again(client):
+    (only,) = versions()
+    assert page(client.get(revert_address(only))).one("[data-empty]")
+    client.post(revert_address(only), {"reason": "to see", "seen": only})
+    assert versions() == [only]
+
+
+def test_only_those_who_may_change_a_setting_can_revert_it():
+    save(browser(person("bea", is_staff=True, is_superuser=True)), failure_threshold="7")
+    first, last = versions()
+    viewer = browser(person("vic", "view_policy", is_staff=True))
+    assert page(viewer.get(address("history", "greeter"))).one("#change-history").all("a") == []
+    assert viewer.get(revert_address(first)).status_code == 403
+    fields = {"reason": "mine", "seen": last}
+    assert viewer.post(revert_address(first), fields).status_code == 403
+    assert Policy.objects.get(agent="greeter").failure_threshold == 7
+
+
+def test_version_of_another_row_is_missing(client):
+    (other,) = versions("policy", agent="payment")
+    assert client.get(revert_address(other)).status_code == 404
+    assert client.get(revert_address(10**9)).status_code == 404
+
+
+def test_empty_and_other_settings_are_reverted_too(client):
+    change = address("change", "greet", "retentionpolicy")
+    client.post(change, {"keep_days": ""})
+    client.post(change, {"keep_days": "30"})
+    _, empty, _ = versions("retentionpolicy", workflow="greet")
+    revert(client, empty, row="greet", name="retentionpolicy")
+    assert RetentionPolicy.objects.get(workflow="greet").keep_days is None

@@ -10,6 +10,7 @@ from django.urls import resolve, reverse
 
 from orchestration import api, registry
 from orchestration.alerting.alerts import LATE_EFFECT, raise_alert
+from orchestration.applications.by_hand import new_reference
 from orchestration.dashboard import urls
 from orchestration.dashboard.roles import ROLES
 from orchestration.models import Gate, Incident, Policy, SavedView, Step, Submission
@@ -116,6 +117,11 @@ def a_dead_letter(_world):
     return []
 
 
+def a_submission(_world):
+    Submission.objects.create(workflow="greet", reference="hand-1", data={"name": "Ada"})
+    return ["greet", "hand-1"]
+
+
 def seen(world):
     return {"seen": world.step.incident.events.latest("id").id}
 
@@ -147,12 +153,26 @@ TABLE = {
         data=lambda world: {**WHY, "seen": undo_preview(world.step.task_id)["seen"]},
         after="cancelled",
     ),
+    "start": Route(
+        get="operator",
+        post="operator",
+        args=lambda _: ["greet"],
+        data=lambda _: {**WHY, "reference": new_reference(), "input-name": '"Ada"'},
+    ),
+    "again": Route(
+        get="operator",
+        post="operator",
+        args=of_task,
+        data=lambda _: {**WHY, "reference": new_reference(again=True)},
+    ),
+    "started": Route(get="viewer", args=a_submission),
     "priority": Route(
         get="operator",
         post="operator",
         args=of_task,
         data=lambda _: {**WHY, "seen": 0, "priority": 5},
     ),
+    "palette": Route(get="viewer", query="?q=t-1"),
     "row": Route(get="viewer", args=of_step),
     "resubmit": Route(
         get="operator", post="operator", args=of_step, data=lambda _: WHY, after="pending"

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from orchestration.models import (
     Attempt,
+    AttemptEvidence,
     Event,
     Incident,
     IncidentHit,
@@ -50,6 +51,7 @@ def rows():
         actor="“a”\n",
         detail={"n": 1.50, "x": None, "y": []},
     )
+    AttemptEvidence.objects.create(step=step, number=1, traceback="“a”\n", status=500)
     Step.objects.filter(id=step.id).update(held_seconds=0.1 + 0.2, error_message="a\\b\t\u2028c")
     return made
 
@@ -88,6 +90,19 @@ class TestFiles:
         command("--before", "2100-01-01", tmp_path)
         command("--restore", tmp_path)
         assert everything() == before
+
+    def test_archive_without_a_table_that_came_since_comes_back(self, tmp_path, monkeypatch):
+        rows()
+        AttemptEvidence.objects.all().delete()
+        before = everything()
+        older = [one for one in lines.TABLES if one.name != "orchestration_attemptevidence"]
+        with monkeypatch.context() as then:
+            for module in (lines, archive):
+                then.setattr(module, "TABLES", older)
+            command("--before", "2100-01-01", tmp_path)
+        assert "18 tasks" in command("--restore", tmp_path)
+        assert everything() == before
+        assert "0 tasks" in command("--restore", tmp_path)
 
     def test_new_rows_have_ids_beyond_those_that_came_back(self, tmp_path):
         rows()

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from orchestration.messaging.messages import LATEST, Malformed, Reply, Request, with_number
+from orchestration.messaging.messages import (
+    LATEST,
+    MAX_ANSWER,
+    MAX_TRACEBACK,
+    Evidence,
+    Malformed,
+    Reply,
+    Request,
+    with_number,
+)
 from orchestration.payloads.limits import MAX_BYTES
 from tests.support.messages import nested
 
@@ -40,7 +49,11 @@ REQUEST = Request(
 )
 
 
-@pytest.mark.parametrize("message", [REPLY, REQUEST])
+EVIDENCE = Evidence(traceback="é" * (MAX_TRACEBACK // 2), answer="{}", status=500, cut=True)
+FAILED = REPLY.altered(outcome="unknown", evidence=EVIDENCE)
+
+
+@pytest.mark.parametrize("message", [REPLY, REQUEST, FAILED])
 def test_messages_survive_a_round_trip(message):
     assert type(message).parse(message.dump()) == message
 
@@ -85,6 +98,10 @@ def request(**changes):
         (altered(result={"x": [0.5]}).replace(b"0.5", b"-1e999"), "out of range"),
         (altered(result={"x": nested(200)}), "nested deeper than 100"),
         (altered(message="x").replace(b'"x"', b'"\xed\xa0\x80"'), "not a reply"),
+        (altered(evidence={"answer": "é" * (MAX_ANSWER // 2 + 1)}), "longer than what is kept"),
+        (altered(evidence={"traceback": "x" * (MAX_TRACEBACK + 1)}), "longer than what is kept"),
+        (altered(evidence={"status": -1}), "Expected `int` >= 0"),
+        (altered(evidence="trace"), "Expected `object"),
     ],
 )
 def test_malformed_reply_is_refused_with_the_reason(raw, why):
@@ -132,6 +149,14 @@ def test_old_and_new_code_read_each_others_messages():
     assert Reply.parse(altered(what_comes_later={"a": 1})) == REPLY
     before = {name: value for name, value in to_builtins(REPLY).items() if name != "returned"}
     assert Reply.parse(json.dumps(before).encode()) == REPLY
+
+
+def test_reply_without_evidence_is_no_longer_than_before():
+    """The reply of the release before has no such field, and one that succeeds does not either."""
+    assert b"evidence" not in REPLY.dump()
+    assert set(json.loads(FAILED.dump())) - set(json.loads(REPLY.dump())) == {"evidence"}
+    returned = with_number(FAILED.dump(), "returned", 2)
+    assert Reply.parse(returned) == FAILED.altered(returned=2)
 
 
 @given(st.binary(max_size=200))

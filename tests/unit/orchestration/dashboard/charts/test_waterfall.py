@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestration.dashboard.charts.waterfall import LABEL, THINNEST, WIDTH, waterfall
+from orchestration.dashboard.charts.waterfall import FOLD, LABEL, THINNEST, WIDTH, waterfall
 from orchestration.dashboard.templatetags.ops import NOTHING, capped, lasted, offset
 from orchestration.models import Attempt, Step, Task
 from orchestration.queries.next_step import NextStep
@@ -23,7 +23,11 @@ def attempt(start, end, outcome="done"):
 
 def drawing(*steps):
     details = [
-        StepDetail(step=Step(name=f"s{i}", **fields), attempts=attempts, outlook=NextStep(text=""))
+        StepDetail(
+            step=Step(id=i + 1, name=f"s{i}", **fields),
+            attempts=attempts,
+            outlook=NextStep(text=""),
+        )
         for i, (attempts, fields) in enumerate(steps)
     ]
     return waterfall(
@@ -87,6 +91,55 @@ def test_wait_for_a_retry_is_drawn():
     chart = drawing(([attempt(0, 1, "expired")], {"run_after": at(4)}))
     assert [kind for kind, *_ in bars(chart)] == ["expired", "wait"]
     assert chart.rows[0].bars[1].title == "waits for its retry, 3 s"
+
+
+def test_idle_time_is_folded_so_that_attempts_are_seen():
+    """A step that failed at once and was resubmitted 90 seconds later."""
+    chart = drawing(([attempt(0, 0.05, "rejected"), attempt(90, 90.05)], {}))
+    room = WIDTH - LABEL - FOLD
+    assert bars(chart) == [
+        ("rejected", LABEL, room / 2, 30),
+        ("done", LABEL + room / 2 + FOLD, room / 2, 30),
+    ]
+    ((fold),) = chart.folds
+    assert (float(fold.x), fold.label) == (LABEL + room / 2, "1 min 30 s")
+    assert [tick.label for tick in chart.ticks] == ["0 s", "1 min 30 s"]
+
+
+@pytest.mark.parametrize(
+    ("attempts", "folds"),
+    [
+        ([(0, 5), (9, 14)], []),  # no longer than the attempts together
+        ([(0, 0.1), (0.9, 1)], []),  # a short time
+        ([(0, 1), (3.5, 4)], ["2.5 s"]),
+        ([(30, 31)], ["30 s"]),  # it waited from the beginning
+        ([(0, 1), (0.5, 40)], []),  # at the same time
+        ([(0, 1), (60, 61), (200, 201)], ["59 s", "2 min 19 s"]),
+    ],
+)
+def test_only_long_idle_times_are_folded(attempts, folds):
+    chart = drawing(*(([attempt(*one)], {}) for one in attempts))
+    assert [fold.label for fold in chart.folds] == folds
+
+
+def test_wait_for_a_retry_is_folded_and_drawn_through_the_fold():
+    chart = drawing(([attempt(0, 0.5, "transient")], {"run_after": at(600.5)}))
+    _, wait = chart.rows[0].bars
+    assert [fold.label for fold in chart.folds] == ["10 min"]
+    assert float(wait.width) == pytest.approx(FOLD, abs=0.2)
+
+
+def test_many_folds_leave_room_for_the_attempts():
+    chart = drawing(([attempt(n * 100, n * 100 + 1) for n in range(60)], {}))
+    assert len(chart.folds) == 12
+    for _, x, width, _ in bars(chart):
+        assert LABEL <= x <= x + width <= WIDTH + 0.1
+
+
+def test_bars_of_attempts_name_them_and_wide_ones_show_their_number():
+    chart = drawing(([attempt(0, 5), attempt(5, 5.01), attempt(5.01, 10)], {"run_after": at(20)}))
+    found = [(bar.attempt, bool(bar.middle)) for bar in chart.rows[0].bars]
+    assert found == [(1, True), (1, False), (1, True), (None, False)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,87 @@
+"""Start a task by hand: the same submission that an application would post, and who did it and why."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from django.db import transaction
+
+from .. import registry
+from ..database import sql
+from ..models import Event, Task
+from ..models.history import EventKind
+from ..workflow import Workflow
+from .submissions import Posting, post
+
+REFERENCE = re.compile("(hand|again)-[0-9a-f]{32}")
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(reference)s, 0))"  # of one form, sent twice
+PRIVATE = "Its tasks do not keep all of their input: what is private is only in the submission."
+
+
+def new_reference(*, again: bool = False) -> str:
+    """Return a reference for one form: however often that is sent, it starts one task."""
+    return f"{'again' if again else 'hand'}-{uuid4().hex}"
+
+
+def why_not(workflow: Workflow, *, again: bool = False) -> str:
+    """Return why a workflow's tasks cannot be started by hand, as a sentence; empty if they can."""
+    if workflow.not_by_hand:
+        return workflow.not_by_hand
+    return PRIVATE if again and workflow.private else ""
+
+
+@transaction.atomic
+def start(
+    workflow: str,
+    reference: str,
+    data: Mapping[str, Any],
+    *,
+    actor: str,
+    reason: str,
+    again: Task | None = None,
+) -> bool:
+    """Submit a task; return whether this did it, and not an earlier call with the same reference.
+
+    `again` is the task whose input it has: its history names the new one. Raises what `post` raises.
+    """
+    if refusal := why_not(
+        registry.get(registry.workflows, "workflow", workflow), again=bool(again)
+    ):
+        raise ValueError(refusal)
+    sql.run(LOCK, {"reference": reference})
+    if started(workflow, reference):
+        return False
+    post(
+        [
+            Posting(
+                workflow=workflow,
+                reference=reference,
+                data=dict(data),
+                priority=again.priority if again else 0,
+                fairness_key=again.fairness_key if again else "",
+            )
+        ]
+    )
+    Event.objects.create(
+        task=again,
+        kind=EventKind.STARTED,
+        actor=actor,
+        reason=reason,
+        detail={
+            "target": f"{workflow} {reference}",
+            "workflow": workflow,
+            "reference": reference,
+        },
+    )
+    return True
+
+
+def started(workflow: str, reference: str) -> Event | None:
+    """Return who started a task by hand, when and why, if anybody did (along event_of_people)."""
+    if not REFERENCE.fullmatch(reference):
+        return None
+    acts = Event.objects.filter(
+        kind=EventKind.STARTED, detail__workflow=workflow, detail__reference=reference
+    )
+    return acts.select_related("task").defer("task__data").order_by("-at").first()

@@ -1,0 +1,39 @@
+"""A step's request for reading, with words for what is not known yet."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..models import Step
+from ..payloads.placeholders import KEYS, LOADED, MARK, filled
+from ..states import StepState
+
+
+def template_words(value: Any) -> Any:
+    """Return a request that is a template still, with words for what will be put in."""
+    if isinstance(value, Mapping):
+        if value.keys() != {MARK}:
+            return {name: template_words(part) for name, part in value.items()}
+        origin, *path = value[MARK]
+        if origin == KEYS:
+            return f"«the idempotency key of {path[0]}»"
+        if origin == LOADED:
+            return loaded_words(path)
+        return (
+            f"«{'.'.join(path) or 'all'} of {f'the result of {origin}' if origin else 'the input'}»"
+        )
+    if isinstance(value, list):
+        return [template_words(part) for part in value]
+    return value
+
+
+def request_words(step: Step) -> Any:
+    """Return what a step's agent is sent, with words for what is loaded when it is."""
+    loads = step.loads or ()
+    if step.process_state == StepState.WAITING:
+        return template_words(step.request)
+    return filled(step.request, loads, [loaded_words(path) for _, path in loads])
+
+
+def loaded_words(path: Sequence[str]) -> str:
+    """Return words for what the workflow loads."""
+    return f"«{'.'.join(path) or 'all'}, loaded on dispatch»"

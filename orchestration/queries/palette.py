@@ -1,0 +1,73 @@
+"""What a few typed characters may mean: tasks, incidents, agents and workflows, a few of each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .. import registry
+from ..models import Incident, Task
+from ..states import TaskState
+from . import search_query, task_filters
+
+MOST = 5  # of each kind
+SHORTEST = 2  # characters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """Something that was found: at `route` of the dashboard with `key`, or at a place of that page."""
+
+    kind: str
+    name: str
+    note: str = ""
+    route: str
+    key: object = None
+    place: str = ""
+
+
+def hits(text: str, *, personal: bool) -> Sequence[Hit]:
+    """Return what the text may mean, in three queries at most; `personal` as in a search of tasks."""
+    text = text.strip()
+    if len(text) < SHORTEST:
+        return []
+    return [*_tasks(text, personal=personal), *_incidents(text), *_declared(text)]
+
+
+def _tasks(text: str, *, personal: bool) -> list[Hit]:
+    search = search_query.read({"q": text}, personal=personal)
+    if search.problems:
+        return []
+    ids = task_filters.page(search.filters, MOST)
+    tasks = Task.objects.defer("data").in_bulk(ids)
+    return [
+        Hit(
+            kind="Task",
+            name=task.name,
+            note=f"{task.workflow}, {TaskState(task.state).label.lower()}",
+            route="task",
+            key=task.id,
+        )
+        for task in (tasks[one] for one in ids if one in tasks)
+    ]
+
+
+def _incidents(text: str) -> list[Hit]:
+    """Return incidents by words of their titles: there is one for each cause, so they are few."""
+    found = Incident.objects.all()
+    for word in text.split()[:MOST]:
+        found = found.filter(title__icontains=word)
+    return [
+        Hit(kind="Incident", name=one.title, note=one.state, route="incident", key=one.id)
+        for one in found.order_by("-last_seen")[:MOST]
+    ]
+
+
+def _declared(text: str) -> list[Hit]:
+    kinds = (
+        ("Agent", "agents", "agent", registry.agents),
+        ("Workflow", "workflows", "workflow", registry.workflows),
+    )
+    return [
+        Hit(kind=kind, name=name, route=route, place=f"{place}-{name}")
+        for kind, route, place, names in kinds
+        for name in [one for one in sorted(names) if text.lower() in one.lower()][:MOST]
+    ]

@@ -1,0 +1,30 @@
+"""Keep with failed attempts what shows why they failed."""
+
+from collections.abc import Sequence
+
+from ..database import sql
+from ..messaging.messages import Evidence, Reply
+
+WRITE = """
+INSERT INTO orchestration_attemptevidence (step_id, number, traceback, status, answer, cut)
+SELECT * FROM unnest(%(steps)s::bigint[], %(attempts)s::int[], %(tracebacks)s::text[],
+    %(statuses)s::smallint[], %(answers)s::text[], %(cut)s::bool[])
+"""
+
+
+def write(replies: Sequence[Reply]) -> None:
+    """Write the evidence of attempts that have just ended: no statement if there is none."""
+    kept = [(reply, reply.evidence) for reply in replies if isinstance(reply.evidence, Evidence)]
+    if not kept:
+        return
+    sql.run(
+        WRITE,
+        {
+            "steps": [reply.step for reply, _ in kept],
+            "attempts": [reply.attempt for reply, _ in kept],
+            "tracebacks": [evidence.traceback for _, evidence in kept],
+            "statuses": [evidence.status for _, evidence in kept],
+            "answers": [evidence.answer for _, evidence in kept],
+            "cut": [evidence.cut for _, evidence in kept],
+        },
+    )

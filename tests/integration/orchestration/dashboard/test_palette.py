@@ -1,0 +1,54 @@
+"""What the command palette finds."""
+
+import pytest
+from django.urls import reverse
+
+from orchestration.models import Task
+from tests.support.engine import in_error, new_task
+from tests.support.operators import browser, person
+from tests.support.page import POLL, query_count
+
+pytestmark = pytest.mark.django_db
+
+
+def found(client, text):
+    answer = client.get(reverse("ops:palette"), {"q": text})
+    assert answer["Cache-Control"] == "no-store"
+    return [(one["kind"], one["name"], one["address"]) for one in answer.json()["found"]]
+
+
+def test_tasks_incidents_agents_and_workflows_are_found(client):
+    step = in_error(new_task("t-1"), code="no_room")
+    assert found(client, "t-1") == [("Task", "t-1", reverse("ops:task", args=[step.task_id]))]
+    ((kind, _, address),) = found(client, "HELLO no_room")
+    assert (kind, address) == ("Incident", reverse("ops:incident", args=[step.incident_id]))
+    assert ("Agent", "greeter", "/ops/agents/#agent-greeter") in found(client, "greet")
+    assert ("Workflow", "greet", "/ops/workflows/#workflow-greet") in found(client, "greet")
+
+
+@pytest.mark.parametrize("text", ["", "t", '"', "step:", "x" * 500, "\0"])
+def test_text_that_means_nothing_finds_nothing(client, text):
+    new_task("t-1")
+    assert found(client, text) == []
+
+
+def test_tasks_are_found_by_personal_data_only_with_the_permission(client):
+    new_task("t-1")
+    Task.objects.update(contact="ada@example.org")
+    assert found(client, "ada@example.org") == []
+    seer = browser(person("bea", "operate", "see_personal"))
+    assert [name for _, name, _ in found(seer, "ada@example.org")] == ["t-1"]
+
+
+def test_search_costs_the_same_however_much_is_found(client):
+    address = reverse("ops:palette") + "?q=t-"
+    in_error(new_task("t-1"))
+    before = query_count(client, address)
+    for number in range(2, 9):
+        in_error(new_task(f"t-{number}"), code=f"t-{number}")
+    assert query_count(client, address) == before
+    assert len(found(client, "t-")) == 10
+
+
+def test_palette_of_an_ended_session_is_not_sent_to_the_login():
+    assert browser().get(reverse("ops:palette"), headers=POLL).status_code == 401

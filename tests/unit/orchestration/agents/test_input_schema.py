@@ -1,0 +1,75 @@
+"""What a workflow's tasks take, as far as templates and actions tell it."""
+
+import pytest
+
+from orchestration import registry
+from orchestration.agents.actions import action
+from orchestration.agents.base import Agent
+from orchestration.agents.input_schema import input_schema
+from orchestration.payloads.placeholders import field, key, result
+from orchestration.workflow import Step, Workflow
+
+QUANTITY = {"type": "integer", "minimum": 1}
+
+
+class Store(Agent):
+    name = "store"
+
+    @action(
+        accepts={"type": "object", "properties": {"count": QUANTITY, "lines": {"type": "array"}}}
+    )
+    async def take(self, call):
+        return {}
+
+    @action
+    async def put_back(self, call):
+        return {}
+
+
+@pytest.fixture(autouse=True)
+def _store(monkeypatch):
+    monkeypatch.setitem(registry.agents, "store", Store)
+
+
+def schema_of(request, **options):
+    step = Step(name="take", agent="store", action="take", request=request, undo="put_back",
+                undo_request={"key": key("take"), "why": field("reason")})  # fmt: skip
+    return input_schema(Workflow(name="w", steps=[step], **options))
+
+
+def test_fields_have_the_types_of_what_takes_them():
+    found = schema_of(
+        {"count": field("n"), "lines": [field("first")], "note": field("note"), "of": result("x")}
+    )
+    assert found["properties"] == {"n": QUANTITY, "first": {}, "note": {}, "reason": {}}
+    assert found["required"] == ["n", "first", "note", "reason"]
+
+
+def test_fields_inside_of_others_are_objects():
+    found = schema_of({"count": field("order", "n")}, contact=field("order", "to", "email"))
+    assert found["properties"]["order"] == {
+        "type": "object",
+        "required": ["to", "n"],
+        "properties": {
+            "to": {
+                "type": "object",
+                "required": ["email"],
+                "properties": {"email": {"type": "string"}},
+            },
+            "n": QUANTITY,
+        },
+    }
+
+
+def test_value_is_money():
+    value = {"amount": field("total"), "currency": field("currency")}
+    properties = schema_of({}, value=value)["properties"]
+    assert properties["total"] == {"type": "integer"}
+    assert properties["currency"] == {"type": "string"}
+
+
+def test_each_registered_workflow_has_a_schema():
+    assert registry.workflows
+    for workflow in registry.workflows.values():
+        found = input_schema(workflow)
+        assert {path[0] for path in workflow.fields} == set(found["properties"])
