@@ -143,7 +143,7 @@ def keep_tasks(workflow: str, *, days: float | None) -> None:
 def receive_status(application: str, receiver: Callable[[Sequence[Status]], None]) -> None:
     """Have `receiver` called with batches of status messages to `application`, in a transaction.
 
-    Give the application's name as `reply_to` to `submit`, and `status.<name>` a queue and a worker.
+    Give the application's name as `reply_to` to `submit`, and the queue `status.<name>` a worker.
     """
     registry.receivers[application] = receiver
 

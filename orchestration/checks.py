@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from . import registry
-from .monitoring import monitors
 from .states import LOCAL
 from .workflow import UNDECLARED, Step, Workflow
 
@@ -30,28 +28,12 @@ def check_workflows(**_: Any) -> list[CheckMessage]:
 
 
 @register(TAG)
-def check_queues(**_: Any) -> list[CheckMessage]:
-    """Check that each queue of the engine is configured, so that a worker can serve it."""
-    return [
-        Error(
-            f"the queue {name!r} is missing in RQ_QUEUES",
-            hint="RQ_QUEUES has the engine's own queues, one named after each agent, and "
-            "status.<name> for each receiver of status messages; `manage.py work` serves them.",
-            id="orchestration.E004",
-        )
-        for name in sorted(monitors.needed_queues())
-        if name not in settings.RQ_QUEUES
-    ]
-
-
-@register(TAG)
 def check_names(**_: Any) -> list[CheckMessage]:
     """Check that names fit into their columns: otherwise a worker could not report itself."""
     longest: list[tuple[str, Iterable[str], int]] = [
         ("agent", registry.agents, 60),
         ("workflow", registry.workflows, 60),
         ("receiver of status messages", registry.receivers, 60),
-        ("queue", settings.RQ_QUEUES, 100),
     ]
     return [
         Error(
