@@ -1,6 +1,7 @@
 """The one settings file, read from the environment. `docs/run/configure.md` lists the variables."""
 
 from pathlib import Path
+from typing import Any
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
@@ -104,6 +105,7 @@ if REPLICA_URL := env.text("REPLICA_URL"):
     )
     DATABASE_ROUTERS = ["orchestration.database.replica.Router"]
 
+RQ_QUEUES: dict[str, Any] = {}  # of other code; each agent has one by itself
 # Schedulers and agents sign what they send each other (docs/run/secure.md): the first key signs, each
 # one is accepted.
 MESSAGE_KEYS = safety.message_keys(folders.secret("message_key"))

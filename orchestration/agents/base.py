@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 from .. import conf
 from ..database import clock
@@ -19,6 +19,7 @@ from ..states import Health, Outcome
 from ..tracing import spans, switch
 from .actions import Action, Call, Result, action
 from .errors import Fault, Rejected, Transient, Unknown
+from .policy_values import PolicyValues
 from .service_ledger import LedgerEntry
 
 logger = logging.getLogger(__name__)
@@ -44,9 +45,7 @@ class Agent:
     """
 
     name: ClassVar[str]
-    policy: ClassVar[
-        dict[str, Any]
-    ] = {}  # initial values of its policy that differ from the defaults
+    policy: ClassVar[PolicyValues] = {}  # first values of thresholds; admins change them later
     isolated: ClassVar[bool] = False  # perform requests in a process that the worker can replace
     slots: ClassVar[int] = 100  # requests that one worker performs at once; see also AGENT_SLOTS
 
