@@ -18,7 +18,7 @@ from ..messaging.messages import Malformed, Mode, Reply, Request
 from ..states import Health, Outcome
 from ..tracing import spans, switch
 from .actions import Action, Call, Result, action
-from .errors import Fault, Rejected, Transient, Unknown
+from .errors import TIMEOUT, Fault, Rejected, Transient, Unknown
 from .policy_values import PolicyValues
 from .service_ledger import LedgerEntry
 
@@ -288,4 +288,4 @@ async def _within(
     except TimeoutError as error:
         if left <= allowed and timer.expired():
             raise OutOfTime from error
-        raise Unknown("timeout", f"no answer within {seconds:.1f} s") from error
+        raise Unknown(TIMEOUT, f"no answer within {seconds:.1f} s") from error

@@ -6,6 +6,7 @@ from ..payloads.text import printable
 from ..states import Health, Outcome
 
 LONGEST_CODE = 100
+TIMEOUT = "timeout"  # the code of a call that was ended, or not answered in time
 LONGEST_MESSAGE = 500  # of a remote service's error text
 
 

@@ -14,7 +14,7 @@ from ..states import Health
 from ..tracing import spans, switch
 from .actions import Call
 from .base import Agent
-from .errors import Fault, Rejected, Transient, Unknown
+from .errors import TIMEOUT, Fault, Rejected, Transient, Unknown
 
 NONE = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None)
 LONGEST_PAUSE = 86_400.0  # seconds; a longer Retry-After is taken as a mistake
@@ -171,7 +171,7 @@ class HttpAgent(Agent):
         except aiohttp.ClientConnectorError as error:
             raise Transient("unreachable", str(error)) from error
         except TimeoutError as error:
-            raise Unknown("timeout", f"no answer within {call.timeout:.1f} s") from error
+            raise Unknown(TIMEOUT, f"no answer within {call.timeout:.1f} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise Unknown("connection_lost", f"{type(error).__name__}: {error}") from error
 
