@@ -68,7 +68,7 @@ class LoopWatch:
         self._thread = 0  # that runs the loop
         self._beat = 0.0
         self._last: Blocked | None = None
-        self._told = False
+        self._reported = False
         self._serving, self._closed = threading.Event(), threading.Event()
         self._watch: threading.Thread | None = None
 
@@ -122,12 +122,12 @@ class LoopWatch:
             if beat > last.since:
                 self._last = last = replace(last, until=max(beat - conf.LOOP_BEAT_S, last.since))
                 self._report(last)
-            elif now - beat > conf.LOOP_BLOCKED_LONG_S and not self._told:
-                self._told = True
+            elif now - beat > conf.LOOP_BLOCKED_LONG_S and not self._reported:
+                self._reported = True
                 self._report(last)
         elif self._serving.is_set() and now - beat > conf.LOOP_BEAT_S + conf.LOOP_BLOCKED_AFTER_S:
             self._last = self._capture(beat)
-            self._told = False
+            self._reported = False
 
     def _capture(self, beat: float) -> Blocked | None:
         """Return what the loop's thread does; None if it waits for its next task, for lack of a processor."""

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import uvloop
 from django.conf import settings
@@ -18,40 +17,16 @@ from ..decisions.recovery import INSTANCE_SICK
 from ..messaging import queues
 from ..messaging.agent_inbox import REPORT_LIFE, AgentInbox, PendingMessage, Taken
 from ..messaging.messages import Malformed, Reply, Request
-from ..states import ANSWERED, Health
+from ..states import Health
 from ..tracing.subject import subject
 from .base import Agent
 from .errors import LONGEST_MESSAGE, TIMEOUT
+from .finished_request import FinishedRequest
 from .loop_watch import BLOCKED, Blocked, LoopWatch
 from .outliers import SLICE, Participation, Report, anyone_takes_part
 from .performers import Performers
 
 logger = logging.getLogger(__name__)
-
-SAYS_NOTHING = frozenset({Health.NOTHING, Health.BUSY})  # of the instance
-
-
-class FinishedRequest(NamedTuple):
-    """A request that this worker has finished, and its reply, if there is one.
-
-    `began` is when its performance began; None if it was taken too late to be performed, or the
-    database's clock was set meanwhile: then the time that it took is not known.
-    """
-
-    request: Request
-    reply: Reply | None = None
-    began: float | None = None
-
-    @property
-    def good(self) -> bool | None:
-        """Whether the instance did well; None if the reply says nothing about that."""
-        if self.began is None:
-            return None
-        if self.reply is None or self.reply.code == "agent_error":
-            return False
-        if self.reply.health in SAYS_NOTHING:
-            return None
-        return self.reply.health == Health.GOOD or self.reply.outcome in ANSWERED
 
 
 class Runtime:

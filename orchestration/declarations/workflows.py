@@ -23,7 +23,7 @@ def problems(workflow: Workflow, agents: Mapping[str, type[Agent]]) -> list[Prob
 
 
 def own_problems(workflow: Workflow) -> list[Problem]:
-    """Return what is wrong with a workflow by itself, whatever agents there are."""
+    """Return what is wrong with a workflow by itself, without a look at agents."""
     if malformed := list(_malformed(workflow)):
         return malformed
     unusable = [

@@ -68,13 +68,13 @@ def _soon(monkeypatch):
 
 @contextmanager
 def at_work():
-    told = []
+    reports = []
     agent = Stuck()
-    runtime = Runtime(agent, told.append)
+    runtime = Runtime(agent, reports.append)
     serving = threading.Thread(target=runtime.serve)
     serving.start()
     try:
-        yield SimpleNamespace(agent=agent, told=told, watch=runtime.watch)
+        yield SimpleNamespace(agent=agent, reports=reports, watch=runtime.watch)
     finally:
         agent.released.set()
         runtime.stop()
@@ -104,9 +104,9 @@ def test_action_that_blocks_is_named_with_its_line(caplog):
     with at_work() as worker:
         wait_for(lambda: worker.watch.during(0), "it is noticed")
         worker.agent.released.set()
-        wait_for(lambda: worker.told, "it is over")
+        wait_for(lambda: worker.reports, "it is over")
         wait_for(replies, "the call has its result all the same")
-    (blocked,) = worker.told
+    (blocked,) = worker.reports
     assert (blocked.agent, blocked.action) == (NAME, "block")
     assert re.fullmatch(
         r"at agents/test_loop_watch.py:\d+: self.released.wait\(60\)", blocked.where
@@ -120,12 +120,12 @@ def test_block_that_lasts_is_reported_before_it_ends(monkeypatch):
     monkeypatch.setattr(conf, "LOOP_BLOCKED_LONG_S", 0.1)
     post("block")
     with at_work() as worker:
-        wait_for(lambda: worker.told, "it is noticed while it lasts")
+        wait_for(lambda: worker.reports, "it is noticed while it lasts")
         assert not worker.agent.released.is_set()
-        assert worker.told[0].until is None
-        assert " so far, " in str(worker.told[0])
-    wait_for(lambda: len(worker.told) == 2, "it is noticed that it is over")
-    assert worker.told[1].until is not None
+        assert worker.reports[0].until is None
+        assert " so far, " in str(worker.reports[0])
+    wait_for(lambda: len(worker.reports) == 2, "it is noticed that it is over")
+    assert worker.reports[1].until is not None
 
 
 def test_calls_that_it_delays_say_nothing_of_the_service():
@@ -152,7 +152,7 @@ def test_call_that_times_out_by_itself_has_its_own_code():
     with at_work() as worker:
         wait_for(replies, "it is answered")
     assert replies()[1].code == "timeout"
-    assert worker.told == []
+    assert worker.reports == []
 
 
 def test_code_that_holds_the_interpreters_lock_is_noticed():
@@ -160,9 +160,11 @@ def test_code_that_holds_the_interpreters_lock_is_noticed():
     with at_work() as worker:
         # one that begins before the watch does is not seen
         wait_for(
-            lambda: worker.told or post("search", first=next(numbers)), "it is noticed", pause=0.5
+            lambda: worker.reports or post("search", first=next(numbers)),
+            "it is noticed",
+            pause=0.5,
         )
-    assert worker.told[0].where == LOCKED
+    assert worker.reports[0].where == LOCKED
 
 
 STOPPED = """
