@@ -9,6 +9,7 @@ from django.contrib.auth.models import Permission, User
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
 from ...models import Task
 from ...queries.redaction import Redactor, redactors
@@ -70,7 +71,9 @@ def _to_login(request: HttpRequest) -> HttpResponse:
         # the session ended while a page polled: what is on it stays, and it offers to log in
         return HttpResponse(status=401)
     # after a login the browser asks with GET: an act would not be repeated, so start at its page
-    return redirect_to_login(request.get_full_path() if request.method == "GET" else "/ops/")
+    return redirect_to_login(
+        request.get_full_path() if request.method == "GET" else reverse("ops:overview")
+    )
 
 
 def is_redacted(request: HttpRequest) -> bool:
