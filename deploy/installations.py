@@ -5,7 +5,7 @@ command or a grace period.
 """
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from configparser import RawConfigParser
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +30,17 @@ class Started:
     grace: float
     outside: bool
 
-    @property
-    def queues(self) -> list[str] | None:
-        """Return the queues that it serves, `["--all"]` for all; None if it is not a worker."""
-        before, work, queues = (*self.command, *[""] * 3)[1:3], "work", self.command[3:]
-        return queues if before == ("manage.py", work) else None
+    def queues(self, known: Sequence[str]) -> list[str]:
+        """Return the queues that it serves of those `known`; none if it is not a worker."""
+        if self.command[1:3] != ["manage.py", "work"]:
+            return []
+        match self.command[3:]:
+            case ["--all"]:
+                return list(known)
+            case ["--all", "--but", *others]:
+                return [name for name in known if name not in others]
+            case named:
+                return named
 
 
 def by_compose() -> Iterator[Started]:

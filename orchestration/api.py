@@ -30,8 +30,10 @@ Submit a task anywhere, inside your own transaction if you like, and look at it:
     progress("greet", "42").state
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -41,6 +43,7 @@ from .agents.base import Agent
 from .agents.errors import Fault, Rejected, Transient, Unknown
 from .agents.http import HttpAgent
 from .agents.payload_schemas import Invalid
+from .agents.policy_values import PolicyValues
 from .agents.service_ledger import LedgerEntry
 from .applications import status_messages as response_queue
 from .applications.external_view import ExternalView
@@ -83,6 +86,7 @@ __all__ = [
     "Invalid",
     "LedgerEntry",
     "Part",
+    "PolicyValues",
     "Posting",
     "Progress",
     "Refusal",
@@ -128,11 +132,17 @@ __all__ = [
 
 
 def register(thing: Workflow | type[Agent]) -> None:
-    """Make a workflow or an agent known under its name; a later one replaces an earlier one."""
+    """Make a workflow or an agent known under its name, which no other one may have."""
+    if isinstance(thing, Agent):
+        raise TypeError(f"register the class {type(thing).__name__} and not an instance of it")
+    caller = inspect.stack(0)[1]
+    place = f"{Path(caller.filename).parent.name}/{Path(caller.filename).name}:{caller.lineno}"
     if isinstance(thing, Workflow):
-        registry.workflows[thing.name] = thing
+        registry.add(registry.workflows, "workflow", thing.name, thing, place)
+    elif not hasattr(thing, "name"):
+        raise TypeError(f"register() takes a workflow, or an agent that has a name, not {thing!r}")
     else:
-        registry.agents[thing.name] = thing
+        registry.add(registry.agents, "agent", thing.name, thing, place)
 
 
 def keep_tasks(workflow: str, *, days: float | None) -> None:
@@ -143,7 +153,7 @@ def keep_tasks(workflow: str, *, days: float | None) -> None:
 def receive_status(application: str, receiver: Callable[[Sequence[Status]], None]) -> None:
     """Have `receiver` called with batches of status messages to `application`, in a transaction.
 
-    Give the application's name as `reply_to` to `submit`, and `status.<name>` a queue and a worker.
+    Give the application's name as `reply_to` to `submit`, and the queue `status.<name>` a worker.
     """
     registry.receivers[application] = receiver
 

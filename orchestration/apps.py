@@ -12,6 +12,7 @@ from django.db.models.signals import post_migrate, pre_migrate
 from django.utils.module_loading import autodiscover_modules
 
 from .database import session
+from .installation import defaults
 
 SUPERVISOR = "supervisor"  # the command
 # One initial set replaced all migrations before the first release. The first two names of both sets are the
@@ -24,6 +25,10 @@ class OrchestrationConfig(AppConfig):
 
     name = "orchestration"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def __init__(self, app_name: str, app_module: Any) -> None:
+        super().__init__(app_name, app_module)
+        defaults.fill_in()  # before any module of the engine is loaded that reads settings
 
     def ready(self) -> None:
         """Load the applications' declarations, unless this process is a supervisor (P3)."""

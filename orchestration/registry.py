@@ -23,12 +23,23 @@ class NotRegistered(LookupError):
     """An undeclared name; its text gives the nearest one that exists."""
 
 
+registered_twice: list[str] = []  # for the system checks
+_places: dict[tuple[str, str], str] = {}  # where in the source each was registered
+
 workflows: dict[str, Workflow] = {}
 agents: dict[str, "type[Agent]"] = {}
 receivers: "dict[str, Callable[[Sequence[Status]], None]]" = {}
 audits: "dict[str, Callable[[Part], Iterable[Violation]]]" = {}
 external_views: "dict[str, Callable[[str, bool], ExternalView | None]]" = {}
 scopes: dict[str, str] = {}  # what a token may be good for, and what that means
+
+
+def add(table: dict[str, T], kind: str, name: str, thing: T, place: str) -> None:
+    """Register a thing under its name; note if another place in the source has done so already."""
+    before = _places.setdefault((kind, name), place)
+    if before != place:
+        registered_twice.append(f"two {kind}s have the name {name!r}: in {before} and in {place}")
+    table[name] = thing
 
 
 def get(table: dict[str, T], kind: str, name: str) -> T:

@@ -13,6 +13,7 @@ from django.db import Error, transaction
 
 from . import conf, registry
 from .agents.local import perform
+from .applications.status_messages import queue_of
 from .cluster import crash_points
 from .cluster.debounce import Pauses
 from .database import batches, sql
@@ -129,7 +130,7 @@ def begin_undos() -> set[str]:
 
 def _notify(applications: Collection[str]) -> None:
     """Ring for applications with new status messages."""
-    queues.try_to_ring_all(dict.fromkeys(map(queues.of_application, applications), ()))
+    queues.try_to_ring_all(dict.fromkeys(map(queue_of, applications), ()))
 
 
 def _record_and_claim(

@@ -128,7 +128,7 @@ def _deal(number: int) -> int:
     request.problem = request.reason = ""
     request.save(update_fields=["done_at", "refusal", "problem", "reason"])
     receivers = {request.reply_to, workflow.owner_application} & registry.receivers.keys()
-    queues.ring_after_commit(queues.SCHEDULER, *map(queues.of_application, receivers))
+    queues.ring_after_commit(queues.SCHEDULER, *map(status_messages.queue_of, receivers))
     return 1
 
 

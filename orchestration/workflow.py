@@ -6,20 +6,16 @@ task, so a deploy never changes an order in flight, and they are checked when th
 an unknown step, a cycle or a result of a step that need not be done yet is found before it runs.
 """
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import datetime
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from uuid import UUID
 
 from .payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
 from .payloads.placeholders import (
-    KEYS,
-    LOADED,
     Loads,
     Unresolved,
     has,
@@ -32,7 +28,7 @@ from .states import LOCAL
 
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 
-Compute = Callable[[dict[str, Any]], Mapping[str, Any]]
+Compute = Callable[[Any], Any]  # of the request, and to the result: dicts, dataclasses or Structs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,100 +245,3 @@ class Workflow:
             amount=amount,
             currency=str(value.get("currency", ""))[:LONGEST_CURRENCY],
         )
-
-    def problems(self) -> list[str]:
-        """Return what is wrong with the declaration, a sentence each; empty when it is sound."""
-        names = [step.name for step in self.steps]
-        found = [f"step {name!r} is declared twice" for name in _repeated(names)]
-        if not names:
-            found.append("it has no steps")
-        for step in self.steps:
-            found += _kind_problems(step)
-            found += [
-                f"step {step.name!r} comes after {other!r}, which is not one of its steps"
-                for other in step.after
-                if other not in names
-            ]
-        if found:
-            return found
-        order = {step.name: set(step.after) for step in self.steps}
-        try:
-            sequence = list(TopologicalSorter(order).static_order())
-        except CycleError as error:
-            return [f"its steps wait for each other in a circle: {' → '.join(error.args[1])}"]
-        before: dict[str, set[str]] = {}
-        for name in sequence:
-            before[name] = order[name].union(*(before[other] for other in order[name]))
-        return [
-            *_card_problems(self),
-            *_private_problems(self),
-            *(
-                problem
-                for step in self.steps
-                for problem in _template_problems(step, before[step.name])
-            ),
-        ]
-
-
-def _kind_problems(step: Step) -> Iterable[str]:
-    """Yield why a step is neither a call to an agent nor a computation."""
-    if step.compute is None:
-        if step.agent == LOCAL:
-            yield f"step {step.name!r} has neither an agent nor a function that computes it"
-        return
-    if step.agent or step.action:
-        yield f"step {step.name!r} has both an agent and a function that computes it"
-    if inspect.iscoroutinefunction(step.compute):
-        yield f"step {step.name!r} is computed by a coroutine, not by a plain function"
-    if step.undo or step.undo_request or step.irreversible or step.charges:
-        yield (
-            f"step {step.name!r} is computed, so it has no effect to be undone: it takes no undo, "
-            "undo_request, irreversible or charges"
-        )
-
-
-def _card_problems(workflow: Workflow) -> Iterable[str]:
-    """Yield what operators are shown that is not of the input."""
-    shown: Mapping[str, Any] = {
-        "contact": workflow.contact,
-        "value": workflow.value,
-        "personal": list(workflow.personal),
-        "run_after": workflow.run_after,
-    }
-    for name, template in shown.items():
-        if any(path[0] for path in placeholders(template)):
-            yield f"its {name} takes something else than fields of the input"
-
-
-def _private_problems(workflow: Workflow) -> Iterable[str]:
-    """Yield what its tasks take that they are not given."""
-    for path in workflow.fields:
-        if path and path[0] in workflow.private:
-            yield f"a template takes {path[0]!r}, which is private: tasks are made without it"
-    templates = (one for step in workflow.steps for one in (step.request, step.undo_request))
-    loads = [load for template in templates for load in loads_of(template)]
-    if loads and workflow.load is None:
-        yield "its steps take what is loaded, and it has no `load`"
-    if any(not where for where, _ in loads):
-        yield "a request is loaded as a whole: name its fields"
-
-
-def _template_problems(step: Step, before: set[str]) -> Iterable[str]:
-    """Yield what the step's templates take that need not be there."""
-    known = {"request": before, "undo_request": before | {step.name}, "charges": set[str]()}
-    for name, there in known.items():
-        for origin, *path in placeholders(getattr(step, name)):
-            other = path[0] if origin == KEYS else origin
-            if origin == LOADED:
-                if name == "charges" or step.compute:
-                    yield f"step {step.name!r}: its {name} takes what is loaded, and is never sent"
-            elif other and other not in there:
-                what = "key" if origin == KEYS else "result"
-                yield (
-                    f"step {step.name!r}: its {name} takes the {what} of {other!r}, which need "
-                    "not be done before it"
-                )
-
-
-def _repeated(names: Sequence[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})

@@ -1,11 +1,10 @@
 """The one settings file, read from the environment. `docs/run/configure.md` lists the variables."""
 
 from pathlib import Path
+from typing import Any
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
-
-from orchestration.messaging import redis_client
 
 from . import databases, env, log, mail, safety
 from .stack import embedded, folders
@@ -111,25 +110,7 @@ if REPLICA_URL := env.text("REPLICA_URL"):
     )
     DATABASE_ROUTERS = ["orchestration.database.replica.Router"]
 
-# One worker process per queue. An agent's queue has the agent's name; `status.<name>` is the
-# private response queue of one application.
-_master = redis_client.master(REDIS_URL)
-_redis = _master.for_rq() if _master else {"URL": REDIS_URL}
-RQ_QUEUES = {
-    name: {**_redis, "SERIALIZER": "rq.serializers.JSONSerializer", "DEFAULT_TIMEOUT": -1}
-    for name in (
-        "submission",
-        "scheduler",
-        "inventory",
-        "payment",
-        "shipping",
-        "notification",
-        "status.shop",
-        "alerts",
-        "audit",
-        "push",
-    )
-}
+RQ_QUEUES: dict[str, Any] = {}  # of other code; each agent has one by itself
 # Schedulers and agents sign what they send each other (docs/run/secure.md): the first key signs, each
 # one is accepted.
 MESSAGE_KEYS = safety.message_keys(folders.secret("message_key"))

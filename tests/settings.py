@@ -17,10 +17,9 @@ if worker or not os.environ.get("DATA_DIR"):
 os.environ.setdefault("SECRET_KEY", "for tests only: nothing outside them is signed with it")
 
 from sasweb.settings import *  # noqa: E402, F403
-from sasweb.settings import INSTALLED_APPS, LOGGING, RQ_QUEUES  # noqa: E402
+from sasweb.settings import INSTALLED_APPS, LOGGING  # noqa: E402
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.greeting"]
-RQ_QUEUES = {**RQ_QUEUES, "greeter": RQ_QUEUES["scheduler"]}
 # Tests of functions declare their agents themselves: the application is not installed.
 TASKS = {
     "default": {

@@ -17,11 +17,13 @@ from ..database import clock
 from ..decisions.backoff import backoff
 from ..decisions.recovery import KEY_FORGOTTEN
 from ..messaging.messages import Evidence, Malformed, Mode, Reply, Request
+from ..payloads import typed
 from ..states import Health, Outcome
 from ..tracing import spans, switch
-from .actions import Action, Call, Result, action
-from .errors import Fault, Rejected, Transient, Unknown
+from .actions import Action, Call, Result, action, perform
+from .errors import TIMEOUT, Fault, Rejected, Transient, Unknown
 from .evidence import evidence, hear
+from .policy_values import PolicyValues
 from .service_ledger import LedgerEntry
 
 logger = logging.getLogger(__name__)
@@ -36,7 +38,8 @@ FORGOTTEN = (
 class Agent:
     """Wraps one remote service. Subclass it, set `name`, and write an `@action` per operation.
 
-    An action is `async def reserve(self, call: Call) -> dict`. It returns the step's result (JSON), or
+    An action is `async def reserve(self, call: Call, order: Order) -> Reserved`, with dataclasses of what
+    it takes and returns; without the second parameter it reads `call.payload`, and it may return a dict. It
     raises `Transient`, `Rejected` or `Unknown`. It does not repeat a call and needs no deadline:
     `perform` does both. The undo of a step is an action, too. Implement `ask` if the service can report
     the result of a call by its key.
@@ -47,9 +50,7 @@ class Agent:
     """
 
     name: ClassVar[str]
-    policy: ClassVar[
-        dict[str, Any]
-    ] = {}  # initial values of its policy that differ from the defaults
+    policy: ClassVar[PolicyValues] = {}  # first values of thresholds; admins change them later
     isolated: ClassVar[bool] = False  # perform requests in a process that the worker can replace
     slots: ClassVar[int] = 100  # requests that one worker performs at once; see also AGENT_SLOTS
     # what the testing kit has perform its requests, instead of a scripted double
@@ -75,10 +76,10 @@ class Agent:
         """Return whether the service can report the result of a call by its key."""
         return cls.ask is not Agent.ask
 
-    async def ask(self, call: Call) -> Result | None:
+    async def ask(self, call: Call) -> Any:
         """Ask the service for the result of an earlier call by its key, without any effect.
 
-        Returns the action's result if it was done, or None if the service knows of no effect. After
+        Returns what the action would have, if it was done, or None if the service knows of no effect. After
         None the action may run under a new key, so None must never be a guess. Raises `Rejected` if
         the service refused the call, `Transient` or `Unknown` if the answer is not clear. Implement it
         only if the answer stays right after the service has forgotten the key.
@@ -181,7 +182,8 @@ class Agent:
     async def _ask(self, call: Call) -> Result | None:
         """Ask for the result by key; mark a refusal as the one that the service stored under the key."""
         try:
-            return await self.ask(call)
+            found = await self.ask(call)
+            return None if found is None else typed.plain(found)
         except Rejected as refusal:
             refusal.stored = True
             raise
@@ -192,7 +194,7 @@ class Agent:
         """Return the action, or the question about its effect; None if the mode allows neither."""
         if mode != Mode.DO and self.can_ask():
             return self._ask
-        return None if mode == Mode.ASK else partial(_perform, act, self)
+        return None if mode == Mode.ASK else partial(perform, act, self)
 
     def call(self, request: Request) -> Call:
         """Return a request as one call to the service."""
@@ -284,11 +286,6 @@ class Agent:
             return UNSET
 
 
-async def _perform(act: Action, agent: Agent, call: Call) -> Result:
-    """Return the result of an action; an action without a result gives an empty one."""
-    return await act(agent, call) or {}
-
-
 class OutOfTime(Exception):
     """The complete-by time of a request has come, and there is no reply."""
 
@@ -313,7 +310,7 @@ async def _within(request: Request, result: Awaitable[Result | None], call: Call
     except TimeoutError as error:
         if left <= allowed and timer.expired():
             raise OutOfTime from error
-        raise Unknown("timeout", f"no answer within {call.timeout:.1f} s") from error
+        raise Unknown(TIMEOUT, f"no answer within {call.timeout:.1f} s") from error
     except Exception as error:
         hear(error, call.heard)
         raise

@@ -6,6 +6,7 @@ from ..payloads.text import printable
 from ..states import Health, Outcome
 
 LONGEST_CODE = 100
+TIMEOUT = "timeout"  # the code of a call that was ended, or not answered in time
 LONGEST_MESSAGE = 500  # of a remote service's error text
 
 
@@ -52,9 +53,15 @@ class Rejected(Fault):
     outcome = Outcome.REJECTED
 
     def __init__(
-        self, code: str, message: str = "", *, stored: bool = False, in_doubt: bool = False
+        self,
+        code: str,
+        message: str = "",
+        *,
+        stored: bool = False,
+        in_doubt: bool = False,
+        health: Health | None = None,
     ) -> None:
-        super().__init__(code, message)
+        super().__init__(code, message, health=health)
         self.stored = stored
         self.in_doubt = in_doubt
 

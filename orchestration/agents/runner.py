@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import uvloop
 from django.conf import settings
@@ -17,45 +17,22 @@ from ..decisions.recovery import INSTANCE_SICK
 from ..messaging import queues
 from ..messaging.agent_inbox import REPORT_LIFE, AgentInbox, PendingMessage, Taken
 from ..messaging.messages import Malformed, Reply, Request
-from ..states import ANSWERED, Health
+from ..states import Health
 from ..tracing.subject import subject
 from .base import Agent
-from .errors import LONGEST_MESSAGE
+from .errors import LONGEST_MESSAGE, TIMEOUT
+from .finished_request import FinishedRequest
+from .loop_watch import BLOCKED, Blocked, LoopWatch
 from .outliers import SLICE, Participation, Report, anyone_takes_part
 from .performers import Performers
 
 logger = logging.getLogger(__name__)
 
-SAYS_NOTHING = frozenset({Health.NOTHING, Health.BUSY})  # of the instance
-
-
-class FinishedRequest(NamedTuple):
-    """A request that this worker has finished, and its reply, if there is one.
-
-    `began` is when its performance began; None if it was taken too late to be performed, or the
-    database's clock was set meanwhile: then the time that it took is not known.
-    """
-
-    request: Request
-    reply: Reply | None = None
-    began: float | None = None
-
-    @property
-    def good(self) -> bool | None:
-        """Whether the instance did well; None if the reply says nothing about that."""
-        if self.began is None:
-            return None
-        if self.reply is None or self.reply.code == "agent_error":
-            return False
-        if self.reply.health in SAYS_NOTHING:
-            return None
-        return self.reply.health == Health.GOOD or self.reply.outcome in ANSWERED
-
 
 class Runtime:
     """An agent's event loop, kept for the life of the process so that connections are reused."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, tell: Callable[[Blocked], None] | None = None) -> None:
         self.agent = agent
         self.loop = uvloop.new_event_loop()
         self.performers = Performers(agent) if agent.isolated else None
@@ -66,7 +43,8 @@ class Runtime:
         self._exchanged_at = 0.0
         self._unserved_looks = 0  # consecutive looks at which messages waited
         self.slots = max(1, settings.AGENT_SLOTS.get(agent.name, agent.slots))
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], Request] = {}
+        self.watch = LoopWatch(agent.name, self._calls.get, tell)
         self._freed = asyncio.Event()
         self._stopping = threading.Event()
 
@@ -85,6 +63,7 @@ class Runtime:
 
     def close(self) -> None:
         """Close the connections and the loop."""
+        self.watch.close()
         self.loop.run_until_complete(self._close())
         self.loop.close()
 
@@ -99,6 +78,7 @@ class Runtime:
         calls = self._calls
         ended: asyncio.Queue[FinishedRequest | None] = asyncio.Queue()
         sender = asyncio.create_task(self._send(ended))
+        beat = asyncio.create_task(self.watch.beat())
         try:
             leaving = False
             # Taking is never cancelled: Redis may have handed over messages already.
@@ -112,7 +92,7 @@ class Runtime:
                 messages = messages[:room]
                 for request in await self._new(messages, ended):
                     call = asyncio.create_task(self._call(request, ended))
-                    calls.add(call)
+                    calls[call] = request
                     call.add_done_callback(self._free)
                 await asyncio.sleep(0)  # calls begin before Redis is asked for more
                 if messages or calls or self.part.back_since is not None:
@@ -130,9 +110,11 @@ class Runtime:
                 await asyncio.wait(calls)
             ended.put_nowait(None)
             await sender
+            beat.cancel()
+            await asyncio.wait([beat])
 
     def _free(self, call: asyncio.Task[None]) -> None:
-        self._calls.discard(call)
+        del self._calls[call]
         self._freed.set()
 
     def _room(self) -> int:
@@ -208,8 +190,13 @@ class Runtime:
             ended.put_nowait(FinishedRequest(request=request))
             return
         crash_points.reached("agent.before_call", request.reference)
-        began, ahead = clock.now(), clock.ahead()
+        began, ahead, begun = clock.now(), clock.ahead(), time.monotonic()
         reply = await self._answer(request)
+        if reply is not None and reply.code == TIMEOUT and (blocked := self.watch.during(begun)):
+            # it says nothing of the service
+            reply = reply.altered(
+                code=BLOCKED, message=str(blocked)[:LONGEST_MESSAGE], health=Health.NOTHING
+            )
         crash_points.reached("agent.after_call", request.reference)
         if reply is None:
             logger.warning("%s of %s ran out of time", request.name, request.reference)

@@ -41,6 +41,13 @@ SELECT fingerprint, id FROM raised
 
 LATE_EFFECT = "late_effect/"  # begins the fingerprints of alerts that only a person can close
 
+# Of code that blocked an event loop, once it has not for a while.
+BLOCKED_LOOP = "blocked_loop/"
+QUIET = f"""
+a.fingerprint LIKE '{BLOCKED_LOOP}%%'
+    AND a.last_seen < (SELECT clock_timestamp()) - {conf.LOOP_ALERT_LIFE_S} * interval '1 second'
+"""
+
 UNUSED = """
 a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id)
 """
@@ -289,6 +296,11 @@ def close_recovered() -> int:
         rows = Alert.objects.select_for_update(skip_locked=True)  # the leader looks again
         locked = rows.filter(id__in=settled).order_by("id")
         return notifications.close(NOT_ASIDE, {"ids": list(locked.values_list("id", flat=True))})
+
+
+def close_quiet() -> int:
+    """Close the alerts about blocked event loops that have not been blocked for a while."""
+    return notifications.close(QUIET, {}, wait=False)
 
 
 def overdue(tasks: Sequence[Task]) -> None:

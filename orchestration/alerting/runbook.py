@@ -6,10 +6,11 @@ and finds an anchor for each alert that the source can raise.
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from django.conf import settings
 
-PAGE = "docs/run/runbook.md"  # below BASE_DIR
+PAGE = "docs/run/runbook.md"  # in the project of the engine, and in its package
 
 # The first pattern that matches a fingerprint has its anchor. NAME is a workflow, step, agent, …
 NAME = "[^/]+"
@@ -18,6 +19,7 @@ RULES: Mapping[str, str] = {
     rf"step/{NAME}/{NAME}/key_forgotten/": "step-key-forgotten",
     rf"step/{NAME}/{NAME}/(request_not_built|not_loaded|load_failed)/": "step-request",
     rf"step/{NAME}/{NAME}/(agent_error|no_such_action|result_not_stored|compute_failed)/": "step-code",
+    rf"step/{NAME}/{NAME}/loop_blocked/": "loop-blocked",
     r"step/": "step-failed",
     r"undo/": "undo-failed",
     rf"late_effect/{NAME}/(lost|stands)$": "lost-task",
@@ -30,6 +32,7 @@ RULES: Mapping[str, str] = {
     rf"status/{NAME}$": "status-set-aside",
     r"status/": "status-failing",
     r"dead_letter/": "dead-letter",
+    r"blocked_loop/": "loop-blocked",
     r"gate/": "circuit-open",
     r"operation/": "second-person",
     r"audit/ledgers$": "audit-ledgers",
@@ -51,6 +54,12 @@ RULES: Mapping[str, str] = {
     rf"system/{NAME}/stuck$": "not-recoverable",
 }
 ANCHORS = frozenset(RULES.values())
+
+
+def text() -> str:
+    """Return the runbook; raise FileNotFoundError if the installation is without it."""
+    package = Path(__file__).parents[1] / PAGE
+    return (package if package.exists() else package.parents[3] / PAGE).read_text()
 
 
 def anchor(fingerprint: str) -> str:

@@ -58,7 +58,7 @@ def parse_address(url: str) -> SplitResult:
         raise ForbiddenAddress("It names no host.")
     if parts.username is not None or parts.password is not None or parts.fragment or port == 0:
         raise ForbiddenAddress("A user, a password, a fragment or port 0 has no place in it.")
-    hosts = [name.lower() for name in getattr(settings, "WEBHOOK_HOSTS", [])]
+    hosts = [name.lower() for name in settings.WEBHOOK_HOSTS]
     if hosts and host not in hosts:
         raise ForbiddenAddress(
             f"{host} is not among the hosts that webhooks may go to (WEBHOOK_HOSTS)."
@@ -174,7 +174,7 @@ def _public(address: IPv4Address | IPv6Address) -> bool:
 
 
 def _private_allowed() -> bool:
-    return bool(getattr(settings, "WEBHOOKS_ALLOW_PRIVATE", False))
+    return bool(settings.WEBHOOKS_ALLOW_PRIVATE)
 
 
 def new_secret() -> str:

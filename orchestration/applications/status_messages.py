@@ -22,6 +22,7 @@ from ..alerting import alerts
 from ..cluster.debounce import Pauses
 from ..database import batches, sql
 from ..decisions.progress import Refusal
+from ..messaging import queues
 from ..models import StatusMessage, TaskRequest
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
@@ -101,6 +102,14 @@ def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal) -> 
             kind=StatusKind.REFUSED,
             detail=detail,
         )
+
+
+def queue_of(application: str) -> str:
+    """Return the queue whose workers deliver an application's messages.
+
+    Messages to external applications are pushed, or wait until they are fetched.
+    """
+    return queues.STATUS_PREFIX + application if application in registry.receivers else queues.PUSH
 
 
 def waiting(seconds: float) -> list[tuple[str, datetime]]:

@@ -13,7 +13,6 @@ from typing import Any
 from django.db import models, transaction
 from django.db.models import Q, QuerySet
 
-from .. import registry
 from ..alerting import alerts
 from ..applications import outbox, status_messages
 from ..database import batches, sql
@@ -236,8 +235,7 @@ def retry(wanted: DeadLetterFilter, *, by: str, reason: str = "") -> int:
     done = _act(RETRY, EventKind.RETRIED, wanted, by, reason)
     alerts.close_recovered()
     names = {name for kind, name in done if kind == Kind.STATUS}
-    bells = {queues.of_application(name) for name in names & registry.receivers.keys()}
-    bells |= {queues.PUSH} if names - registry.receivers.keys() else set()
+    bells = {status_messages.queue_of(name) for name in names}
     posted = {Kind.SUBMISSION, Kind.REQUEST} & {kind for kind, _ in done}
     bells |= {queues.SUBMISSION} if posted else set()
     queues.ring_after_commit(*sorted(bells))

@@ -65,7 +65,7 @@ def anything() -> bool:
 def ring() -> None:
     """Ring for work that is due and not served: a lost doorbell costs seconds, not a message."""
     waiting = {
-        queues.of_application(name) for name, _ in status_messages.waiting(conf.RERING_AFTER_S)
+        status_messages.queue_of(name) for name, _ in status_messages.waiting(conf.RERING_AFTER_S)
     }
     wanted = {
         **dict.fromkeys(sorted(waiting), True),

@@ -108,14 +108,6 @@ def handler_of(queue: str) -> tuple[str, tuple[str, ...]]:
     return CALL_AGENT, (queue,)
 
 
-def of_application(name: str) -> str:
-    """Return the queue whose workers deliver an application's status messages.
-
-    Messages to external applications are pushed, or wait until they are fetched.
-    """
-    return STATUS_PREFIX + name if STATUS_PREFIX + name in settings.RQ_QUEUES else PUSH
-
-
 def inbox(queue: str) -> str:
     """Return the key of the list of messages to a queue's workers."""
     return f"sas:inbox:{queue}"
@@ -170,8 +162,17 @@ def worker_connection() -> Redis:
 
 
 def queue(name: str, redis: Redis | None = None) -> Queue:
-    """Return an RQ queue by its name in RQ_QUEUES."""
+    """Return an RQ queue; the engine's stand in RQ_QUEUES once they are used, beside those of others."""
+    settings.RQ_QUEUES.setdefault(name, _for_rq())
     return django_rq.get_queue(name, connection=redis or connection(), commit_mode="auto")
+
+
+@cache
+def _for_rq() -> dict[str, Any]:
+    """Return django-rq's settings of each queue of the engine."""
+    master = redis_client.master(settings.REDIS_URL)
+    server = master.for_rq() if master else {"URL": settings.REDIS_URL}
+    return {**server, "SERIALIZER": "rq.serializers.JSONSerializer", "DEFAULT_TIMEOUT": -1}
 
 
 def ring(name: str, messages: Sequence[bytes] = ()) -> None:
@@ -180,24 +181,21 @@ def ring(name: str, messages: Sequence[bytes] = ()) -> None:
 
 
 def ring_all(messages: Mapping[str, Sequence[bytes]]) -> None:
-    """Do so for each queue, in one round trip; raise `Unreachable`, for unknown ones once the others rang."""
-    known = [name for name in messages if name in settings.RQ_QUEUES]
-    if known:
+    """Do so for each queue, in one round trip; raise `Unreachable`."""
+    if messages:
         with _patience.asking():
-            _ring(known, messages)
-    if unknown := sorted(messages.keys() - known):
-        raise Unreachable(f"unknown queue {', '.join(unknown)}: it is not in RQ_QUEUES")
+            _ring(messages)
 
 
-def _ring(names: Sequence[str], messages: Mapping[str, Sequence[bytes]]) -> None:
+def _ring(messages: Mapping[str, Sequence[bytes]]) -> None:
     pipeline = connection().pipeline(transaction=False)
-    for name in names:
-        pipeline.rpush(inbox(name), *(signing.sign(name, messages[name]) or [LOOK]))
+    for name, some in messages.items():
+        pipeline.rpush(inbox(name), *(signing.sign(name, some) or [LOOK]))
         pipeline.ltrim(inbox(name), -conf.MAX_INBOX_MESSAGES, -1)
         pipeline.set(flag(name), 1, nx=True, ex=conf.DOORBELL_TTL_S)
     done = pipeline.execute(raise_on_error=False)
     errors = [one for one in done if isinstance(one, RedisError)]
-    for name, is_first in zip(names, done[2::3], strict=True):
+    for name, is_first in zip(messages, done[2::3], strict=True):
         try:
             if is_first is True:
                 call_worker(name)

@@ -10,7 +10,7 @@ append_only = import_module("orchestration.migrations.0002_guards").append_only
 
 class Migration(migrations.Migration):
 
-    dependencies = [("orchestration", "0014_old_records")]
+    dependencies = [("orchestration", "0016_second_person_checked")]
 
     operations = [
         migrations.CreateModel(

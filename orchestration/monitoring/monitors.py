@@ -113,6 +113,7 @@ def look(
     ]
     keep(PREFIX, found, but=OF_LEADERS)
     alerts.close_recovered()
+    alerts.close_quiet()
     return len(found)
 
 

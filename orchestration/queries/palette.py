@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .. import registry
 from ..models import Incident, Task
 from ..states import TaskState
-from . import search_query, task_filters
+from . import search_query, task_filters, word_meanings
 
 MOST = 5  # of each kind
 SHORTEST = 2  # characters
@@ -25,7 +25,7 @@ class Hit:
 
 
 def hits(text: str, *, personal: bool) -> Sequence[Hit]:
-    """Return what the text may mean, in three queries at most; `personal` as in a search of tasks."""
+    """Return what the text may mean, in a few queries; `personal` as in a search of tasks."""
     text = text.strip()
     if len(text) < SHORTEST:
         return []
@@ -36,7 +36,7 @@ def _tasks(text: str, *, personal: bool) -> list[Hit]:
     search = search_query.read({"q": text}, personal=personal)
     if search.problems:
         return []
-    ids = task_filters.page(search.filters, MOST)
+    ids = task_filters.page(word_meanings.resolved(search).query, MOST)
     tasks = Task.objects.defer("data").in_bulk(ids)
     return [
         Hit(

@@ -96,7 +96,7 @@ class Double(Agent):
             raise fault
         return self._effects.get(call.key, {})
 
-    def look_up(self, call: Call) -> Result | None:
+    def known_result(self, call: Call) -> Result | None:
         """Answer the question about a key truthfully."""
         self.calls.append((call, True))
         self.delivery = done()
@@ -125,8 +125,8 @@ async def _serve(agent: Double, call: Call) -> Result:
     return agent.serve(call)
 
 
-async def _look_up(agent: Double, call: Call) -> Result | None:
-    return agent.look_up(call)
+async def _known_result(agent: Double, call: Call) -> Result | None:
+    return agent.known_result(call)
 
 
 def double(declared: type[Agent], script: Script) -> Double:
@@ -135,7 +135,7 @@ def double(declared: type[Agent], script: Script) -> Double:
     for name in declared.actions().keys() - OWN:
         members[name] = _scripted(declared.actions()[name])
     if declared.can_ask():
-        members["ask"] = _look_up
+        members["ask"] = _known_result
     kind: type[Double] = type(declared.__name__, (Double,), members)
     return kind("double")
 

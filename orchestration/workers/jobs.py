@@ -1,20 +1,26 @@
 """The jobs that doorbells run. They take primitives and delegate; no other job is allowed."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from django.db import connection
+from django.db import Error, connection
 
 from .. import conf, registry, scheduler, submission, task_requests
+from ..agents.loop_watch import Blocked
 from ..agents.runner import Runtime
-from ..alerting import notifications
+from ..alerting import alerts, notifications
 from ..applications import push, status_messages
 from ..audit import runner
 from ..cluster import instance
 from ..cluster.debounce import Pauses
+from ..database import sql
 from ..dead_letters import capture
 from ..messaging import queues, signing
+from ..models.alert import Severity
+
+logger = logging.getLogger(__name__)
 
 
 def take_submissions() -> None:
@@ -61,6 +67,26 @@ def _alert_about_forged(queue: str) -> None:
     if not _alerted.of(queue) and (refused := signing.refused(queue)):
         _alerted.begin(queue, conf.FORGED_ALERT_EVERY_S)
         capture.keep_forged(queue, refused)
+
+
+def _alert_about_blocked(blocked: Blocked) -> None:
+    """Open an alert about code that blocks an event loop, or count it again; in a thread of its own."""
+    cause = f"{alerts.BLOCKED_LOOP}{blocked.agent}/{blocked.action}"
+    if _alerted.of(cause):
+        return
+    _alerted.begin(cause, conf.LOOP_ALERT_EVERY_S)
+    code = f"{blocked.agent}.{blocked.action}" if blocked.action else f"the agent {blocked.agent}"
+    try:
+        alerts.raise_alert(
+            cause,
+            severity=Severity.WARNING,
+            title=f"The event loop of a worker is blocked by {code}",
+            detail=f"Its other calls wait meanwhile, and may run out of time. Last: {blocked}",
+        )
+    except Error as error:  # it is in the log
+        logger.warning("cannot open the alert %s: %s", cause, sql.first_line(error))
+    finally:
+        connection.close()
 
 
 def deliver_status(application: str) -> None:
@@ -153,7 +179,7 @@ def runtime(agent: str) -> Runtime:
     """Return this process's runtime of an agent, with its event loop and connections."""
     if agent not in _runtimes:
         kind = registry.get(registry.agents, "agent", agent)
-        _runtimes[agent] = Runtime(kind(instance.name(agent)))
+        _runtimes[agent] = Runtime(kind(instance.name(agent)), _alert_about_blocked)
         if _stopping.is_set():
             _runtimes[agent].stop()
     return _runtimes[agent]

@@ -10,11 +10,11 @@ from math import ceil
 from pathlib import Path
 from xmlrpc.client import ServerProxy
 
-from django.conf import settings
 from supervisor.xmlrpc import SupervisorTransport
 
 from orchestration import registry
 from orchestration.models import Policy
+from orchestration.monitoring import monitors
 
 from .. import env
 from . import embedded, folders
@@ -114,7 +114,7 @@ def programs(options: Options) -> list[Program]:
                 background=True,
                 patience=patience(queue),
             )
-            for queue in settings.RQ_QUEUES
+            for queue in monitors.needed_queues()
             for name in workers(queue)
         ),
         *(

@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestration.decisions.gate import Limits
 from orchestration.decisions.recovery import Thresholds
+from orchestration.declarations.workflows import own_problems
 from orchestration.payloads.placeholders import field, key, result
 from orchestration.states import LOCAL, OnRejection, PastThreshold
 from orchestration.workflow import Step, Workflow
@@ -113,7 +114,7 @@ def draw(rng: Random) -> tuple[Workflow, dict[str, Rules]]:
         for name, (agent, after) in flow.items()
     ]
     workflow = Workflow(name="simulated", steps=steps)
-    assert workflow.problems() == []
+    assert own_problems(workflow) == []
     return workflow, agents
 
 

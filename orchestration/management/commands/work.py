@@ -23,10 +23,17 @@ class Command(BaseCommand):
         """Declare the names of the queues."""
         parser.add_argument("queues", nargs="*", metavar="QUEUE", help="such as scheduler")
         parser.add_argument("--all", action="store_true", help="serve every queue of the engine")
+        parser.add_argument(
+            "--but",
+            nargs="+",
+            default=[],
+            metavar="QUEUE",
+            help="with --all: leave these to others; a new agent's queue is served all the same",
+        )
 
     def handle(self, *_: Any, **options: Any) -> None:
         """Run the workers."""
-        names = _chosen(options["queues"], everything=options["all"])
+        names = _chosen(options["queues"], everything=options["all"], but=options["but"])
         migrated.require()
         try:
             with suppress(SystemExit):  # by SIGTERM
@@ -37,12 +44,17 @@ class Command(BaseCommand):
         instance.end()
 
 
-def _chosen(given: list[str], *, everything: bool) -> list[str]:
+def _chosen(given: list[str], *, everything: bool, but: list[str]) -> list[str]:
     """Return the queues to serve, each once."""
     known = monitors.needed_queues()
     if everything == bool(given):
         raise CommandError("name the queues to serve, or give --all and no name")
-    for name in given:
+    if but and not everything:
+        raise CommandError("--but leaves queues out of --all: give that as well")
+    for name in (*given, *but):
         if name not in known:
             raise CommandError(f"there is no queue {name!r}{registry.suggest(name, known)}")
-    return known if everything else list(dict.fromkeys(given))
+    wanted = [name for name in known if name not in but] if everything else given
+    if not wanted:
+        raise CommandError("--but leaves no queue to serve")
+    return list(dict.fromkeys(wanted))

@@ -1,10 +1,12 @@
 """Mistakes in declarations are found when Django starts."""
 
+from dataclasses import dataclass
+
 import pytest
 
-from orchestration import registry
-from orchestration.api import Agent, Step, Workflow, action, field, key
-from orchestration.checks import check_names, check_workflows
+from orchestration import api, registry
+from orchestration.api import Agent, Call, HttpAgent, Step, Workflow, action, field, key, result
+from orchestration.checks import check_agents, check_applications, check_names, check_workflows
 
 
 class Clerk(Agent):
@@ -17,6 +19,13 @@ class Clerk(Agent):
     @action
     async def erase(self, call):
         """Undo it."""
+
+    async def burn(self, call):
+        """Do it, though no step can name it."""
+
+
+class Unregistered(Agent):
+    name = "unregistered"
 
 
 @pytest.fixture
@@ -52,6 +61,35 @@ def test_each_declaration_of_an_undo_is_accepted(found, fields):
         ({"undo": None, "agent": "clark"}, "E002", "names agent 'clark'; did you mean 'clerk'?"),
         ({"undo": None, "action": "stmp"}, "E003", "names action 'stmp' of 'clerk'; did you mean"),
         ({"undo": "erse"}, "E003", "names action 'erse' of 'clerk'; did you mean 'erase'?"),
+        (
+            {"undo": None, "agent": "unregistered"},
+            "E002",
+            "test_checks.Unregistered has this name, and is not registered",
+        ),
+        ({"undo": None, "agent": Clerk}, "E002", "agent is the class Clerk, not its name"),
+        ({"undo": None, "agent": 7}, "E002", "agent is 7, not the name of an agent"),
+        ({"undo": None, "action": "burn"}, "E003", "which is not marked as an action"),
+        ({"undo": None, "action": "perform"}, "E003", "names action 'perform' of 'clerk'; known:"),
+        ({"undo": None, "action": Clerk.stamp}, "E003", "action is the function stamp, not the"),
+        ({"undo": Clerk.erase}, "E003", "undo is the function erase, not the name of an action"),
+        ({"undo": None, "request": lambda data: data}, "E001", "its request is a lambda, not a"),
+        ({"undo": None, "request": "page"}, "E001", "its request is 'page', not a dict"),
+        (
+            {"undo": None, "request": {"all": [{"at": field}]}},
+            "E001",
+            "its request has at 'all.0.at' the function field, which is not JSON",
+        ),
+        (
+            {"undo": None, "request": {"both": (field("a"), 1)}},
+            "E001",
+            "its request has at 'both' a tuple, which is not JSON",
+        ),
+        ({"undo": "erase", "undo_request": {1: 2}}, "E001", "its undo_request has 1, which is"),
+        ({"undo": None, "charges": 5}, "E001", "its charges is 5, not a dict"),
+        ({"undo": None, "after": "quota"}, "E001", "after is 'quota', not a list"),
+        ({"undo": None, "after": [Clerk]}, "E001", "after has the class Clerk, not the name of"),
+        ({"irreversible": True}, "E005", "irreversible is True: it says why, in words"),
+        ({"agent": "", "action": "", "compute": "sum"}, "E001", "compute is 'sum', not a function"),
         ({}, "E005", "does not say how it is undone"),
         ({"undo": "erase", "irreversible": "ink"}, "E005", "is irreversible, but names the undo"),
         ({"undo": None, "undo_request": {"key": 1}}, "E005", "has an undo_request, but names no"),
@@ -69,15 +107,217 @@ def test_mistakes_are_reported_with_a_sentence(found, fields, identifier, proble
     assert problem in message
 
 
-def test_step_without_undo_declaration_gets_a_hint(found):
-    found()
-    assert "undo=None" in check_workflows()[0].hint
+@pytest.mark.parametrize(
+    ("fields", "hint"),
+    [
+        ({}, "undo=None"),
+        ({"undo": None, "agent": Clerk}, "Write agent='clerk'."),
+        ({"undo": None, "agent": "unregistered"}, "Add register(Unregistered) below it."),
+        ({"undo": None, "action": Clerk.stamp}, "Write action='stamp'."),
+        ({"undo": None, "action": "burn"}, "Put @action above Clerk.burn."),
+        ({"undo": None, "after": "quota"}, "Write after=['quota']."),
+        ({"undo": None, "request": "page"}, "field(…) stands for a value of the input"),
+    ],
+)
+def test_mistakes_come_with_a_hint(found, fields, hint):
+    found(**fields)
+    (error,) = check_workflows()
+    assert hint in error.hint
 
 
-def test_invalid_names_are_reported(monkeypatch, settings):
-    monkeypatch.setitem(registry.agents, "a" * 61, Clerk)
-    monkeypatch.setitem(registry.agents, "b" * 60, Clerk)
-    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "q" * 101: {}, f"status.{'s' * 60}": {}}
+@pytest.mark.parametrize(
+    ("steps", "problem"),
+    [
+        (Step(name="a", agent="clerk"), "steps is a Step, not a list of steps"),
+        ("stamp", "steps is 'stamp', not a list of steps"),
+        ([Clerk], "steps has the class Clerk, not a Step"),
+        ([Step(name="moni tor", agent="clerk", action="stamp", undo=None)], "'moni tor' may have"),
+        ([Step(name=7, agent="clerk", action="stamp", undo=None)], "the name of the step is 7"),
+    ],
+)
+def test_malformed_steps_are_reported_once(monkeypatch, steps, problem):
+    monkeypatch.setitem(registry.agents, "clerk", Clerk)
+    monkeypatch.setattr(registry, "workflows", {"w": Workflow(name="w", steps=steps)})
+    (error,) = check_workflows()
+    assert problem in error.msg
+
+
+def test_step_after_a_misspelt_one_gets_its_name(monkeypatch):
+    monkeypatch.setitem(registry.agents, "clerk", Clerk)
+    steps = [
+        Step(name="quota", agent="clerk", action="stamp", undo=None),
+        Step(name="b", agent="clerk", action="stamp", undo=None, after=["qouta"]),
+    ]
+    monkeypatch.setattr(registry, "workflows", {"w": Workflow(name="w", steps=steps)})
+    (error,) = check_workflows()
+    assert error.msg.endswith("which is not one of its steps; did you mean 'quota'?")
+
+
+def policy_problems(monkeypatch, policy):
+    agent = type("Dns", (Agent,), {"name": "dns", "policy": policy})
+    monkeypatch.setattr(registry, "agents", {"dns": agent})
+    return [(error.id, error.msg) for error in check_agents()]
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ({"failure_treshold": 3}, "'failure_treshold'; did you mean 'failure_threshold'?"),
+        ({"agent": "other"}, "its policy has 'agent'; "),
+        ({"time_allowed": 6, "call_timeout": 20}, "time_allowed=6, call_timeout=20: An attempt"),
+        ({"tries": 0}, "tries=0: An agent makes between 1 and 10 calls in one attempt."),
+        ({"tries": 2.5}, "tries=2.5: it is a whole number"),
+        ({"tries": True}, "tries=True: it is a whole number"),
+        ({"backoff": "1"}, "backoff='1': it is a number"),
+        ({"backoff": float("nan")}, "backoff=nan: it is a number"),
+        ({"backoff": None}, "backoff=None: give it a value, or leave it out"),
+        ({"on_rejection": "waits"}, "on_rejection='waits': it may be error, wait, undo"),
+        (["tries"], "its policy is a list, not a dict of thresholds"),
+    ],
+)
+def test_policies_that_could_not_be_stored_are_reported(monkeypatch, policy, problem):
+    ((reported, message),) = policy_problems(monkeypatch, policy)
+    assert reported == "orchestration.E007"
+    assert message.startswith("agent 'dns': its policy")
+    assert problem in message
+
+
+def test_two_mistakes_of_a_policy_are_both_reported(monkeypatch):
+    found = policy_problems(monkeypatch, {"treis": 2, "backoff": "1"})
+    assert len(found) == 2
+
+
+def test_agents_that_cannot_work_are_reported(monkeypatch):
+    class Plain(HttpAgent):
+        name = "pl ain"
+
+        @action
+        def stamp(self, call):
+            """Do it, though it cannot be awaited."""
+
+    monkeypatch.setattr(registry, "agents", {Plain.name: Plain})
+    assert sorted(error.id for error in check_agents()) == [
+        f"orchestration.{one}" for one in ("E003", "E006", "E008")
+    ]
+
+
+@dataclass
+class Page:
+    number: int
+    text: str = ""
+
+
+@dataclass
+class Stamped:
+    mark: str
+
+
+class Typist(Agent):
+    name = "typist"
+
+    @action
+    async def stamp(self, call: Call, page: Page) -> Stamped:
+        """Do it."""
+
+
+def total(request: Stamped) -> Page:
+    """Compute it."""
+
+
+@pytest.mark.parametrize(
+    ("request_of_a", "request_of_b", "problem"),
+    [
+        ({"number": 1}, {"number": result("a", "mark")}, None),
+        (field("page"), {"number": result("c", "number"), "text": result("a")}, None),
+        (
+            {"number": 1, "txet": ""},
+            {"number": 1},
+            "'a' sends 'stamp' 'txet', which it does not take",
+        ),
+        ({"nmuber": 1, "number": 1}, {"number": 1}, "did you mean 'number'?"),
+        ({"text": "x"}, {"number": 1}, "step 'a' sends 'stamp' no 'number', which it needs"),
+        (
+            {"number": 1},
+            {"number": result("a", "mrak")},
+            "'b' takes 'mrak' of the result of 'a'; did",
+        ),
+        (
+            {"number": 1},
+            {"number": result("c", "mark")},
+            "takes 'mark' of the result of 'c'; known",
+        ),
+    ],
+)
+def test_requests_are_held_against_the_types_of_actions(
+    monkeypatch, request_of_a, request_of_b, problem
+):
+    monkeypatch.setattr(registry, "agents", {"typist": Typist})
+    stamp = {"agent": "typist", "action": "stamp", "undo": None}
+    steps = [
+        Step(name="a", request=request_of_a, **stamp),
+        Step(name="c", compute=total, request={"mark": "x"}),
+        Step(name="b", request=request_of_b, after=["a", "c"], **stamp),
+    ]
+    monkeypatch.setattr(registry, "workflows", {"w": Workflow(name="w", steps=steps)})
+    found = [(error.id, error.msg) for error in check_workflows()]
+    if problem is None:
+        assert found == []
+    else:
+        assert found[0][0] == "orchestration.E010"
+        assert problem in found[0][1]
+
+
+DECLARED = """
+from orchestration.api import Agent, Step, Workflow, register
+class Clerk(Agent):
+    name = "clerk"
+register(Clerk)
+register(Workflow(name="w", steps=[Step(name="a", compute=dict)]))
+"""
+
+
+@pytest.mark.parametrize(("files", "found"), [(("one", "one"), 0), (("one", "two"), 2)])
+def test_two_of_one_name_are_reported_with_their_places(monkeypatch, files, found):
+    for name, empty in (
+        ("agents", {}),
+        ("workflows", {}),
+        ("_places", {}),
+        ("registered_twice", []),
+    ):
+        monkeypatch.setattr(registry, name, empty)
+    for name in files:
+        exec(compile(DECLARED, f"/project/{name}/workflow.py", "exec"), {})
     errors = check_names()
-    assert [error.id for error in errors] == ["orchestration.E006"] * 2
-    assert errors[0].msg == f"the name of the agent '{'a' * 61}' has 61 characters; at most 60 fit"
+    assert [error.id for error in errors] == ["orchestration.E009"] * found
+    for error, line in zip(errors, (5, 6), strict=False):
+        assert error.msg.endswith(f"in one/workflow.py:{line} and in two/workflow.py:{line}")
+
+
+@pytest.mark.parametrize("thing", [Clerk(), Agent, "clerk", result])
+def test_only_workflows_and_named_agents_are_registered(thing):
+    with pytest.raises(TypeError, match="register"):
+        api.register(thing)
+
+
+def test_application_that_is_not_installed_is_reported(settings, tmp_path):
+    settings.BASE_DIR = tmp_path
+    for name, text in {
+        "greetings": "from orchestration.api import register\n",
+        "jenkins": "import json\n",
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "workflow.py").write_text(text)
+    (warning,) = check_applications()
+    assert warning.id == "orchestration.W001"
+    assert "'greetings' is not in INSTALLED_APPS" in warning.msg
+
+
+def test_invalid_names_are_reported(monkeypatch):
+    sound = Workflow(name="a", steps=[Step(name="a", compute=dict)])
+    monkeypatch.setattr(
+        registry, "workflows", dict.fromkeys(["a" * 61, "b" * 60, "two words"], sound)
+    )
+    long, spaced = check_names()
+    assert {long.id, spaced.id} == {"orchestration.E006"}
+    assert long.msg == f"the name of the workflow '{'a' * 61}' has 61 characters; at most 60 fit"
+    assert "call it 'two_words'" in spaced.hint

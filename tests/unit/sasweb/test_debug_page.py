@@ -18,7 +18,7 @@ def _services(request, settings):
     settings.SECRET_KEY = "the-secret-key-of-this-test"
     settings.MESSAGE_KEYS = ["the-message-key-of-this-test"]
     settings.REDIS_URL = "rediss://user:r3dis-password@redis.example/0"
-    settings.RQ_QUEUES = {"scheduler": {"URL": settings.REDIS_URL}}
+    settings.RQ_QUEUES = {"reports": {"URL": settings.REDIS_URL}}
     settings.DATABASE_URL = f"postgresql:///sas?host=db&password={PASSWORD}"
     by = (
         {"PASSWORD": PASSWORD} if request.param == "by URL" else {"OPTIONS": {"password": PASSWORD}}

@@ -239,7 +239,7 @@ def test_supervisor_rings_for_due_messages(receiver):
     StatusMessage.objects.update(created_at=F("created_at") - timedelta(seconds=10))
     sweep(LEADER)
     assert queues.waiting([queues.PUSH, "status.shop"]) == [queues.PUSH]
-    assert queues.of_application("shop") == "status.shop"
+    assert status_messages.queue_of("shop") == "status.shop"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from django.urls import reverse
 
 from orchestration import conf, registry, scheduler, submission
+from orchestration.declarations.workflows import own_problems
 from orchestration.messaging import queues
 from orchestration.models import StatusMessage, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
@@ -74,7 +75,7 @@ def rows(monkeypatch):
             ),
         ],
     )  # fmt: skip
-    assert workflow.problems() == []
+    assert own_problems(workflow) == []
     monkeypatch.setitem(registry.workflows, "post", workflow)
     return found
 

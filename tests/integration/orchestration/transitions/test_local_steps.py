@@ -12,6 +12,7 @@ from orchestration import conf, registry, scheduler
 from orchestration.agents.errors import Rejected
 from orchestration.audit import runner, snapshot
 from orchestration.cluster.debounce import Debounce
+from orchestration.declarations.workflows import own_problems
 from orchestration.messaging.messages import Reply
 from orchestration.models import Alert, Attempt, StatusMessage, Step, Task
 from orchestration.models.fields import DatabaseNow
@@ -52,7 +53,7 @@ def local(name, *after, function=add, **request):
 def declare(monkeypatch):
     def declare(*steps, name="sums"):
         workflow = Workflow(name=name, steps=steps)
-        assert workflow.problems() == []
+        assert own_problems(workflow) == []
         monkeypatch.setitem(registry.workflows, name, workflow)
 
     return declare

@@ -7,11 +7,13 @@ import sys
 import threading
 from contextlib import contextmanager
 
+import django_rq
 import pytest
 from django.core.management import CommandError, call_command
 
 from drill.waiting import wait_for
 from orchestration import conf
+from orchestration.cluster import instance
 from orchestration.messaging import queues
 from orchestration.models import Step, Worker
 from orchestration.monitoring import monitors
@@ -123,12 +125,23 @@ class TestOneProcess:
         (["scheduler", "paymnt"], "there is no queue 'paymnt'; did you mean 'payment'?"),
         ([], "name the queues to serve, or give --all and no name"),
         (["scheduler", "--all"], "name the queues to serve, or give --all and no name"),
+        (["scheduler", "--but", "audit"], "--but leaves queues out of --all: give that as well"),
+        (["--all", "--but", "audt"], "there is no queue 'audt'; did you mean 'audit'?"),
+        (["--all", "--but", *monitors.needed_queues()], "--but leaves no queue to serve"),
     ],
 )
 def test_invalid_configuration_is_refused_before_the_start(given, words):
     with pytest.raises(CommandError, match=words.replace("?", r"\?")):
         call_command("work", *given)
     assert not Worker.objects.exists()
+
+
+def test_all_but_some_queues_are_served(monkeypatch):
+    served = []
+    monkeypatch.setattr(workers_worker, "run", served.extend)
+    monkeypatch.setattr(instance, "end", lambda *_: None)
+    call_command("work", "--all", "--but", "scheduler", "audit")
+    assert sorted(served) == sorted({*monitors.needed_queues()} - {"scheduler", "audit"})
 
 
 def test_late_doorbell_rings_another_worker(monkeypatch):
@@ -171,8 +184,8 @@ class TestTheCommandsOfRQ:
         assert sentence.endswith(f"the engine's own: manage.py work {served}")
 
     def test_serve_the_queues_of_others(self, settings):
-        settings.RQ_QUEUES = {**settings.RQ_QUEUES, "reports": settings.RQ_QUEUES["scheduler"]}
-        queue = queues.queue("reports")
+        settings.RQ_QUEUES = {"reports": {"URL": settings.REDIS_URL}}
+        queue = django_rq.get_queue("reports", serializer="rq.serializers.JSONSerializer")
         job = queue.enqueue_call("os.getcwd")
         before = {number: signal.getsignal(number) for number in workers_worker.SIGNALS}
         serializer = "rq.serializers.JSONSerializer"

@@ -1,0 +1,29 @@
+"""The thresholds that an agent may give first values; admins change them later."""
+
+from typing import Literal, TypedDict
+
+
+class PolicyValues(TypedDict, total=False):
+    """What differs from the defaults; times are in seconds (docs/run/configure.md says what each does)."""
+
+    time_allowed: float
+    call_timeout: float
+    tries: int
+    failure_threshold: int
+    backoff: float
+    backoff_cap: float
+    past_threshold: Literal["error", "wait", "undo"]
+    extended_wait: float
+    max_extended_waits: int
+    on_rejection: Literal["error", "wait", "undo"]
+    resolve_within: float
+    undo_threshold: int
+    key_memory: float | None
+    window: int
+    rate: float | None
+    aged_after: float
+    breaker_calls: int
+    breaker_failures: int
+    breaker_share: float
+    breaker_pause: float
+    breaker_pause_cap: float

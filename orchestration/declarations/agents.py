@@ -1,0 +1,132 @@
+"""What is wrong with an agent: its actions, its address, and the first values of its policy."""
+
+import inspect
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from django.db import models
+from django.db.models import F, Q
+
+from ..agents.base import Agent
+from ..agents.http import HttpAgent
+from ..models import Policy
+from ..registry import suggest
+from .problem import Problem, in_name, shown
+
+FIXED = {"agent", "updated_at"}  # of a policy: no threshold
+COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
+    "exact": operator.eq,
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+    "in": lambda value, several: value in several,
+}
+
+
+def problems(agent: type[Agent]) -> Iterable[Problem]:
+    """Yield what is wrong with an agent."""
+    yield from in_name("agent", agent.name)
+    if issubclass(agent, HttpAgent) and _is_without_address(agent):
+        yield Problem(
+            "E008", "it has no base_url", "base_url is the address of the service that it calls."
+        )
+    for name, method in agent.actions().items():
+        if not _is_awaited(method):
+            yield Problem(
+                "E003", f"its action {name!r} is a plain function", f"Write `async def {name}`."
+            )
+    yield from _policy(agent.policy)
+
+
+def _is_without_address(agent: type[HttpAgent]) -> bool:
+    """Return whether an agent has no address, and no code of its own that could set one."""
+    return not getattr(agent, "base_url", "") and vars(agent).get("__init__") is None
+
+
+def _is_awaited(method: Any) -> bool:
+    """Return whether a call is, or may be, a coroutine: a plain function that has no annotation is none."""
+    return inspect.iscoroutinefunction(method) or "return" in method.__annotations__
+
+
+def thresholds() -> dict[str, "models.Field[Any, Any]"]:
+    """Return the fields of a policy that an agent may give first values."""
+    return {one.name: one for one in Policy._meta.fields if one.name not in FIXED}  # noqa: SLF001
+
+
+def _policy(given: Any) -> Iterable[Problem]:
+    """Yield what an agent's policy has wrong: names, types, then values that rules refuse."""
+    if not isinstance(given, Mapping):
+        yield Problem("E007", f"its policy is {shown(given)}, not a dict of thresholds")
+        return
+    known = thresholds()
+    malformed = [
+        Problem("E007", f"its policy has {name!r}{suggest(str(name), known)}")
+        for name in given
+        if name not in known
+    ] + [
+        Problem("E007", f"its policy has {name}={value!r}: {wanted}")
+        for name, value in given.items()
+        if name in known and (wanted := _wanted(known[name], value))
+    ]
+    yield from malformed
+    if malformed:
+        return
+    values = {name: field.get_default() for name, field in known.items()} | dict(given)
+    for rule in Policy._meta.constraints:  # noqa: SLF001
+        if isinstance(rule, models.CheckConstraint) and not _holds(rule.condition, values):
+            named = ", ".join(f"{name}={values[name]!r}" for name in known if name in _names(rule))
+            yield Problem("E007", f"its policy has {named}: {rule.violation_error_message}")
+
+
+def _wanted(field: "models.Field[Any, Any]", value: Any) -> str:
+    """Return what a value has to be, if it is not that."""
+    if value is None:
+        return "" if field.null else "give it a value, or leave it out"
+    if field.choices:
+        names = [str(name) for name, _ in field.flatchoices]
+        return "" if value in names else f"it may be {', '.join(names)}"
+    if isinstance(field, models.FloatField):
+        is_number = isinstance(value, float | int) and not isinstance(value, bool)
+        return "" if is_number and math.isfinite(value) else "it is a number"
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**15
+    return "" if is_count else f"it is a whole number from 0 to {2**15 - 1:,}"
+
+
+def _holds(condition: Any, values: Mapping[str, Any]) -> bool:
+    """Return whether a constraint's condition holds, as the database would say."""
+    if isinstance(condition, tuple):
+        path, wanted = condition
+        name, _, lookup = path.partition("__")
+        value = values[name]
+        if lookup == "isnull":
+            return bool((value is None) == wanted)
+        if isinstance(wanted, F):
+            wanted = values[_named(wanted)]
+        known = value is not None and wanted is not None
+        return known and COMPARED[lookup or "exact"](value, wanted)
+    parts = (_holds(part, values) for part in condition.children)
+    found = all(parts) if condition.connector == Q.AND else any(parts)
+    return found is not condition.negated
+
+
+def _named(column: F) -> str:
+    """Return the field that an expression stands for."""
+    name: str = vars(column)["name"]
+    return name
+
+
+def _names(rule: models.CheckConstraint) -> set[str]:
+    """Return the fields that a constraint is about."""
+    found: set[str] = set()
+    left: list[Any] = [rule.condition]
+    while left:
+        part = left.pop()
+        if isinstance(part, tuple):
+            found.add(part[0].partition("__")[0])
+            found |= {_named(part[1])} if isinstance(part[1], F) else set()
+        else:
+            left += part.children
+    return found

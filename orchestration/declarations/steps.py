@@ -1,0 +1,160 @@
+"""What is wrong with a step: by itself, and with the action that it calls."""
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..agents.base import Agent
+from ..payloads.typed import schema, types_of
+from ..registry import suggest
+from ..states import LOCAL
+from ..workflow import UNDECLARED, Step
+from . import templates
+from .problem import Problem, shown
+
+HOW_TO_UNDO = (
+    "undo= names an action of the same agent, and undo_request= what it is sent; or irreversible= says "
+    "why it cannot be undone; or undo=None: there is nothing to undo."
+)
+
+
+def named(step: Step) -> str:
+    """Return how a step is called at the beginning of a sentence."""
+    return f"step {step.name!r}"
+
+
+def malformed(step: Any) -> Iterable[Problem]:
+    """Yield the fields of a step that are of another type than they have to be."""
+    yield from _not_names(step)
+    if isinstance(step.after, str) or not isinstance(step.after, Sequence):
+        wanted = [step.after] if isinstance(step.after, str) else ["…"]
+        yield Problem(
+            "E001", f"after is {shown(step.after)}, not a list", f"Write after={wanted!r}."
+        )
+    else:
+        for one in step.after:
+            if not isinstance(one, str):
+                yield Problem("E001", f"after has {shown(one)}, not the name of a step")
+    if step.compute is not None and not callable(step.compute):
+        yield Problem("E001", f"compute is {shown(step.compute)}, not a function")
+    for name in ("request", "undo_request", "charges"):
+        template = getattr(step, name)
+        if template is None and name == "charges":
+            continue
+        for problem in templates.not_data(template):
+            yield problem._replace(text=f"its {name} {problem.text}")
+
+
+def _not_names(step: Any) -> Iterable[Problem]:
+    """Yield the names of an agent or an action that are not texts."""
+    agent = step.agent
+    if isinstance(agent, type) and issubclass(agent, Agent):
+        name = getattr(agent, "name", "…")
+        yield Problem("E002", f"agent is {shown(agent)}, not its name", f"Write agent={name!r}.")
+    elif not isinstance(agent, str):
+        yield Problem("E002", f"agent is {shown(agent)}, not the name of an agent")
+    for field in ("action", "undo"):
+        value = getattr(step, field)
+        if not isinstance(value, str | None):
+            name = getattr(value, "__name__", "…")
+            hint = f"Write {field}={name!r}." if callable(value) else ""
+            yield Problem("E003", f"{field} is {shown(value)}, not the name of an action", hint)
+    if not isinstance(step.irreversible, str):
+        yield Problem("E005", f"irreversible is {shown(step.irreversible)}: it says why, in words")
+
+
+def kind(step: Step) -> Iterable[Problem]:
+    """Yield why a step is neither a call to an agent nor a computation."""
+    if step.compute is None:
+        if step.agent == LOCAL:
+            yield Problem("E001", "has neither an agent nor a function that computes it")
+        return
+    if step.agent or step.action:
+        yield Problem("E001", "has both an agent and a function that computes it")
+    if inspect.iscoroutinefunction(step.compute):
+        yield Problem("E001", "is computed by a coroutine, not by a plain function")
+    if step.undo or step.undo_request or step.irreversible or step.charges:
+        yield Problem(
+            "E001",
+            "is computed, so it has no effect to be undone: it takes no undo, undo_request, irreversible "
+            "or charges",
+        )
+
+
+def calls(step: Step, agents: Mapping[str, type[Agent]]) -> Iterable[Problem]:
+    """Yield what is wrong with the agent and the actions that a step names."""
+    if step.agent == LOCAL:
+        return
+    agent = agents.get(step.agent)
+    if agent is None:
+        yield _no_agent(step.agent, agents)
+    else:
+        for name, field in ((step.action, "request"), (step.undo, "undo_request")):
+            if name in {None, UNDECLARED}:
+                continue
+            if act := agent.actions().get(str(name)):
+                for problem in templates.unlike(getattr(step, field), act.accepts):
+                    yield problem._replace(text=f"sends {name!r} {problem.text}")
+            else:
+                yield _no_action(agent, str(name))
+    yield from _undo(step)
+
+
+def returned(step: Step, agents: Mapping[str, type[Agent]]) -> Mapping[str, Any] | None:
+    """Return the schema of a step's result, if its action or its function declares one."""
+    if step.compute is not None:
+        gives = types_of(step.compute, position=0).gives
+        return schema(gives) if gives else None
+    agent = agents.get(step.agent)
+    act = agent.actions().get(step.action) if agent else None
+    return act.returns if act else None
+
+
+def results(step: Step, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterable[Problem]:
+    """Yield what a step takes of results that do not have it."""
+    for template in (step.request, step.undo_request):
+        yield from templates.of_results(template, schemas)
+
+
+def _no_agent(name: str, agents: Mapping[str, type[Agent]]) -> Problem:
+    """Return what to do about an agent that is not registered."""
+    forgotten = [one for one in _subclasses(Agent) if vars(one).get("name") == name]
+    if forgotten:
+        where = f"{forgotten[0].__module__}.{forgotten[0].__qualname__}"
+        return Problem(
+            "E002",
+            f"names agent {name!r}: the class {where} has this name, and is not registered",
+            f"Add register({forgotten[0].__name__}) below it.",
+        )
+    return Problem("E002", f"names agent {name!r}{suggest(name, agents)}")
+
+
+def _subclasses(kind: type[Agent]) -> Iterable[type[Agent]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _subclasses(one)
+
+
+def _no_action(agent: type[Agent], name: str) -> Problem:
+    """Return what to do about an action that an agent does not have."""
+    if inspect.isfunction(getattr(agent, name, None)) and not hasattr(Agent, name):
+        return Problem(
+            "E003",
+            f"names action {name!r} of {agent.name!r}: it has this method, which is not marked as an action",
+            f"Put @action above {agent.__name__}.{name}.",
+        )
+    known = sorted(agent.actions().keys() - Agent.actions().keys())
+    return Problem("E003", f"names action {name!r} of {agent.name!r}{suggest(name, known)}")
+
+
+def _undo(step: Step) -> Iterable[Problem]:
+    """Yield the problems of a step's declaration of its undo."""
+    if step.undo in {None, UNDECLARED}:
+        if step.undo == UNDECLARED and not step.irreversible:
+            yield Problem("E005", "does not say how it is undone", HOW_TO_UNDO)
+        if step.undo_request:
+            text = "has an undo_request, but names no action to send it to"
+            yield Problem("E005", text, HOW_TO_UNDO)
+    elif step.irreversible:
+        text = f"is irreversible, but names the undo {step.undo!r} all the same"
+        yield Problem("E005", text, HOW_TO_UNDO)

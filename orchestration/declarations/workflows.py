@@ -1,0 +1,88 @@
+"""What is wrong with a workflow: its steps, their order, and what they take."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from ..agents.base import Agent
+from ..registry import suggest
+from ..workflow import Step, Workflow
+from . import steps, templates
+from .problem import Problem, in_name, shown
+
+
+def problems(workflow: Workflow, agents: Mapping[str, type[Agent]]) -> list[Problem]:
+    """Return what is wrong with a workflow and its calls; what is malformed hides what follows from it."""
+    if malformed := list(_malformed(workflow)):
+        return malformed
+    returned = {step.name: steps.returned(step, agents) for step in workflow.steps}
+    return own_problems(workflow) + [
+        problem.of(steps.named(step), " ")
+        for step in workflow.steps
+        for found in (steps.calls(step, agents), steps.results(step, returned))
+        for problem in found
+    ]
+
+
+def own_problems(workflow: Workflow) -> list[Problem]:
+    """Return what is wrong with a workflow by itself, without a look at agents."""
+    if malformed := list(_malformed(workflow)):
+        return malformed
+    unusable = [
+        problem.of(steps.named(step), " ")
+        for step in workflow.steps
+        for problem in steps.kind(step)
+    ]
+    unusable += _orderless(workflow)
+    return unusable or list(_unavailable(workflow))
+
+
+def _malformed(workflow: Workflow) -> Iterable[Problem]:
+    """Yield what is of another type than it has to be."""
+    declared: Any = workflow.steps
+    if isinstance(declared, str) or not isinstance(declared, Sequence):
+        yield Problem("E001", f"steps is {shown(declared)}, not a list of steps")
+        return
+    if not declared:
+        yield Problem("E001", "it has no steps")
+    for step in declared:
+        if not isinstance(step, Step):
+            yield Problem("E001", f"steps has {shown(step)}, not a Step")
+            continue
+        yield from in_name("step", step.name)
+        for problem in steps.malformed(step):
+            yield problem.of(steps.named(step))
+
+
+def _orderless(workflow: Workflow) -> Iterable[Problem]:
+    """Yield names that are declared twice, or that no step has."""
+    names = [step.name for step in workflow.steps]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield Problem("E001", f"step {name!r} is declared twice")
+    for step in workflow.steps:
+        for other in step.after:
+            if other not in names:
+                yield Problem(
+                    "E001",
+                    f"step {step.name!r} comes after {other!r}, which is not one of its "
+                    f"steps{suggest(other, names)}",
+                )
+
+
+def _unavailable(workflow: Workflow) -> Iterable[Problem]:
+    """Yield what is taken that need not be there by then."""
+    order = {step.name: set(step.after) for step in workflow.steps}
+    try:
+        sequence = list(TopologicalSorter(order).static_order())
+    except CycleError as error:
+        circle = " → ".join(error.args[1])
+        yield Problem("E001", f"its steps wait for each other in a circle: {circle}")
+        return
+    before: dict[str, set[str]] = {}
+    for name in sequence:
+        before[name] = order[name].union(*(before[other] for other in order[name]))
+    yield from templates.of_card(workflow)
+    yield from templates.of_input(workflow)
+    for step in workflow.steps:
+        for problem in templates.of_step(step, before[step.name]):
+            yield problem.of(steps.named(step))
