@@ -47,7 +47,7 @@ elif os.environ.get("DRILL_DEPLOY") == "reordered":
     )
     steps["send_confirmation"] = replace(steps["send_confirmation"], after=["create_shipment"])
 
-register(replace(old, steps=list(steps.values())))
+workflows[WORKFLOW] = replace(old, steps=list(steps.values()))
 
 
 def new_field() -> None:
@@ -86,7 +86,7 @@ def broken() -> None:
     def record(_submitted: Sequence[Submitted]) -> None:
         raise TypeError("record() got an unexpected keyword argument 'wrapping'")
 
-    register(replace(old, record=record))
+    workflows[WORKFLOW] = replace(old, record=record)
 
 
 def new_action() -> None:
@@ -104,7 +104,7 @@ def new_action() -> None:
     Travelling.dump = with_field  # type: ignore[method-assign]
     agents[Mailer.name] = Mailer
     confirmed = replace(steps["send_confirmation"], action="confirm")
-    register(replace(old, steps=[*(steps | {"send_confirmation": confirmed}).values()]))
+    workflows[WORKFLOW] = replace(old, steps=[*(steps | {"send_confirmation": confirmed}).values()])
 
 
 changes = {
