@@ -9,7 +9,6 @@ import logging
 import secrets
 import time
 
-import segno
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_login_failed
 from django.db import transaction
@@ -69,6 +68,8 @@ def new_secret() -> str:
 
 def picture(user: User, secret: str) -> str:
     """Return the QR code that an app scans, as the address of an image."""
+    import segno  # for this page alone
+
     code = segno.make(TOTPDevice(user=user, key=secret).config_url, error="m", micro=False)
     return str(code.svg_data_uri(scale=5, border=4, dark="#000", light="#fff", omitsize=False))
 
