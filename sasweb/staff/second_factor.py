@@ -9,6 +9,7 @@ import logging
 import secrets
 import time
 
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_login_failed
 from django.db import transaction
@@ -113,6 +114,11 @@ def new_recovery_codes(user: User) -> list[str]:
         StaticToken(device=device, token=_digest(code)) for code in codes
     )
     return ["-".join(code[at : at + 4] for at in range(0, len(code), 4)) for code in codes]
+
+
+def record(by: User, user: User, words: str) -> None:
+    """Write into the history of a user what was done about the second factor."""
+    LogEntry.objects.log_actions(by.pk, [user], CHANGE, words, single_object=True)
 
 
 def recovery_codes_left(user: User) -> int:
