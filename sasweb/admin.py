@@ -123,7 +123,7 @@ class RoleAdmin(GuardedUserAdmin):
         to = reverse("admin:auth_user_change", args=[user.pk])
         if request.method == "POST":
             second_factor.remove(user)
-            self.log_change(request, user, "Second factor reset.")
+            second_factor.record(_of(request), user, "Second factor reset.")
             self.message_user(request, f"The second factor of {user} is reset.")
             return HttpResponseRedirect(to)
         context = {

@@ -79,7 +79,7 @@ def over_limit(request: HttpRequest, limit: Limit) -> HttpResponse:
     return response
 
 
-def locked_out(request: HttpRequest, _credentials: Any = None) -> HttpResponse:
+def locked_out(request: HttpRequest, *_: Any) -> HttpResponse:
     """Answer a try with a name that axes has locked for this address."""
     return _lockout(request, "")
 

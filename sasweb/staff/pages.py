@@ -99,6 +99,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         if device := second_factor.set_up(user, secret, form.cleaned_data["code"]):
             del request.session[NEW_SECRET]
+            second_factor.record(user, user, "Second factor set up.")
             sessions.show_factor(request, device)
             return _recovery_codes(request, user)
         form.add_error("code", ValidationError(WRONG, code="wrong"))
@@ -122,9 +123,11 @@ def own(request: HttpRequest) -> HttpResponse:
     if not form.is_valid() or not context["is_on"]:
         return _shown(request, "second_factor", form, **context)
     if request.POST.get("act") == "codes":
+        second_factor.record(user, user, "New recovery codes made.")
         return _recovery_codes(request, user)
     if not settings.SECOND_FACTOR and request.POST.get("act") == "remove":
         second_factor.remove(user)
+        second_factor.record(user, user, "Second factor turned off.")
         sessions.forget_factor(request)
     return see_other(reverse("second_factor"))
 

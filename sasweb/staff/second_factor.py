@@ -9,7 +9,7 @@ import logging
 import secrets
 import time
 
-import segno
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_login_failed
 from django.db import transaction
@@ -69,6 +69,8 @@ def new_secret() -> str:
 
 def picture(user: User, secret: str) -> str:
     """Return the QR code that an app scans, as the address of an image."""
+    import segno  # for this page alone
+
     code = segno.make(TOTPDevice(user=user, key=secret).config_url, error="m", micro=False)
     return str(code.svg_data_uri(scale=5, border=4, dark="#000", light="#fff", omitsize=False))
 
@@ -112,6 +114,11 @@ def new_recovery_codes(user: User) -> list[str]:
         StaticToken(device=device, token=_digest(code)) for code in codes
     )
     return ["-".join(code[at : at + 4] for at in range(0, len(code), 4)) for code in codes]
+
+
+def record(by: User, user: User, words: str) -> None:
+    """Write into the history of a user what was done about the second factor."""
+    LogEntry.objects.log_actions(by.pk, [user], CHANGE, words, single_object=True)
 
 
 def recovery_codes_left(user: User) -> int:

@@ -73,12 +73,12 @@ def test_form_survives_the_end_of_the_session_while_it_is_typed(here):
     page = here(viewport={"width": 1280, "height": 800})
     page.clock.install()
     page.goto("/ops/tasks/?q=state:error")
-    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
     page.locator(f"#row-{step.task_id}").get_by_text("Resubmit…").click()
     reason = page.locator("#live [name=reason]")
     reason.fill(WHY)
     page.context.clear_cookies()  # the token against forged forms, too
-    page.clock.run_for(35_000)
+    page.clock.pause_at(page.evaluate("Date.now() + 35000"))  # the polls of that time are asked
+    page.clock.resume()
     expect(page.locator("#signed-out")).to_be_visible()
     expect(reason).to_have_value(WHY)
     page.get_by_role("button", name=re.compile("^Resubmit “")).click()

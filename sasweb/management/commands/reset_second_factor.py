@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
@@ -30,7 +29,5 @@ class Command(BaseCommand):
             raise CommandError(f"{username} has no second factor.")
         with transaction.atomic():
             second_factor.remove(user)
-            LogEntry.objects.log_actions(
-                user.pk, [user], CHANGE, "Second factor reset by a command.", single_object=True
-            )
+            second_factor.record(user, user, "Second factor reset by a command.")
         self.stdout.write(f"The second factor of {username} is reset.")

@@ -402,6 +402,21 @@ def test_form_without_csrf_token_is_refused():
     assert step.process_state == "error"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("http://testserver/ops/tasks/?q=x", "/ops/tasks/%3Fq%3Dx"),
+        ("http://evil.example/ops/tasks/", "/ops/"),
+        ("http://testserver//evil.example/ops/", "/ops/"),
+        ("http://testserver/account/", "/ops/"),
+    ],
+)
+def test_login_after_an_act_without_a_session_leads_back_to_its_page(before, after):
+    address = reverse("ops:resubmit", args=[in_error().id])
+    answer = browser().post(address, {"attempt": 1}, headers={"Referer": before})
+    assert (answer.status_code, answer["Location"]) == (302, f"/login/?next={after}")
+
+
 def test_poll_after_the_session_ended_is_refused_and_changes_nothing():
     response = browser().get("/ops/?seen=abc", headers={"HX-Request": "true"})
     assert (response.status_code, response.content) == (401, b"")

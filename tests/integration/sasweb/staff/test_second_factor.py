@@ -254,6 +254,8 @@ def test_user_turns_it_on_and_off_where_it_is_not_required(ada):
     assert client.post("/login/second-factor/", sent).status_code == 303
     assert not TOTPDevice.objects.exists()
     assert client.get("/ops/").status_code == 200
+    history = LogEntry.objects.filter(object_id=str(ada.id), user=ada)
+    assert history.count() == 3
 
 
 def test_required_second_factor_is_not_turned_off_but_moved_to_another_device(ada, settings):
