@@ -187,6 +187,39 @@ def test_repeated_submission_places_one_order(visit, stack):
     assert stack.count(ORDERS) == before + 1
 
 
+def test_address_fields_follow_the_country_and_keep_what_is_typed(visit):
+    page = visit()
+    fill_checkout(page)
+    page.focus("[name=street]")  # as one who types on before the answer is there
+    page.select_option("[name=country]", "ES")
+    expect(page.locator("#id_region option")).to_have_count(53)
+    expect(page.locator("[name=street]")).to_be_focused()
+    expect(page.locator("[name=street]")).to_have_value("12 Analytical Way")
+    look(page)
+    page.get_by_role("button", name=PLACE).click()
+    expect(page.locator(".errors")).to_be_focused()
+    assert page.locator("#id_postcode").bounding_box()["y"] == pytest.approx(
+        page.locator("#id_city").bounding_box()["y"], abs=1
+    )
+    look(page)
+    page.select_option("[name=country]", "DE")
+    expect(page.locator("#id_region")).to_have_count(0)
+    assert [one for one in page.problems if " 422 " not in one] == []
+
+
+def test_printed_order_says_whose_it_is(visit, stack):
+    page = visit()
+    order(page)
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(page.locator(".brand")).to_be_visible()
+    expect(page.locator(".seller")).to_be_visible()
+    for hidden in (".nav", ".languages", ".cancel", "form"):
+        for one in page.locator(hidden).all():
+            expect(one).to_be_hidden()
+    mark = "one => getComputedStyle(one, '::before').color"
+    assert page.locator(".timeline .done").first.evaluate(mark) == "rgb(0, 0, 0)"
+
+
 def test_declined_card_is_replaced_by_the_customer(visit, stack):
     page = visit()
     placed = order(page, DECLINED)

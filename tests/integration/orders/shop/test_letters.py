@@ -5,8 +5,20 @@ import re
 import pytest
 from django.test import Client
 
+from orchestration import submission
 from tests.support.page import elements
-from tests.support.shop import buy, carry_out, declined, finish_all, order_page, posted
+from tests.support.shop import (
+    buy,
+    carry_out,
+    declined,
+    fill_cart,
+    finish_all,
+    open_checkout,
+    order_in,
+    order_page,
+    posted,
+    send,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shelf")]
 SELLER = "Kettlewell, Lane 1, Bern"
@@ -35,6 +47,18 @@ def test_letter_and_page_say_whose_shop_it_is(settings):
     assert elements(order_page(client, order)).one(".seller").text == SELLER
     settings.SELLER_ADDRESS = ""
     assert not elements(order_page(client, order)).all(".seller")
+
+
+def test_address_is_escaped_on_pages_and_in_letters():
+    client = Client()
+    fill_cart(client, sku_0=1)
+    order = order_in(send(client, open_checkout(client), name="<b>Ada</b>"))
+    submission.take(10)
+    (letter,) = posted("received")
+    for html in (letter["html"], order_page(client, order)):
+        assert "&lt;b&gt;Ada&lt;/b&gt;" in html
+        assert "<b>Ada" not in html
+    assert "<b>Ada</b>\n" in letter["text"]
 
 
 def test_order_that_has_ended_offers_no_news():
