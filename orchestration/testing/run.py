@@ -30,7 +30,8 @@ from .outcomes import Scripted
 from .task_view import TaskView
 
 HERE = "testing"  # the host of the run's workers
-MOST = 1000  # rounds at one moment, and moments of a run to the end: more is a circle
+MOST_ROUNDS = 1000  # at one moment: more is a circle
+MOST_JUMPS = 200  # of a run to the end: more is a service that fails without end
 WEEK = timedelta(days=7)
 # Budgets of real time, which must not run out because the machine is busy.
 BUDGETS = ("COMPUTE_BUDGET_S", "DUTY_BUDGET_S", "OPERATIONS_BUDGET_S", "SLOW_LOOK_S")
@@ -119,10 +120,10 @@ class Run:
 
     def go(self) -> None:
         """Do all that is due now, and what follows from it, until only time brings more."""
-        for _ in range(MOST):
+        for _ in range(MOST_ROUNDS):
             if not self._work() and not self._sweep():
                 return
-        raise AssertionError(f"after {MOST} rounds there is still something to do")
+        raise AssertionError(f"after {MOST_ROUNDS} rounds there is still something to do")
 
     def next_moment(self) -> datetime | None:
         """Return when time alone brings something; None if it brings nothing."""
@@ -148,13 +149,14 @@ class Run:
         """Jump from due moment to due moment until time brings nothing more, or `within` has passed."""
         until = self.clock.now + within
         self.go()
-        for _ in range(MOST):
+        for _ in range(MOST_JUMPS):
             at = self.next_moment()
             if at is None or at > until:
                 return
             self._jump_to(at)
         raise AssertionError(
-            f"after {MOST} jumps there is still something due: {self.next_moment()}"
+            f"after {MOST_JUMPS} jumps more is due, at {self.next_moment()}. Does a service fail without "
+            "end? Then let some time pass by `wait`."
         )
 
     def _jump_to(self, moment: datetime) -> float:

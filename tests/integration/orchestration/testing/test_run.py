@@ -186,7 +186,16 @@ def test_failing_service_opens_the_breaker_and_time_closes_it(run):
     assert Gate.objects.get(agent="greeter").state == "closed"
 
 
-def test_hold_keeps_a_task_until_it_ends(run, greet):
+def test_service_that_fails_without_end_is_not_waited_for(run, monkeypatch):
+    monkeypatch.setattr("orchestration.testing.run.MOST_JUMPS", 9)
+    for _ in range(8):
+        run.submit("greet", {"name": "Ada"})
+    run.script("greeter.greet", transient())
+    with pytest.raises(AssertionError, match="more is due"):
+        run.finish()  # the breaker stays open, and failures do not count
+
+
+def test_hold_keeps_a_task(run, greet):
     hold(agent="greeter", actor="olga", reason="maintenance")
     run.wait(3600)
     assert (greet.steps["hello"], run.calls("greeter.greet")) == ("pending", [])
