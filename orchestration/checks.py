@@ -64,6 +64,22 @@ def check_names(**_: Any) -> list[CheckMessage]:
     ]
 
 
+@register(TAG)
+def check_guarded_fields(**_: Any) -> list[CheckMessage]:
+    """Check that guarded fields are fields of their action: a mistyped one would guard nothing."""
+    return [
+        Error(
+            f"action {name!r} of {agent.name!r} guards {field!r}, which it does not accept",
+            hint="guarded= names fields of accepts=.",
+            id="orchestration.E020",
+        )
+        for agent in registry.agents.values()
+        for name, action in agent.actions().items()
+        for field in action.guarded
+        if field not in (action.accepts or {}).get("properties", [field])
+    ]
+
+
 def _problems(workflow: Workflow) -> Iterable[tuple[str, str]]:
     for problem in workflow.problems():
         yield "orchestration.E001", problem

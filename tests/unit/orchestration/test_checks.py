@@ -4,7 +4,7 @@ import pytest
 
 from orchestration import registry
 from orchestration.api import Agent, Step, Workflow, action, field, key
-from orchestration.checks import check_names, check_workflows
+from orchestration.checks import check_guarded_fields, check_names, check_workflows
 
 
 class Clerk(Agent):
@@ -81,3 +81,17 @@ def test_invalid_names_are_reported(monkeypatch, settings):
     errors = check_names()
     assert [error.id for error in errors] == ["orchestration.E006"] * 2
     assert errors[0].msg == f"the name of the agent '{'a' * 61}' has 61 characters; at most 60 fit"
+
+
+def test_mistyped_guarded_field_is_found(monkeypatch):
+    class Cashier(Agent):
+        name = "cashier"
+
+        @action(accepts={"properties": {"amount": {}}}, guarded=("amount", "amuont"))
+        async def charge(self, call):
+            """Do it."""
+
+    assert check_guarded_fields() == []
+    monkeypatch.setitem(registry.agents, "cashier", Cashier)
+    (error,) = check_guarded_fields()
+    assert (error.id, "'amuont'" in error.msg) == ("orchestration.E020", True)
