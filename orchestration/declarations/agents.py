@@ -9,6 +9,7 @@ from typing import Any
 from django.db import models
 from django.db.models import F, Q
 
+from ..agents.actions import Action
 from ..agents.base import Agent
 from ..agents.http import HttpAgent
 from ..models import Policy
@@ -38,12 +39,22 @@ def problems(agent: type[Agent]) -> Iterable[Problem]:
             yield Problem(
                 "E003", f"its action {name!r} is a plain function", f"Write `async def {name}`."
             )
+        yield from _guarded(name, method)
     yield from _policy(agent.policy)
 
 
 def _is_without_address(agent: type[HttpAgent]) -> bool:
     """Return whether an agent has no address, and no code of its own that could set one."""
     return not getattr(agent, "base_url", "") and vars(agent).get("__init__") is None
+
+
+def _guarded(name: str, method: Action) -> Iterable[Problem]:
+    """Yield the guarded fields that an action does not accept: a mistyped one would guard nothing."""
+    known = (method.accepts or {}).get("properties", method.guarded)
+    for field in method.guarded:
+        if field not in known:
+            text = f"its action {name!r} guards {field!r}, which it does not accept"
+            yield Problem("E011", f"{text}{suggest(field, known)}")
 
 
 def _is_awaited(method: Any) -> bool:

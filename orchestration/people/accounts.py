@@ -23,9 +23,13 @@ ONE_PERSON = """
 WITH RECURSIVE one (id) AS (
     SELECT %(user)s::bigint
     UNION
-    SELECT CASE t.account WHEN one.id THEN t.set_up_by ELSE t.account END
-    FROM one JOIN orchestration_accounttie t ON t.account = one.id OR t.set_up_by = one.id
-    WHERE t.confirmed_at IS NULL AND NOT t.by_superuser
+    SELECT tied.id FROM one CROSS JOIN LATERAL (
+        SELECT set_up_by AS id FROM orchestration_accounttie
+        WHERE account = one.id AND confirmed_at IS NULL AND NOT by_superuser
+        UNION ALL
+        SELECT account FROM orchestration_accounttie
+        WHERE set_up_by = one.id AND confirmed_at IS NULL AND NOT by_superuser
+    ) AS tied
 )
 SELECT id FROM one
 """

@@ -78,8 +78,8 @@ class Payment(PartnerAgent):
     async def capture(self, call: Call) -> dict[str, Any]:
         """Capture {amount} of {payment}; returns {id, status}."""
         form = {"amount_to_capture": str(call.payload["amount"])}
-        path = f"/v1/payment_intents/{call.payload['payment']}/capture"
-        answer = await self._post(call, path, form, status="succeeded")
+        path = _path(call.payload["payment"])
+        answer = await self._post(call, f"{path}/capture", form, status="succeeded")
         return {"id": answer["id"], "status": answer["status"]}
 
     @action(accepts=OF_PAYMENT, returns=STATUS, guarded=("payment",))
@@ -103,7 +103,7 @@ class Payment(PartnerAgent):
     @action(accepts=OF_PAYMENT, returns=STATUS, guarded=("payment",))
     async def void(self, call: Call) -> dict[str, Any]:
         """Cancel the authorization {payment}, or refund it if captured; returns {id, status}."""
-        path = f"/v1/payment_intents/{call.payload['payment']}"
+        path = _path(call.payload["payment"])
         try:
             answer = await self._post(call, f"{path}/cancel", {}, status="canceled")
         except Rejected as fault:
@@ -121,17 +121,15 @@ class Payment(PartnerAgent):
     async def look_up(self, call: Call, result: dict[str, Any]) -> bool | None:
         """Return whether an intent is as a person says; a refund is not shown by its intent."""
         wanted = call.payload
-        payment = str(wanted.get("payment", result["id"]))
-        path = f"/v1/payment_intents/{quote(payment, safe='')}"
-        found = await self.get(call, path, expect=INTENT)
+        found = await self.get(call, _path(wanted.get("payment", result["id"])), expect=INTENT)
         if found is None:
             return False
         order = (found.get("metadata") or {}).get("order")
         match call.action:
             case "authorize":
                 held = found["status"] in {"requires_capture", "succeeded"} and (
-                    (found["amount"], found["currency"])
-                    == (wanted["amount"], wanted["currency"].lower())
+                    (found["id"], found["amount"], found["currency"])
+                    == (result["id"], wanted["amount"], wanted["currency"].lower())
                 )
                 # one that was made in Stripe's own pages names no order
                 return None if held and not order else held and order == wanted["order"]
@@ -165,6 +163,11 @@ class Payment(PartnerAgent):
         if answer["status"] != status:
             raise _unexpected(answer, status)
         return answer
+
+
+def _path(payment: str) -> str:
+    """Return the path of an intent; the id may have been typed by a person."""
+    return f"/v1/payment_intents/{quote(payment, safe='')}"
 
 
 def _unexpected(answer: Mapping[str, Any], wanted: str) -> Unknown:

@@ -1,5 +1,8 @@
 """Bulk operations to look at: the list, a dry run, one under way, and how it ended."""
 
+from collections.abc import Mapping
+from uuid import UUID
+
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
@@ -12,6 +15,7 @@ from ...models.operation import Act, ItemState, OperationState
 from ...operations import lifecycle, rights, summary
 from ...operations.rights import needed
 from ...queries import operations
+from ...queries.redaction import Redactor
 from ..forms.operations import Confirmation, Word
 from .limits import day_shown
 from .live import live
@@ -114,14 +118,10 @@ def _progress(request: HttpRequest, found: Operation) -> HttpResponse:
         "bar": bar(found),
         "selection": _selection(request, found),
         "items": [
-            (
-                item,
-                redactors.get(item.task_id),
-                summary.label(found.act, item.state),
-                operations.change_of(item),
-            )
+            (item, redactors.get(item.task_id), summary.label(found.act, item.state))
             for item in detail.items
         ],
+        **_sole(detail, redactors),
         "tabs": [("", "all", found.items), *_tabs(found)],
         "state": state,
         "left": round(found.waiting / found.rate),
@@ -133,6 +133,17 @@ def _progress(request: HttpRequest, found: Operation) -> HttpResponse:
         "heading": f"{found.get_act_display()}, {found.get_state_display().lower()}",
     }
     return live(request, "ops/operation.html", "ops/_operation.html", context)
+
+
+def _sole(
+    detail: operations.OperationDetail, redactors: Mapping[UUID, Redactor]
+) -> dict[str, object]:
+    """Return the one step of an operation, and what happens to it, for who approves that."""
+    item = detail.items[0] if detail.operation.items == 1 and detail.items else None
+    if item is None or item.step is None:
+        return {}
+    change = operations.change_of(item)
+    return {"sole": item, "sole_redactor": redactors.get(item.task_id), "sole_change": change}
 
 
 def may(request: HttpRequest, found: Operation) -> dict[str, bool]:

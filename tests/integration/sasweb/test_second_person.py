@@ -560,7 +560,7 @@ def test_approved_change_is_sent(office):
     office.change("ann", step, amount=1500)
     operation = waits(office, step, "ann")
     shown = page(office.browser("lea").get(f"/ops/operations/{operation.id}/"))
-    assert shown.section("h-items").texts("ins") == ["1500"]
+    assert shown.one("#change").texts("ins") == ["1500"]
     assert office.approve("lea", operation).status_code == 303
     begin(operation)
     advance(operation)

@@ -321,3 +321,17 @@ def test_invalid_names_are_reported(monkeypatch):
     assert {long.id, spaced.id} == {"orchestration.E006"}
     assert long.msg == f"the name of the workflow '{'a' * 61}' has 61 characters; at most 60 fit"
     assert "call it 'two_words'" in spaced.hint
+
+
+def test_mistyped_guarded_field_is_found(monkeypatch):
+    class Cashier(Agent):
+        name = "cashier"
+
+        @action(accepts={"properties": {"amount": {}}}, guarded=("amount", "amuont"))
+        async def charge(self, call):
+            """Do it."""
+
+    monkeypatch.setattr(registry, "agents", {"cashier": Cashier})
+    (error,) = check_agents()
+    assert error.id == "orchestration.E011"
+    assert "guards 'amuont', which it does not accept; did you mean 'amount'?" in error.msg

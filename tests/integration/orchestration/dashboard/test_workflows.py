@@ -15,7 +15,7 @@ STEP, AFTER, ACTION, POLICY, PENDING, PROCESSING, ERROR, UNDOING, ACTS = range(9
 
 @pytest.fixture
 def client():
-    return browser(person("ann", "operate", "hold"))
+    return browser(person("ann", "operate", "see_personal", "hold"))
 
 
 def cells(client, step, workflow="greet") -> list[str]:
@@ -55,6 +55,8 @@ def test_irreversible_step_shows_its_reason(client):
 def test_held_step_names_its_user(client):
     held = hold(workflow="greet", step="hello", actor="olga", reason="wrong words")
     assert cells(client, "hello")[STEP] == "hello held by olga. Reason: wrong words"
+    viewer = browser(person("vic", "operate"))
+    assert cells(viewer, "hello")[STEP] == "hello held by olga. Reason: [hidden]"
     section = page(client.get(ADDRESS)).one("#workflow-greet")
     links = {
         name: section.one(f'[data-step="{name}"]').cells()[ACTS].one("a")["href"]

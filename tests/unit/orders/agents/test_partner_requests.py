@@ -149,3 +149,56 @@ def test_refund_pending_at_the_bank(monkeypatch):
     wire = Wire(monkeypatch, Payment, {"id": "re_1", "status": "pending"})
     assert wire.ask("refund", {"payment": "pi_1"}) == {"id": "re_1", "status": "pending"}
     assert wire.sent == [("/v1/refunds", {"payment_intent": "pi_1"})]
+
+
+AUTHORIZE = {"order": "o", "amount": 950, "currency": "EUR", "payment_method": "pm_card_visa"}
+HELD = {"id": "pi_1", "status": "requires_capture", "amount": 950, "currency": "eur",
+        "amount_received": 0, "metadata": {"order": "o"}}  # fmt: skip
+TAKEN = {**HELD, "status": "succeeded", "amount_received": 950}
+CAPTURE, OF_PAYMENT = {"payment": "pi_1", "amount": 950}, {"payment": "pi_1"}
+
+
+@pytest.mark.parametrize(
+    ("action", "payload", "found", "shown"),
+    [
+        ("authorize", AUTHORIZE, HELD, True),
+        ("authorize", AUTHORIZE, TAKEN, True),
+        ("authorize", AUTHORIZE, None, False),
+        ("authorize", AUTHORIZE, {**HELD, "amount": 1}, False),
+        ("authorize", AUTHORIZE, {**HELD, "currency": "jpy"}, False),
+        ("authorize", AUTHORIZE, {**HELD, "status": "canceled"}, False),
+        ("authorize", AUTHORIZE, {**HELD, "metadata": {"order": "another"}}, False),
+        ("authorize", AUTHORIZE, {**HELD, "metadata": {}}, None),  # made in the provider's pages
+        ("capture", CAPTURE, TAKEN, True),
+        ("capture", CAPTURE, HELD, False),
+        ("capture", CAPTURE, {**TAKEN, "amount_received": 1}, False),
+        ("void", OF_PAYMENT, {**HELD, "status": "canceled"}, True),
+        ("void", OF_PAYMENT, HELD, False),
+        ("void", OF_PAYMENT, TAKEN, None),  # it may be refunded
+        ("refund", OF_PAYMENT, TAKEN, None),
+    ],
+)
+def test_payment_by_hand_is_looked_up(monkeypatch, action, payload, found, shown):
+    asked = []
+
+    async def get(_self, _call, path, *, expect):
+        asked.append((path, sorted(expect)))
+        return found
+
+    monkeypatch.setattr(Payment, "get", get)
+    call = Call(action=action, key="", reference="r", payload=payload, timeout=1.0)
+    assert asyncio.run(Payment().look_up(call, {"id": "pi_1", "status": "x"})) is shown
+    assert asked == [("/v1/payment_intents/pi_1", ["amount", "currency", "id", "status"])]
+
+
+def test_id_that_was_typed_stays_one_part_of_the_path(monkeypatch):
+    wire = Wire(monkeypatch, Payment, {"id": "pi_1", "status": "succeeded"})
+    wire.ask("capture", {"payment": "../customers/x?y", "amount": 950})
+    assert wire.sent[0][0] == "/v1/payment_intents/..%2Fcustomers%2Fx%3Fy/capture"
+
+
+def test_unknown_payment_differs_from_a_wrong_address():
+    agent = Payment()
+    assert agent.knows_nothing(404, {"error": {"code": "resource_missing"}})
+    assert not agent.knows_nothing(404, {})
+    assert not agent.knows_nothing(403, {"error": {"code": "resource_missing"}})
