@@ -44,6 +44,11 @@ SELECT
         WHERE done_at IS NULL AND refused_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT min(created_at) FROM (SELECT created_at FROM orchestration_taskrequest
         WHERE done_at IS NULL AND refused_at IS NULL LIMIT %(limit)s) AS c),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_taskrequest
+        WHERE (refused_at IS NOT NULL OR NOT (problem = '')) AND refused_at IS NOT NULL
+            AND closed_at IS NULL LIMIT %(limit)s) AS c),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_deadletter
+        WHERE retry_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT min(oldest.since) FROM orchestration_policy p CROSS JOIN LATERAL (
         SELECT min(s.pending_since) AS since FROM orchestration_step s WHERE s.agent = p.agent
             AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0) AS oldest),
@@ -66,6 +71,8 @@ class Backlogs:
     oldest_notification: datetime | None
     requests: int
     oldest_request: datetime | None
+    requests_refused: int
+    letters: int  # of inboxes, that were given up
     oldest_step: datetime | None
     expired: datetime | None
 

@@ -1,11 +1,19 @@
 """The system page: queues, backlog, processes and the data audit; with and without Redis."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from orchestration.messaging import queues
-from orchestration.models import AuditRun, StatusMessage, Submission, Worker
+from orchestration.models import (
+    AuditRun,
+    DeadLetter,
+    StatusMessage,
+    Submission,
+    TaskRequest,
+    Worker,
+)
 from orchestration.models.fields import DatabaseNow
 from tests.support.engine import new_task
 from tests.support.operators import staffed
@@ -40,6 +48,20 @@ def test_healthy_system_lists_processes_and_roles(client):
     assert shown.section("h-audit").all(".empty")
     assert shown.all("[data-redis]") == []
     assert problems_of(response) == {}
+
+
+def test_what_was_set_aside_leads_to_its_dead_letters(client):
+    staffed()
+    task = {"workflow": "greet", "reference": "t-1", "refused_at": DatabaseNow(), "reason": "no"}
+    Submission.objects.create(**task, data={})
+    TaskRequest.objects.create(**task, request=uuid4(), what="undo")
+    DeadLetter.objects.create(queue="scheduler", body="{}", reason="no", tries=9)
+    shown = page(client.get(ADDRESS))
+    for figure in ("submissions-refused", "requests-refused", "letters"):
+        (card,) = shown.one(f'[data-figure="{figure}"]').all("a")
+        assert card.one("b").text == "1"
+        listed = page(client.get(card["href"])).all('tr[id^="letter-"]')
+        assert len(listed) == 1
 
 
 def test_page_without_redis_shows_what_still_works(client, settings):
