@@ -8,7 +8,7 @@ SOURCES := $(PRODUCT) gunicorn.conf.py tests bench deploy drill $(shell git ls-f
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: run test check hooks house check-machines image-check deploy-check alerts-check alerts-drill slow pattern bench goodput poison fair \
-	flat locked scale ended size gate idle pages pictures polls drill trace simulate format messages lock sbom licences browser clean
+	flat locked scale ended size gate idle journeys pages pictures polls drill trace simulate format messages lock sbom licences browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -100,6 +100,9 @@ gate: $(VENV)/.run  ## where one agent's gate saturates, simulated with many sch
 
 ended: $(VENV)/.dev  ## what a million ended tasks cost: claims while old ones are removed, audits, bytes
 	$(BIN)/python -m bench.ended $(ARGS)
+
+journeys: $(VENV)/.dev browser  ## what people come for, in a real browser, with a stopwatch and a count of clicks
+	$(BIN)/python -m tests.journeys $(ARGS)
 
 pictures: $(VENV)/.dev browser  ## every page in both themes, wide and narrow: barriers, and docs/images
 	$(BIN)/python -m tests.pictures $(ARGS)

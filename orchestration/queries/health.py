@@ -11,7 +11,7 @@ from ..cluster import leader_election
 from ..database import sql
 from ..dead_letters import actions
 from ..messaging import queue_depths, queues
-from ..models import Incident, Operation, Task
+from ..models import Alert, Incident, Operation, Task
 from ..models.incident import IncidentState
 from ..models.operation import OperationState
 from ..states import TaskState
@@ -23,6 +23,8 @@ NO_LEADER = {
     leader_election.HOUSEKEEPER: "No housekeeper leads: tasks are processed, but bulk operations, incidents, "
     "statistics and alerts are not updated. Start a housekeeper.",
 }
+UNACKNOWLEDGED = (IncidentState.NEW, IncidentState.RETURNED)
+DECIDED_BY_PERSON = (OperationState.APPROVAL, OperationState.PAUSED)
 SLOW = 1.0  # seconds for a few small queries: more is felt on every page
 
 MACHINERY = """
@@ -39,7 +41,7 @@ SELECT
 
 @dataclass(frozen=True, kw_only=True)
 class Shell:
-    """What every page shows: counts by section, and the problems of the system."""
+    """What every page shows: what waits for a person, by section, and the problems of the system."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)  # a sentence by its code
@@ -51,23 +53,15 @@ class Shell:
 
 
 def shell() -> Shell:
-    """Read what every page shows: five small queries for any number of tasks."""
+    """Read what every page shows: six small queries for any number of tasks."""
     begun = time.monotonic()
     counts = {
+        "overview": _counted(
+            Alert.objects.filter(closed_at=None, incident=None, acknowledged_at=None)
+        ),
         "tasks": _counted(Task.objects.filter(state=TaskState.ERROR)),
-        "incidents": _counted(
-            Incident.objects.filter(state__in=(IncidentState.NEW, IncidentState.RETURNED))
-        ),
-        "operations": _counted(
-            Operation.objects.filter(
-                state__in=(
-                    OperationState.APPROVAL,
-                    OperationState.WAITING,
-                    OperationState.RUNNING,
-                    OperationState.PAUSED,
-                )
-            )
-        ),
+        "incidents": _counted(Incident.objects.filter(open_tasks__gt=0, state__in=UNACKNOWLEDGED)),
+        "operations": _counted(Operation.objects.filter(state__in=DECIDED_BY_PERSON)),
         "dead_letters": actions.waiting(CAP + 1),
     }
     needed = _needed_queues()
@@ -87,7 +81,9 @@ def shell() -> Shell:
     return Shell(counts=counts, problems=found)
 
 
-def _counted(rows: "QuerySet[Task] | QuerySet[Incident] | QuerySet[Operation]") -> int:
+def _counted(
+    rows: "QuerySet[Alert] | QuerySet[Task] | QuerySet[Incident] | QuerySet[Operation]",
+) -> int:
     return rows.order_by()[: CAP + 1].count()
 
 

@@ -123,13 +123,6 @@ class IncidentDetail:
     cut: bool
 
 
-def top(limit: int = 5) -> list[IncidentRow]:
-    """Return the incidents that need attention most: by how many tasks are in error, then the newest."""
-    found = Incident.objects.filter(state__in=OPEN).defer("message").select_related("assignee")
-    rows = list(found.order_by("-open_tasks", "-id")[:limit])
-    return _with_trends(rows, clock.database_now())
-
-
 def incidents(filters: IncidentFilters) -> IncidentPage:
     """Return the page of incidents that `filters` ask for: three queries."""
     place = "last_seen" if filters.by_last else "open_tasks"

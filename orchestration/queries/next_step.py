@@ -19,13 +19,17 @@ BADGES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentView:
-    """An agent's gate and the thresholds of its policy; `blocked` says why its steps wait, if so."""
+    """An agent's gate and the thresholds of its policy; `blocked` says why its steps wait, if so.
+
+    `held_with_all`: a hold on everything holds it.
+    """
 
     facts: AgentFacts
     blocked: Why | None
     failure_threshold: int
     undo_threshold: int = 20
     max_extended_waits: int = 3
+    held_with_all: bool = False
 
     @property
     def free(self) -> bool:

@@ -3,39 +3,33 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urlencode
-from uuid import UUID
 
 from django.db.models import QuerySet
 
 from .. import conf
-from ..alerting.alerts import late_effect_of
 from ..database import clock, sql
 from ..dead_letters import actions
-from ..dead_letters.actions import Kind
 from ..models import Step
+from ..models.alert import Severity
 from ..states import StepState
-from . import counters
+from . import causes, counters
 from .agent_facts import CAP, agents
 from .audit_log import AuditEntry, latest
+from .causes import Cause
 from .counters import Counts, Running
-from .incidents import IncidentRow, top
 from .leaders import Leader, leaders
 from .next_step import AgentView
 from .trends import Trends, trends
 
-DEAD_LETTERS = {  # kinds by the beginnings of their alerts
-    "submission": Kind.SUBMISSION, "status": Kind.STATUS, "dead_letter": Kind.INBOX,
-}  # fmt: skip
 SHOWN = 5  # rows of each list; the rest is a link away
 
-# What is wrong with the machinery; incidents report the steps that failed.
+# What is wrong with the machinery, critical first; incidents report the steps that failed.
 ALERTS = """
 SELECT a.id, a.fingerprint, a.severity, a.title, a.detail, a.count, a.first_seen, a.last_seen,
     (SELECT count(*) FROM (
         SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id LIMIT %(limit)s) AS counted)
 FROM orchestration_alert a WHERE a.closed_at IS NULL AND a.incident_id IS NULL
-ORDER BY a.last_seen DESC LIMIT %(shown)s
+ORDER BY a.severity, a.last_seen DESC LIMIT %(shown)s
 """
 
 INBOX = """
@@ -59,24 +53,6 @@ class AlertView:
     last_seen: datetime
     open_steps: int
 
-    @property
-    def late_effect_of(self) -> UUID | None:
-        """Return the task whose late effect the alert is about, if it is."""
-        return late_effect_of(self.fingerprint)
-
-    @property
-    def overdue_workflow(self) -> str:
-        """Return the workflow whose tasks are late, if that is what the alert is about."""
-        kind, _, rest = self.fingerprint.partition("/")
-        return rest if kind == "overdue" else ""
-
-    @property
-    def dead_letters(self) -> str:
-        """Return how the page of dead letters names those that the alert is about, if it is."""
-        what, _, rest = self.fingerprint.partition("/")
-        kind = DEAD_LETTERS.get(what)
-        return urlencode({"kind": kind.value, "name": rest.partition("/")[0]}) if kind else ""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Inbox:
@@ -93,22 +69,47 @@ class Overview:
 
     now: datetime
     counts: Counts
-    incidents: Sequence[IncidentRow]
+    causes: Sequence[Cause]
     alerts: Sequence[AlertView]
     errors: Sequence[Step]
     operations: Sequence[Running]
     acts: Sequence[AuditEntry]
     retrying: Sequence[tuple[Step, AgentView | None]]
-    kept: dict[str, AgentView]
     trends: Trends
     leaders: Sequence[Leader]
     inbox: Inbox
     patience: float = conf.WORKER_DEAD_AFTER_S
 
     @property
+    def affected(self) -> Sequence[Cause]:
+        """Return the causes that affect tasks now."""
+        return [cause for cause in self.causes if cause.tasks]
+
+    @property
+    def others(self) -> int:
+        """Return how many causes affect tasks besides the first."""
+        return max(0, len(self.affected) - 1)
+
+    @property
+    def blocked(self) -> int:
+        """Return how many tasks wait at agents that let nothing through, or are held."""
+        return causes.blocked_tasks(self.causes)
+
+    @property
+    def critical(self) -> Sequence[AlertView]:
+        """Return the alerts after which nothing more happens until a person acts."""
+        return [alert for alert in self.alerts if alert.severity == Severity.CRITICAL]
+
+    @property
+    def urgent(self) -> bool:
+        """Return whether something lasts until a person acts."""
+        lasting = any(cause.needs_person for cause in self.causes)
+        return bool(self.counts.errors or self.critical or lasting)
+
+    @property
     def calm(self) -> bool:
-        """Return whether nothing needs an operator."""
-        return not (self.counts.errors or self.incidents or self.alerts)
+        """Return whether nothing is wrong."""
+        return not (self.counts.errors or self.causes or self.alerts)
 
 
 def overview(range_key: str = "", *, personal: bool = False) -> Overview:
@@ -121,13 +122,12 @@ def overview(range_key: str = "", *, personal: bool = False) -> Overview:
     return Overview(
         now=now,
         counts=counters.counts(CAP),
-        incidents=top(SHOWN),
+        causes=causes.causes(known),
         alerts=_alerts(),
         errors=list(_steps().filter(process_state=StepState.ERROR).order_by("-ended_at")[:SHOWN]),
         operations=counters.operations(),
         acts=latest(SHOWN, personal=personal),
         retrying=[(step, known.get(step.agent)) for step in _retrying()],
-        kept={name: agent for name, agent in known.items() if not agent.free},
         trends=trends(range_key, now),
         leaders=leaders(now),
         inbox=_inbox(),

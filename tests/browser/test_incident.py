@@ -52,7 +52,7 @@ def work_off(page):
 
 def test_whole_incident_is_resubmitted_in_four_clicks(here):
     page = on_the_overview(here)
-    page.locator("#live .ops-incidents a").first.click()
+    page.locator("#live .ops-causes a").first.click()
     page.get_by_role("button", name=f"Resubmit all {MANY}…").click()
     page.get_by_label("Reason").click()
     page.keyboard.type("the carrier is there again")

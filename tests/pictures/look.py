@@ -6,7 +6,7 @@ from pathlib import Path
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-WIDTHS = {1280: 800, 360: 740}
+WIDTHS = {1280: 800, 360: 740, 1920: 1080}
 SCHEMES = ("light", "dark")
 TALLEST = 1200  # of a picture for the documentation; what is below is cut off
 # the console's message on styles that axe and screenshots add

@@ -3,7 +3,6 @@
 import json
 import math
 import shlex
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,11 +17,16 @@ from ...models import AttemptEvidence
 from ...payloads.money import format_money
 from ...queries import agent_facts, health
 from ...queries.audit_log import AuditEntry
+from ...queries.causes import Cause, Kind
+from ...queries.overview import AlertView
 from ...queries.redaction import Redactor, answer_text
+from .. import alert_links
+from ..differences import differences
 from ..durations import format_duration
 from ..request_words import request_words
 
 register = template.Library()
+register.filter(differences)
 register.filter(request_words)
 
 SHELL = "ops.shell"  # where a request keeps what every page shows
@@ -34,6 +38,36 @@ COMPUTED = "local (no agent)"  # instead of an agent's action
 def runbook(fingerprint: str) -> str:
     """Return the address of the runbook's paragraph for the alert with this fingerprint."""
     return url(fingerprint, reverse("ops:runbook"))
+
+
+@register.filter
+def cause_address(cause: Cause) -> str:
+    """Return the address of the page where a cause can be acted on."""
+    match cause.kind:
+        case Kind.INCIDENT:
+            return reverse("ops:incident", args=[int(cause.name)])
+        case Kind.AGENT:
+            return reverse("ops:agents") + (f"#agent-{cause.name}" if cause.name else "")
+    return affected_address(cause)
+
+
+@register.filter
+def affected_address(cause: Cause) -> str:
+    """Return the address of the list of the tasks that a cause affects."""
+    match cause.kind:
+        case Kind.INCIDENT:
+            return alert_links.tasks(f"incident:{cause.name}")
+        case Kind.AGENT if cause.name:
+            return alert_links.tasks(f"agent:{cause.name}")
+        case Kind.AGENT:
+            return alert_links.tasks("state:processing")
+    return alert_links.tasks("is:held")
+
+
+@register.filter
+def alert_address(alert: AlertView) -> str:
+    """Return the address of the page that an alert is about."""
+    return alert_links.alert_address(alert.fingerprint, alert.id)
 
 
 def _time(value: datetime, kind: str, words: str) -> SafeString:
@@ -88,10 +122,11 @@ def _in(seconds: float) -> str:
     return f"in {format_duration(math.ceil(seconds))}"
 
 
-COUNTED = {
+COUNTED = {  # what the badge of a page counts: all of it waits for a person
+    "overview": "alerts not acknowledged",
     "tasks": "in error",
-    "incidents": "not acknowledged",
-    "operations": "in progress",
+    "incidents": "in error, not acknowledged",
+    "operations": "to be approved, or paused",
     "dead_letters": "failing or rejected",
 }
 
@@ -101,11 +136,10 @@ def nav_link(context: template.Context, section: str, words: str, key: str = "")
     """Write the link to a page of the dashboard, with what waits there; `key` comes after a g."""
     current = mark_safe(' aria-current="page"') if context.get("section") == section else ""
     count = shell_of_page(context).counts.get(section, 0)
-    hot = "" if section == "operations" else " hot"
     badge = (
         format_html(
-            ' <span class="count{}" title="{}">{}<span class="hide"> {}</span></span>',
-            hot, COUNTED[section], capped(count), COUNTED[section],
+            ' <span class="count hot" title="{}">{}<span class="hide"> {}</span></span>',
+            COUNTED[section], capped(count), COUNTED[section],
         )
         if count
         else ""
@@ -196,27 +230,6 @@ def duration(seconds: float | None) -> str:
 def shell(value: Any) -> str:
     """Write data as one argument of a shell command."""
     return shlex.quote(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
-@register.filter
-def differences(detail: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return what an event changed: (where, before, after), value by value."""
-    return list(_differences(detail.get("before"), detail.get("after"), ""))
-
-
-def _differences(before: Any, after: Any, where: str) -> Iterable[tuple[str, str, str]]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for name in [*before, *(name for name in after if name not in before)]:
-            inner = f"{where}.{name}".strip(".")
-            yield from _differences(before.get(name), after.get(name), inner)
-    elif before != after:
-        yield where, _plain(before), _plain(after)
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @register.filter

@@ -6,7 +6,6 @@ from django.views.decorators.http import require_safe
 
 from ...queries import overview as overview_queries
 from ...queries.trends import RANGES
-from ..charts.sparkline import by_hour
 from ..charts.svg import drawing, rows
 from ..charts.trends import charts, latency, step_rows
 from .live import live
@@ -24,7 +23,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     context = {
         "now": seen.now,
         "seen": seen,
-        "incident_rows": [(row, by_hour(row.trend, seen.now)) for row in seen.incidents],
+        "shown": overview_queries.SHOWN,
         "redacted": redacted,
         "charts": [(one, drawing(one), rows(one)) for one in charts(seen.trends)],
         "steps": step_rows(seen.trends),

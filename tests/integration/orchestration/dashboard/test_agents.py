@@ -9,13 +9,13 @@ import pytest
 
 from orchestration import registry
 from orchestration.api import field
-from orchestration.models import Event, Gate, Policy, Step, StepRollUp, Task
+from orchestration.models import Event, Gate, Incident, Policy, Step, StepRollUp, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.statistics.histogram import buckets
 from orchestration.transitions.gates import probe_now
 from orchestration.transitions.holds import hold, release
 from tests.support.engine import claimed, new_task, run_to_end, step_of
-from tests.support.operators import browser, person, staffed
+from tests.support.operators import browser, fail, person, staffed
 from tests.support.page import POLL, page, poll_of, query_count
 
 pytestmark = pytest.mark.django_db
@@ -106,6 +106,19 @@ def test_open_breaker_explains_itself_and_shows_its_next_probe():
     blocked = card(holder()).one("[data-blocked]")
     assert blocked.text.startswith("Too many calls failed; next probe ")
     assert blocked.one("time")
+
+
+def test_open_breaker_shows_its_most_frequent_failure_and_what_waits():
+    for number in range(2):
+        new_task(f"lost-{number}")
+    fail(claimed(), "unknown", threshold=4)
+    Task.objects.update(value=1500, currency="EUR")
+    opened()
+    cause = card(browser(person("ann", "operate"))).one("[data-cause]")
+    incident = Incident.objects.get()
+    assert cause.one("a")["href"] == f"/ops/incidents/{incident.id}/"
+    assert cause.numbers()[0] == 2
+    assert "€30.00" in cause.text
 
 
 def test_recovering_breaker_shows_its_allowance():

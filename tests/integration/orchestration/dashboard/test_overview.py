@@ -6,11 +6,24 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db.models import F
 
+from orchestration.alerting import alerts
 from orchestration.cluster import heartbeat
-from orchestration.models import Lease, Operation, Policy, Submission, Task, Worker
+from orchestration.models import (
+    Alert,
+    Gate,
+    Incident,
+    Lease,
+    Operation,
+    Policy,
+    Submission,
+    Task,
+    Worker,
+)
+from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.history import EventKind
 from orchestration.queries.agent_facts import CAP
+from orchestration.queries.overview import SHOWN
 from orchestration.queries.trends import RANGES
 from orchestration.statistics import rollups
 from orchestration.transitions.holds import hold
@@ -38,14 +51,22 @@ def row_of(client, step) -> list[str]:
     return row.rows()[0]
 
 
+def cause_of(client, name) -> list[str]:
+    """Return the cells of a cause: what, tasks, oldest, value, next."""
+    row = page(client.get("/ops/")).one(f'tr[data-cause="{name}"]')
+    return [cell.text for cell in row.cells()]
+
+
 def test_overview_counts_and_names_tasks_in_error(client):
     run_to_end(new_task())
     step = in_error(new_task("bad-1"))
     shown = page(client.get("/ops/"))
-    assert shown.one(".verdict.bad").numbers() == [1]
+    incident = f"/ops/incidents/{step.incident_id}/"
+    assert shown.one(".verdict.bad").one(f'a[data-lead][href="{incident}"]')
     assert shown.one("#count-errors").text == "1"
-    (incident,) = shown.section("h-incidents").rows()
-    assert incident[1] == "greet: hello failed (rejected_code)"
+    assert cause_of(client, f"incident/{step.incident_id}")[:2] == [
+        "hello fails at greeter (rejected_code)", "1",
+    ]  # fmt: skip
     assert row_of(client, step)[:3] == ["bad-1 greet", "hello greeter", "rejected_code"]
 
 
@@ -57,23 +78,109 @@ def test_messages_of_services_require_the_personal_data_permission(client):
 
 
 def test_failures_are_grouped_by_cause(client):
-    in_error(new_task("bad-1"))
+    step = in_error(new_task("bad-1"))
     in_error(new_task("bad-2"))
+    Task.objects.update(value=5520, currency="EUR")
+    name = f"incident/{step.incident_id}"
+    assert [cause_of(client, name)[place] for place in (1, 3)] == ["2", "€110.40"]
+    link = page(client.get("/ops/")).one(f'tr[data-cause="{name}"]').cells()[1].one("a")
+    assert sorted(listed(client.get(link["href"]))) == ["bad-1", "bad-2"]
+
+
+def test_first_sentence_names_the_cause_with_most_tasks(client):
+    in_error(new_task("bad-1"))
+    Policy.objects.filter(agent="greeter").update(backoff=100, backoff_cap=100)
+    for number in range(2):
+        new_task(f"lost-{number}")
+    fail(claimed(), "unknown", threshold=4)
     sweep(LEADER)
-    (row,) = page(client.get("/ops/")).section("h-incidents").rows()
-    assert row[:2] == ["New", "greet: hello failed (rejected_code)"]
-    assert (row[2], row[4], row[5]) == ("2", "2", "2")  # in error now, tasks, failures
-    assert re.fullmatch(r"\d+ s ago", row[7])
+    (lost,) = Incident.objects.filter(outcome="unknown")
+    # retried, so nothing of it is in error
+    shown = page(client.get("/ops/")).one(".verdict")
+    assert shown.one("[data-lead]")["href"] == f"/ops/incidents/{lost.id}/"
+    assert cause_of(client, f"incident/{lost.id}")[1] == "2"
+    assert re.match(r"next attempt in \d+ (s|min)", cause_of(client, f"incident/{lost.id}")[4])
+    # as its agent lets nothing through, that is the cause; what stands in error has its own
+    new_task("waiting-1")
+    Gate.objects.filter(agent="greeter").update(
+        state="open", probe_at=DatabaseNow() + timedelta(seconds=90)
+    )
+    Task.objects.update(value=1000, currency="EUR")
+    shown = page(client.get("/ops/"))
+    assert shown.one(".verdict.bad").one("[data-lead]")["href"] == "/ops/agents/#agent-greeter"
+    what, tasks, _, value, following = cause_of(client, "agent/greeter")
+    assert what.startswith("greeter loses replies (unknown_code)")
+    assert (tasks, value, shown.one("#count-blocked").text) == ("3", "€30.00", "3")
+    assert re.match("next probe in 1 min", following)
+    assert len(shown.all("tr[data-cause]")) == 2
+
+
+def test_step_that_waits_at_a_blocked_agent_counts_once(client):
+    new_task("slow-1")
+    Policy.objects.filter(agent="greeter").update(backoff=100, backoff_cap=100)
+    fail(claimed(), threshold=4)
+    hold(task=Task.objects.get().id, actor="olga", reason="they ask")
+    hold(agent="greeter", actor="olga", reason="they are moving house")
+    shown = page(client.get("/ops/"))
+    assert [row["data-cause"] for row in shown.all("tr[data-cause]")] == ["agent/greeter"]
+    assert shown.one("#count-blocked").text == "1"
+
+
+def test_held_task_is_a_cause(client):
+    task = new_task("held-1")
+    new_task("free-1")
+    hold(task=task.id, actor="olga", reason="they ask")
+    shown = page(client.get("/ops/"))
+    link = shown.one('tr[data-cause="hold/"]').cells()[1].one("a")
+    assert (link.text, listed(client.get(link["href"]))) == ("1", ["held-1"])
+
+
+def test_hold_on_everything_is_one_cause(client):
+    new_task()
+    hold(actor="olga", reason="they are moving house")
+    (row,) = page(client.get("/ops/")).all("tr[data-cause]")
+    assert row["data-cause"] == "agent/"
+    assert row.cells()[1].text == "1"
 
 
 def test_held_agent_is_shown_with_the_reason(client):
-    assert page(client.get("/ops/")).all('section[aria-labelledby="h-kept"]') == []
+    assert page(client.get("/ops/")).all('section[aria-labelledby="h-causes"]') == []
     hold(agent="greeter", actor="olga", reason="they are moving house")
+    what, tasks, *_ = cause_of(client, "agent/greeter")
+    assert re.search(r"olga.* \(they are moving house\)", what)
+    assert tasks == "0"
+    verdict = page(client.get("/ops/")).one(".verdict.bad")
+    assert verdict.one("[data-lead]")["href"] == "/ops/agents/#agent-greeter"
+
+
+def test_critical_alert_goes_before_newer_warnings(client):
+    for number in range(SHOWN + 1):
+        severity = Severity.WARNING if number else Severity.CRITICAL
+        alerts.raise_alert(f"system/clock/{number}", severity=severity, title=f"t{number}")
     shown = page(client.get("/ops/"))
-    assert shown.one('a.figure[href="/ops/agents/"]').numbers() == [1]
-    (line,) = shown.section("h-kept").all("li")
-    assert (line.one(".badge").text, line.one("a").text) == ("held", "greeter")
-    assert re.search(r"olga.* \(they are moving house\)", line.text)
+    rows = shown.section("h-alerts").rows()
+    assert (len(rows), rows[0][0].split()[:2]) == (SHOWN, ["critical", "t0"])
+    assert shown.one(".verdict.bad").one("[data-lead]")["href"] == "/ops/system/#h-processes"
+
+
+def test_badges_count_what_waits_for_a_person(client):
+    def badges():
+        nav = page(client.get("/ops/")).one("#nav")
+        return {
+            link["id"]: badge.numbers()[0] for link in nav.all("a") for badge in link.all(".count")
+        }
+
+    in_error(new_task("bad-1"))
+    sweep(LEADER)
+    new_task("retried-1")
+    fail(claimed(), threshold=4)  # an incident too, which heals by itself
+    sweep(LEADER)
+    Operation.objects.create(act="hold", state="running", reason="r", selection={}, actor="ann")
+    alerts.raise_alert("gate/greeter", severity=Severity.WARNING, title="open")
+    assert badges() == {"nav-overview": 1, "nav-tasks": 1, "nav-incidents": 1}
+    Operation.objects.update(state="paused")
+    alerts.acknowledge([Alert.objects.get(fingerprint="gate/greeter").id], by="ann")
+    assert badges() == {"nav-operations": 1, "nav-tasks": 1, "nav-incidents": 1}
 
 
 def test_queue_without_a_worker_is_shown(client):
@@ -153,7 +260,7 @@ def test_overview_of_a_healthy_system_has_no_problems(client):
     assert problems_of(response) == {}
     shown = page(response)
     assert shown.one(".verdict.good").numbers()[0] == 1  # processed in the last hour
-    for heading in ("h-alerts", "h-incidents", "h-errors", "h-operations"):
+    for heading in ("h-alerts", "h-causes", "h-errors", "h-operations"):
         assert shown.all(f'[aria-labelledby="{heading}"]') == []
 
 

@@ -6,8 +6,10 @@ import re
 
 import pytest
 from django.test import override_settings
+from django.urls import resolve
 
 from orchestration.alerting import runbook
+from orchestration.dashboard import alert_links
 from sasweb.stack.folders import PROJECT
 from tests.support import prometheus
 from tests.support.markdown import ANCHOR
@@ -70,8 +72,8 @@ RAISED = dict(raised()) | {  # made by functions, or of a cause that only a run 
     f"by {fingerprint}": fingerprint
     for fingerprint in (
         "step/w/s/timeout/1", "undo/w/s/http_500/1", "submission/w/unknown", "request/w/stuck",
-        "status/shop/failing", "late_effect/0199/pay/undo", "operation/7", "audit/3",
-        "system/clock/host",
+        "status/shop/failing", "late_effect/01990000-0000-7000-8000-000000000000/pay/undo",
+        "operation/7", "audit/3", "system/clock/host",
     )
 }  # fmt: skip
 
@@ -83,6 +85,14 @@ def test_the_source_is_searched():
 @pytest.mark.parametrize("place", RAISED)
 def test_alert_has_a_paragraph(place):
     assert runbook.anchor(RAISED[place]), RAISED[place]
+
+
+@pytest.mark.parametrize("place", RAISED)
+def test_alert_leads_to_a_page(place):
+    address = alert_links.alert_address(RAISED[place], alert=7)
+    assert resolve(address.partition("?")[0].partition("#")[0]).app_name == "ops"
+    by_alert = address == "/ops/tasks/?q=alert:7"
+    assert by_alert == RAISED[place].startswith(("step/", "undo/"))
 
 
 def test_each_paragraph_belongs_to_an_alert():
