@@ -64,6 +64,29 @@ def test_what_was_set_aside_leads_to_its_dead_letters(client):
         assert len(listed) == 1
 
 
+def test_web_servers_are_processes_and_no_queues(client):
+    staffed()
+    Worker.objects.create(instance="web-1", queue="web", host="h", pid=1)
+    response = client.get(ADDRESS)
+    assert "web" not in queues_of(response)
+    assert ["web", "web-1"] in [row[:2] for row in page(response).section("h-processes").rows()]
+
+
+def test_killed_process_is_replaced_once_another_was_started_there(client):
+    staffed()
+    long_ago = DatabaseNow() - timedelta(seconds=30)
+    for instance, host in (("greeter-0", "h"), ("greeter-9", "elsewhere")):
+        Worker.objects.create(
+            instance=instance, queue="greeter", host=host, pid=2, seen_at=long_ago,
+            started_at=long_ago,
+        )  # fmt: skip
+    rows = page(client.get(ADDRESS)).section("h-processes").all("tr")
+    replaced = [row.one("code").text for row in rows if row.all("[data-replaced]")]
+    assert replaced == ["greeter-0"]
+    silent = [row.one("code").text for row in rows if "silent" in row.texts(".badge")]
+    assert silent == ["greeter-9"]
+
+
 def test_page_without_redis_shows_what_still_works(client, settings):
     staffed()
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
