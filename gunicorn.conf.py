@@ -47,3 +47,20 @@ def post_fork(_server: object, _worker: object) -> None:
     all workers beside it, than the statements of any one of them.
     """
     os.setsid()
+
+
+def post_worker_init(worker: object) -> None:
+    """Have the dashboard list the process. A database role for the shop alone may not write that."""
+    from django.conf import settings
+
+    from orchestration.cluster.heartbeat import WEB, Heartbeat
+
+    if settings.FOR_STAFF:
+        worker.heartbeat = Heartbeat(WEB)
+        worker.heartbeat.begin()
+
+
+def worker_exit(_server: object, worker: object) -> None:
+    """Take the process off the list."""
+    if heartbeat := getattr(worker, "heartbeat", None):
+        heartbeat.end()

@@ -28,6 +28,7 @@ RETURNING extract(epoch FROM clock_timestamp())::float8, set_config('synchronous
 """  # a heartbeat may be lost in a crash of the database: the next one follows
 
 
+WEB = "web"  # what a web server's process reports instead of a queue
 StepsBack = Callable[[str], float | None]  # queue → when its worker stepped back, if it has
 
 
@@ -47,6 +48,14 @@ class Heartbeat:
         self._seen = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def begin(self) -> None:
+        """Report without waiting for the first time: a web server answers before its database does."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Report no more, and remove what was reported."""
+        self.__exit__()
 
     def __enter__(self) -> "Heartbeat":
         try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from .. import conf, registry
-from ..cluster import leader_election
+from ..cluster import heartbeat, leader_election
 from ..database import clock, sql
 from ..messaging import queue_depths, queues
 from ..models import AuditRun, SupervisorPolicy, Worker
@@ -44,6 +44,11 @@ SELECT
         WHERE done_at IS NULL AND refused_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT min(created_at) FROM (SELECT created_at FROM orchestration_taskrequest
         WHERE done_at IS NULL AND refused_at IS NULL LIMIT %(limit)s) AS c),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_taskrequest
+        WHERE (refused_at IS NOT NULL OR NOT (problem = '')) AND refused_at IS NOT NULL
+            AND closed_at IS NULL LIMIT %(limit)s) AS c),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_deadletter
+        WHERE retry_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT min(oldest.since) FROM orchestration_policy p CROSS JOIN LATERAL (
         SELECT min(s.pending_since) AS since FROM orchestration_step s WHERE s.agent = p.agent
             AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0) AS oldest),
@@ -66,6 +71,8 @@ class Backlogs:
     oldest_notification: datetime | None
     requests: int
     oldest_request: datetime | None
+    requests_refused: int
+    letters: int  # of inboxes, that were given up
     oldest_step: datetime | None
     expired: datetime | None
 
@@ -87,11 +94,12 @@ class QueueRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """A process and whether it gave a sign of life lately."""
+    """A process and whether it gave a sign of life lately; `replaced`: another was started since."""
 
     worker: Worker
     alive: bool
     leads: bool
+    replaced: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,11 +140,16 @@ def system() -> System:
     holders = {one.lease.holder for one in led if one.lease and one.held}
     oldest = now - timedelta(seconds=conf.WORKER_DEAD_AFTER_S)
     found = list(Worker.objects.order_by("queue", "instance")[: MOST_WORKERS + 1])
+    started: dict[tuple[str, str], datetime] = {}  # the last of a kind on a host
+    for one in found:
+        kind = one.queue, one.host
+        started[kind] = max(one.started_at, started.get(kind, one.started_at))
     processes = [
         Process(
             worker=worker,
             alive=worker.seen_at > oldest,
             leads=worker.instance in holders,
+            replaced=max(worker.seen_at, worker.started_at) < started[worker.queue, worker.host],
         )
         for worker in found[:MOST_WORKERS]
     ]
@@ -171,7 +184,11 @@ def _queues(processes: Sequence[Process]) -> list[str]:
     """Return the queues that are needed, and any others that a worker serves."""
     statuses = [queues.STATUS_PREFIX + name for name in sorted(registry.receivers)]
     needed = [*queues.HANDLERS, *sorted(registry.agents), *statuses]
-    served = {one.worker.queue for one in processes} - {*leader_election.NAMES, *needed}
+    served = {one.worker.queue for one in processes} - {
+        *leader_election.NAMES,
+        heartbeat.WEB,
+        *needed,
+    }
     return [*needed, *sorted(served)]
 
 

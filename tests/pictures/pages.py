@@ -61,6 +61,13 @@ def dialog(page: Page) -> None:
     expect(page.locator("#keys")).to_be_visible()
 
 
+def palette(page: Page) -> None:
+    """Open the command palette, and search."""
+    page.locator("[data-palette]").click()
+    page.get_by_role("combobox").fill("pay")
+    expect(page.locator('#palette-list [data-kind="Agent"]')).to_be_visible()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shown:
     """A page: `url` names its address, `path` is with what the past has, `docs` its picture there."""
@@ -133,6 +140,7 @@ ACCOUNT = (
 OPS = (
     Shown(name="ops", url="ops:overview", path="/ops/", docs="1280-light"),
     Shown(name="ops-keys", url="ops:overview", path="/ops/", open=dialog),
+    Shown(name="ops-palette", url="ops:overview", path="/ops/", open=palette),
     Shown(name="ops-incidents", url="ops:incidents", path="/ops/incidents/"),
     Shown(
         name="ops-incident", url="ops:incident", path="/ops/incidents/{incident}/",
@@ -153,6 +161,13 @@ OPS = (
         name="ops-undo-wrong", url="ops:undo", path="/ops/tasks/{task_refused}/undo/",
         refused=True, open=sent("^Undo"),
     ),
+    Shown(name="ops-again-refused", url="ops:again", path="/ops/tasks/{task_confirmed}/again/"),
+    Shown(name="ops-start", url="ops:start", path="/ops/workflows/canary/start/"),
+    Shown(
+        name="ops-start-wrong", url="ops:start", path="/ops/workflows/canary/start/",
+        refused=True, open=sent("^Start"),
+    ),
+    Shown(name="ops-start-refused", url="ops:start", path="/ops/workflows/process_order/start/"),
     Shown(name="ops-priority", url="ops:priority", path="/ops/tasks/{task_refused}/priority/"),
     Shown(
         name="ops-priority-wrong", url="ops:priority", path="/ops/tasks/{task_refused}/priority/",
@@ -239,6 +254,6 @@ ACTS = {
     "ops:operation_confirm", "ops:operation_likewise", "ops:operation_look",
     "ops:operation_approve", "ops:operation_pause", "ops:operation_resume", "ops:operation_abort",
     "ops:incident_acknowledge", "ops:incident_assign", "ops:incident_note", "ops:incident_mute",
-    "ops:incident_unmute", "ops:incident_resolve",
+    "ops:incident_unmute", "ops:incident_resolve", "ops:started",
 }  # fmt: skip
-PARTS = {"shop:order_status", "ops:row"}  # what a page fetches of itself
+PARTS = {"shop:order_status", "ops:row", "ops:palette"}  # what a page fetches of itself

@@ -111,6 +111,11 @@ def test_killed_process_is_replaced(stack, name):
         assert stack.sql(PRESENT, new)[0][0].rsplit("-", 1)[1] != before[0][0].rsplit("-", 1)[1]
 
 
+def test_web_server_is_listed_among_the_processes(stack):
+    listed = "SELECT instance FROM orchestration_worker WHERE queue = 'web'"
+    wait_for(lambda: stack.sql(listed), "it is at work", 10)
+
+
 def test_each_process_has_a_log_file(stack):
     log = (stack.folder / "logs" / "supervisor-2.log").read_text()
     log += (stack.folder / "logs" / "supervisor-1.log").read_text()

@@ -3,7 +3,6 @@
 import json
 import math
 import shlex
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,10 +21,12 @@ from ...queries.causes import Cause, Kind
 from ...queries.overview import AlertView
 from ...queries.redaction import HIDDEN, Redactor, answer_text
 from .. import alert_links
+from ..differences import differences
 from ..durations import format_duration
 from ..request_words import request_words
 
 register = template.Library()
+register.filter(differences)
 register.filter(request_words)
 
 SHELL = "ops.shell"  # where a request keeps what every page shows
@@ -229,27 +230,6 @@ def duration(seconds: float | None) -> str:
 def shell(value: Any) -> str:
     """Write data as one argument of a shell command."""
     return shlex.quote(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
-@register.filter
-def differences(detail: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return what an event changed: (where, before, after), value by value."""
-    return list(_differences(detail.get("before"), detail.get("after"), ""))
-
-
-def _differences(before: Any, after: Any, where: str) -> Iterable[tuple[str, str, str]]:
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for name in [*before, *(name for name in after if name not in before)]:
-            inner = f"{where}.{name}".strip(".")
-            yield from _differences(before.get(name), after.get(name), inner)
-    elif before != after:
-        yield where, _plain(before), _plain(after)
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @register.filter

@@ -60,7 +60,7 @@ class Command(BaseCommand):
                 "Tasks from before that moment count as removed, not as lost.",
                 returncode=2,
             )
-        if running := sorted({worker.queue for worker in heartbeat.alive()}):
+        if running := sorted({worker.queue for worker in heartbeat.alive()} - {heartbeat.WEB}):
             raise CommandError(
                 f"Workers run ({', '.join(running)}): stop every process first.", returncode=2
             )

@@ -5,10 +5,21 @@ import sys
 
 import pytest
 
-from orchestration.cluster.heartbeat import Heartbeat
+from drill.waiting import wait_for
+from orchestration.cluster.heartbeat import WEB, Heartbeat
 from orchestration.models import Worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_process_that_does_not_wait_is_listed_and_leaves_no_row():
+    heartbeat = Heartbeat(WEB)
+    heartbeat.begin()
+    try:
+        wait_for(Worker.objects.filter(queue=WEB).exists, "it is reported", 10)
+    finally:
+        heartbeat.end()
+    assert not Worker.objects.exists()
 
 
 @pytest.fixture

@@ -1,11 +1,19 @@
 """The system page: queues, backlog, processes and the data audit; with and without Redis."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
 from orchestration.messaging import queues
-from orchestration.models import AuditRun, StatusMessage, Submission, Worker
+from orchestration.models import (
+    AuditRun,
+    DeadLetter,
+    StatusMessage,
+    Submission,
+    TaskRequest,
+    Worker,
+)
 from orchestration.models.fields import DatabaseNow
 from tests.support.engine import new_task
 from tests.support.operators import staffed
@@ -40,6 +48,43 @@ def test_healthy_system_lists_processes_and_roles(client):
     assert shown.section("h-audit").all(".empty")
     assert shown.all("[data-redis]") == []
     assert problems_of(response) == {}
+
+
+def test_what_was_set_aside_leads_to_its_dead_letters(client):
+    staffed()
+    task = {"workflow": "greet", "reference": "t-1", "refused_at": DatabaseNow(), "reason": "no"}
+    Submission.objects.create(**task, data={})
+    TaskRequest.objects.create(**task, request=uuid4(), what="undo")
+    DeadLetter.objects.create(queue="scheduler", body="{}", reason="no", tries=9)
+    shown = page(client.get(ADDRESS))
+    for figure in ("submissions-refused", "requests-refused", "letters"):
+        (card,) = shown.one(f'[data-figure="{figure}"]').all("a")
+        assert card.one("b").text == "1"
+        listed = page(client.get(card["href"])).all('tr[id^="letter-"]')
+        assert len(listed) == 1
+
+
+def test_web_servers_are_processes_and_no_queues(client):
+    staffed()
+    Worker.objects.create(instance="web-1", queue="web", host="h", pid=1)
+    response = client.get(ADDRESS)
+    assert "web" not in queues_of(response)
+    assert ["web", "web-1"] in [row[:2] for row in page(response).section("h-processes").rows()]
+
+
+def test_killed_process_is_replaced_once_another_was_started_there(client):
+    staffed()
+    long_ago = DatabaseNow() - timedelta(seconds=30)
+    for instance, host in (("greeter-0", "h"), ("greeter-9", "elsewhere")):
+        Worker.objects.create(
+            instance=instance, queue="greeter", host=host, pid=2, seen_at=long_ago,
+            started_at=long_ago,
+        )  # fmt: skip
+    rows = page(client.get(ADDRESS)).section("h-processes").all("tr")
+    replaced = [row.one("code").text for row in rows if row.all("[data-replaced]")]
+    assert replaced == ["greeter-0"]
+    silent = [row.one("code").text for row in rows if "silent" in row.texts(".badge")]
+    assert silent == ["greeter-9"]
 
 
 def test_page_without_redis_shows_what_still_works(client, settings):

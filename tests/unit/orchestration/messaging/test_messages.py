@@ -151,7 +151,7 @@ def test_old_and_new_code_read_each_others_messages():
     assert Reply.parse(json.dumps(before).encode()) == REPLY
 
 
-def test_reply_without_evidence_is_no_longer_than_before():
+def test_reply_without_evidence_is_as_long_as_before():
     """The reply of the release before has no such field, and one that succeeds does not either."""
     assert b"evidence" not in REPLY.dump()
     assert set(json.loads(FAILED.dump())) - set(json.loads(REPLY.dump())) == {"evidence"}

@@ -4,7 +4,7 @@ import pytest
 
 from orchestration.payloads.secrets import HIDDEN, without_secrets
 
-KEY = "kept-for-nobody-0123"
+KEY = "kept-by-its-owner-0123"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Each agent has a colour of its own in the charts, that can be told apart in both themes."""
+"""Each agent has a colour of its own in the charts, and distinct in both themes."""
 
 import re
 from itertools import combinations

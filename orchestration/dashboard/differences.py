@@ -1,0 +1,25 @@
+"""What an event changed, value by value."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def differences(detail: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return what an event changed: (where, before, after), value by value."""
+    return list(_differences(detail.get("before"), detail.get("after"), ""))
+
+
+def _differences(before: Any, after: Any, where: str) -> Iterable[tuple[str, str, str]]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in [*before, *(name for name in after if name not in before)]:
+            inner = f"{where}.{name}".strip(".")
+            yield from _differences(before.get(name), after.get(name), inner)
+    elif before != after:
+        yield where, _plain(before), _plain(after)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
