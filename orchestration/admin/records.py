@@ -14,6 +14,7 @@ from ..models import (
     ClockJump,
     DeadLetter,
     Event,
+    Export,
     Gate,
     GateRollUp,
     Hold,
@@ -119,6 +120,10 @@ show(
 show(
     DeadLetter, "id", "queue", "tries", "retry_at", "created_at", "reason",
     list_filter=(empty("retry_at"),),
+)  # fmt: skip
+show(
+    Export, "actor", "what", "format", "rows", "personal", "at",
+    list_filter=("what", "format", "personal"), ordering=("-at", "-id"),
 )  # fmt: skip
 show(RemovedTask, "key", "content", "removed_at", ordering=("key",))
 

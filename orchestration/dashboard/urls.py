@@ -19,6 +19,7 @@ from .views import (
     step_rows,
     system,
     task,
+    task_export,
     task_list,
     undo,
     workflows,
@@ -41,6 +42,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         )
     ),
     path("tasks/", task_list.task_list, name="tasks"),
+    path("tasks/export/", task_export.export_tasks, name="tasks_export"),
     path("runbook/", runbook.runbook, name="runbook"),
     path("views/", saved_views.save_view, name="save_view"),
     path("views/<int:view_id>/forget/", saved_views.forget_view, name="forget_view"),

@@ -19,6 +19,7 @@ from orchestration.dashboard import roles
 from orchestration.models import (
     AuditRun,
     ClockJump,
+    Export,
     Hold,
     Incident,
     IncidentHit,
@@ -46,7 +47,7 @@ RECORDS = ["task", "step", "statestore", "attempt", "event", "alert", "notificat
            "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
            "deadletter", "taskrequest", "undorequest", "taskrollup", "steprollup", "gaterollup",
-           "rollupmark", "removedtask"]  # fmt: skip
+           "rollupmark", "removedtask", "export"]  # fmt: skip
 SET_UP = ["notificationchannel", "application", "applicationtoken"]  # by admins
 
 
@@ -60,6 +61,9 @@ def _some_of_each(client):
     Submission.objects.create(workflow="greet", reference="s-1", data={})
     DeadLetter.objects.create(queue="scheduler", body="{}", reason="no such row", tries=1)
     AuditRun.objects.create(by="ann")
+    Export.objects.create(
+        actor="ann", what="tasks", format="csv", columns="task", personal=False, rows=3
+    )
     RemovedTask.objects.create(key=uuid4(), content=uuid4(), removed_at=DatabaseNow())
     ClockJump.objects.create(seconds=-3600, by="supervisor-1")
     JumpedTime.objects.create(
