@@ -123,7 +123,7 @@ show(
 )  # fmt: skip
 show(
     Export, "actor", "what", "format", "rows", "personal", "at",
-    list_filter=("what", "format", "personal"), ordering=("-at", "-id"),
+    list_filter=("personal",), ordering=("-at", "-id"),
 )  # fmt: skip
 show(RemovedTask, "key", "content", "removed_at", ordering=("key",))
 
