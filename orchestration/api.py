@@ -65,7 +65,7 @@ from .payloads.placeholders import field, key, loaded, result
 from .queries.capped_paginator import CappedPaginator
 from .states import Direction, Health, StepState, TaskState
 from .transitions.amendments import NOTHING, Amendment
-from .workflow import Accepted, Refused, Step, Submitted, Workflow
+from .workflow import Accepted, Found, Refused, Step, Submitted, Workflow
 
 __all__ = [
     "LATELY",
@@ -81,6 +81,7 @@ __all__ = [
     "Direction",
     "ExternalView",
     "Fault",
+    "Found",
     "Health",
     "HttpAgent",
     "Invalid",

@@ -1,6 +1,8 @@
 """The shop's tables: products, orders, accounts. Amounts are in minor units (cents)."""
 
 from django.conf import settings
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -193,6 +195,14 @@ class Order(models.Model):
         editable=False,
         help_text="The last request to change it; see `orders/lifecycle/requests.py`.",
     )
+    parcel = models.CharField(
+        max_length=60,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Its parcel's tracking number, once there is one.",
+    )
     fingerprint = models.CharField(max_length=64, help_text="Of its task's input.")
     language = models.CharField(
         max_length=5,
@@ -225,6 +235,16 @@ class Order(models.Model):
             models.Index(fields=["-created_at"], name="order_newest"),
             # not unique: orders that share a number by chance differ in their e-mail address
             models.Index(fields=["number"], name="order_by_number"),
+            # operators find an order by the words of its customer's name, each by its beginning; without
+            # a list of what is pending, as emptying that delays the order that fills it
+            GinIndex(SearchVector("name", config="simple"), name="order_by_name", fastupdate=False),
+            # and by its parcel
+            models.Index(
+                fields=["parcel"],
+                opclasses=["varchar_pattern_ops"],
+                condition=Q(parcel__gt=""),
+                name="order_by_parcel",
+            ),
             # most orders are from guests, and are not in this index
             models.Index(
                 fields=["customer", "-created_at", "-id"],

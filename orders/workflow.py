@@ -22,6 +22,7 @@ from .audit.runner import audit
 from .lifecycle.changes import accepted
 from .lifecycle.loading import load
 from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW, number
+from .lifecycle.operator_search import find
 from .lifecycle.operator_view import customer_view
 from .lifecycle.status import receive
 from .lifecycle.submission import record
@@ -34,6 +35,7 @@ register(
         name=WORKFLOW,
         record=record,
         load=load,
+        find=find,
         private=PRIVATE,
         accepted=accepted,
         owner_application=APPLICATION,

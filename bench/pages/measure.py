@@ -12,6 +12,7 @@ from django.db import connection
 from bench import console
 from orchestration.models import Incident, Operation, Policy, Task
 from orchestration.queries.task_columns import COLUMNS
+from orders.models import Order
 
 STATES = ("pending", "processing", "processed", "error", "undoing", "undone")
 LIMIT = 0.3  # seconds to the first byte that a page may take, for 95 of 100 requests
@@ -72,10 +73,7 @@ def pages() -> Iterator[Page]:
             name=f"tasks, {query}, from the middle",
             path=f"/ops/tasks/?q={quote(query)}&older={middle}",
         )
-    for query, columns in _sorted():
-        for order in (*columns, *(f"-{column}" for column in columns)):
-            asked = quote(f"{query} sort:{order}".strip())
-            yield Page(name=f"sorted, {query or 'all'}, {order}", path=f"/ops/tasks/?q={asked}")
+    yield from _sorted_pages()
     for state in STATES:
         if (
             task := Task.objects.filter(state=state)
@@ -126,6 +124,7 @@ def _searches() -> Sequence[str]:
         "agent:notification",
         "error:code_3", "error:timeout", "error:nothing_like_it", "attempts:>2", "attempts:>100",
         "value:>400", "value:<2", "value:>1000000", "after:2h", "before:20d", "after:10d before:9d",
+        "karen", f"karen {_last_name()}", _last_name(), "TRK1", label.replace("-", "").lower(),
         label, label[:3], reference, reference[:6], contact, "unknown-text",
         "state:error step:capture_payment error:code_1", "state:error agent:shipping after:5d",
         "state:processed value:>450", "state:processed value:>499 before:20d",
@@ -140,6 +139,11 @@ def _searches() -> Sequence[str]:
     ]  # fmt: skip
 
 
+def _last_name() -> str:
+    name = Order.objects.order_by("id").values_list("name", flat=True)[4]
+    return name.split()[-1].lower()
+
+
 def _sorted() -> Iterator[tuple[str, Sequence[str]]]:
     """Yield searches and the columns that they are sorted by: any, if few enough tasks match."""
     any_number = [name for name, column in COLUMNS.items() if column.walk]
@@ -149,6 +153,13 @@ def _sorted() -> Iterator[tuple[str, Sequence[str]]]:
     for query in ("is:overdue OR is:retrying", "state:undoing OR state:pending -is:overdue",
                   "state:error error:code_3 -agent:payment"):  # fmt: skip
         yield query, list(COLUMNS)
+
+
+def _sorted_pages() -> Iterator[Page]:
+    for query, columns in _sorted():
+        for order in (*columns, *(f"-{column}" for column in columns)):
+            asked = quote(f"{query} sort:{order}".strip())
+            yield Page(name=f"sorted, {query or 'all'}, {order}", path=f"/ops/tasks/?q={asked}")
 
 
 def _middle() -> object:

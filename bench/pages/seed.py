@@ -117,7 +117,9 @@ SELECT id, 'process_order', reference,
 FROM plan;
 INSERT INTO orders_order (id, number, email, name, street, postcode, city, country, total, currency,
     payment_method, status, status_number, fingerprint, created_at)
-SELECT reference, label, 'person' || n %% 50000 || '@example.org', 'Person ' || n %% 50000, 'Street 1',
+SELECT reference, label, 'person' || n %% 50000 || '@example.org',
+    (ARRAY['Ada', 'Alan', 'Barbara', 'Edsger', 'Grace', 'Karen', 'Leslie', 'Niklaus'])[n %% 8 + 1] || ' '
+        || initcap(translate(substr(md5((n %% 5000)::text), 1, 6), '0123456789', 'ghijklmnop')), 'Street 1',
     '3000', 'Bern', 'CH', 100 + n::bigint * 37 %% 50000, 'EUR', 'pm_card_visa',
     CASE kind WHEN 'error' THEN 'failed' WHEN 'processed' THEN 'confirmed' WHEN 'undone' THEN 'undone'
         ELSE 'received' END, 2, md5(n::text), at

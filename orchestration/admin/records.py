@@ -17,6 +17,7 @@ from ..models import (
     ClockJump,
     DeadLetter,
     Event,
+    Export,
     Gate,
     GateRollUp,
     Hold,
@@ -130,6 +131,10 @@ show(
     AccountTie, "account", "kind", "set_up_by", "at", "confirmed_at", "confirmed_by",
 )  # fmt: skip
 show(SoloAct, "account", "items", "money", "operation", "at")
+show(
+    Export, "actor", "what", "format", "rows", "personal", "at",
+    list_filter=("personal",), ordering=("-at", "-id"),
+)  # fmt: skip
 show(RemovedTask, "key", "content", "removed_at", ordering=("key",))
 
 # incidents

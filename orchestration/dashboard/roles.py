@@ -42,6 +42,7 @@ RECORDS = (
         "operation",
         "operationitem",
         "auditrun",
+        "export",
     ),
     *("gate", "hold", "worker", "lease", "clockjump", "jumpedtime"),
     *("taskrollup", "steprollup", "gaterollup"),

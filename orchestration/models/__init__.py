@@ -3,6 +3,7 @@
 from .alert import Alert
 from .application import Application, ApplicationToken
 from .audit import AuditRun
+from .export import Export
 from .gate import Gate
 from .history import Attempt, AttemptEvidence, Event
 from .hold import Hold

@@ -14,7 +14,7 @@ from django.contrib.admin.models import ADDITION, DELETION, LogEntry
 from django.db.models import OuterRef, Q, QuerySet
 
 from ..database import clock
-from ..models import Event, Policy, RetentionPolicy, SupervisorPolicy
+from ..models import Event, Export, Policy, RetentionPolicy, SupervisorPolicy
 from ..models.history import ACTS, EventKind
 from ..models.incident import IncidentEventKind
 from .redaction import HIDDEN, redactors
@@ -305,6 +305,23 @@ def _of_log(row: LogEntry, place: Cursor, wanted: AuditFilter) -> AuditEntry:
     )
 
 
+# --- Exports --------------------------------------------------------------------------------------
+def _exports(_wanted: AuditFilter) -> QuerySet[Any]:
+    return Export.objects.all()
+
+
+def _of_export(row: Export, place: Cursor, wanted: AuditFilter) -> AuditEntry:
+    data = "with personal data" if row.personal else "without personal data"
+    return AuditEntry(
+        place=place,
+        actor=row.actor,
+        what="Export",
+        subject=f"{row.rows:,} {row.what} as {row.get_format_display()}, {data}",
+        # a search may name whom tasks are for
+        reason=row.query if wanted.personal else "",
+    )
+
+
 SOURCES = (
     Source(
         kinds=lambda: [(kind.value, kind.label) for kind in ACTS],
@@ -322,4 +339,5 @@ SOURCES = (
         at="action_time",
         actor="user__username",
     ),
+    Source(kinds=lambda: [("export", "Export")], rows=_exports, line=_of_export),
 )

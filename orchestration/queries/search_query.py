@@ -76,7 +76,7 @@ def read(asked: Mapping[str, str], *, personal: bool) -> Search:
     """Return what an address's parameters ask for; without `personal`, contacts cannot be sought."""
     typed = asked.get("q", "")
     try:
-        tree = all_of([*parts_of(search_grammar.parse(typed)), *_fields(asked)])
+        tree = all_of([*parts_of(_apart(search_grammar.parse(typed))), *_fields(asked)])
     except Unreadable as problem:
         return _unreadable(typed, str(problem).replace("\0", "?"), personal=personal)
     reading = _Reading(personal=personal)
@@ -111,6 +111,20 @@ def rest(tree: Node | None, names: Iterable[str]) -> str:
     shown = set(names)
     parts = [one for one in parts_of(tree) if not (isinstance(one, Term) and one.name in shown)]
     return wording(all_of(parts))
+
+
+def _apart(tree: Node | None) -> Node | None:
+    """Return a tree with the directives beside its alternatives: `a OR b sort:value` sorts both."""
+    if not isinstance(tree, AnyOf):
+        return tree
+    directives: list[Node] = []
+    ways: list[Node] = []
+    for part in tree.parts:
+        own = [one for one in parts_of(part) if not _is_directive(one, *DIRECTIVES)]
+        if own and isinstance(part, AllOf):
+            directives += [one for one in part.parts if one not in own]
+        ways.append(all_of(own) or part)
+    return all_of([search_grammar.any_of(ways) or tree, *directives])
 
 
 def _is_directive(part: Node, *names: str) -> bool:

@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce, Collate, NullIf
 
 from .. import registry
 from ..models import Step
+from ..states import LIVE_TASK_STATES
 from .next_step import TELLING
 from .search_terms import Nonsense, curly
 
@@ -113,7 +114,7 @@ COLUMNS: dict[str, Column] = {
     ),
     "due": Column(
         title="Due",
-        key=lambda: Case(When(ended_at__isnull=True, then=F("complete_by"))),
+        key=lambda: Case(When(state__in=LIVE_TASK_STATES, then=F("complete_by"))),
         read=_moment,
         walk=True,
     ),

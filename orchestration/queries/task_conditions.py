@@ -33,12 +33,36 @@ def background_workflows() -> list[str]:
 def whole(filters: Filters, at: Path, *, alone: bool = False) -> Q:
     """Return all that a way asks, as a condition; `alone`: each row is looked at by itself."""
     found = of_task(filters, at, alone=alone)
-    if filters.by_step:
-        steps = current_steps(filters)
-        if alone:
-            return found & Q(Exists(steps.filter(task_id=OuterRef(at.id))))
-        found &= Q(**{f"{at.id}__in": steps.values("task_id")})
-    return found
+    if not filters.by_step:
+        return found
+    if not alone:
+        return found & Q(**{f"{at.id}__in": current_steps(filters).values("task_id")})
+    standing = Q(pk__in=[])
+    for arm in _standing(filters, at):
+        standing |= arm
+    return found & standing
+
+
+def by_arm(filters: Filters, at: Path) -> list[Q]:
+    """Return all that a way asks as conditions of which one holds: each has one index of steps."""
+    found = of_task(filters, at)
+    return [found & arm for arm in _standing(filters, at)] if filters.by_step else [found]
+
+
+def _standing(filters: Filters, at: Path) -> list[Q]:
+    """Return that a task stands at such a step: in error, at work or due, each by itself."""
+    steps = (narrowed(Step.objects.filter(arm), filters) for arm in arms_of(filters))
+    return [Q(Exists(some.filter(task_id=OuterRef(at.id)))) for some in steps]
+
+
+def _lacking(filters: Filters, at: Path) -> Q:
+    """Return what is not found in a way. Each arm of steps is left out by a join of its own."""
+    if filters.by_step and not of_task(filters, at, alone=True):
+        found = Q()
+        for arm in _standing(filters, at):
+            found &= ~arm
+        return found
+    return ~whole(filters, at, alone=True)
 
 
 def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
@@ -57,7 +81,7 @@ def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
         found &= _in_trouble(trouble, at, alone=alone)
     found &= _received(filters, at)
     for other in filters.without:
-        found &= ~whole(other, at, alone=True)
+        found &= _lacking(other, at)
     return found
 
 

@@ -77,7 +77,7 @@ def _page(
 
 
 def ids(query: Query) -> Ids:
-    """Return the ids of all tasks that a search means, in no order."""
+    """Return the ids of all tasks that a search means, in no order; one may come more than once."""
     return _united([arm for filters in query.alternatives for arm in _ids(filters)])
 
 

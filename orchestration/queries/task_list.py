@@ -136,8 +136,13 @@ def tasks(
 
 def task_row(task_id: UUID, *, personal: bool) -> TaskRow:
     """Return one task's row alone; whether it is what was searched for, only its page knows."""
-    (row,) = _rows([task_id], {task_id}, personal=personal)
+    (row,) = rows_of([task_id], personal=personal)
     return row
+
+
+def rows_of(ids: Sequence[UUID], *, personal: bool) -> list[TaskRow]:
+    """Return the rows of tasks, in their order."""
+    return _rows(ids, set(ids), personal=personal)
 
 
 def _fresh(found: Sequence[Row], shown: Sequence[UUID], order: Order) -> int:
@@ -156,25 +161,26 @@ def _fresh(found: Sequence[Row], shown: Sequence[UUID], order: Order) -> int:
 def _page(query: Query, order: Order, place: Place) -> _Found:
     if place.newer or place.last:
         # read from the far end, so that the last page costs what the first does
-        rows, total = _read(query, order, place.newer, ahead=False)
+        rows, total = read(query, order, place.newer, PAGE + 1, ahead=False)
         if place.last or len(rows) >= PAGE:
             more = len(rows) > PAGE
             there = place.newer is not None
             return _Found(rows=rows[:PAGE][::-1], newer=more, older=there, total=total)
         return _page(query, order, Place())  # nearly at the beginning: give the whole first page
-    rows, total = _read(query, order, place.older, ahead=True)
+    rows, total = read(query, order, place.older, PAGE + 1, ahead=True)
     newer = place.older is not None
     return _Found(rows=rows[:PAGE], newer=newer, older=len(rows) > PAGE, total=total)
 
 
-def _read(
-    query: Query, order: Order, past: Row | None, *, ahead: bool
+def read(
+    query: Query, order: Order, past: Row | None, limit: int, *, ahead: bool
 ) -> tuple[list[Row], int | None]:
+    """Return the next rows from a place, and how many match, if they were counted. Raises `TooMany`."""
     if not order.by_id:
-        return task_order.page(query, order, PAGE + 1, past, ahead=ahead)
+        return task_order.page(query, order, limit, past, ahead=ahead)
     oldest_first = order.falling is not ahead
     bound = {"newer" if oldest_first else "older": past.id if past else None}
-    found = page(query, PAGE + 1, oldest_first=oldest_first, **bound)
+    found = page(query, limit, oldest_first=oldest_first, **bound)
     return [Row(id_) for id_ in found], None
 
 

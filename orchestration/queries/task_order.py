@@ -20,7 +20,7 @@ from . import task_filters
 from .search_query import Query
 from .search_terms import Bound, Filters, both
 from .task_columns import Key, Order
-from .task_conditions import OF_TASK, whole
+from .task_conditions import OF_TASK, by_arm
 
 MOST = 10_000  # tasks that are sorted by any column
 
@@ -137,8 +137,10 @@ def _walked(query: Query, order: Order, to: Direction) -> Iterable[Section]:
         return (_by_id(query, [alone(value)], value, to) for value in values)
     walk = WALKS[order.column]
     tasks = [
-        Task.objects.filter(whole(filters, OF_TASK, alone=True), part).annotate(key=F(walk.field))
+        Task.objects.filter(way, part).annotate(key=F(walk.field))
         for filters in query.alternatives
+        if not (walk.ended and filters.by_step)  # what has ended stands at no step
+        for way in by_arm(filters, OF_TASK)
         for part in walk.parts
     ]
     rest = _by_id(query, walk.without, None, to)
@@ -211,11 +213,15 @@ def _workflows() -> list[str]:
 
 
 class Walk(NamedTuple):
-    """How the tasks with a key are read in its order, part by part; `without` one are the others."""
+    """How the tasks with a key are read in its order, part by part; `without` one are the others.
+
+    `ended`: only tasks that have ended have a key.
+    """
 
     field: str
     parts: tuple[Q, ...]
     without: tuple[Filters, ...]
+    ended: bool = False
 
 
 # the values of a column that has few, and what has one of them
@@ -236,15 +242,15 @@ WALKS = {
         "ended_at",
         (Q(ended_at__isnull=False),),
         tuple(Filters(state=state) for state in UNFINISHED),
+        ended=True,
     ),
-    # along task_due; the others that have not ended are read by task_late and task_by_state
+    # along task_due; those that are late by task_late, and sorted
     "due": Walk(
         "complete_by",
         (
             Q(state__in=LIVE_TASK_STATES, overdue=False),
             Q(state__in=LIVE_TASK_STATES, overdue=True),
-            Q(state=TaskState.ERROR),
         ),
-        tuple(Filters(state=state) for state in FINAL_TASK_STATES),
+        tuple(Filters(state=state) for state in (*FINAL_TASK_STATES, TaskState.ERROR)),
     ),
 }

@@ -140,6 +140,13 @@ def order_number(order: UUID) -> str:
     return f"{letters[:5]}-{letters[5:]}"
 
 
+def as_typed(text: str) -> str:
+    """Return an order's number as people type it, in its own form: misread letters, no hyphen."""
+    typed = "".join(text.upper().split()).replace("-", "")
+    letters = typed.replace("O", "0").replace("I", "1").replace("L", "1")
+    return f"{letters[:5]}-{letters[5:]}"
+
+
 def number(data: Mapping[str, Any]) -> str:
     """Return the number of a message's order, or "" if its id is invalid."""
     try:

@@ -12,7 +12,7 @@ from django.db import connection
 from orchestration.api import Status
 from orders.models import Aside, OrderStatus
 
-from . import emails
+from . import emails, tracking
 from .message import WORKFLOW
 
 STATUS_BY_KIND = {  # other kinds leave the status unchanged
@@ -34,14 +34,16 @@ EMAILED = {OrderStatus.FAILED, OrderStatus.UNDONE}  # may need an e-mail
 APPLY = """
 WITH incoming AS (
     SELECT * FROM unnest(
-        %(orders)s::uuid[], %(numbers)s::int[], %(statuses)s::text[], %(snapshots)s::jsonb[]
-    ) AS incoming (id, number, status, snapshot)
+        %(orders)s::uuid[], %(numbers)s::int[], %(statuses)s::text[], %(snapshots)s::jsonb[],
+        %(parcels)s::text[]
+    ) AS incoming (id, number, status, snapshot, parcel)
 ), locked AS MATERIALIZED (
     SELECT o.id FROM orders_order o JOIN incoming USING (id) ORDER BY o.id FOR NO KEY UPDATE OF o
 )
 UPDATE orders_order o
 SET status = coalesce(incoming.status, o.status), status_number = incoming.number,
-    snapshot = coalesce(incoming.snapshot, o.snapshot)
+    snapshot = coalesce(incoming.snapshot, o.snapshot),
+    parcel = coalesce(nullif(incoming.parcel, ''), o.parcel)
 FROM incoming JOIN locked USING (id)
 WHERE o.id = incoming.id AND o.status_number < incoming.number
 RETURNING o.id, incoming.status, o.status_number
@@ -81,6 +83,7 @@ def receive(messages: Sequence[Status]) -> None:
         "numbers": [message.number for message, _ in latest.values()],
         "statuses": [status for _, status in latest.values()],
         "snapshots": [_snapshot(message) for message, _ in latest.values()],
+        "parcels": [tracking.parcel(message.progress)[:60] for message, _ in latest.values()],
     }
     with connection.cursor() as cursor:
         cursor.execute(APPLY, columns)

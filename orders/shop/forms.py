@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from orders import addresses
 from orders.cards import Card
 from orders.countries import COUNTRIES, choices
-from orders.lifecycle.message import MAX_LENGTH, Address
+from orders.lifecycle.message import MAX_LENGTH, Address, as_typed
 from orders.lifecycle.plain_text import TRIMMED
 
 if TYPE_CHECKING:
@@ -238,6 +238,4 @@ class FindForm(CustomerForm):
 
     def clean_number(self) -> str:
         """Return the number in its canonical form, with misread letters corrected."""
-        typed = "".join(self.cleaned_data["number"].upper().split()).replace("-", "")
-        letters = typed.replace("O", "0").replace("I", "1").replace("L", "1")
-        return f"{letters[:5]}-{letters[5:]}"
+        return as_typed(self.cleaned_data["number"])

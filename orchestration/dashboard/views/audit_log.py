@@ -27,6 +27,10 @@ def audit(request: HttpRequest) -> HttpResponse:
     except ValueError:
         places, wanted = {}, None
         form.add_error(None, "This address does not name a page of the list.")
+    if unknown := [*request.GET.keys() - {*form.fields, *PAGING, "seen"}]:
+        wanted = None  # not to show all for what a filter should have left out
+        names = ", ".join(form.fields)
+        form.add_error(None, f"Unknown filter “{min(unknown)}”; known: {names}.")
     page = audit_log.trail(wanted, **places) if wanted else None
     context: dict[str, Any] = {
         "now": page.now if page else None,

@@ -14,7 +14,14 @@ from django.views.decorators.http import require_safe
 from ... import conf
 from ...database.time_limit import TooSlow, time_limit
 from ...models.operation import Act
-from ...queries import saved_views, search_query, task_filters, task_order, word_meanings
+from ...queries import (
+    saved_views,
+    search_query,
+    task_export,
+    task_filters,
+    task_order,
+    word_meanings,
+)
 from ...queries import task_list as queries_task_list
 from ...queries.search_grammar import wording
 from ...queries.search_query import BACKGROUND, COLUMNS, SORT, WITH, Search, read
@@ -125,7 +132,8 @@ def _shown(
         "place": place,
         "query": asking(search.text).removeprefix("?"),
         "unsorted": page is not None and page.sorted_by != search.order,
-        "most_sorted": task_order.MOST,
+        "most_sorted": f"{task_order.MOST:,}",
+        "most_exported": f"{task_export.MOST:,}",
         "newest_first": asking(search_query.with_term(search.tree, SORT, "")),
         "columns": columns_of(search, page),
         "to_choose": columns_to_choose(search),

@@ -21,6 +21,7 @@ from orchestration.models import (
     AccountTie,
     AuditRun,
     ClockJump,
+    Export,
     Hold,
     Incident,
     IncidentHit,
@@ -51,7 +52,7 @@ RECORDS = ["task", "step", "statestore", "attempt", "attemptevidence", "event", 
            "clockjump", "jumpedtime", "auditrun", "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
            "deadletter", "taskrequest", "undorequest", "taskrollup", "steprollup", "gaterollup",
-           "rollupmark", "removedtask", "accounttie", "soloact"]  # fmt: skip
+           "rollupmark", "removedtask", "accounttie", "soloact", "export"]  # fmt: skip
 SET_UP = ["notificationchannel", "application", "applicationtoken"]  # by admins
 
 
@@ -65,6 +66,9 @@ def _some_of_each(client):
     Submission.objects.create(workflow="greet", reference="s-1", data={})
     DeadLetter.objects.create(queue="scheduler", body="{}", reason="no such row", tries=1)
     AuditRun.objects.create(by="ann")
+    Export.objects.create(
+        actor="ann", what="tasks", format="csv", columns="task", personal=False, rows=3
+    )
     RemovedTask.objects.create(key=uuid4(), content=uuid4(), removed_at=DatabaseNow())
     AccountTie.objects.create(account=1, set_up_by=2, by_superuser=False, kind="created")
     SoloAct.objects.create(account=1, items=1)

@@ -1,0 +1,117 @@
+"""The tasks of a search as plain records, read in chunks: of constant memory, whatever their number."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from .. import conf
+from ..database import replica
+from ..database.time_limit import time_limit
+from ..models import Export
+from ..payloads.money import digits
+from .search_query import Search
+from .task_columns import NEWEST_FIRST, Order
+from .task_filters import count
+from .task_list import TaskRow, read, rows_of
+from .task_order import Row, TooMany
+from .word_meanings import Resolved
+
+MOST = 100_000  # tasks of one export
+CHUNK = 500
+Record = dict[str, Any]
+
+
+def _text(row: TaskRow, text: str) -> str:
+    return str(row.redactor(text)) if row.redactor else text
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def _next(row: TaskRow) -> Record:
+    at = row.outlook.at
+    said = [row.outlook.text, *([_moment(at) or ""] if at else [])]
+    return {"next": _text(row, " ".join(said) + row.outlook.after), "next_at": _moment(at)}
+
+
+def _value(row: TaskRow) -> Record:
+    task = row.task
+    amount = Decimal(task.value).scaleb(-digits(task.currency))
+    return {"value": str(amount) if task.value else None, "currency": task.currency or None}
+
+
+def _error(row: TaskRow) -> Record:
+    code = row.step.error_code if row.step else ""
+    message = row.step.error_message if row.step else ""
+    return {"error": code or None, "error_message": _text(row, message) or None}
+
+
+# what an export has of each column of the list
+FIELDS: dict[str, Callable[[TaskRow], Record]] = {
+    "state": lambda row: {"state": row.task.state, "overdue": row.task.overdue},
+    "task": lambda row: {"task": row.task.name},
+    "reference": lambda row: {"reference": row.task.reference},
+    "workflow": lambda row: {"workflow": row.task.workflow},
+    "contact": lambda row: {"contact": row.task.contact or None},
+    "step": lambda row: {"step": row.step.label if row.step else None},
+    "agent": lambda row: {"agent": row.step.agent if row.step else None},
+    "next": _next,
+    "error": _error,
+    "attempts": lambda row: {"attempts": row.step.attempt if row.step else None},
+    "value": _value,
+    "priority": lambda row: {"priority": row.task.priority},
+    "due": lambda row: {"due": None if row.task.ended_at else _moment(row.task.complete_by)},
+    "created": lambda row: {"created": _moment(row.task.created_at)},
+    "ended": lambda row: {"ended": _moment(row.task.ended_at)},
+}
+
+
+def begin(search: Search, meant: Resolved, *, actor: str, form: str) -> Iterator[Record]:
+    """Record an export in the history, and return the records of its tasks. Raises `TooSlow`."""
+    with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias()):
+        found = min(MOST, count(meant.query, MOST))
+    Export.objects.create(
+        actor=actor,
+        what="tasks",
+        query=search.text,
+        format=form,
+        columns=",".join(search.columns),
+        personal=search.personal,
+        rows=found,
+    )
+    return _records(search, meant)
+
+
+def _records(search: Search, meant: Resolved) -> Iterator[Record]:
+    left = MOST
+    for rows in _chunks(meant, search.order, personal=search.personal):
+        for row in rows[:left]:
+            yield _record(row, search.columns)
+        left -= len(rows)
+        if left <= 0:
+            return
+
+
+def _chunks(meant: Resolved, order: Order, *, personal: bool) -> Iterator[Sequence[TaskRow]]:
+    """Yield the tasks in their order; newest first where they are too many to be sorted."""
+    past: Row | None = None
+    while True:
+        with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias()):
+            try:
+                found, _ = read(meant.query, order, past, CHUNK, ahead=True)
+            except TooMany:
+                order = NEWEST_FIRST
+                found, _ = read(meant.query, order, past, CHUNK, ahead=True)
+        yield rows_of([row.id for row in found], personal=personal)
+        if len(found) < CHUNK:
+            return
+        past = found[-1]
+
+
+def _record(row: TaskRow, columns: Sequence[str]) -> Record:
+    record: Record = {"id": str(row.task.id)}
+    for column in columns:
+        record |= FIELDS[column](row)
+    return record
