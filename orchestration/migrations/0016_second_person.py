@@ -30,7 +30,7 @@ def limits(model):
 
 class Migration(migrations.Migration):
 
-    dependencies = [("orchestration", "0014_old_records")]
+    dependencies = [("orchestration", "0015_search_exports")]
 
     operations = [
         migrations.CreateModel(

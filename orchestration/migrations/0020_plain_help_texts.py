@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('orchestration', '0017_started_by_hand'),
+        ('orchestration', '0019_started_by_hand'),
     ]
 
     operations = [

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
 
     atomic = False
 
-    dependencies = [("orchestration", "0017_attempt_evidence")]
+    dependencies = [("orchestration", "0018_attempt_evidence")]
 
     operations = [
         migrations.AlterModelOptions(

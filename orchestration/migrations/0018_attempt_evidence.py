@@ -10,7 +10,7 @@ append_only = import_module("orchestration.migrations.0002_guards").append_only
 
 class Migration(migrations.Migration):
 
-    dependencies = [("orchestration", "0016_second_person_checked")]
+    dependencies = [("orchestration", "0017_second_person_checked")]
 
     operations = [
         migrations.CreateModel(
