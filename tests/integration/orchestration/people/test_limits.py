@@ -18,7 +18,7 @@ from tests.support.plans import plan
 
 pytestmark = pytest.mark.django_db
 ANN = Person(name="ann", user=7)
-SUM = import_module("orchestration.migrations.0016_second_person_checked").SUM
+SUM = import_module("orchestration.migrations.0017_second_person_checked").SUM
 
 
 def test_day_adds_up_items_and_each_currency():

@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
 
     atomic = False
 
-    dependencies = [("orders", "0002_storage")]
+    dependencies = [("orders", "0003_region")]
 
     operations = [
         migrations.AddField(
