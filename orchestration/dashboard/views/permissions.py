@@ -65,6 +65,7 @@ def forbidden(request: HttpRequest, *permissions: str) -> HttpResponse:
     )
     context = {
         "lacked": list(names.order_by("name").values_list("name", flat=True)),
+        "back": _page_before(request),
         "roles": [role for role, held in ROLES.items() if set(permissions) <= set(held)],
     }
     return render(request, "ops/forbidden.html", context, status=403)

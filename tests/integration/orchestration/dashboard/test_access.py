@@ -373,6 +373,13 @@ def test_personal_data_requires_its_permission(who, sees):
     assert ("t-0" in found) is sees
 
 
+def test_refusal_leads_back_to_the_page_before():
+    client = browser(user_of("viewer"))
+    before = {"Referer": "http://testserver/ops/agents/?x=1"}
+    shown = page(client.get("/ops/holds/new/?agent=greeter", headers=before))
+    assert shown.one("[data-back]")["href"] == "/ops/agents/?x=1"
+
+
 def test_resubmit_permission_alone_is_not_enough():
     step = in_error()
     client = browser(person("pat", "resubmit"))
