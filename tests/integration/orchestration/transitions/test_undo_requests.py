@@ -133,6 +133,7 @@ def test_requested_undo_of_an_irreversible_step_is_an_error():
     assert sweep(LEADER).to_undo == 0  # an operator decides
 
 
+@pytest.mark.usefixtures("run")  # time stands still: what the hold lasts counts
 @pytest.mark.parametrize("mend", [False, True])
 def test_hold_delays_a_requested_undo_to_its_end(mend):
     if mend:
