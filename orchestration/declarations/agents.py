@@ -54,7 +54,7 @@ def _guarded(name: str, method: Action) -> Iterable[Problem]:
     for field in method.guarded:
         if field not in known:
             text = f"its action {name!r} guards {field!r}, which it does not accept"
-            yield Problem("E011", f"{text}{suggest(field, known)}")
+            yield Problem("E012", f"{text}{suggest(field, known)}")
 
 
 def _is_awaited(method: Any) -> bool:
