@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def table(journeys: Sequence[Journey]) -> str:
-    """Return the journeys as a table, and below what is to be said of them."""
+    """Return the journeys as a table, and below their notes."""
     lines = [
         "| journey | until | clicks | texts typed | commands | seconds |",
         "| --- | --- | ---: | ---: | ---: | ---: |",

@@ -254,6 +254,6 @@ ACTS = {
     "ops:operation_confirm", "ops:operation_likewise", "ops:operation_look",
     "ops:operation_approve", "ops:operation_pause", "ops:operation_resume", "ops:operation_abort",
     "ops:incident_acknowledge", "ops:incident_assign", "ops:incident_note", "ops:incident_mute",
-    "ops:incident_unmute", "ops:incident_resolve", "ops:started",
+    "ops:incident_unmute", "ops:incident_resolve", "ops:started", "ops:tasks_export",
 }  # fmt: skip
-PARTS = {"shop:order_status", "ops:row", "ops:palette"}  # what a page fetches of itself
+PARTS = {"shop:order_status", "shop:address_fields", "ops:row", "ops:palette"}  # what a page fetches of itself
