@@ -256,4 +256,9 @@ ACTS = {
     "ops:incident_acknowledge", "ops:incident_assign", "ops:incident_note", "ops:incident_mute",
     "ops:incident_unmute", "ops:incident_resolve", "ops:started", "ops:tasks_export",
 }  # fmt: skip
-PARTS = {"shop:order_status", "shop:address_fields", "ops:row", "ops:palette"}  # what a page fetches of itself
+PARTS = {
+    "shop:order_status",
+    "shop:address_fields",
+    "ops:row",
+    "ops:palette",
+}  # what a page fetches of itself
