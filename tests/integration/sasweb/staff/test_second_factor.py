@@ -7,12 +7,14 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.urls import get_resolver
 from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from orchestration.applications.tokens import READ_METRICS
 from orders.rate_limit import Limit
 from sasweb.staff import second_factor, sessions
+from sasweb.staff.door import BEHIND
 from tests.support.applications import application
 from tests.support.engine import in_error
 from tests.support.operators import browser, person
@@ -207,6 +209,7 @@ def test_administrator_resets_it_and_sessions_end(ada):
     entry = LogEntry.objects.get()
     assert (entry.object_id, entry.user.username) == (str(ada.id), "root")
     assert "econd factor" in entry.get_change_message()
+    assert entry.get_change_message() in root.get("/ops/audit/").text
     assert leads_to(hers.get("/ops/")) == "/login/"
     assert hers.get("/account/").status_code == 302
     assert root.get(address).status_code == 403  # there is nothing to reset
@@ -288,6 +291,13 @@ def test_each_page_of_staff_costs_one_query_more(ada):
     plain = query_count(client, "/ops/runbook/")
     app = with_app(ada)
     assert query_count(logged_in(ada, app), "/ops/runbook/") == plain
+
+
+def test_each_address_is_behind_the_door_or_open_to_everyone():
+    """A new one has to be put on one side; `/ops/` and `/admin/` are behind it as a whole."""
+    routes = {f"/{one.pattern}" for one in get_resolver().url_patterns}
+    unguarded = {route for route in routes if not route.startswith(BEHIND)}
+    assert unguarded == {"/", "/api/", "/language/", "/livez", "/logout/", "/readyz"}
 
 
 def test_secrets_are_in_no_admin_page(ada):
