@@ -232,4 +232,4 @@ ACTS = {
     "ops:incident_acknowledge", "ops:incident_assign", "ops:incident_note", "ops:incident_mute",
     "ops:incident_unmute", "ops:incident_resolve",
 }  # fmt: skip
-PARTS = {"shop:order_status", "ops:row"}  # what a page fetches of itself
+PARTS = {"shop:address_fields", "shop:order_status", "ops:row"}  # what a page fetches of itself
