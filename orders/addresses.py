@@ -22,7 +22,9 @@ NAMES = {
 POSTCODES = {"postal": _("Postcode"), "eircode": _("Eircode")}
 REGIONS = {"county": _("County"), "province": _("Province")}
 ABBREVIATED = {"IT"}  # where a region is written by its code: “16124 Genova GE”
-SHORTEST_STREET = 3  # letters and digits: “S 1, 5” is an address in Mannheim, “S 1” is too short for one
+SHORTEST_STREET = (
+    3  # letters and digits: “S 1, 5” is an address in Mannheim, “S 1” is too short for one
+)
 
 
 @dataclass(frozen=True, kw_only=True)
