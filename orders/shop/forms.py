@@ -157,7 +157,9 @@ class AddressForm(CustomerForm):
         if "country" not in self.cleaned_data:
             return typed
         region = self.rules.read_region(typed, postcode)
-        if region is None or (not region and "region" in self.rules.required):
+        # a postcode that is mended may stand for the region
+        missing = "region" in self.rules.required and not region and postcode
+        if region is None or missing:
             raise ValidationError(self.fields["region"].error_messages["required"], code="required")
         return region
 

@@ -109,6 +109,7 @@ def test_address_form_has_the_rules_of_the_country():
     assert codes(country="IE", postcode="") == {}
     assert codes(country="IE", postcode="", region="Kent") == {"region": ["required"]}
     assert codes(country="IT", postcode="99999") == {"region": ["required"]}
+    assert codes(country="IT", postcode="1") == {"postcode": ["invalid"]}
     assert codes(country="XX", postcode="1") == {"country": ["invalid_choice"]}
     spanish = AddressForm({**ADA, "country": "ES", "postcode": "28001"})
     assert spanish.is_valid()
