@@ -34,6 +34,7 @@ class Action(Protocol):
     accepts: Schema | None
     returns: Schema | None
     takes: type | None
+    gives: type | None
 
     def __call__(self, agent: Any, call: Call, /, *payload: Any) -> Awaitable[Any]:
         """Carry it out."""
@@ -64,6 +65,7 @@ def action(
         vars(method).update(
             is_action=True,
             takes=types.takes,
+            gives=types.gives,
             accepts=accepts or (types.takes and typed.schema(types.takes)),
             returns=returns or (types.gives and typed.schema(types.gives)),
         )
