@@ -19,7 +19,7 @@ TABLES = ["overview", "tasks", "incident"]
 
 @pytest.fixture
 def client():
-    return browser(person("ann", "operate", "resubmit", "hold", "acknowledge"))
+    return browser(person("ann", "operate", "see_personal", "resubmit", "hold", "acknowledge"))
 
 
 @pytest.fixture

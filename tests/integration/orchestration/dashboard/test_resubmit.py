@@ -50,10 +50,11 @@ def test_scheduler_is_rung_after_the_commit():
 def test_second_resubmit_names_the_first_user():
     step = in_error()
     assert press(operator("ann"), step, reason="looks fine now").status_code == 303
-    refused = press(operator("bob"), step)
-    actor, sentence = conflict_of(refused)
-    assert actor == "ann"
-    assert "looks fine now" in sentence
+    for more, shown in (((), False), (("see_personal",), True)):
+        bob = browser(person(f"bob-{shown}", "operate", "resubmit", *more))
+        actor, sentence = conflict_of(press(bob, step))
+        assert actor == "ann"
+        assert ("looks fine now" in sentence) == shown
     assert resubmissions(step) == [("ann", "looks fine now")]
 
 
