@@ -88,12 +88,13 @@ def _started(
 @requires(OPERATE)
 def started(request: HttpRequest, workflow: str, reference: str) -> HttpResponse:
     """Lead on to the task that a submission became; until then, say that it waits."""
+    # first the submission: it may become a task between the two
+    submission = queries_task.submission_named(workflow, reference)
     if task := queries_task.task_named(workflow, reference):
         address = reverse("ops:task", args=[task.id])
         return (
             HttpResponseClientRedirect(address) if htmx(request) else HttpResponseRedirect(address)
         )
-    submission = queries_task.submission_named(workflow, reference)
     if submission is None:
         raise Http404
     context = {

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from django.db import connection
 from django.urls import reverse
 
 from orchestration import registry, submission
@@ -177,6 +178,23 @@ def test_page_of_a_submission_leads_on_once_it_is_a_task(client):
     assert client.get(poll, headers=POLL).status_code == 204
     submission.take(10)
     assert client.get(poll, headers=POLL)["HX-Redirect"].startswith("/ops/tasks/")
+
+
+def test_submission_that_becomes_a_task_meanwhile_is_not_missing(client):
+    answer = start(client, **{"input-name": "Ada"})
+    taken = []
+
+    def take_after_the_first_look(execute, statement, *given):
+        found = execute(statement, *given)
+        if "reference" in statement and not taken:
+            taken.append(True)
+            submission.take(10)
+        return found
+
+    with connection.execute_wrapper(take_after_the_first_look):
+        leads = client.get(answer["Location"])
+    assert taken
+    assert leads["Location"] == reverse("ops:task", args=[Task.objects.get().id])
 
 
 def test_page_of_a_refused_submission_says_why(client):
