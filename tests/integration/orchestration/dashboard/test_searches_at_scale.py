@@ -116,3 +116,16 @@ def test_search_for_two_things_that_became_many_reads_each_once():
             _, pages = cost(lambda meant=meant, look=look: look(meant))
             assert pages < 10 * WAITING, query
         assert task_filters.count(meant) == WAITING
+
+
+@pytest.mark.usefixtures("outage")
+def test_page_of_what_waits_does_not_read_all_that_waits(monkeypatch):
+    monkeypatch.setattr(task_filters, "NEXT", 60)
+    query = read({"q": "error:timeout"}, personal=True).query
+    expected = sorted(task_filters.ids(query), reverse=True)[:51]
+    assert task_filters.page(query, 51) == expected
+    _, few = cost(lambda: task_filters.page(query, 51))
+    monkeypatch.setattr(task_filters, "NEXT", 0)
+    assert task_filters.page(query, 51) == expected
+    _, many = cost(lambda: task_filters.page(query, 51))
+    assert few < many
