@@ -71,8 +71,8 @@ def _page(
     order = "" if oldest_first else "-"
     if not filters.by_step:
         past = Q(**{f"id__{way}": id_ for way, id_ in bounds.items()})
-        found = Task.objects.filter(of_task(filters, OF_TASK), past).order_by(f"{order}id")
-        return list(found.values_list("id", flat=True)[:limit])
+        tasks = Task.objects.filter(of_task(filters, OF_TASK), past).order_by(f"{order}id")
+        return list(tasks.values_list("id", flat=True)[:limit])
     past = Q(**{f"task_id__{way}": id_ for way, id_ in bounds.items()})
     found = _among_next(filters, bounds, order, limit)
     return (
