@@ -133,7 +133,7 @@ def _searches() -> Sequence[str]:
         "-state:processed", "-state:error -state:processed", "-agent:payment", "-error:timeout is:overdue",
         "state:error -step:create_shipment", "-(state:error agent:payment) value:>499",
         "state:error OR is:overdue", "agent:payment OR agent:shipping", "error:(code_1 OR code_2 OR timeout)",
-        "(state:error OR is:retrying) -agent:payment attempts:>2", "state:undoing OR -value:>1",
+        "(state:error OR is:retrying) -agent:payment attempts:>2", "state:undoing OR value:<2",
         "step:create_shipment value:>400", "error:code_1 is:overdue", "workflow:process_order agent:shipping",
         f"incident:{Incident.objects.order_by('-open_tasks').values_list('id', flat=True)[0]}",
     ]  # fmt: skip

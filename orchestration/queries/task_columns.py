@@ -1,16 +1,16 @@
 """The columns of the list of tasks: what each is called, and by what it is sorted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, CharField, F, OuterRef, Subquery, Value, When
+from django.db.models import Case, CharField, F, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce, Collate, NullIf
 
 from .. import registry
 from ..models import Step
-from ..states import LIVE_TASK_STATES
+from ..states import FINAL_TASK_STATES, LIVE_TASK_STATES, StepState
 from .next_step import TELLING
 from .search_terms import Nonsense, curly
 
@@ -56,15 +56,32 @@ class Column:
 
 
 def _of_step(*values: str) -> Callable[[], Any]:
-    """Return the key that is of the step that says where a task stands."""
-    rank = Case(*(When(process_state=state, then=Value(n)) for n, state in enumerate(TELLING)))
+    """Return the key that is of the step that says where a task stands; none once it has ended."""
     value = F(values[0]) if len(values) == 1 else Coalesce(*values)
 
     def key() -> Any:
-        steps = Step.objects.filter(task=OuterRef("id"), process_state__in=TELLING)
-        return Subquery(steps.order_by(rank, "id").values(key=value)[:1])
+        return Case(When(~Q(state__in=FINAL_TASK_STATES), then=_first(TELLING, value)))
 
     return key
+
+
+def _of_failed_step(value: str) -> Callable[[], Any]:
+    """Return such a key of a value that the index step_failed has: it is read from that alone."""
+    failed, *others = TELLING
+
+    def key() -> Any:
+        found = Coalesce(_first((failed,), F(value)), _first(others, F(value)))
+        return Case(When(~Q(state__in=FINAL_TASK_STATES), then=found))
+
+    return key
+
+
+def _first(states: Sequence[StepState], value: Any) -> Subquery:
+    """Return a value of the first of a task's steps, by their states, then in their order."""
+    rank = Case(*(When(process_state=state, then=Value(n)) for n, state in enumerate(states)))
+    either = Q(process_state__in=states) if states[1:] else Q(process_state=states[0])
+    steps = Step.objects.filter(either, task=OuterRef("id"))
+    return Subquery(steps.order_by(rank, "id").values(key=value)[:1])
 
 
 def _text(key: Callable[[], Any]) -> Callable[[], Any]:
@@ -81,17 +98,17 @@ COLUMNS: dict[str, Column] = {
     "reference": Column(title="Reference", key=_text(lambda: F("reference")), usual=False),
     "workflow": Column(title="Workflow", key=_text(lambda: F("workflow")), walk=True, usual=False),
     "contact": Column(title="Contact", key=_text(lambda: F("contact")), personal=True),
-    "step": Column(title="Step", key=_text(_of_step("name"))),
-    "agent": Column(title="Agent", key=_text(_of_step("agent")), usual=False),
+    "step": Column(title="Step", key=_text(_of_failed_step("name"))),
+    "agent": Column(title="Agent", key=_text(_of_failed_step("agent")), usual=False),
     "next": Column(
         title="Next",
         key=_of_step("run_after", "complete_by", "resolve_by"),
         read=_moment,
     ),
-    "error": Column(title="Last error", key=_text(_of_step("error_code"))),
+    "error": Column(title="Last error", key=_text(_of_failed_step("error_code"))),
     "attempts": Column(
         title="Attempts",
-        key=lambda: NullIf(_of_step("attempt")(), Value(0)),
+        key=lambda: NullIf(_of_failed_step("attempt")(), Value(0)),
         read=_number,
         falling=True,
         number=True,

@@ -36,6 +36,10 @@ WITH RECURSIVE known AS (
 """
 
 
+# For the transaction: along an index up to a limit, several processes read more than they save.
+ALONE = "SET LOCAL max_parallel_workers_per_gather = 0"
+
+
 class Row(NamedTuple):
     """Where a task stands in a sorted list: by its key, then by its id, newest first."""
 
@@ -86,8 +90,8 @@ class TooMany(Exception):
 
 def page(
     query: Query, order: Order, limit: int, past: Row | None, *, ahead: bool
-) -> tuple[list[Row], int | None]:
-    """Return the next rows from a place in the order of reading, and how many match, if that is known.
+) -> tuple[list[Row], int]:
+    """Return the next rows from a place in the order of reading, and how many match, one past `MOST` at most.
 
     Raises `TooMany`.
     """
@@ -97,7 +101,8 @@ def page(
         return _read(_sorted(found, order, to), past, limit), len(set(found))
     if not order.of.walk:
         raise TooMany
-    return _read(_walked(query, order, to), past, limit), None
+    sql.run(ALONE, {})
+    return _read(_walked(query, order, to), past, limit), len(found)
 
 
 def _read(sections: Iterable[Section], past: Row | None, limit: int) -> list[Row]:
@@ -139,12 +144,17 @@ def _walked(query: Query, order: Order, to: Direction) -> Iterable[Section]:
     tasks = [
         Task.objects.filter(way, part).annotate(key=F(walk.field))
         for filters in query.alternatives
-        if not (walk.ended and filters.by_step)  # what has ended stands at no step
+        if not (walk.ended and _is_unfinished(filters))
         for way in by_arm(filters, OF_TASK)
         for part in walk.parts
     ]
     rest = _by_id(query, walk.without, None, to)
     return _in_turn([_keyed(tasks, F(walk.field), to), rest], to)
+
+
+def _is_unfinished(filters: Filters) -> bool:
+    """Return whether a way finds only tasks that have not ended: all of an index would be walked."""
+    return filters.by_step or bool(filters.troubles) or filters.state in UNFINISHED
 
 
 def _in_turn(sections: list[Section], to: Direction) -> list[Section]:
