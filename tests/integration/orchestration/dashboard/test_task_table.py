@@ -1,4 +1,4 @@
-"""The table of tasks: heads that sort, columns to choose, waits that are shown once, limits of time, exports."""
+"""The table of tasks: heads that sort, columns to choose, waits shown once, limits of time, exports."""
 
 import csv
 import json
