@@ -14,7 +14,8 @@ from ..models.alert import Severity
 from ..states import StepState
 from . import causes, counters
 from .agent_facts import CAP, agents
-from .audit_log import AuditEntry, latest
+from .audit_log import latest
+from .audit_sources import AuditEntry
 from .causes import Cause
 from .counters import Counts, Running
 from .leaders import Leader, leaders

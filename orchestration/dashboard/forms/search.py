@@ -8,7 +8,8 @@ from django import forms
 
 from ... import registry
 from ...models import SavedView
-from ...queries.audit_log import AuditFilter, kinds
+from ...queries.audit_log import kinds
+from ...queries.audit_sources import AuditFilter
 from ...queries.search_terms import TROUBLE
 from ...states import TaskState
 

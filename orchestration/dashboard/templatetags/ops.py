@@ -16,7 +16,7 @@ from ...alerting.runbook import url
 from ...models import AttemptEvidence
 from ...payloads.money import format_money
 from ...queries import agent_facts, health
-from ...queries.audit_log import AuditEntry
+from ...queries.audit_sources import AuditEntry
 from ...queries.causes import Cause, Kind
 from ...queries.overview import AlertView
 from ...queries.redaction import HIDDEN, Redactor, answer_text

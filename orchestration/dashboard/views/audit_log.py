@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.views.decorators.http import require_safe
 
 from ...queries import audit_log
-from ...queries.audit_log import Cursor
+from ...queries.audit_sources import Cursor
 from ..forms.search import AuditSearch
 from .live import live
 from .permissions import OPERATE, SEE_PERSONAL, requires, user_of
