@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import Exists, ManyToManyField, OuterRef, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -16,6 +17,8 @@ from django_otp.plugins.otp_static.admin import StaticDevice
 from django_otp.plugins.otp_totp.admin import TOTPDevice
 
 from orchestration.dashboard.roles import ROLES
+from orchestration.models.person import TieKind
+from orchestration.people import accounts
 
 from .account_admin import GuardedUserAdmin
 from .account_rules import may_give, may_touch
@@ -122,8 +125,11 @@ class RoleAdmin(GuardedUserAdmin):
             raise PermissionDenied
         to = reverse("admin:auth_user_change", args=[user.pk])
         if request.method == "POST":
-            second_factor.remove(user)
-            second_factor.record(_of(request), user, "Second factor reset.")
+            with transaction.atomic():
+                second_factor.remove(user)
+                second_factor.record(_of(request), user, "Second factor reset.")
+                # who resets it could set up their own
+                accounts.tie(user, by=_of(request), kinds=[TieKind.FACTOR])
             self.message_user(request, f"The second factor of {user} is reset.")
             return HttpResponseRedirect(to)
         context = {
