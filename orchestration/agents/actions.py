@@ -41,7 +41,6 @@ class Action(Protocol):
     returns: Schema | None
     guarded: Sequence[str]
     takes: type | None
-    gives: type | None
 
     def __call__(self, agent: Any, call: Call, /, *payload: Any) -> Awaitable[Any]:
         """Carry it out."""
@@ -74,7 +73,6 @@ def action(
         vars(method).update(
             is_action=True,
             takes=types.takes,
-            gives=types.gives,
             accepts=accepts or (types.takes and typed.schema(types.takes)),
             returns=returns or (types.gives and typed.schema(types.gives)),
             guarded=guarded,

@@ -140,10 +140,6 @@ class HttpAgent(Agent):
             raise refusal
         return _as_expected(answer, found, expect)
 
-    def result_of(self, call: Call, answer: Mapping[str, Any]) -> Any:
-        """Return an answer as the result of the call's action, for `ask`; raise `Unknown` if it is none."""
-        return _as(self.actions()[call.action].gives or dict, answer, str(answer))
-
     def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:  # noqa: ARG002
         """Return whether a 4xx answer to a question proves that there was no effect.
 
@@ -261,18 +257,14 @@ def _as_expected(
         what = f"HTTP {answer.status}: {_excerpt(answer.raw)}"
         raise Unknown("unreadable_answer", what, health=health)
     if isinstance(expect, type):
-        return _as(expect, found, _excerpt(answer.raw))
+        try:
+            return typed.read(found, expect)
+        except ValueError as error:
+            raise Unknown("unexpected_answer", f"{error}: {_excerpt(answer.raw)}") from None
     for name, kind in (expect or {}).items():
         if not isinstance(found.get(name), kind):
             raise Unknown("unexpected_answer", f"no {name} in: {_excerpt(answer.raw)}")
     return found
-
-
-def _as(kind: type[Expected], found: Any, shown: str) -> Expected:
-    try:
-        return typed.read(found, kind)
-    except ValueError as error:
-        raise Unknown("unexpected_answer", f"{error}: {shown}") from None
 
 
 def _pause(headers: Mapping[str, str]) -> float | None:

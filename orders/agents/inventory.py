@@ -10,8 +10,8 @@ from orchestration.api import Call, Fault, LedgerEntry, Rejected, action
 
 from . import partner_ledger
 from .error_codes import OUT_OF_STOCK
-from .partner import MEND_WITHIN, KeyedAgent
-from .shapes import ByKey, Effect, Made, Reservation
+from .json_schemas import POSITIVE, TEXT, exact_object, non_empty_list, open_object
+from .partner import BY_KEY, MEND_WITHIN, KeyedAgent
 
 
 class Inventory(KeyedAgent):
@@ -28,6 +28,7 @@ class Inventory(KeyedAgent):
         "on_rejection": "wait",  # the customer may leave out or wait for what is sold out
         "resolve_within": MEND_WITHIN,
     }
+    results = {"reserve": {"id": str}, "release": {"effect": str}}
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
         """Return what the inventory did, then its stock of each SKU."""
@@ -41,12 +42,22 @@ class Inventory(KeyedAgent):
             return fault
         return Rejected(fault.code, f"{answer['error'].get('sku', '')}: {fault.message}")
 
-    @action(guarded=("order", "lines"))
-    async def reserve(self, call: Call, wanted: Reservation) -> Made:
-        """Reserve goods, all or nothing."""
-        return await self.post(call, "/inventory/reservations", body=wanted, expect=Made)
+    @action(
+        accepts=exact_object(
+            order=TEXT, lines=non_empty_list(open_object(sku=TEXT, quantity=POSITIVE))
+        ),
+        returns=exact_object(id=TEXT),
+        guarded=("order", "lines"),
+    )
+    async def reserve(self, call: Call) -> dict[str, Any]:
+        """Reserve {order, lines: [{sku, quantity}]}, all or nothing; returns {id}."""
+        lines = [
+            {"sku": line["sku"], "quantity": line["quantity"]} for line in call.payload["lines"]
+        ]
+        body = {"order": call.payload["order"], "lines": lines}
+        return await self.done(call, "/inventory/reservations", body)
 
-    @action(guarded=("key",))
-    async def release(self, call: Call, wanted: ByKey) -> Effect:
-        """Release what was reserved under a key, if anything; the effect is release or none."""
-        return await self.undone(call, wanted)
+    @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
+    async def release(self, call: Call) -> dict[str, Any]:
+        """Release what {key} reserved, if anything; returns {effect}: release or none."""
+        return await self.undone(call)

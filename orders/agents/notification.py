@@ -1,15 +1,15 @@
 """The mail service."""
 
 from html import escape
+from typing import Any
 
 from django.conf import settings
 
 from orchestration.api import Call, action
 
+from .json_schemas import TEXT, exact_object, open_object
 from .partner import KeyedAgent
-from .shapes import Made, exact_object, open_object
 
-TEXT = {"type": "string", "minLength": 1}
 PARCEL = "{parcel}"  # where the tracking number goes
 MAIL = open_object(subject=TEXT, text=TEXT)
 SENT = {
@@ -29,10 +29,11 @@ class Notification(KeyedAgent):
     base_url = settings.MAIL_URL
     # a mail can wait, so it is tried for longer than a payment before staff must act
     policy = {"time_allowed": 10.0, "call_timeout": 4.0, "tries": 2, "failure_threshold": 8}
+    results = {"send": {"id": str}}
 
-    @action(accepts=SENT, guarded=("order",))
-    async def send(self, call: Call) -> Made:
-        """Send {order?, to, mail: {subject, text, html?}, parcel?}.
+    @action(accepts=SENT, returns=exact_object(id=TEXT), guarded=("order",))
+    async def send(self, call: Call) -> dict[str, Any]:
+        """Send {order?, to, mail: {subject, text, html?}, parcel?}; returns {id}.
 
         A `{parcel}` in the text stands for `parcel`. Orders that were placed before there was HTML
         ask for {order, to, subject, text}.
@@ -45,4 +46,4 @@ class Notification(KeyedAgent):
             for name, text in mail.items()
             if text
         }
-        return await self.post(call, "/mail/messages", body={**asked, **filled}, expect=Made)
+        return await self.done(call, "/mail/messages", {**asked, **filled})

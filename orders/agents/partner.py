@@ -9,10 +9,11 @@ from django.conf import settings
 from orchestration.api import Call, Fault, Health, HttpAgent, LedgerEntry, Rejected, Unknown
 
 from . import partner_ledger
-from .shapes import ByKey, Effect
+from .json_schemas import TEXT, exact_object
 
 REUSED = {"key_reused", "idempotency_key_reused"}  # the key was used before with another payload
 IN_USE = {"key_in_use", "idempotency_key_in_use"}  # a request with the same key still runs
+BY_KEY = exact_object(key=TEXT)  # the payload of an undo by key
 MEND_WITHIN = 1_800.0  # seconds for which an order waits for its customer to fix it
 
 
@@ -54,11 +55,19 @@ class KeyedAgent(PartnerAgent):
     After an undo by key it refuses a late request under that key.
     """
 
-    async def undone(self, call: Call, wanted: ByKey) -> Effect:
-        """Undo what was done under a key, or have a late request refused."""
-        return await self.post(call, f"/{self.partner}/undo", body=wanted, expect=Effect)
+    results: ClassVar[Mapping[str, Mapping[str, type]]]  # by action: the fields of its result
 
-    async def ask(self, call: Call) -> Any:
+    async def done(self, call: Call, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """POST an action; return its result."""
+        fields = self.results[call.action]
+        answer = await self.post(call, path, body=body, expect=fields)
+        return {name: answer[name] for name in fields}
+
+    async def undone(self, call: Call) -> dict[str, Any]:
+        """Undo what {key} did, or have a late request refused; returns {effect}."""
+        return await self.done(call, f"/{self.partner}/undo", {"key": call.payload["key"]})
+
+    async def ask(self, call: Call) -> dict[str, Any] | None:
         """Return the result under the call's key, or None. Partners keep keys permanently."""
         path = f"/keys/{quote(call.key, safe='')}?partner={self.partner}"
         known = await self.get(call, path, expect={"status": str, "response": dict})
@@ -67,8 +76,11 @@ class KeyedAgent(PartnerAgent):
         answer = known["response"]
         if known["status"] == "rejected":
             raise self.refusal(int(known.get("http_status") or 400), answer)
-        if known["status"] == "done":
-            return self.result_of(call, answer)
+        fields = self.results[call.action]
+        if known["status"] == "done" and all(
+            isinstance(answer.get(name), kind) for name, kind in fields.items()
+        ):
+            return {name: answer[name] for name in fields}
         raise Unknown("unexpected_answer", f"{known['status']}: {answer}")
 
     def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:

@@ -15,11 +15,14 @@ from django.conf import settings
 
 from orchestration.api import Call, Fault, Rejected, Unknown, action
 
+from .json_schemas import CURRENCY, POSITIVE, TEXT, exact_object
 from .partner import MEND_WITHIN, PartnerAgent
-from .shapes import Authorization, Capture, Charge, Status
 
-INTENT = {"id": str, "status": str, "amount": int, "currency": str}
+ID_AND_STATUS = {"id": str, "status": str}
+INTENT = {**ID_AND_STATUS, "amount": int, "currency": str}
 MISSING = "resource_missing"
+OF_PAYMENT = exact_object(payment=TEXT)
+STATUS = exact_object(id=TEXT, status=TEXT)  # of an intent or a refund
 
 
 class Payment(PartnerAgent):
@@ -45,61 +48,75 @@ class Payment(PartnerAgent):
         """Return the credentials."""
         return {"Authorization": f"Bearer {settings.PAYMENT_SECRET_KEY}"}
 
-    @action(guarded=("order", "amount", "currency", "payment_method"))
-    async def authorize(self, call: Call, wanted: Authorization) -> Status:
-        """Hold an amount on a card."""
+    @action(
+        accepts=exact_object(order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT),
+        returns=STATUS,
+        guarded=("order", "amount", "currency", "payment_method"),
+    )
+    async def authorize(self, call: Call) -> dict[str, Any]:
+        """Authorize {order, amount, currency, payment_method}; returns {id, status}."""
+        wanted = call.payload
         form = {
-            "amount": str(wanted.amount),
-            "currency": wanted.currency.lower(),
-            "payment_method": wanted.payment_method,
+            "amount": str(wanted["amount"]),
+            "currency": wanted["currency"].lower(),
+            "payment_method": wanted["payment_method"],
             # cards only: other methods redirect the customer
             "payment_method_types[]": "card",
             "capture_method": "manual",
             "confirm": "true",
             **self.without_customer,
-            "metadata[order]": wanted.order,
+            "metadata[order]": wanted["order"],
         }
-        return await self._post(call, "/v1/payment_intents", form, status="requires_capture")
+        answer = await self._post(call, "/v1/payment_intents", form, status="requires_capture")
+        return {"id": answer["id"], "status": answer["status"]}
 
-    @action(guarded=("payment", "amount"))
-    async def capture(self, call: Call, wanted: Capture) -> Status:
-        """Take an amount that is held."""
-        form = {"amount_to_capture": str(wanted.amount)}
-        path = f"{_path(wanted.payment)}/capture"
-        return await self._post(call, path, form, status="succeeded")
+    @action(
+        accepts=exact_object(payment=TEXT, amount=POSITIVE),
+        returns=STATUS,
+        guarded=("payment", "amount"),
+    )
+    async def capture(self, call: Call) -> dict[str, Any]:
+        """Capture {amount} of {payment}; returns {id, status}."""
+        form = {"amount_to_capture": str(call.payload["amount"])}
+        path = _path(call.payload["payment"])
+        answer = await self._post(call, f"{path}/capture", form, status="succeeded")
+        return {"id": answer["id"], "status": answer["status"]}
 
-    @action(guarded=("payment",))
-    async def refund(self, call: Call, wanted: Charge) -> Status:
-        """Refund what was taken and is not refunded yet."""
-        form = {"payment_intent": wanted.payment}
+    @action(accepts=OF_PAYMENT, returns=STATUS, guarded=("payment",))
+    async def refund(self, call: Call) -> dict[str, Any]:
+        """Refund what is captured of {payment} and not refunded yet; returns {id, status}."""
+        payment = call.payload["payment"]
         try:
-            answer = await self.post(call, "/v1/refunds", form=form, expect=Status)
+            answer = await self.post(
+                call, "/v1/refunds", form={"payment_intent": payment}, expect=ID_AND_STATUS
+            )
         except Rejected as fault:
             if fault.code == "charge_already_refunded":  # by hand, for example
-                return Status(id=wanted.payment, status="refunded")
+                return {"id": payment, "status": "refunded"}
             raise
-        if answer.status in {"failed", "canceled"}:
-            raise Rejected("refund_failed", f"refund {answer.id} is {answer.status}")
-        if answer.status not in {"succeeded", "pending"}:  # pending: the bank is slow
+        if answer["status"] in {"failed", "canceled"}:
+            raise Rejected("refund_failed", f"refund {answer['id']} is {answer['status']}")
+        if answer["status"] not in {"succeeded", "pending"}:  # pending: the bank is slow
             raise _unexpected(answer, "a completed refund")
-        return answer
+        return {"id": answer["id"], "status": answer["status"]}
 
-    @action(guarded=("payment",))
-    async def void(self, call: Call, wanted: Charge) -> Status:
-        """Cancel an authorization, or refund it if it was taken."""
-        path = _path(wanted.payment)
+    @action(accepts=OF_PAYMENT, returns=STATUS, guarded=("payment",))
+    async def void(self, call: Call) -> dict[str, Any]:
+        """Cancel the authorization {payment}, or refund it if captured; returns {id, status}."""
+        path = _path(call.payload["payment"])
         try:
-            return await self._post(call, f"{path}/cancel", {}, status="canceled")
+            answer = await self._post(call, f"{path}/cancel", {}, status="canceled")
         except Rejected as fault:
             if fault.code != "payment_intent_unexpected_state":
                 raise
-            found = await self.get(call, path, expect=Status)
-            if found is not None and found.status == "succeeded":
+            found = await self.get(call, path, expect=ID_AND_STATUS)
+            if found is not None and found["status"] == "succeeded":
                 # another operation needs another key, the same in every attempt
-                return await self.refund(replace(call, key=f"{call.key}:refund"), wanted)
-            if found is None or found.status != "canceled":
+                return await self.refund(replace(call, key=f"{call.key}:refund"))
+            if found is None or found["status"] != "canceled":
                 raise
-            return found  # by hand, or because the authorization expired
+            answer = found  # by hand, or because the authorization expired
+        return {"id": answer["id"], "status": answer["status"]}
 
     async def look_up(self, call: Call, result: dict[str, Any]) -> bool | None:
         """Return whether an intent is as a person says; a refund is not shown by its intent."""
@@ -138,10 +155,12 @@ class Payment(PartnerAgent):
             return Rejected(code, str(detail.get("message") or ""), stored=True)
         return super().refusal(status, answer)
 
-    async def _post(self, call: Call, path: str, form: Mapping[str, str], *, status: str) -> Status:
+    async def _post(
+        self, call: Call, path: str, form: Mapping[str, str], *, status: str
+    ) -> dict[str, Any]:
         """POST a form; raise `Unknown` unless the intent is in `status`."""
-        answer = await self.post(call, path, form=form, expect=Status)
-        if answer.status != status:
+        answer = await self.post(call, path, form=form, expect=ID_AND_STATUS)
+        if answer["status"] != status:
             raise _unexpected(answer, status)
         return answer
 
@@ -151,5 +170,5 @@ def _path(payment: str) -> str:
     return f"/v1/payment_intents/{quote(payment, safe='')}"
 
 
-def _unexpected(answer: Status, wanted: str) -> Unknown:
-    return Unknown("unexpected_status", f"{answer.id} is {answer.status}, not {wanted}")
+def _unexpected(answer: Mapping[str, Any], wanted: str) -> Unknown:
+    return Unknown("unexpected_status", f"{answer['id']} is {answer['status']}, not {wanted}")

@@ -1,11 +1,13 @@
 """The shipper: collects reserved goods and delivers them."""
 
+from typing import Any
+
 from django.conf import settings
 
 from orchestration.api import Call, action
 
-from .partner import KeyedAgent
-from .shapes import Booked, Booking, ByKey, Effect
+from .json_schemas import ADDRESS, TEXT, exact_object
+from .partner import BY_KEY, KeyedAgent
 
 
 class Shipping(KeyedAgent):
@@ -15,16 +17,21 @@ class Shipping(KeyedAgent):
     partner = "shipping"
     base_url = settings.SHIPPING_URL
     policy = {"time_allowed": 10.0, "call_timeout": 4.0, "tries": 2, "failure_threshold": 5}
+    results = {"book": {"id": str, "tracking": str}, "cancel": {"effect": str}}
 
-    @action(guarded=("order", "reservation"))
-    async def book(self, call: Call, _wanted: Booking) -> Booked:
-        """Book a parcel, with all that is known of its address."""
-        return await self.post(call, "/shipping/shipments", body=call.payload, expect=Booked)
+    @action(
+        accepts=exact_object(order=TEXT, reservation=TEXT, address=ADDRESS),
+        returns=exact_object(id=TEXT, tracking=TEXT),
+        guarded=("order", "reservation"),
+    )
+    async def book(self, call: Call) -> dict[str, Any]:
+        """Book {order, reservation, address}; returns {id, tracking}."""
+        return await self.done(call, "/shipping/shipments", call.payload)
 
-    @action(guarded=("key",))
-    async def cancel(self, call: Call, wanted: ByKey) -> Effect:
-        """Cancel what was booked under a key, if anything; the effect is cancel or none.
+    @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
+    async def cancel(self, call: Call) -> dict[str, Any]:
+        """Cancel what {key} booked, if anything; returns {effect}: cancel or none.
 
         The shipper refuses once the parcel is on its way; then staff must act.
         """
-        return await self.undone(call, wanted)
+        return await self.undone(call)

@@ -213,6 +213,8 @@ def test_administrator_resets_it_and_sessions_end(ada):
     assert leads_to(hers.get("/ops/")) == "/login/"
     assert hers.get("/account/").status_code == 302
     assert root.get(address).status_code == 403  # there is nothing to reset
+    # who reset it could set up their own, and is no second person beside her
+    assert accounts.one_person(ada.id, User.objects.get(username="root").id)
 
 
 def test_second_factor_is_not_reset_by_oneself_or_without_the_right(ada):
