@@ -25,7 +25,7 @@ from .task_conditions import (
 )
 
 Ids = QuerySet[Any, UUID]
-NEXT = 1_000  # tasks that are looked at first, whatever they are
+NEXT = 1_000  # tasks of any kind that are looked at first
 
 
 def belonging(query: Query, ids: Collection[UUID]) -> set[UUID]:
