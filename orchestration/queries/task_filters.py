@@ -25,7 +25,9 @@ from .task_conditions import (
 )
 
 Ids = QuerySet[Any, UUID]
-NEXT = 1_000  # tasks that are looked at first
+# For the transaction of a search: merged along step_once, all steps would be read for the few that wait.
+WAYS = "SET LOCAL enable_mergejoin = off;"
+NEXT = 1_000  # tasks of any kind that are looked at first
 
 
 def belonging(query: Query, ids: Collection[UUID]) -> set[UUID]:
