@@ -4,7 +4,7 @@ import re
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import get_resolver
@@ -12,6 +12,7 @@ from django_otp.plugins.otp_static.models import StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from orchestration.applications.tokens import READ_METRICS
+from orchestration.people import accounts
 from orders.rate_limit import Limit
 from sasweb.staff import second_factor, sessions
 from sasweb.staff.door import BEHIND
@@ -213,7 +214,7 @@ def test_administrator_resets_it_and_sessions_end(ada):
     assert leads_to(hers.get("/ops/")) == "/login/"
     assert hers.get("/account/").status_code == 302
     assert root.get(address).status_code == 403  # there is nothing to reset
-    # who reset it could set up their own, and is no second person beside her
+    # who reset it could set up their own
     assert accounts.one_person(ada.id, User.objects.get(username="root").id)
 
 
