@@ -27,7 +27,7 @@ from .states import LOCAL
 
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 
-Compute = Callable[[dict[str, Any]], Mapping[str, Any]]
+Compute = Callable[[Any], Any]  # of the request, and to the result: dicts, dataclasses or Structs
 
 
 @dataclass(frozen=True, kw_only=True)

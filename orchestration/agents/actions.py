@@ -4,9 +4,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
+from ..payloads import typed
+from ..states import Health
+from .errors import Rejected
+
 Result = dict[str, Any]
 Schema = Mapping[str, Any]  # a JSON Schema
-Method = TypeVar("Method", bound=Callable[..., Awaitable[Result]])
+Method = TypeVar("Method", bound=Callable[..., Awaitable[Any]])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +33,9 @@ class Action(Protocol):
 
     accepts: Schema | None
     returns: Schema | None
+    takes: type | None
 
-    def __call__(self, agent: Any, call: Call, /) -> Awaitable[Result]:
+    def __call__(self, agent: Any, call: Call, /, *payload: Any) -> Awaitable[Any]:
         """Carry it out."""
 
 
@@ -49,12 +54,34 @@ def action(
 ) -> Method | Callable[[Method], Method]:
     """Mark a method of an agent as an action that a step can name.
 
-    `accepts` and `returns` are JSON Schemas of its payload and its result. They validate what people
-    enter: a changed request, and a result that was entered by hand.
+    A second parameter gets the payload as the dataclass or msgspec Struct that it is annotated with, and
+    the method may return one. Their JSON Schemas, or those given as `accepts` and `returns`, validate what
+    people enter: a changed request, and a result that was entered by hand.
     """
 
     def mark(method: Method) -> Method:
-        vars(method).update(is_action=True, accepts=accepts, returns=returns)
+        types = typed.types_of(method, position=2)
+        vars(method).update(
+            is_action=True,
+            takes=types.takes,
+            accepts=accepts or (types.takes and typed.schema(types.takes)),
+            returns=returns or (types.gives and typed.schema(types.gives)),
+        )
         return method
 
     return mark if method is None else mark(method)
+
+
+async def perform(act: Action, agent: Any, call: Call) -> Result:
+    """Return the result of an action; an action without a result gives an empty one."""
+    if act.takes is None:
+        given = await act(agent, call)
+    else:
+        try:
+            payload: Any = typed.read(call.payload, act.takes)
+        except ValueError as error:
+            refused = f"the request is not what {call.action} takes: {error}"
+            raise Rejected("invalid_request", refused, health=Health.NOTHING) from None
+        given = await act(agent, call, payload)
+    result: Result = typed.plain(given or {})
+    return result

@@ -8,16 +8,17 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from .. import conf
 from ..database import clock
 from ..decisions.backoff import backoff
 from ..decisions.recovery import KEY_FORGOTTEN
 from ..messaging.messages import Malformed, Mode, Reply, Request
+from ..payloads import typed
 from ..states import Health, Outcome
 from ..tracing import spans, switch
-from .actions import Action, Call, Result, action
+from .actions import Action, Call, Result, action, perform
 from .errors import TIMEOUT, Fault, Rejected, Transient, Unknown
 from .policy_values import PolicyValues
 from .service_ledger import LedgerEntry
@@ -34,7 +35,8 @@ FORGOTTEN = (
 class Agent:
     """Wraps one remote service. Subclass it, set `name`, and write an `@action` per operation.
 
-    An action is `async def reserve(self, call: Call) -> dict`. It returns the step's result (JSON), or
+    An action is `async def reserve(self, call: Call, order: Order) -> Reserved`, with dataclasses of what
+    it takes and returns; without the second parameter it reads `call.payload`, and it may return a dict. It
     raises `Transient`, `Rejected` or `Unknown`. It does not repeat a call and needs no deadline:
     `perform` does both. The undo of a step is an action, too. Implement `ask` if the service can report
     the result of a call by its key.
@@ -68,10 +70,10 @@ class Agent:
         """Return whether the service can report the result of a call by its key."""
         return cls.ask is not Agent.ask
 
-    async def ask(self, call: Call) -> Result | None:
+    async def ask(self, call: Call) -> Any:
         """Ask the service for the result of an earlier call by its key, without any effect.
 
-        Returns the action's result if it was done, or None if the service knows of no effect. After
+        Returns what the action would have, if it was done, or None if the service knows of no effect. After
         None the action may run under a new key, so None must never be a guess. Raises `Rejected` if
         the service refused the call, `Transient` or `Unknown` if the answer is not clear. Implement it
         only if the answer stays right after the service has forgotten the key.
@@ -167,7 +169,8 @@ class Agent:
     async def _ask(self, call: Call) -> Result | None:
         """Ask for the result by key; mark a refusal as the one that the service stored under the key."""
         try:
-            return await self.ask(call)
+            found = await self.ask(call)
+            return None if found is None else typed.plain(found)
         except Rejected as refusal:
             refusal.stored = True
             raise
@@ -178,7 +181,7 @@ class Agent:
         """Return the action, or the question about its effect; None if the mode allows neither."""
         if mode != Mode.DO and self.can_ask():
             return self._ask
-        return None if mode == Mode.ASK else partial(_perform, act, self)
+        return None if mode == Mode.ASK else partial(perform, act, self)
 
     def _call(self, request: Request) -> Call:
         return Call(
@@ -255,11 +258,6 @@ class Agent:
             in_doubt=in_doubt,
             health=(fault.health or "") if fault else "",
         )
-
-
-async def _perform(act: Action, agent: Agent, call: Call) -> Result:
-    """Return the result of an action; an action without a result gives an empty one."""
-    return await act(agent, call) or {}
 
 
 class OutOfTime(Exception):

@@ -52,9 +52,15 @@ class Rejected(Fault):
     outcome = Outcome.REJECTED
 
     def __init__(
-        self, code: str, message: str = "", *, stored: bool = False, in_doubt: bool = False
+        self,
+        code: str,
+        message: str = "",
+        *,
+        stored: bool = False,
+        in_doubt: bool = False,
+        health: Health | None = None,
     ) -> None:
-        super().__init__(code, message)
+        super().__init__(code, message, health=health)
         self.stored = stored
         self.in_doubt = in_doubt
 

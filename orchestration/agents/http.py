@@ -3,19 +3,23 @@
 import json
 from collections.abc import Mapping
 from email.utils import mktime_tz, parsedate_tz
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
 from ..database import clock
+from ..payloads import typed
 from ..states import Health
 from ..tracing import spans, switch
 from .actions import Call
 from .base import Agent
 from .errors import TIMEOUT, Fault, Rejected, Transient, Unknown
 
+Expected = TypeVar("Expected")
+Fields = Mapping[str, type] | None
+Form = Mapping[str, str] | None
 NONE = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None)
 LONGEST_PAUSE = 86_400.0  # seconds; a longer Retry-After is taken as a mistake
 LARGEST_ANSWER = 1_000_000  # bytes
@@ -72,18 +76,27 @@ class HttpAgent(Agent):
             return Unknown(code, message, health=Health.GOOD)
         return Rejected(code, message, stored=self.stores_refusals)
 
+    @overload
+    async def post(
+        self, call: Call, path: str, *, body: Any = None, form: Form = None, expect: type[Expected]
+    ) -> Expected: ...
+    @overload
+    async def post(
+        self, call: Call, path: str, *, body: Any = None, form: Form = None, expect: Fields = None
+    ) -> dict[str, Any]: ...
     async def post(
         self,
         call: Call,
         path: str,
         *,
-        body: Mapping[str, Any] | None = None,
-        form: Mapping[str, str] | None = None,
-        expect: Mapping[str, type] | None = None,
-    ) -> dict[str, Any]:
+        body: Any = None,
+        form: Form = None,
+        expect: type[Expected] | Fields = None,
+    ) -> Expected | dict[str, Any]:
         """POST JSON (`body`) or a form under the call's key; return the answer's JSON object.
 
-        `expect` names the fields the answer must have, and their types.
+        `expect` names the fields the answer must have, and their types, or is the dataclass or msgspec
+        Struct as which it is returned. `body` may be one, too.
         """
         headers = {self.key_header: call.key}
         if body is not None:
@@ -96,15 +109,17 @@ class HttpAgent(Agent):
         found = _as_object(answer.raw)
         if answer.status >= 400 and found is not None:
             raise self.refusal(answer.status, found)
-        return _checked_object(answer, found, expect or {})
+        return _as_expected(answer, found, expect)
 
+    @overload
+    async def get(self, call: Call, path: str, *, expect: type[Expected]) -> Expected | None: ...
+    @overload
     async def get(
-        self,
-        call: Call,
-        path: str,
-        *,
-        expect: Mapping[str, type] | None = None,
-    ) -> dict[str, Any] | None:
+        self, call: Call, path: str, *, expect: Fields = None
+    ) -> dict[str, Any] | None: ...
+    async def get(
+        self, call: Call, path: str, *, expect: type[Expected] | Fields = None
+    ) -> Expected | dict[str, Any] | None:
         """GET the answer to a question, a JSON object; None if the service knows of no effect.
 
         A refused question does not mean that the action was refused: it is `Unknown`.
@@ -121,7 +136,7 @@ class HttpAgent(Agent):
             if isinstance(refusal, Rejected):
                 raise Unknown(refusal.code, refusal.message, health=Health.GOOD)
             raise refusal
-        return _checked_object(answer, found, expect or {})
+        return _as_expected(answer, found, expect)
 
     def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:  # noqa: ARG002
         """Return whether a 4xx answer to a question proves that there was no effect.
@@ -217,10 +232,10 @@ def _failure(answer: Answer) -> Fault | None:
     return None
 
 
-def _checked_object(
-    answer: Answer, found: dict[str, Any] | None, expect: Mapping[str, type]
-) -> dict[str, Any]:
-    """Return the JSON object of a success; raise `Unknown` unless it has the `expect`ed fields.
+def _as_expected(
+    answer: Answer, found: dict[str, Any] | None, expect: type[Expected] | Fields
+) -> Expected | dict[str, Any]:
+    """Return the JSON object of a success; raise `Unknown` unless it is as `expect`ed.
 
     An unreadable refusal is in doubt, too: a repeat gets it again.
     """
@@ -228,7 +243,12 @@ def _checked_object(
         health = Health.NOTHING if 400 <= answer.status < 500 else None
         what = f"HTTP {answer.status}: {_excerpt(answer.raw)}"
         raise Unknown("unreadable_answer", what, health=health)
-    for name, kind in expect.items():
+    if isinstance(expect, type):
+        try:
+            return typed.read(found, expect)
+        except ValueError as error:
+            raise Unknown("unexpected_answer", f"{error}: {_excerpt(answer.raw)}") from None
+    for name, kind in (expect or {}).items():
         if not isinstance(found.get(name), kind):
             raise Unknown("unexpected_answer", f"no {name} in: {_excerpt(answer.raw)}")
     return found

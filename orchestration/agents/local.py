@@ -13,6 +13,7 @@ from django.db import connection
 from .. import conf, registry
 from ..database import clock
 from ..messaging.messages import Reply, Request
+from ..payloads import typed
 from ..states import Outcome
 from ..tracing.subject import about
 from ..workflow import Compute
@@ -35,7 +36,9 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
     started, begun = clock.now(), time.perf_counter()
     try:
         with connection.execute_wrapper(_refuse):
-            result = compute(request.payload)
+            takes, _ = typed.types_of(compute, position=0)
+            payload = typed.read(request.payload, takes) if takes else request.payload
+            result = typed.plain(compute(payload))
         # a result that cannot be stored fails here, alone
         return _reply(request, by, started, result=result).verified()
     except Rejected as refusal:

@@ -6,10 +6,11 @@ and finds an anchor for each alert that the source can raise.
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from django.conf import settings
 
-PAGE = "docs/run/runbook.md"  # below BASE_DIR
+PAGE = "docs/run/runbook.md"  # in the project of the engine, and in its package
 
 # The first pattern that matches a fingerprint has its anchor. NAME is a workflow, step, agent, …
 NAME = "[^/]+"
@@ -53,6 +54,12 @@ RULES: Mapping[str, str] = {
     rf"system/{NAME}/stuck$": "not-recoverable",
 }
 ANCHORS = frozenset(RULES.values())
+
+
+def text() -> str:
+    """Return the runbook; raise FileNotFoundError if the installation is without it."""
+    package = Path(__file__).parents[1] / PAGE
+    return (package if package.exists() else package.parents[3] / PAGE).read_text()
 
 
 def anchor(fingerprint: str) -> str:

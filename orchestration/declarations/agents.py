@@ -29,7 +29,7 @@ COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
 def problems(agent: type[Agent]) -> Iterable[Problem]:
     """Yield what is wrong with an agent."""
     yield from in_name("agent", agent.name)
-    if issubclass(agent, HttpAgent) and not isinstance(getattr(agent, "base_url", None), str):
+    if issubclass(agent, HttpAgent) and _is_without_address(agent):
         yield Problem(
             "E008", "it has no base_url", "base_url is the address of the service that it calls."
         )
@@ -39,6 +39,11 @@ def problems(agent: type[Agent]) -> Iterable[Problem]:
                 "E003", f"its action {name!r} is a plain function", f"Write `async def {name}`."
             )
     yield from _policy(agent.policy)
+
+
+def _is_without_address(agent: type[HttpAgent]) -> bool:
+    """Return whether an agent has no address, and no code of its own that could set one."""
+    return not getattr(agent, "base_url", "") and vars(agent).get("__init__") is None
 
 
 def _is_awaited(method: Any) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..agents.base import Agent
+from ..payloads.typed import schema, types_of
 from ..registry import suggest
 from ..states import LOCAL
 from ..workflow import UNDECLARED, Step
@@ -88,10 +89,31 @@ def calls(step: Step, agents: Mapping[str, type[Agent]]) -> Iterable[Problem]:
     if agent is None:
         yield _no_agent(step.agent, agents)
     else:
-        for name in (step.action, step.undo):
-            if name not in agent.actions() and name not in {None, UNDECLARED}:
+        for name, field in ((step.action, "request"), (step.undo, "undo_request")):
+            if name in {None, UNDECLARED}:
+                continue
+            if act := agent.actions().get(str(name)):
+                for problem in templates.unlike(getattr(step, field), act.accepts):
+                    yield problem._replace(text=f"sends {name!r} {problem.text}")
+            else:
                 yield _no_action(agent, str(name))
     yield from _undo(step)
+
+
+def returned(step: Step, agents: Mapping[str, type[Agent]]) -> Mapping[str, Any] | None:
+    """Return the schema of a step's result, if its action or its function declares one."""
+    if step.compute is not None:
+        gives = types_of(step.compute, position=0).gives
+        return schema(gives) if gives else None
+    agent = agents.get(step.agent)
+    act = agent.actions().get(step.action) if agent else None
+    return act.returns if act else None
+
+
+def results(step: Step, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterable[Problem]:
+    """Yield what a step takes of results that do not have it."""
+    for template in (step.request, step.undo_request):
+        yield from templates.of_results(template, schemas)
 
 
 def _no_agent(name: str, agents: Mapping[str, type[Agent]]) -> Problem:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..payloads.placeholders import KEYS, LOADED, loads_of, placeholders
+from ..payloads.placeholders import KEYS, LOADED, MARK, loads_of, placeholders
+from ..registry import suggest
 from ..workflow import Step, Workflow
 from .problem import Problem, shown
 
@@ -37,6 +38,30 @@ def _strange(value: Any, where: tuple[str, ...]) -> Iterable[tuple[tuple[str, ..
             yield from _strange(inner, (*where, str(number)))
     elif not isinstance(value, str | int | float | None):
         yield where, value
+
+
+def unlike(template: Mapping[str, Any], schema: Mapping[str, Any] | None) -> Iterable[Problem]:
+    """Yield the fields of a request that its action does not take, or lacks."""
+    if schema is None or template.keys() == {MARK}:
+        return
+    known = schema.get("properties", {})
+    for name in template:
+        if name not in known and schema.get("additionalProperties") is False:
+            yield Problem("E010", f"{name!r}, which it does not take{suggest(name, known)}")
+    for name in schema.get("required", ()):
+        if name not in template:
+            yield Problem("E010", f"no {name!r}, which it needs{suggest(name, template)}")
+
+
+def of_results(template: Any, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterable[Problem]:
+    """Yield what a template takes of a result that the action of that step does not return."""
+    for origin, *path in placeholders(template):
+        schema = schemas.get(origin)
+        if not schema or not path or schema.get("additionalProperties") is not False:
+            continue
+        if path[0] not in (known := schema.get("properties", {})):
+            near = suggest(path[0], known)
+            yield Problem("E010", f"takes {path[0]!r} of the result of {origin!r}{near}")
 
 
 def of_card(workflow: Workflow) -> Iterable[Problem]:

@@ -15,10 +15,12 @@ def problems(workflow: Workflow, agents: Mapping[str, type[Agent]]) -> list[Prob
     """Return what is wrong with a workflow and its calls; what is malformed hides what follows from it."""
     if malformed := list(_malformed(workflow)):
         return malformed
+    returned = {step.name: steps.returned(step, agents) for step in workflow.steps}
     return own_problems(workflow) + [
         problem.of(steps.named(step), " ")
         for step in workflow.steps
-        for problem in steps.calls(step, agents)
+        for found in (steps.calls(step, agents), steps.results(step, returned))
+        for problem in found
     ]
 
 

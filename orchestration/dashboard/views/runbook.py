@@ -1,8 +1,5 @@
 """The runbook as a page, so that each alert can link to its paragraph."""
 
-from pathlib import Path
-
-from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.safestring import mark_safe
@@ -10,6 +7,7 @@ from django.views.decorators.http import require_safe
 from markdown_it import MarkdownIt
 
 from ...alerting.runbook import PAGE
+from ...alerting.runbook import text as runbook_text
 from .permissions import OPERATE, requires
 
 
@@ -18,7 +16,7 @@ from .permissions import OPERATE, requires
 def runbook(request: HttpRequest) -> HttpResponse:
     """Show docs/run/runbook.md; 404 if the installation is without it."""
     try:
-        text = (Path(settings.BASE_DIR) / PAGE).read_text()
+        text = runbook_text()
     except FileNotFoundError as missing:
         raise Http404(f"{PAGE} is not installed") from missing
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)

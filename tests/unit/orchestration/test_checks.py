@@ -1,9 +1,11 @@
 """Mistakes in declarations are found when Django starts."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from orchestration import api, registry
-from orchestration.api import Agent, HttpAgent, Step, Workflow, action, field, key, result
+from orchestration.api import Agent, Call, HttpAgent, Step, Workflow, action, field, key, result
 from orchestration.checks import check_agents, check_applications, check_names, check_workflows
 
 
@@ -197,6 +199,72 @@ def test_agents_that_cannot_work_are_reported(monkeypatch):
     assert sorted(error.id for error in check_agents()) == [
         f"orchestration.{one}" for one in ("E003", "E006", "E008")
     ]
+
+
+@dataclass
+class Page:
+    number: int
+    text: str = ""
+
+
+@dataclass
+class Stamped:
+    mark: str
+
+
+class Typist(Agent):
+    name = "typist"
+
+    @action
+    async def stamp(self, call: Call, page: Page) -> Stamped:
+        """Do it."""
+
+
+def total(request: Stamped) -> Page:
+    """Compute it."""
+
+
+@pytest.mark.parametrize(
+    ("request_of_a", "request_of_b", "problem"),
+    [
+        ({"number": 1}, {"number": result("a", "mark")}, None),
+        (field("page"), {"number": result("c", "number"), "text": result("a")}, None),
+        (
+            {"number": 1, "txet": ""},
+            {"number": 1},
+            "'a' sends 'stamp' 'txet', which it does not take",
+        ),
+        ({"nmuber": 1, "number": 1}, {"number": 1}, "did you mean 'number'?"),
+        ({"text": "x"}, {"number": 1}, "step 'a' sends 'stamp' no 'number', which it needs"),
+        (
+            {"number": 1},
+            {"number": result("a", "mrak")},
+            "'b' takes 'mrak' of the result of 'a'; did",
+        ),
+        (
+            {"number": 1},
+            {"number": result("c", "mark")},
+            "takes 'mark' of the result of 'c'; known",
+        ),
+    ],
+)
+def test_requests_are_held_against_the_types_of_actions(
+    monkeypatch, request_of_a, request_of_b, problem
+):
+    monkeypatch.setattr(registry, "agents", {"typist": Typist})
+    stamp = {"agent": "typist", "action": "stamp", "undo": None}
+    steps = [
+        Step(name="a", request=request_of_a, **stamp),
+        Step(name="c", compute=total, request={"mark": "x"}),
+        Step(name="b", request=request_of_b, after=["a", "c"], **stamp),
+    ]
+    monkeypatch.setattr(registry, "workflows", {"w": Workflow(name="w", steps=steps)})
+    found = [(error.id, error.msg) for error in check_workflows()]
+    if problem is None:
+        assert found == []
+    else:
+        assert found[0][0] == "orchestration.E010"
+        assert problem in found[0][1]
 
 
 DECLARED = """

@@ -15,8 +15,8 @@ def test_page_has_every_anchor(client):
     assert shown.all("table")
 
 
-def test_page_is_404_without_its_file(client, settings, tmp_path):
-    settings.BASE_DIR = tmp_path
+def test_page_is_404_without_its_file(client, monkeypatch):
+    monkeypatch.setattr(runbook, "PAGE", "docs/run/none.md")
     assert client.get("/ops/runbook/").status_code == 404
 
 
