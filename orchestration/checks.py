@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
+import psycopg2
 from django.core.checks import CheckMessage, Error, register
 from django.core.checks import Warning as Warn
+from django.db import connection
 
 from . import registry
 from .declarations import agents, applications, workflows
@@ -58,6 +60,23 @@ ONE_NAME = "The later one replaces the earlier one: rename one of them, or regis
 def check_applications(**_: Any) -> list[CheckMessage]:
     """Check that each application of the project that declares workflows is installed."""
     return [_message(problem) for problem in applications.forgotten()]
+
+
+@register(TAG)
+def check_database(**_: Any) -> list[CheckMessage]:
+    """Check that the database is Postgres, by the driver that the engine uses; does not connect."""
+    here: Any = connection
+    if here.vendor != "postgresql":
+        found = Problem("E011", f"the database is {here.vendor}", "It has to be PostgreSQL.")
+    elif not issubclass(here.Database.Error, psycopg2.Error):
+        found = Problem(
+            "E011",
+            "Django uses psycopg 3, and the engine psycopg2",
+            "Django takes psycopg 3 where it is installed: uninstall it.",
+        )
+    else:
+        return []
+    return [_message(found)]
 
 
 def _message(problem: Problem) -> CheckMessage:

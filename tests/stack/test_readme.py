@@ -10,23 +10,18 @@ import pytest
 
 from drill.stack import Stack
 from sasweb.stack import folders
+from tests.support.markdown import blocks
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 
 README = (folders.PROJECT / "README.md").read_text()
 TOUR = (folders.PROJECT / "docs" / "use" / "tour.md").read_text()
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(heading, language):
+def blocks_of(heading, language):
     """Return the code blocks of a language below a heading of the README."""
     section = README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return in_blocks(section, language)
-
-
-def in_blocks(text, language):
-    """Return the code blocks of a language."""
-    return [block for kind, block in BLOCK.findall(text) if kind == language]
+    return blocks(section, language)
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +39,13 @@ def stack(tmp_path_factory):
     (clone / ".venv").symlink_to(sys.prefix)
     (clone / "greetings").mkdir()
     (clone / "greetings" / "__init__.py").touch()
-    (workflow,) = blocks("Your own workflow", "python")
+    (workflow,) = blocks_of("Your own workflow", "python")
     (clone / "greetings" / "workflow.py").write_text(workflow)
     settings = clone / "sasweb" / "settings.py"
     text = settings.read_text()
-    for place, more in (
-        ("INSTALLED_APPS = [\n", '    "greetings",\n'),
-        ('        "push",\n', '        "greeter",\n'),
-    ):
-        assert text.count(place) == 1
-        text = text.replace(place, place + more)
-    settings.write_text(text)
+    place = "INSTALLED_APPS = [\n"
+    assert text.count(place) == 1
+    settings.write_text(text.replace(place, f'{place}    "greetings",\n'))
     running = Stack("reader", demo=True)
     running.project = clone
     running.start()
@@ -78,16 +69,16 @@ def typed(stack, block):
 
 
 def test_readme_workflow_runs_on_a_stack_just_ready(stack):
-    (block,) = blocks("Your own workflow", "sh")
+    (block,) = blocks_of("Your own workflow", "sh")
     assert '"state": "processed"' in typed(stack, block)
 
 
 def test_tour_runs_on_a_stack_just_ready(stack):
-    *faults, program = in_blocks(TOUR, "sh")
+    *faults, program = blocks(TOUR, "sh")
     output = typed(stack, program)
     assert "completed" in output, output
     assert len(faults) == 3
-    assert faults[:2] == blocks("Five minutes with it", "sh")  # the README has the first of them
+    assert faults[:2] == blocks_of("Five minutes with it", "sh")  # the README has the first of them
     for block in faults:
         assert "fault" in typed(stack, block)
         typed(stack, "curl -sS -X DELETE localhost:8900/faults")

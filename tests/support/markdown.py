@@ -1,10 +1,11 @@
-"""The anchors of pages of the documentation."""
+"""The anchors of pages of the documentation, and the code on them."""
 
 import re
 from functools import cache
 from pathlib import Path
 
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANCHOR = re.compile(r"<a id=\"([^\"]+)\"")
 
 
@@ -19,3 +20,8 @@ def anchors(path: Path) -> set[str]:
         slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
         found.add(slug if slug not in found else f"{slug}-1")
     return found
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Return the code blocks of a language."""
+    return [block for kind, block in BLOCK.findall(text) if kind == language]

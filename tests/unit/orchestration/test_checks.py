@@ -1,10 +1,13 @@
 """Mistakes in declarations are found when Django starts."""
 
+import sqlite3
 from dataclasses import dataclass
+from types import SimpleNamespace
 
+import psycopg2
 import pytest
 
-from orchestration import api, registry
+from orchestration import api, checks, registry
 from orchestration.api import Agent, Call, HttpAgent, Step, Workflow, action, field, key, result
 from orchestration.checks import check_agents, check_applications, check_names, check_workflows
 
@@ -297,6 +300,21 @@ def test_two_of_one_name_are_reported_with_their_places(monkeypatch, files, foun
 def test_only_workflows_and_named_agents_are_registered(thing):
     with pytest.raises(TypeError, match="register"):
         api.register(thing)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "driver", "problem"),
+    [
+        ("postgresql", psycopg2, None),
+        ("sqlite", sqlite3, "the database is sqlite"),
+        ("postgresql", sqlite3, "Django uses psycopg 3"),
+    ],
+)
+def test_database_of_another_kind_is_reported(monkeypatch, vendor, driver, problem):
+    here = SimpleNamespace(vendor=vendor, Database=driver)
+    monkeypatch.setattr(checks, "connection", here)
+    found = [error.msg for error in checks.check_database()]
+    assert [message.startswith(problem) for message in found] == ([True] if problem else [])
 
 
 def test_application_that_is_not_installed_is_reported(settings, tmp_path):

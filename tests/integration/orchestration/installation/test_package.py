@@ -1,0 +1,203 @@
+"""The engine as a wheel, in a Django project of its own, as docs/use/your-project.md says."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import psycopg2
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from packaging.requirements import Requirement
+from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT
+
+from sasweb.stack.folders import PROJECT
+from tests.support.markdown import blocks
+
+PAGE = (PROJECT / "docs" / "use" / "your-project.md").read_text()
+DATABASE = "a_project_of_its_own"
+PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+
+COMMANDS = """
+import json, os, sys
+from django.core.management import execute_from_command_line
+os.environ["DJANGO_SETTINGS_MODULE"] = "mysite.settings"
+for command in json.loads(sys.argv[1]):
+    execute_from_command_line(["manage.py", *command])
+"""
+
+LOOK = """
+from django.contrib.auth.models import User
+from django.contrib.staticfiles import finders
+from django.test import Client
+import orchestration, re
+assert orchestration.__file__.startswith(folder), orchestration.__file__
+User.objects.create_superuser("ann", password="p")
+stranger, ann = Client(SERVER_NAME="localhost"), Client(SERVER_NAME="localhost")
+assert stranger.get("/ops/").headers["Location"].startswith("/login/?next="), "a stranger logs in"
+assert b'name="password"' in stranger.get("/login/").content
+assert ann.post("/login/", {"username": "ann", "password": "p"}).headers["Location"] == "/ops/"
+for page in ("", "incidents/", "tasks/", "operations/", "dead-letters/", "agents/", "system/", "audit/",
+             "workflows/", "runbook/"):
+    answer = ann.get(f"/ops/{page}")
+    assert answer.status_code == 200, (page, answer.status_code)
+    for file in re.findall(r'(?:href|src)="/static/([^"]+)"', answer.content.decode()):
+        assert finders.find(file), file
+assert ann.get("/metrics").status_code == 200
+for model in ("policy", "application", "task"):
+    assert ann.get(f"/admin/orchestration/{model}/").status_code == 200, model
+assert ann.get("/admin/orchestration/policy/trips_partner/change/").status_code == 200
+assert ann.post("/logout/").headers["Location"] == "/login/"
+print("looked")
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The wheel, built and installed in a folder of its own."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    subprocess.run(build, cwd=PROJECT, check=True, capture_output=True)
+    (wheel,) = folder.glob("orchestration-*.whl")
+    install = [*("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile")]
+    subprocess.run(
+        [sys.executable, *install, "--target", folder / "site", wheel],
+        check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+    )  # fmt: skip
+    return folder / "site"
+
+
+@pytest.fixture
+def project(site, tmp_path, settings):
+    """A project as `startproject` makes it, with what the page says, and a database of its own."""
+    server = {
+        name: str(value)
+        for name, value in connection.get_connection_params().items()
+        if name in {"host", "port", "user", "password"}
+    }
+    with psycopg2.connect(**server, dbname="postgres") as session:
+        pass
+    session.set_isolation_level(ISOLATION_LEVEL_AUTOCOMMIT)
+    cursor = session.cursor()
+    cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+    cursor.execute(f"CREATE DATABASE {DATABASE}")
+    run = Project(tmp_path, site)
+    call_command("startproject", "mysite", tmp_path)
+    of_settings, of_urls = blocks(PAGE, "python")
+    run.append("mysite/settings.py", "import os\n" + of_settings)
+    given = {"NAME": DATABASE, "HOST": server.get("host", ""), "USER": server.get("user", "")}
+    run.append("mysite/settings.py", f"DATABASES['default'] |= {given!r}")
+    run.append("mysite/settings.py", f"REDIS_URL = {settings.REDIS_URL + '?db=5'!r}")
+    run.append("mysite/urls.py", of_urls)
+    yield run
+    cursor.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+    session.close()
+
+
+class Project:
+    def __init__(self, folder: Path, site: Path) -> None:
+        self.folder = folder
+        foreign = ("DJANGO_", "SECRET_KEY", "DATA_DIR", "PYTEST")
+        self.environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(foreign)
+        } | {"PYTHONPATH": str(site), "DATABASE_PASSWORD": ""}
+
+    def append(self, name: str, text: str) -> None:
+        with (self.folder / name).open("a") as file:
+            file.write(f"\n{text}\n")
+
+    def manage(self, *commands: list[str]) -> str:
+        """Run commands of manage.py in one process; return what they print."""
+        done = subprocess.run(
+            [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+            cwd=self.folder, env=self.environment, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def start(self, *arguments: str) -> subprocess.Popen:
+        return subprocess.Popen([sys.executable, *arguments], cwd=self.folder, env=self.environment)
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return str(server.getsockname()[1])
+
+
+@pytest.mark.django_db
+@pytest.mark.timeout(300)
+def test_engine_runs_in_a_project_of_its_own(project, site):
+    printed = project.manage(["startworkflow", "trips"], ["check"])
+    assert 'Add "trips" to INSTALLED_APPS' in printed
+    assert "orchestration.W001" in printed
+    port = free_port()
+    project.append("mysite/settings.py", 'INSTALLED_APPS += ["trips"]')
+    project.append("mysite/settings.py", f'TRIPS_URL = "http://127.0.0.1:{port}"')
+    assert re.search(r"Ran 2 tests in .*\n\nOK", project.manage(["test", "trips"]))
+    (submit,) = re.findall(r"shell -c '(.+)'", printed)
+    made = project.manage(
+        ["migrate", "--verbosity", "0"],
+        ["makemigrations", "--check", "--dry-run"],
+        ["shell", "-v", "0", "-c", submit],
+    )
+    assert "No changes detected" in made
+    started = [
+        project.start("-m", "trips.fake_partner", port),
+        project.start("manage.py", "work", "--all"),
+    ]
+    try:
+        look = f"folder = {str(site)!r}\n{LOOK}"
+        seen = project.manage(["tasks", "wait", "trips", "1"], ["shell", "-v", "0", "-c", look])
+    finally:
+        for one in started:
+            one.terminate()
+            one.wait(20)
+    assert '"order": "processed"' in seen
+    assert seen.endswith("looked\n")
+
+
+def test_wheel_has_the_engine_alone(site):
+    (information,) = site.glob("orchestration-*.dist-info")
+    assert {one.name for one in site.iterdir()} == {"orchestration", information.name}
+    engine = site / "orchestration"
+    assert (engine / "py.typed").exists()
+    assert not list(engine.rglob("*shop*"))
+    assert (information / "licenses" / "LICENSE").exists()
+
+
+def imported() -> set[str]:
+    """Return the packages that the engine's modules import."""
+    line = re.compile(r"^\s*(?:import|from) ([a-zA-Z0-9_]+)", re.MULTILINE)
+    files = (PROJECT / "orchestration").rglob("*.py")
+    return {name for file in files for name in line.findall(file.read_text())}
+
+
+DISTRIBUTIONS = {
+    "aiohttp": "aiohttp", "django": "django", "django_htmx": "django-htmx", "django_rq": "django-rq",
+    "jsonschema": "jsonschema", "markdown_it": "markdown-it-py", "msgspec": "msgspec",
+    "opentelemetry": "opentelemetry-api", "prometheus_client": "prometheus-client",
+    "psycopg2": "psycopg2-binary", "redis": "redis", "rq": "rq",
+    "simple_history": "django-simple-history", "uvloop": "uvloop",
+}  # fmt: skip
+
+
+def test_dependencies_are_what_the_engine_imports():
+    foreign = imported() - sys.stdlib_module_names - {"orchestration"}
+    project = PYPROJECT["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["tracing"]]
+    names = {Requirement(one).name for one in declared}
+    assert {DISTRIBUTIONS[name] for name in foreign} <= names
+    assert set(DISTRIBUTIONS) == foreign  # one that is not imported any more is not needed
+
+
+@pytest.mark.parametrize("text", PYPROJECT["project"]["dependencies"])
+def test_tested_version_is_within_what_the_wheel_takes(text):
+    wanted = Requirement(text)
+    assert wanted.specifier.contains(version(wanted.name))
