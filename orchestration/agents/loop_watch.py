@@ -67,6 +67,7 @@ class LoopWatch:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0  # that runs the loop
         self._beat = 0.0
+        self._silent = 0.0  # the longest time between two beats since the watch looked
         self._last: Blocked | None = None
         self._reported = False
         self._serving, self._closed = threading.Event(), threading.Event()
@@ -84,8 +85,11 @@ class LoopWatch:
         try:
             while True:
                 await asyncio.sleep(conf.LOOP_BEAT_S)
-                self._beat = time.monotonic()
+                now = time.monotonic()
+                self._silent = max(self._silent, now - self._beat)
+                self._beat = now
         finally:
+            self._beat = time.monotonic()
             self._serving.clear()
 
     def close(self) -> None:
@@ -101,18 +105,23 @@ class LoopWatch:
     def _run(self) -> None:
         while not self._closed.is_set():
             self._serving.wait()
-            looked, computed = time.monotonic(), time.process_time()
+            looked, computed, self._silent = time.monotonic(), time.process_time(), 0.0
             self._closed.wait(conf.LOOP_BEAT_S)
             late = time.monotonic() - looked - conf.LOOP_BEAT_S
             if late < conf.LOOP_BLOCKED_AFTER_S:
                 self._look()
-            elif time.process_time() - computed > late / 4 and self._serving.is_set():
+            elif time.process_time() - computed > late / 10 and self._is_silent():
                 self._last = Blocked(
                     agent=self._agent, request=None, where=LOCKED, stack="", since=looked,
                     until=time.monotonic(),
                 )  # fmt: skip
                 self._report(self._last)
             # otherwise the whole process stood still, and this thread with it
+
+    def _is_silent(self) -> bool:
+        """Return whether the loop was silent since the last look, or is."""
+        silent = max(self._silent, time.monotonic() - self._beat)
+        return self._serving.is_set() and silent > conf.LOOP_BEAT_S + conf.LOOP_BLOCKED_AFTER_S
 
     def _look(self) -> None:
         """Read where the loop is if it is silent; tell of it when it goes on, or if it is silent for long."""
