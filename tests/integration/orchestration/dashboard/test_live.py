@@ -60,7 +60,8 @@ def test_pages_change_nothing(client):
             client.get(path)
     reads = ("SELECT", "SAVEPOINT", "RELEASE SAVEPOINT", "SET LOCAL")  # a search has a time limit
     written = [query["sql"] for query in queries if not query["sql"].lstrip().startswith(reads)]
-    assert written == []
+    changes = re.compile(r"\b(INSERT|UPDATE|DELETE|MERGE)\b")
+    assert [sql for sql in written if not sql.lstrip().startswith("WITH") or changes.search(sql)] == []
 
 
 def one_of_each(number):

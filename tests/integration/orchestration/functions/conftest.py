@@ -10,11 +10,9 @@ from tests.support import functions
 
 
 @pytest.fixture(autouse=True)
-def _declared(monkeypatch, settings):
+def _declared(monkeypatch):
     for table in ("agents", "workflows"):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
-    queue = settings.RQ_QUEUES["scheduler"]
-    settings.RQ_QUEUES = {**settings.RQ_QUEUES, "tasks.default": queue, "tasks.mail": queue}
     import_module("orchestration.functions.workflow").declare()
     functions.FAILURES.clear()
     yield

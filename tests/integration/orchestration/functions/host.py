@@ -9,13 +9,11 @@ import django
 def main(queue: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     django.setup()
-    from django.conf import settings
     from django.core.management import call_command
 
     from orchestration.functions import workflow
 
-    for name in workflow.queues():
-        settings.RQ_QUEUES[f"tasks.{name}"] = settings.RQ_QUEUES["scheduler"]
+    workflow.declare()
     call_command("work", queue)
 
 
