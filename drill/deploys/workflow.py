@@ -47,6 +47,7 @@ elif os.environ.get("DRILL_DEPLOY") == "reordered":
     )
     steps["send_confirmation"] = replace(steps["send_confirmation"], after=["create_shipment"])
 
+# in place of the shop's own: to register another of its name is a mistake
 workflows[WORKFLOW] = replace(old, steps=list(steps.values()))
 
 
@@ -104,7 +105,8 @@ def new_action() -> None:
     Travelling.dump = with_field  # type: ignore[method-assign]
     agents[Mailer.name] = Mailer
     confirmed = replace(steps["send_confirmation"], action="confirm")
-    workflows[WORKFLOW] = replace(old, steps=[*(steps | {"send_confirmation": confirmed}).values()])
+    changed = steps | {"send_confirmation": confirmed}
+    workflows[WORKFLOW] = replace(old, steps=[*changed.values()])
 
 
 changes = {
