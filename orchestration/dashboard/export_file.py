@@ -42,7 +42,7 @@ def _csv(records: Iterator[Record]) -> Iterator[str]:
 
 
 def _safe(value: Any) -> Any:
-    """Return a cell that is no formula: an apostrophe makes it a text."""
+    """Return a cell as data: an apostrophe makes a formula a text."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str) and value.startswith(FORMULA):

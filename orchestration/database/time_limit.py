@@ -16,16 +16,12 @@ class TooSlow(Exception):
 def time_limit(seconds: float, using: str) -> Iterator[None]:
     """Limit the time of each statement to a database in this context. Raises `TooSlow`.
 
-    It is a transaction: at a pooler, a setting must not outlive it. One process of the database works on
-    each: for a walk along an index up to a limit, several read more than they save.
+    It is a transaction: at a pooler, a setting must not outlive it.
     """
     try:
         with transaction.atomic(using=using):
             with connections[using].cursor() as cursor:
-                cursor.execute(
-                    f"SET LOCAL statement_timeout = {int(seconds * 1000)};"
-                    " SET LOCAL max_parallel_workers_per_gather = 0"
-                )
+                cursor.execute(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
             yield
     except DatabaseError as error:
         if sql.is_cancelled(error):

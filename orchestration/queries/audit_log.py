@@ -20,6 +20,7 @@ from ..models.incident import IncidentEventKind
 from .redaction import Redactor, redactors
 
 PAGE = 50
+EXPORTS = [("export", "Export")]
 
 
 class Cursor(NamedTuple):
@@ -300,21 +301,11 @@ def _of_log(row: LogEntry, place: Cursor, wanted: AuditFilter) -> AuditEntry:
     )
 
 
-# --- Exports --------------------------------------------------------------------------------------
-def _exports(_wanted: AuditFilter) -> QuerySet[Any]:
-    return Export.objects.all()
-
-
 def _of_export(row: Export, place: Cursor, wanted: AuditFilter) -> AuditEntry:
-    data = "with personal data" if row.personal else "without personal data"
-    return AuditEntry(
-        place=place,
-        actor=row.actor,
-        what="Export",
-        subject=f"{row.rows:,} {row.what} as {row.get_format_display()}, {data}",
-        # a search may name whom tasks are for
-        reason=row.query if wanted.personal else "",
-    )
+    data = ", with personal data" if row.personal else ""
+    subject = f"{row.rows:,} {row.what} as {row.get_format_display()}{data}"
+    query = row.query if wanted.personal else ""  # it may name whom tasks are for
+    return AuditEntry(place=place, actor=row.actor, what="Export", subject=subject, reason=query)
 
 
 SOURCES = (
@@ -334,5 +325,5 @@ SOURCES = (
         at="action_time",
         actor="user__username",
     ),
-    Source(kinds=lambda: [("export", "Export")], rows=_exports, line=_of_export),
+    Source(kinds=lambda: EXPORTS, rows=lambda _: Export.objects.all(), line=_of_export),
 )

@@ -82,7 +82,7 @@ def _group(kind: type[AllOf] | type[AnyOf], parts: Sequence[Node]) -> Node | Non
 
 
 def parts_of(tree: Node | None) -> Sequence[Node]:
-    """Return the parts of which all must hold."""
+    """Return the parts that must all hold."""
     if tree is None:
         return ()
     return tree.parts if isinstance(tree, AllOf) else (tree,)

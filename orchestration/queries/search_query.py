@@ -264,7 +264,7 @@ class _Reading:
         return term
 
     def _repeated(self, node: Node | None, *, top: bool = False) -> None:
-        """Note where two values of a qualifier are asked for of which a task has one."""
+        """Note where two values are asked for and a task can have one."""
         given: dict[str, str] = {}
         for part in parts_of(node):
             match part:

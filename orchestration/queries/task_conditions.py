@@ -44,7 +44,7 @@ def whole(filters: Filters, at: Path, *, alone: bool = False) -> Q:
 
 
 def by_arm(filters: Filters, at: Path) -> list[Q]:
-    """Return all that a way asks as conditions of which one holds: each has one index of steps."""
+    """Return all that a way asks, as alternative conditions: each has one index of steps."""
     found = of_task(filters, at)
     return [found & arm for arm in _standing(filters, at)] if filters.by_step else [found]
 

@@ -1,4 +1,4 @@
-"""The tasks of a search as plain records, read in chunks: of constant memory, whatever their number."""
+"""The tasks of a search as plain records, read in chunks: any number of them in constant memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -32,8 +32,8 @@ def _moment(moment: datetime | None) -> str | None:
 
 def _next(row: TaskRow) -> Record:
     at = row.outlook.at
-    said = [row.outlook.text, *([_moment(at) or ""] if at else [])]
-    return {"next": _text(row, " ".join(said) + row.outlook.after), "next_at": _moment(at)}
+    words = [row.outlook.text, *([_moment(at) or ""] if at else [])]
+    return {"next": _text(row, " ".join(words) + row.outlook.after), "next_at": _moment(at)}
 
 
 def _value(row: TaskRow) -> Record:

@@ -117,7 +117,7 @@ def tasks(
         except TooMany:
             order = NEWEST_FIRST
             found = _page(query, order, place)
-        total = count(query) if found.total is None else found.total
+        total = _total(query, found, place)
         belongs = belonging(query, place.shown[:PAGE]) if place.shown else set()
     keys = {row.id: row for row in found.rows}
     shown = [keys.get(id_, Row(id_)) for id_ in place.shown[:PAGE]] or list(found.rows)
@@ -143,6 +143,15 @@ def task_row(task_id: UUID, *, personal: bool) -> TaskRow:
 def rows_of(ids: Sequence[UUID], *, personal: bool) -> list[TaskRow]:
     """Return the rows of tasks, in their order."""
     return _rows(ids, set(ids), personal=personal)
+
+
+def _total(query: Query, found: _Found, place: Place) -> int:
+    """Return how many tasks match: a first page that is not full has all of them."""
+    if found.total is not None:
+        return found.total
+    if not (place.older or place.newer or found.older or found.newer):
+        return len(found.rows)
+    return count(query)
 
 
 def _fresh(found: Sequence[Row], shown: Sequence[UUID], order: Order) -> int:

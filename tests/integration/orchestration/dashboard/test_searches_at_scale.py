@@ -116,3 +116,17 @@ def test_search_for_two_things_that_became_many_reads_each_once():
             _, pages = cost(lambda meant=meant, look=look: look(meant))
             assert pages < 10 * WAITING, query
         assert task_filters.count(meant) == WAITING
+
+
+@pytest.mark.usefixtures("outage")
+def test_page_of_what_waits_does_not_read_all_that_waits(monkeypatch):
+    query = read({"q": "error:timeout"}, personal=True).query
+    # ids of the old tasks are of another kind: most come after those of the new ones
+    expected = sorted(task_filters.ids(query))[:51]
+
+    def look():
+        assert task_filters.page(query, 51, oldest_first=True) == expected
+
+    for tasks, statements in ((200, 1), (50, 2)):
+        monkeypatch.setattr(task_filters, "NEXT", tasks)
+        assert cost(look)[0] == statements

@@ -1,4 +1,4 @@
-"""The table of tasks: heads that sort, columns to choose, waits said once, limits of time, exports."""
+"""The table of tasks: heads that sort, columns to choose, waits shown once, limits of time, exports."""
 
 import csv
 import json
@@ -132,7 +132,7 @@ def test_words_that_are_names_are_offered_as_filters(client, query, meant):
     assert bool(texts) == bool(meant)
 
 
-def test_wait_of_many_rows_is_said_once(client):
+def test_wait_of_many_rows_is_shown_once(client):
     for number in range(4):
         new_task(f"r-{number}")
     Gate.objects.filter(agent="greeter").update(state=GateState.OPEN, probe_at=DatabaseNow())
