@@ -13,15 +13,15 @@ class TooSlow(Exception):
 
 
 @contextmanager
-def time_limit(seconds: float, using: str) -> Iterator[None]:
+def time_limit(seconds: float, using: str, ways: str = "") -> Iterator[None]:
     """Limit the time of each statement to a database in this context. Raises `TooSlow`.
 
-    It is a transaction: at a pooler, a setting must not outlive it.
+    It is a transaction: at a pooler, a setting must not outlive it. `ways` are further settings for it.
     """
     try:
         with transaction.atomic(using=using):
             with connections[using].cursor() as cursor:
-                cursor.execute(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
+                cursor.execute(f"SET LOCAL statement_timeout = {int(seconds * 1000)};{ways}")
             yield
     except DatabaseError as error:
         if sql.is_cancelled(error):

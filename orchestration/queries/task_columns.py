@@ -138,7 +138,8 @@ COLUMNS: dict[str, Column] = {
     "created": Column(title="Created", walk=True, falling=True),
     "ended": Column(
         title="Ended",
-        key=lambda: F("ended_at"),
+        # no index has this: along one, few tasks would be looked for among all
+        key=lambda: Case(When(ended_at__isnull=False, then=F("ended_at"))),
         read=_moment,
         walk=True,
         falling=True,

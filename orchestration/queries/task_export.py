@@ -12,7 +12,7 @@ from ..models import Export
 from ..payloads.money import digits
 from .search_query import Search
 from .task_columns import NEWEST_FIRST, Order
-from .task_filters import count
+from .task_filters import WAYS, count
 from .task_list import TaskRow, read, rows_of
 from .task_order import Row, TooMany
 from .word_meanings import Resolved
@@ -70,7 +70,7 @@ FIELDS: dict[str, Callable[[TaskRow], Record]] = {
 
 def begin(search: Search, meant: Resolved, *, actor: str, form: str) -> Iterator[Record]:
     """Record an export in the history, and return the records of its tasks. Raises `TooSlow`."""
-    with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias()):
+    with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
         found = min(MOST, count(meant.query, MOST))
     Export.objects.create(
         actor=actor,
@@ -98,7 +98,7 @@ def _chunks(meant: Resolved, order: Order, *, personal: bool) -> Iterator[Sequen
     """Yield the tasks in their order; newest first where they are too many to be sorted."""
     past: Row | None = None
     while True:
-        with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias()):
+        with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
             try:
                 found, _ = read(meant.query, order, past, CHUNK, ahead=True)
             except TooMany:

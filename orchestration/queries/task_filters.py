@@ -25,6 +25,8 @@ from .task_conditions import (
 )
 
 Ids = QuerySet[Any, UUID]
+# For the transaction of a search: merged along step_once, all steps would be read for the few that wait.
+WAYS = "SET LOCAL enable_mergejoin = off;"
 NEXT = 1_000  # tasks of any kind that are looked at first
 
 

@@ -16,7 +16,7 @@ from .holds import holds_on
 from .redaction import Redactor, redactors
 from .search_query import Query
 from .task_columns import NEWEST_FIRST, Order
-from .task_filters import belonging, count, page
+from .task_filters import WAYS, belonging, count, page
 from .task_order import Row, TooMany
 
 PAGE = 50
@@ -111,7 +111,7 @@ def tasks(
 ) -> TaskPage:
     """Return a page of the tasks that a search means: a constant number of queries. Raises `TooSlow`."""
     place = place or Place()
-    with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias()):
+    with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
         try:
             found = _page(query, order, place)
         except TooMany:
