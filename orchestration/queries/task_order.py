@@ -36,10 +36,6 @@ WITH RECURSIVE known AS (
 """
 
 
-# For the transaction: along an index up to a limit, several processes read more than they save.
-ALONE = "SET LOCAL max_parallel_workers_per_gather = 0"
-
-
 class Row(NamedTuple):
     """Where a task stands in a sorted list: by its key, then by its id, newest first."""
 
@@ -101,7 +97,6 @@ def page(
         return _read(_sorted(found, order, to), past, limit), len(set(found))
     if not order.of.walk:
         raise TooMany
-    sql.run(ALONE, {})
     return _read(_walked(query, order, to), past, limit), len(found)
 
 
