@@ -25,8 +25,9 @@ from .task_conditions import (
 )
 
 Ids = QuerySet[Any, UUID]
-# For the transaction of a search: merged along step_once, all steps would be read for the few that wait.
-WAYS = "SET LOCAL enable_mergejoin = off;"
+# For the transaction of a search. Merged along step_once, all steps would be read for the few that wait; and
+# along an index up to a limit, several processes read more than they save.
+WAYS = "SET LOCAL enable_mergejoin = off; SET LOCAL max_parallel_workers_per_gather = 0;"
 NEXT = 1_000  # tasks of any kind that are looked at first
 
 

@@ -143,6 +143,7 @@ TABLE = {
     ),
     "incident_resolve": Route(post="operator", args=an_incident(), data=lambda _: {"seen": 0}),
     "tasks": Route(get="viewer"),
+    "tasks_export": Route(post="viewer", data=lambda _: {"q": "", "format": "?"}),
     "save_view": Route(post="viewer", data=lambda _: {"name": "bad", "query": "state:error"}),
     "forget_view": Route(post="viewer", args=lambda world: [world.view.id]),
     "task": Route(get="viewer", args=of_task),

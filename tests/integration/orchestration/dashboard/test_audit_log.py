@@ -95,7 +95,17 @@ def test_entries_are_filtered(client, ann, query, shown):
     assert {actor for _, actor, *_ in lines} == shown
 
 
-@pytest.mark.parametrize("query", ["kind=nonsense", "after=x", "older=x", "older=2026-01-01~0~1"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "kind=nonsense",
+        "after=x",
+        "after=2026-99-99",
+        "from=2026-99-99",
+        "older=x",
+        "older=2026-01-01~0~1",
+    ],
+)
 def test_invalid_filter_is_reported(client, query):
     response = client.get(f"/ops/audit/?{query}")
     assert response.status_code == 400
