@@ -13,6 +13,7 @@ from drill.stack import Stack
 from sasweb.stack import folders
 from tests.journeys import shop_and_operations
 from tests.journeys.hand import Journey
+from tests.journeys.own_workflow import own_workflow
 from tests.support.chromium import launched
 
 PAGE = folders.PROJECT / "docs" / "results" / "journeys.md"
@@ -21,6 +22,7 @@ ON_A_STACK = (
     shop_and_operations.outage,
     shop_and_operations.one_task,
     shop_and_operations.one_incident,
+    shop_and_operations.policy,
 )
 HEAD = """# Six journeys
 
@@ -48,6 +50,9 @@ def main() -> int:
                     journeys.append(travel(browser, stack))
     finally:
         stack.stop()
+    if options.only in own_workflow.__name__:
+        sys.stderr.write("own_workflow …\n")
+        journeys.append(own_workflow())
     text = HEAD + table(journeys)
     sys.stdout.write(text)
     if options.document:

@@ -16,6 +16,7 @@ IN_ERROR = """
 SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
 WHERE t.reference = ANY(%s) AND s.process_state = 'error'
 """
+THRESHOLD = "SELECT failure_threshold FROM orchestration_policy WHERE agent = 'payment'"
 DONE = "SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND state = 'processed'"
 HELD_UP = """
 SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
@@ -120,6 +121,26 @@ def one_incident(browser: Browser, stack: Stack) -> Journey:
     hand.reach(page.locator(".ops-now", has_text=f"{FAILED} fixed"), seconds=120)
     journey.notes.append("Ten of the seconds are those in which the operation can be taken back.")
     stack.quiet()
+    return journey
+
+
+def policy(browser: Browser, stack: Stack) -> Journey:
+    """Change a threshold and set it back: from the admin's first page until the former value holds."""
+    journey = Journey(name="A policy changed and reverted", goal="the former value is set again")
+    page = page_of(browser, stack)
+    log_in(page, stack, "admin")
+    page.goto("/admin/")
+    hand = Hand(page, journey)
+    hand.click(page.get_by_role("link", name="Policies", exact=True).first)
+    hand.click(page.get_by_role("link", name="payment", exact=True))
+    threshold = page.locator("[name=failure_threshold]")
+    former = threshold.input_value()
+    hand.type(threshold, "7")
+    hand.click(page.get_by_role("button", name="Save", exact=True))
+    hand.click(page.locator("[data-undo]"))
+    hand.type(page.locator("[name=reason]"), "it was too high")
+    hand.click(page.get_by_role("button", name="Set these values again"))
+    hand.until(lambda: stack.sql(THRESHOLD) == [(int(former),)])
     return journey
 
 

@@ -1,9 +1,7 @@
 """The commands of the README and the tour, run right after "Ready.", succeed."""
 
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from drill.stack import Stack
 from sasweb.stack import folders
 from tests.support.markdown import blocks
+from tests.support.reader import install_app, project_copy
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 
@@ -27,25 +26,12 @@ def blocks_of(heading, language):
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory):
     """A clone with the workflow of the README, just ready."""
-    clone = tmp_path_factory.mktemp("reader") / "project"
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=folders.PROJECT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for name in filter(None, listed.stdout.split("\0")):
-        (clone / name).parent.mkdir(parents=True, exist_ok=True)
-        if (folders.PROJECT / name).exists():
-            shutil.copy(folders.PROJECT / name, clone / name)
-    (clone / ".venv").symlink_to(sys.prefix)
+    clone = project_copy(tmp_path_factory.mktemp("reader") / "project")
     (clone / "greetings").mkdir()
     (clone / "greetings" / "__init__.py").touch()
     (workflow,) = blocks_of("Your own workflow", "python")
     (clone / "greetings" / "workflow.py").write_text(workflow)
-    settings = clone / "sasweb" / "settings.py"
-    text = settings.read_text()
-    place = "INSTALLED_APPS = [\n"
-    assert text.count(place) == 1
-    settings.write_text(text.replace(place, f'{place}    "greetings",\n'))
+    install_app(clone, "greetings")
     running = Stack("reader", demo=True)
     running.project = clone
     running.start()

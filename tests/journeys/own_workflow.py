@@ -1,0 +1,67 @@
+"""The journey of a developer: from `startworkflow` to a first undone task, the engine untouched."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from drill.process import Process, free_port
+from drill.stack import Stack
+from tests.journeys.hand import Journey
+from tests.support.reader import install_app, project_copy
+
+NAME = "trips"
+WAIT = f"python manage.py tasks wait {NAME} 1"
+SUBMIT = (
+    f'from orchestration.api import submit; submit("{NAME}", reference="1", data={{"name": "Ada"}})'
+)
+
+
+def own_workflow() -> Journey:
+    """Make a workflow, test it, run it beside the shop, and have its first task undone."""
+    journey = Journey(name="A workflow of one's own", goal="its first task is undone")
+    with TemporaryDirectory() as folder:
+        project = project_copy(Path(folder) / "project")
+        stack = Stack("own-workflow")
+        stack.project = project
+        port = free_port()
+        began = time.monotonic()
+        _typed(stack, journey, "python manage.py startworkflow trips")
+        install_app(project, NAME)  # an editor, which counts as a command
+        journey.commands += 1
+        with_port = project / "sasweb" / "settings.py"
+        with_port.write_text(f'{with_port.read_text()}\nTRIPS_URL = "http://127.0.0.1:{port}"\n')
+        command = [sys.executable, "-m", f"{NAME}.fake_partner", str(port)]
+        partner = Process(command, project / "partner.log", cwd=project)
+        journey.commands += 1
+        try:
+            stack.start()  # make run
+            journey.commands += 1
+            _typed(stack, journey, f"python manage.py shell -c '{SUBMIT}'")
+            assert json.loads(_typed(stack, journey, WAIT))["state"] == "processed"
+            tasks = json.loads(_typed(stack, journey, "python manage.py tasks list"))
+            (task,) = [one["id"] for one in tasks if one["workflow"] == NAME]
+            undo = f"python manage.py tasks undo {task} --reason 'to see it undone'"
+            _typed(stack, journey, undo)
+            assert json.loads(_typed(stack, journey, WAIT))["state"] == "undone"
+            journey.seconds = time.monotonic() - began
+        finally:
+            stack.stop()
+            partner.end()
+        journey.notes.append("Adding the application to INSTALLED_APPS counts as a command.")
+    return journey
+
+
+def _typed(stack: Stack, journey: Journey, line: str) -> str:
+    """Type a line into a shell; return what it prints."""
+    journey.commands += 1
+    environment: dict[str, Any] = stack.inside() if stack.process else stack.environment
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", f"PATH=.venv/bin:$PATH; {line}"],
+        cwd=stack.project, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+    return done.stdout
