@@ -32,6 +32,7 @@ GROUPS = {
         "orchestration.Step",
         "orchestration.StateStore",
         "orchestration.Attempt",
+        "orchestration.AttemptEvidence",
         "orchestration.Event",
         "orchestration.Submission",
         "orchestration.StatusMessage",
@@ -39,6 +40,7 @@ GROUPS = {
         "orchestration.UndoRequest",
         "orchestration.DeadLetter",
         "orchestration.RemovedTask",
+        "orchestration.Export",
     ),
     "Records: incidents and operations": (
         "orchestration.Alert",

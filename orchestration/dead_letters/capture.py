@@ -13,7 +13,7 @@ from django.db import transaction
 from .. import conf
 from ..alerting import alerts
 from ..database import sql
-from ..messaging import queues, signing
+from ..messaging import queue_names, queues, signing
 from ..messaging.messages import Reply, with_number
 from ..models import DeadLetter
 from ..models.alert import Severity
@@ -83,11 +83,13 @@ def return_due(limit: int) -> int:
     """Return up to `limit` letters whose time has come to their inboxes; return how many went.
 
     A row is deleted after Redis took its message: a crash in between sends it twice, which the
-    fence of attempts is for. Those that Redis does not take stay.
+    fence of attempts is for. Those that Redis does not take stay, and so do those to queues that no
+    running release declares.
     """
     rows = DeadLetter.objects.select_for_update(skip_locked=True)
     letters: dict[str, list[DeadLetter]] = defaultdict(list)
-    for letter in rows.filter(retry_at__lte=DatabaseNow()).order_by("retry_at")[:limit]:
+    due = rows.filter(retry_at__lte=DatabaseNow(), queue__in=queue_names.declared())
+    for letter in due.order_by("retry_at")[:limit]:
         letters[letter.queue].append(letter)
     sent: list[int] = []
     for queue, some in letters.items():

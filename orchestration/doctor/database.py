@@ -12,7 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from .. import conf
 from ..database import sql
-from ..monitoring import monitors
+from ..messaging import queue_names
 from .subjects import Subject, Unanswered
 
 OLDEST = 15  # the first with unique constraints in which nulls are equal, which holds have
@@ -84,7 +84,7 @@ def gather() -> Database:
         version=version,
         settings=json.loads(settings),
         **dict(zip(names, others, strict=True)),
-        queues=len(monitors.needed_queues()),
+        queues=len(queue_names.declared()),
         unapplied=[f"{one.app_label}.{one.name}" for one, _ in plan],
         unknown=sorted(f"{app}.{name}" for app, name in extra if app in installed),
     )

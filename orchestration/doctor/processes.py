@@ -10,7 +10,7 @@ from django.db import Error as DatabaseError
 from .. import conf
 from ..cluster import heartbeat
 from ..database import clock
-from ..monitoring import monitors
+from ..messaging import queue_names
 from ..queries.leaders import leaders
 from .subjects import Moot, Subject
 
@@ -32,7 +32,7 @@ def gather() -> Processes:
         led = leaders(now)
     except DatabaseError as error:
         raise Moot from error
-    needed = monitors.needed_queues()
+    needed = queue_names.declared()
     served = {worker.queue for worker in alive}
     return Processes(
         queues=len(needed),

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management import load_command_class
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestration.monitoring import monitors
+from ..messaging import queue_names
 
 
 def guarded(command: str) -> type[BaseCommand]:
@@ -21,7 +21,7 @@ def guarded(command: str) -> type[BaseCommand]:
 
         def handle(self, *given: str, **options: Any) -> None:
             """Run RQ's command, unless a queue is the engine's."""
-            known = monitors.needed_queues()
+            known = queue_names.declared()
             if reserved := [name for name in known if name in {*given, options.get("queue")}]:
                 raise CommandError(
                     f"{command} cannot serve {', '.join(reserved)}, the engine's own: "

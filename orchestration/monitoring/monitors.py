@@ -16,7 +16,7 @@ from ..cluster import heartbeat
 from ..cluster.debounce import Debounce
 from ..cluster.leader_election import Jump
 from ..database import sql
-from ..messaging import queues
+from ..messaging import queue_names
 from ..models import Application, SupervisorPolicy, Worker
 from ..models.alert import Severity
 from ..models.application import Delivery
@@ -100,7 +100,7 @@ def look(
     found = [
         *blocked(_lasting(blocking(), locking or Debounce())),
         *_no_workers(
-            absent.of(set(needed_queues()) - {worker.queue for worker in alive}, patience)
+            absent.of(set(queue_names.declared()) - {worker.queue for worker in alive}, patience)
         ),
         *_stepped_back(alive),
         *_undeclared(),
@@ -123,15 +123,9 @@ def _lasting(sessions: Sequence[Blocking], locking: Debounce) -> list[Blocking]:
     return [one for one in sessions if one.transaction in lasting]
 
 
-def needed_queues() -> list[str]:
-    """Return the queues of the engine: its own, each agent's, each receiver's of status messages."""
-    statuses = [queues.STATUS_PREFIX + name for name in sorted(registry.receivers)]
-    return [*queues.HANDLERS, *sorted(registry.agents), *statuses]
-
-
 def unserved(since: datetime | None = None) -> set[str]:
     """Return the queues that no living worker serves, or none that started after `since`."""
-    return set(needed_queues()) - {worker.queue for worker in heartbeat.alive(since)}
+    return set(queue_names.declared()) - {worker.queue for worker in heartbeat.alive(since)}
 
 
 def _no_workers(names: Iterable[str]) -> list[Condition]:

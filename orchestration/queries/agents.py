@@ -16,7 +16,6 @@ from ..models.step import claimable
 from ..states import LOCAL, GateState
 from ..statistics.histogram import Buckets, merged, percentile
 from .agent_facts import CAP, agent_holds, agent_view
-from .causes import Cause, Kind, causes
 from .holds import ended_holds, holds_in_force
 from .next_step import AgentView
 
@@ -76,10 +75,7 @@ class Times:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentRow:
-    """One agent; `hold` keeps all its steps; `failed` of the `seen` attempts did, for its breaker.
-
-    `cause` has the tasks that wait because it lets nothing through.
-    """
+    """One agent; `hold` keeps all its steps; `failed` of the `seen` attempts did, for its breaker."""
 
     gate: Gate
     policy: Policy
@@ -89,7 +85,6 @@ class AgentRow:
     hold: Hold | None
     failed: int
     seen: int
-    cause: Cause | None = None
 
     @property
     def name(self) -> str:
@@ -123,7 +118,7 @@ class AgentsPage:
 
 
 def agents_page(alive: float) -> AgentsPage:
-    """Return the page in ten queries; `alive` is how long ago a living worker was seen, at most."""
+    """Return the page in eight queries; `alive` is how long ago a living worker was seen, at most."""
     now = clock.database_now()
     policies = {policy.agent: policy for policy in Policy.objects.all()}
     gates = [gate for gate in Gate.objects.order_by("agent") if gate.agent in policies]
@@ -131,13 +126,9 @@ def agents_page(alive: float) -> AgentsPage:
     names = [gate.agent for gate in gates]
     loads = _loads(names, alive)
     times = _times(now)
-    views = {
-        name: agent_view(gate, policies[name], held.get("") or held.get(name), now)
-        for name, gate in zip(names, gates, strict=True)
-    }
-    stopped = {cause.name: cause for cause in causes(views) if cause.kind == Kind.AGENT}
     rows = []
     for gate in gates:
+        hold = held.get("") or held.get(gate.agent)
         policy = policies[gate.agent]
         slots = [Slot(*slot) for slot in gate.slots]
         failed, seen = share_failed(slots, _limits(policy), now.timestamp())
@@ -145,13 +136,12 @@ def agents_page(alive: float) -> AgentsPage:
             AgentRow(
                 gate=gate,
                 policy=policy,
-                view=views[gate.agent],
+                view=agent_view(gate, policy, hold, now),
                 load=loads.get(gate.agent, Load()),
                 times=times.get(gate.agent, Times()),
-                hold=held.get("") or held.get(gate.agent),
+                hold=hold,
                 failed=failed,
                 seen=seen,
-                cause=stopped.get(gate.agent),
             )
         )
     return AgentsPage(

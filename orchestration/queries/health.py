@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
-from .. import conf, registry
+from .. import conf
 from ..cluster import leader_election
 from ..database import sql
 from ..dead_letters import actions
-from ..messaging import queue_depths, queues
+from ..messaging import queue_depths, queue_names
 from ..models import Alert, Incident, Operation, Task
 from ..models.incident import IncidentState
 from ..models.operation import OperationState
@@ -64,7 +64,7 @@ def shell() -> Shell:
         "operations": _counted(Operation.objects.filter(state__in=DECIDED_BY_PERSON)),
         "dead_letters": actions.waiting(CAP + 1),
     }
-    needed = _needed_queues()
+    needed = set(queue_names.declared())
     parameters = {
         "leases": list(leader_election.NAMES),
         "alive": conf.WORKER_DEAD_AFTER_S,
@@ -108,8 +108,3 @@ def _problems(*, leaderless: Sequence[str], unserved: set[str], deserted: bool) 
             "requests already sent fail and are retried."
         )
     return found
-
-
-def _needed_queues() -> set[str]:
-    statuses = {queues.STATUS_PREFIX + name for name in registry.receivers}
-    return {*queues.HANDLERS, *registry.agents, *statuses}

@@ -18,10 +18,9 @@ from ..cluster.debounce import Pauses
 from ..cluster.leader_election import HOUSEKEEPER, SUPERVISOR, Leadership
 from ..database import sql
 from ..housekeeping import agent_rows, housekeeper
-from ..messaging import queues
+from ..messaging import queue_names, queues
 from ..messaging.messages import Reply, Request
 from ..models import Policy, Worker
-from ..monitoring import monitors
 from ..supervision.memory import Memory
 from .doubles import Called, Double, Script, called, double, without_waiting
 from .fake_clock import FakeClock, frozen
@@ -240,7 +239,7 @@ class Run:
         Worker.objects.bulk_create(
             [
                 Worker(instance=f"{queue}@{HERE}", queue=queue, host=HERE, pid=1)
-                for queue in monitors.needed_queues()
+                for queue in queue_names.declared()
             ],
             update_conflicts=True,
             unique_fields=["instance"],

@@ -13,8 +13,8 @@ from xmlrpc.client import ServerProxy
 from supervisor.xmlrpc import SupervisorTransport
 
 from orchestration import registry
+from orchestration.messaging import queue_names
 from orchestration.models import Policy
-from orchestration.monitoring import monitors
 
 from .. import env
 from . import embedded, folders
@@ -114,7 +114,7 @@ def programs(options: Options) -> list[Program]:
                 background=True,
                 patience=patience(queue),
             )
-            for queue in monitors.needed_queues()
+            for queue in queue_names.declared()
             for name in workers(queue)
         ),
         *(

@@ -11,7 +11,8 @@ from ...database import clock
 from ...messaging import queues
 from ...models import Hold
 from ...queries import agents as queries_agents
-from ...queries import conflicts
+from ...queries import causes, conflicts
+from ...queries.causes import Cause
 from ...queries.redaction import Redactor
 from ...transitions.gates import probe_now
 from ..forms.actions import ReasonForm
@@ -28,6 +29,7 @@ def agents(request: HttpRequest) -> HttpResponse:
     context = {
         "now": seen.now,
         "seen": seen,
+        "rows": _with_causes(seen.rows),
         "holds": _with_redactors(request, seen.holds),
         "lately": _with_redactors(request, seen.lately),
         "may_hold": user_of(request).has_perm(HOLD),
@@ -35,6 +37,15 @@ def agents(request: HttpRequest) -> HttpResponse:
         "heading": "Agents",
     }
     return live(request, "ops/live.html", "ops/_agents.html", context)
+
+
+def _with_causes(
+    rows: Sequence[queries_agents.AgentRow],
+) -> Sequence[tuple[queries_agents.AgentRow, Cause | None]]:
+    """Return agents, each with the tasks that wait because it lets nothing through."""
+    found = causes.causes({row.name: row.view for row in rows})
+    stopped = {cause.name: cause for cause in found if cause.kind == causes.Kind.AGENT}
+    return [(row, stopped.get(row.name)) for row in rows]
 
 
 def _with_redactors(

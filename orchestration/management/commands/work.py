@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from orchestration import checks, registry
 from orchestration.cluster import instance
 from orchestration.database import migrated
-from orchestration.monitoring import monitors
+from orchestration.messaging import queue_names
 from orchestration.workers import worker
 
 
@@ -46,7 +46,7 @@ class Command(BaseCommand):
 
 def _chosen(given: list[str], *, everything: bool, but: list[str]) -> list[str]:
     """Return the queues to serve, each once."""
-    known = monitors.needed_queues()
+    known = queue_names.declared()
     if everything == bool(given):
         raise CommandError("name the queues to serve, or give --all and no name")
     if but and not everything:

@@ -16,11 +16,11 @@ from deploy.installations import (
     by_kubernetes,
     manifests,
 )  # fmt: skip
-from orchestration.monitoring import monitors
+from orchestration.messaging import queue_names
 from sasweb.stack.folders import PROJECT
 from sasweb.stack.processes import USUAL, patience
 
-QUEUES = {name for name in monitors.needed_queues() if name != "greeter"}  # the tests' own agent
+QUEUES = {name for name in queue_names.declared() if name != "greeter"}  # the tests' own agent
 
 
 @pytest.fixture(params=INSTALLATIONS)

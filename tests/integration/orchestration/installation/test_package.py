@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 import psycopg2
@@ -180,7 +181,8 @@ def imported() -> set[str]:
 
 
 DISTRIBUTIONS = {
-    "aiohttp": "aiohttp", "django": "django", "django_htmx": "django-htmx", "django_rq": "django-rq",
+    "aiohttp": "aiohttp", "asgiref": "django", "django": "django", "django_htmx": "django-htmx",
+    "django_rq": "django-rq", "django_tasks": "django-tasks", "pytest": "pytest-django",
     "jsonschema": "jsonschema", "markdown_it": "markdown-it-py", "msgspec": "msgspec",
     "opentelemetry": "opentelemetry-api", "prometheus_client": "prometheus-client",
     "psycopg2": "psycopg2-binary", "redis": "redis", "rq": "rq",
@@ -191,7 +193,7 @@ DISTRIBUTIONS = {
 def test_dependencies_are_what_the_engine_imports():
     foreign = imported() - sys.stdlib_module_names - {"orchestration"}
     project = PYPROJECT["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["tracing"]]
+    declared = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     names = {Requirement(one).name for one in declared}
     assert {DISTRIBUTIONS[name] for name in foreign} <= names
     assert set(DISTRIBUTIONS) == foreign  # one that is not imported any more is not needed

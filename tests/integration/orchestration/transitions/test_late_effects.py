@@ -212,7 +212,7 @@ class TestClosingTheAlertOfALateEffect:
         return Alert.objects.get(closed_at=None)
 
     def test_on_the_page_that_the_alert_leads_to(self, alert):
-        ann = browser(person("ann", "operate", "acknowledge"))
+        ann = browser(person("ann", "operate", "acknowledge", "see_personal"))
         task = alert.fingerprint.split("/")[1]
         page = ann.get(reverse("ops:task", args=[task])).text
         address = reverse("ops:settle", args=[alert.id])

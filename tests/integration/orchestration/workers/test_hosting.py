@@ -14,9 +14,8 @@ from django.core.management import CommandError, call_command
 from drill.waiting import wait_for
 from orchestration import conf
 from orchestration.cluster import instance
-from orchestration.messaging import queues
+from orchestration.messaging import queue_names, queues
 from orchestration.models import Step, Worker
-from orchestration.monitoring import monitors
 from orchestration.workers import jobs
 from orchestration.workers import worker as workers_worker
 from tests.support.engine import new_task, step_of
@@ -112,7 +111,7 @@ class TestOneProcess:
 
     def test_serves_every_queue_and_ends_at_once_when_it_is_idle(self):
         with process(*MANAGE, "work", "--all") as running:
-            serves(*monitors.needed_queues())
+            serves(*queue_names.declared())
             running.send_signal(signal.SIGTERM)
             assert answered(running, 5) == 0
             assert not Worker.objects.exists()
@@ -127,7 +126,7 @@ class TestOneProcess:
         (["scheduler", "--all"], "name the queues to serve, or give --all and no name"),
         (["scheduler", "--but", "audit"], "--but leaves queues out of --all: give that as well"),
         (["--all", "--but", "audt"], "there is no queue 'audt'; did you mean 'audit'?"),
-        (["--all", "--but", *monitors.needed_queues()], "--but leaves no queue to serve"),
+        (["--all", "--but", *queue_names.declared()], "--but leaves no queue to serve"),
     ],
 )
 def test_invalid_configuration_is_refused_before_the_start(given, words):
@@ -141,7 +140,7 @@ def test_all_but_some_queues_are_served(monkeypatch):
     monkeypatch.setattr(workers_worker, "run", served.extend)
     monkeypatch.setattr(instance, "end", lambda *_: None)
     call_command("work", "--all", "--but", "scheduler", "audit")
-    assert sorted(served) == sorted({*monitors.needed_queues()} - {"scheduler", "audit"})
+    assert sorted(served) == sorted({*queue_names.declared()} - {"scheduler", "audit"})
 
 
 def test_late_doorbell_rings_another_worker(monkeypatch):
