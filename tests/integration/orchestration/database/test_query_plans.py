@@ -31,6 +31,7 @@ SMALL = {
     "axes_accessattempt",  # log-ins by people
     "axes_accesslog",
     "django_session",
+    "orchestration_alert",  # those that are open, by a partial index: one for each cause
     "orchestration_application",
     "orchestration_incident",
     "orchestration_lease",
