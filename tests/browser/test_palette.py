@@ -125,7 +125,9 @@ def test_failure_is_copied_and_its_attempt_found_from_the_timeline(here):
     expect(page.locator("#announced")).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == evidence.traceback
     page.get_by_role("button", name="Copy the id", exact=True).click()
-    assert page.evaluate("navigator.clipboard.readText()") == str(task.id)
+    # the page says so as it did before
+    copied = "text => navigator.clipboard.readText().then(now => now === text)"
+    page.wait_for_function(copied, arg=str(task.id))
     assert page.problems == []
 
 
