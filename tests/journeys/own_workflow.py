@@ -6,7 +6,6 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from drill.process import Process, free_port
 from drill.stack import Stack
@@ -28,18 +27,21 @@ def own_workflow() -> Journey:
         stack = Stack("own-workflow")
         stack.project = project
         port = free_port()
-        began = time.monotonic()
-        _typed(stack, journey, "python manage.py startworkflow trips")
-        install_app(project, NAME)  # an editor, which counts as a command
-        journey.commands += 1
-        with_port = project / "sasweb" / "settings.py"
-        with_port.write_text(f'{with_port.read_text()}\nTRIPS_URL = "http://127.0.0.1:{port}"\n')
         command = [sys.executable, "-m", f"{NAME}.fake_partner", str(port)]
-        partner = Process(command, project / "partner.log", cwd=project)
-        journey.commands += 1
+        began = time.monotonic()
+        _make_run(stack, journey, fresh=True)
         try:
-            stack.start()  # make run
+            _typed(stack, journey, "python manage.py startworkflow trips")
+            install_app(project, NAME)  # an editor, which counts as a command
             journey.commands += 1
+            settings = project / "sasweb" / "settings.py"
+            settings.write_text(f'{settings.read_text()}\nTRIPS_URL = "http://127.0.0.1:{port}"\n')
+            partner = Process(command, project / "partner.log", cwd=project)
+            journey.commands += 1
+        finally:
+            stack.stop()
+        _make_run(stack, journey, fresh=False)
+        try:
             _typed(stack, journey, f"python manage.py shell -c '{SUBMIT}'")
             assert json.loads(_typed(stack, journey, WAIT))["state"] == "processed"
             tasks = json.loads(_typed(stack, journey, "python manage.py tasks list"))
@@ -55,13 +57,18 @@ def own_workflow() -> Journey:
     return journey
 
 
+def _make_run(stack: Stack, journey: Journey, *, fresh: bool) -> None:
+    """Start everything, as `make run` does."""
+    journey.commands += 1
+    stack.start(fresh=fresh)
+
+
 def _typed(stack: Stack, journey: Journey, line: str) -> str:
     """Type a line into a shell; return what it prints."""
     journey.commands += 1
-    environment: dict[str, Any] = stack.inside() if stack.process else stack.environment
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", f"PATH=.venv/bin:$PATH; {line}"],
-        cwd=stack.project, env=environment, capture_output=True, text=True, check=False,
+        cwd=stack.project, env=stack.inside(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
     return done.stdout
