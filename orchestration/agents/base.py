@@ -135,7 +135,7 @@ class Agent:
             return self._reply(request, started, 0, fault=forgotten)
         doubt: Unknown | None = None
         for count in range(1, request.tries + 1):
-            call = self.call(request)
+            call = self.as_call(request)
             try:
                 result = await _within(request, call_or_ask(call), call)
             except Rejected as fault:
@@ -166,7 +166,7 @@ class Agent:
         # leaves time to reply with the refusal if the question takes too long
         left = request.complete_by - 3 * conf.REPLY_MARGIN_S - clock.now()
         if doubtful and not refusal.stored and self.can_ask() and left > 0:
-            call = replace(self.call(request), timeout=min(request.call_timeout, left))
+            call = replace(self.as_call(request), timeout=min(request.call_timeout, left))
             try:
                 result = await _within(request, self._ask(call), call)
             except Rejected as stored:
@@ -196,7 +196,7 @@ class Agent:
             return self._ask
         return None if mode == Mode.ASK else partial(perform, act, self)
 
-    def call(self, request: Request) -> Call:
+    def as_call(self, request: Request) -> Call:
         """Return a request as one call to the service."""
         return Call(
             action=request.action,

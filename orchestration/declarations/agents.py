@@ -16,6 +16,7 @@ from ..models import Policy
 from ..registry import suggest
 from .problem import Problem, in_name, shown
 
+OWN = {name for kind in (Agent, HttpAgent) for name in vars(kind) if not name.startswith("__")}
 FIXED = {"agent", "updated_at"}  # of a policy: no threshold
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     "exact": operator.eq,
@@ -35,6 +36,12 @@ def problems(agent: type[Agent]) -> Iterable[Problem]:
             "E008", "it has no base_url", "base_url is the address of the service that it calls."
         )
     for name, method in agent.actions().items():
+        if name in OWN and name != Agent.canary.__name__:
+            yield Problem(
+                "E013",
+                f"its action {name!r} replaces a method that the engine calls",
+                "Give the action another name.",
+            )
         if not _is_awaited(method):
             yield Problem(
                 "E003", f"its action {name!r} is a plain function", f"Write `async def {name}`."

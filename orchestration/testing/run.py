@@ -205,7 +205,7 @@ class Run:
         at = self.clock.elapsed
         if kind := self._real.get(name) or registry.agents[name].in_tests:
             real = kind(f"{name}@{HERE}")
-            self._calls += called(name, request, [(real.call(request), False)], at)
+            self._calls += called(name, request, [(real.as_call(request), False)], at)
             return async_to_sync(_answer_and_close)(real, request)
         if name not in self._doubles:
             self._doubles[name] = double(registry.agents[name], self._script)

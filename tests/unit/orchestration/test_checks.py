@@ -341,6 +341,23 @@ def test_invalid_names_are_reported(monkeypatch):
     assert "call it 'two_words'" in spaced.hint
 
 
+def test_action_that_replaces_a_method_of_the_engine_is_found(monkeypatch):
+    class Bank(Agent):
+        name = "bank"
+
+        @action
+        async def close(self, call):
+            """Do it."""
+
+        @action
+        async def call(self, call):
+            """Do it: the name is free."""
+
+    monkeypatch.setattr(registry, "agents", {"bank": Bank})
+    (error,) = check_agents()
+    assert (error.id, "'close'" in error.msg) == ("orchestration.E013", True)
+
+
 def test_mistyped_guarded_field_is_found(monkeypatch):
     class Cashier(Agent):
         name = "cashier"
