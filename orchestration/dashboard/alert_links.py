@@ -28,8 +28,8 @@ def _part_of_system(part: str) -> str:
     return f"{reverse('ops:system')}#h-{part}"
 
 
-# The first pattern that matches a fingerprint makes its address from the groups. Those of failed steps
-# ("step/…", "undo/…") have an incident.
+# The first pattern that matches a fingerprint makes its address from the groups. For those of failed steps
+# ("step/…", "undo/…") there is none.
 RULES: Mapping[str, Callable[..., str]] = {
     rf"late_effect/{NAME}": lambda task: reverse("ops:task", args=[task]),
     r"overdue/(.+)": lambda workflow: tasks(f"workflow:{workflow} is:overdue"),
@@ -49,10 +49,8 @@ RULES: Mapping[str, Callable[..., str]] = {
 }
 
 
-def alert_address(fingerprint: str, alert: int, incident: int | None = None) -> str:
+def alert_address(fingerprint: str, alert: int) -> str:
     """Return the address of the page that an alert is about."""
-    if incident is not None:
-        return reverse("ops:incident", args=[incident])
     for rule, address in RULES.items():
         if match := re.match(rule, fingerprint):
             return address(*match.groups())

@@ -103,11 +103,6 @@ class Cause:
     agent: AgentView | None = None
 
     @property
-    def capped(self) -> bool:
-        """Return whether more tasks are affected than were counted."""
-        return self.tasks > CAP
-
-    @property
     def needs_person(self) -> bool:
         """Return whether it lasts until a person acts."""
         if self.kind != Kind.AGENT:
