@@ -69,7 +69,7 @@ def agent_view(gate: Gate, policy: Policy, hold: Hold | None, now: datetime) -> 
         failure_threshold=policy.failure_threshold,
         undo_threshold=policy.undo_threshold,
         max_extended_waits=policy.max_extended_waits,
-        held_with_all=hold is not None and hold.scope == Scope.ALL,
+        hold=hold,
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from ..decisions.wait_reasons import AgentFacts, Reason, StepFacts, Why, why
 from ..models import Hold, Step
+from ..models.hold import HoldCause, Scope
 from ..states import DONE_STEP_STATES, FINAL_TASK_STATES, Direction, GateState, StepState, TaskState
 from ..transitions.local_steps import NO_FUNCTION
 
@@ -21,7 +22,7 @@ BADGES = {
 class AgentView:
     """An agent's gate and the thresholds of its policy; `blocked` says why its steps wait, if so.
 
-    `held_with_all`: a hold on everything holds it.
+    `hold` is the one in force on it, or on everything.
     """
 
     facts: AgentFacts
@@ -29,7 +30,7 @@ class AgentView:
     failure_threshold: int
     undo_threshold: int = 20
     max_extended_waits: int = 3
-    held_with_all: bool = False
+    hold: Hold | None = None
 
     @property
     def free(self) -> bool:
@@ -39,6 +40,11 @@ class AgentView:
     def facts_with(self, in_flight: int) -> AgentFacts:
         """Return what decides about its steps, with `in_flight` calls under way."""
         return replace(self.facts, in_flight=in_flight)
+
+    @property
+    def held_with_all(self) -> bool:
+        """Return whether a hold on everything holds it."""
+        return self.hold is not None and self.hold.scope == Scope.ALL
 
     @property
     def badge(self) -> tuple[str, str]:
@@ -173,8 +179,12 @@ def _next_attempt(step: Step, agent: AgentView | None) -> str:
 
 
 def held_because(hold: Hold) -> str:
-    """Return who holds, and why."""
-    return f"held by {hold.actor} ({hold.reason})"
+    """Return who holds, and why unless a person typed that: such a reason may name anyone.
+
+    This becomes part of sentences for every reader; pages write what was typed beside it, by right.
+    """
+    by = f"held by {hold.actor}"
+    return by if hold.cause == HoldCause.HAND else f"{by} ({hold.reason})"
 
 
 def telling_step(steps: Sequence[Step]) -> int | None:

@@ -130,9 +130,10 @@ def test_recovering_breaker_shows_its_allowance():
 def test_hold_shows_user_and_reason_at_its_agent():
     staffed()
     held = hold(agent="greeter", actor="olga", reason="they move")
-    shown = card(holder())
+    shown = card(browser(person("tom", "operate", "see_personal", "hold")))
     assert shown.texts(".badge") == ["held"]
-    assert "olga (they move)" in shown.one("[data-blocked]").text
+    assert "olga" in shown.one("[data-blocked]").text
+    assert "they move" in shown.one("[data-held-because]").text
     assert shown.one(f'[href="/ops/holds/{held.id}/release/"]')
 
 
@@ -194,6 +195,22 @@ def test_reason_of_a_hold_is_shown_without_personal_data(monkeypatch):
     assert "Ada Lovelace is back" in trusted.text
 
 
+@pytest.mark.parametrize("target", [{"agent": "greeter"}, {}, {"workflow": "greet", "step": "hello"}])
+def test_reason_that_a_person_typed_is_part_of_no_sentence_for_viewers(target):
+    task = new_task()
+    hold(**target, actor="olga", reason="Ada Lovelace asked for it")
+    pages = ("/ops/", "/ops/agents/", "/ops/tasks/", f"/ops/tasks/{task.id}/", "/ops/workflows/")
+    viewer, trusted = (
+        browser(person("vic", "operate")),
+        browser(person("tom", "operate", "see_personal")),
+    )
+    for address in pages:
+        assert "Lovelace" not in viewer.get(address).text, address
+    shown = [address for address in pages if "Lovelace" in trusted.get(address).text]
+    place = "/ops/workflows/" if "step" in target else "/ops/"
+    assert {place, "/ops/agents/"} <= set(shown)
+
+
 def test_queries_are_independent_of_agents_and_holds():
     client = holder()
     hold(agent="greeter", actor="olga", reason="they move")
@@ -216,5 +233,5 @@ def test_poll_is_empty_while_nothing_changes():
     hold(agent="greeter", actor="olga", reason="they move")
     changed = client.get(address, headers=POLL)
     assert changed.status_code == 200
-    assert "they move" in changed.text
+    assert "Held by olga" in changed.text
     assert poll_of(changed).startswith(ADDRESS)

@@ -21,11 +21,11 @@ def view(state=GateState.CLOSED, **facts) -> AgentView:
 
 FREE = view()
 PROBING = view(GateState.HALF_OPEN)
-HELD = view(hold="held by ann (they move)")
+HELD = view(hold="held by ann")
 UNSERVED = view(hold="held by supervisor (no worker serves the queue)", unserved=True)
 PROBED = view(GateState.OPEN, probe_at=SOON)
 HALF_OPEN = "waiting, the circuit breaker of greeter is half-open"
-HOLD = Hold(scope="task", actor="ann", reason="wait for Bob")
+HOLD = Hold(scope="task", cause="hand", actor="ann", reason="wait for Bob")
 
 
 def step(state, **fields) -> Step:
@@ -59,7 +59,7 @@ def text_of(outlook: NextStep) -> str:
             {"greeter": PROBED},
             "waiting, the circuit breaker of greeter is open, next probe … (too many calls failed)",
         ),
-        (step("pending"), {"greeter": HELD}, "waiting, greeter is held by ann (they move)"),
+        (step("pending"), {"greeter": HELD}, "waiting, greeter is held by ann"),
         (
             step("pending"),
             {"greeter": UNSERVED},
@@ -118,9 +118,9 @@ def test_a_step_says_what_happens_next(row, agents, expected):
     assert text_of(outlook) == expected
 
 
-def test_a_hold_on_the_task_says_who_and_why():
+def test_a_hold_on_the_task_says_who():
     outlook = of_step(step("pending"), done=set(), agents={"greeter": PROBING}, now=NOW, hold=HOLD)
-    assert text_of(outlook) == "waiting, held by ann (wait for Bob)"
+    assert text_of(outlook) == "waiting, held by ann"
 
 
 @pytest.mark.parametrize("state", StepState)
