@@ -247,6 +247,12 @@ class Step(models.Model):
                 name="step_retry",
                 condition=Q(process_state="pending", run_after__isnull=False),
             ),
+            # the dashboard's "retrying": not what waits for the time of its first attempt
+            models.Index(
+                fields=["run_after"],
+                name="step_retrying",
+                condition=Q(process_state="pending", run_after__isnull=False, attempt__gt=0),
+            ),
             # the supervisor's "not mended in time"
             models.Index(
                 fields=["resolve_by"], name="step_unmended", condition=Q(resolve_by__isnull=False)
@@ -254,8 +260,8 @@ class Step(models.Model):
             # the dashboard's search in what failed, in the order of its list, from the index alone
             models.Index(
                 fields=["task"],
-                include=["name", "agent", "error_code", "attempt"],
-                name="step_failed",
+                include=["name", "agent", "error_code", "attempt", "resolve_by"],
+                name="step_in_error",
                 condition=Q(process_state="error"),
             ),
             # the dashboard's errors, newest first

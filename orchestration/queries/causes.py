@@ -1,7 +1,8 @@
 """What is wrong now, by cause: how many tasks each affects, since when, and what happens next.
 
 A task is affected while a step of it is in error, is retried, waits at an agent that lets nothing through,
-or is held. A step that waits at such an agent counts there, not with the failure it had before.
+or is held. A step that waits at such an agent counts there, not with the failure it had before. One whose
+first attempt is for later is not affected yet.
 """
 
 from collections import Counter
@@ -36,6 +37,7 @@ WITH stopped AS (
         SELECT task_id, incident_id, least(keyed_at, pending_since) AS since, false AS error, run_after
         FROM orchestration_step WHERE agent = stopped.agent AND process_state = 'pending'
             AND num_nonnulls(run_after, held_by_id) = waits_for
+            AND (run_after IS NULL OR attempt > 0)
         ORDER BY pending_since LIMIT %(limit)s) AS s
     UNION ALL
     SELECT 'agent', stopped.name, s.task_id, s.incident_id, least(s.keyed_at, s.dispatched_at), false, NULL

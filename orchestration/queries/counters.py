@@ -18,13 +18,13 @@ LIVE = (
 )
 
 # Each is counted no further than the cap, along an index that holds exactly what is counted:
-# task_by_state, step_retry, task_late, and the handful of gates.
+# task_by_state, step_retrying, task_late, and the handful of gates.
 COUNTS = """
 SELECT
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_task
         WHERE state = 'error' LIMIT %(cap)s) AS counted),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_step
-        WHERE process_state = 'pending' AND run_after IS NOT NULL LIMIT %(cap)s) AS counted),
+        WHERE process_state = 'pending' AND run_after IS NOT NULL AND attempt > 0 LIMIT %(cap)s) AS counted),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_task
         WHERE overdue AND state IN ('pending', 'processing', 'undoing') LIMIT %(cap)s) AS counted),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_task

@@ -142,6 +142,8 @@ def _of_pending(step: Step, agent: AgentView | None, found: Why) -> NextStep:
     if step.error_code == NO_FUNCTION and step.run_after:
         text = "waiting, no running release declares the function of this step; next check"
         return NextStep(text=text, at=step.run_after)
+    if found.reason == Reason.RETRY and not step.attempt:
+        return NextStep(text="begins" if found.at else "begins now", at=found.at)
     if found.reason == Reason.RETRY:
         return NextStep(text=text, at=found.at, after=_next_attempt(step, agent))
     shared = step.agent if found.reason in OF_AGENT else ""

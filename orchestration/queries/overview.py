@@ -146,7 +146,9 @@ def _steps() -> QuerySet[Step]:
 
 
 def _retrying() -> list[Step]:
-    waiting = _steps().filter(process_state=StepState.PENDING, run_after__isnull=False)
+    waiting = _steps().filter(
+        process_state=StepState.PENDING, run_after__isnull=False, attempt__gt=0
+    )
     return list(waiting.order_by("run_after")[:SHOWN])
 
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce, Collate, NullIf
 
 from .. import registry
 from ..models import Step
-from ..states import FINAL_TASK_STATES, LIVE_TASK_STATES, StepState
+from ..states import LIVE_TASK_STATES, StepState, TaskState
 from .next_step import TELLING
 from .search_terms import Nonsense, curly
 
@@ -55,23 +55,18 @@ class Column:
     personal: bool = False
 
 
-def _of_step(*values: str) -> Callable[[], Any]:
-    """Return the key that is of the step that says where a task stands; none once it has ended."""
-    value = F(values[0]) if len(values) == 1 else Coalesce(*values)
+def _of_step(value: Any, failed: str = "") -> Callable[[], Any]:
+    """Return the key that is of the step that says where a task stands; none once it has ended.
+
+    Of a task in error that is a step in error, whose `failed`, or else value, the index step_in_error has.
+    """
+    in_error, *others = TELLING
 
     def key() -> Any:
-        return Case(When(~Q(state__in=FINAL_TASK_STATES), then=_first(TELLING, value)))
-
-    return key
-
-
-def _of_failed_step(value: str) -> Callable[[], Any]:
-    """Return such a key of a value that the index step_failed has: it is read from that alone."""
-    failed, *others = TELLING
-
-    def key() -> Any:
-        found = Coalesce(_first((failed,), F(value)), _first(others, F(value)))
-        return Case(When(~Q(state__in=FINAL_TASK_STATES), then=found))
+        return Case(
+            When(state=TaskState.ERROR, then=_first((in_error,), F(failed) if failed else value)),
+            When(state__in=LIVE_TASK_STATES, then=_first(others, value)),
+        )
 
     return key
 
@@ -98,17 +93,17 @@ COLUMNS: dict[str, Column] = {
     "reference": Column(title="Reference", key=_text(lambda: F("reference")), usual=False),
     "workflow": Column(title="Workflow", key=_text(lambda: F("workflow")), walk=True, usual=False),
     "contact": Column(title="Contact", key=_text(lambda: F("contact")), personal=True),
-    "step": Column(title="Step", key=_text(_of_failed_step("name"))),
-    "agent": Column(title="Agent", key=_text(_of_failed_step("agent")), usual=False),
+    "step": Column(title="Step", key=_text(_of_step(F("name")))),
+    "agent": Column(title="Agent", key=_text(_of_step(F("agent"))), usual=False),
     "next": Column(
         title="Next",
-        key=_of_step("run_after", "complete_by", "resolve_by"),
+        key=_of_step(Coalesce("run_after", "complete_by"), failed="resolve_by"),
         read=_moment,
     ),
-    "error": Column(title="Last error", key=_text(_of_failed_step("error_code"))),
+    "error": Column(title="Last error", key=_text(_of_step(F("error_code")))),
     "attempts": Column(
         title="Attempts",
-        key=lambda: NullIf(_of_failed_step("attempt")(), Value(0)),
+        key=lambda: NullIf(_of_step(F("attempt"))(), Value(0)),
         read=_number,
         falling=True,
         number=True,

@@ -151,7 +151,7 @@ def _in_trouble(trouble: str, at: Path, *, alone: bool = False) -> Q:
             live = {f"{at.fields}overdue": True, f"{at.fields}state__in": LIVE_TASK_STATES}
             return Q(**live)
         case "retrying":
-            steps = steps.filter(run_after__isnull=False)
+            steps = steps.filter(run_after__isnull=False, attempt__gt=0)
         case "held":
             steps = steps.filter(_kept_back())
     if alone:

@@ -132,7 +132,7 @@ def failed_steps(query: Query) -> "QuerySet[Step, int] | None":
 def _tasks_by_step(filters: Filters, past: Q, order: str, limit: int) -> "QuerySet[Any, UUID]":
     """Return tasks by the steps they stand at, `limit` of each arm: read in order, where it can be.
 
-    What failed, which may be much, goes along step_failed, from the index alone. What is at work or
+    What failed, which may be much, goes along step_in_error, from the index alone. What is at work or
     waits is read by its own index and sorted: by a value that no index has, or it would be looked
     for in the order of the list, in all there is.
     """
@@ -169,18 +169,23 @@ def _ids_by_step(filters: Filters, past: Q | None = None) -> list[Ids]:
 
     What is true of few tasks, most of the time, is read once and intersected: of such rows statistics may
     show none, and by a join the planner would look through all of them for each step, as in an outage
-    that made them many since.
+    that made them many since. What must not be true is then looked for in these few alone.
     """
-    rest = of_task(replace(filters, state="", troubles=()), OF_STEP) & (past or Q())
+    apart = _has_bounded(filters)
+    without = () if apart else filters.without
+    rest = of_task(replace(filters, state="", troubles=(), without=without), OF_STEP) & (
+        past or Q()
+    )
     found = [
         narrowed(Step.objects.filter(arm, rest), filters)
         .order_by()
         .values_list("task_id", flat=True)
         for arm in arms_of(filters)
     ]
-    if not _has_bounded(filters):
+    if not apart:
         return found
-    few = Task.objects.filter(of_task(_bounded(filters), OF_TASK)).order_by()
+    bounded = replace(_bounded(filters), without=filters.without)
+    few = Task.objects.filter(of_task(bounded, OF_TASK)).order_by()
     return [arm.intersection(few.values_list("id", flat=True)) for arm in found]
 
 

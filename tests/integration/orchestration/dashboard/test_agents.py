@@ -72,6 +72,7 @@ def test_retry_that_is_not_due_does_not_wait_for_its_agent():
     staffed()
     later = step_of(new_task())
     Step.objects.filter(id=later.id).update(
+        attempt=1,
         run_after=DatabaseNow() + timedelta(hours=1),
         pending_since=DatabaseNow() - timedelta(hours=1),
     )
@@ -195,7 +196,9 @@ def test_reason_of_a_hold_is_shown_without_personal_data(monkeypatch):
     assert "Ada Lovelace is back" in trusted.text
 
 
-@pytest.mark.parametrize("target", [{"agent": "greeter"}, {}, {"workflow": "greet", "step": "hello"}])
+@pytest.mark.parametrize(
+    "target", [{"agent": "greeter"}, {}, {"workflow": "greet", "step": "hello"}]
+)
 def test_reason_that_a_person_typed_is_part_of_no_sentence_for_viewers(target):
     task = new_task()
     hold(**target, actor="olga", reason="Ada Lovelace asked for it")

@@ -15,6 +15,7 @@ from orchestration.models import (
     Lease,
     Operation,
     Policy,
+    Step,
     Submission,
     Task,
     Worker,
@@ -205,6 +206,20 @@ def test_retry_shows_its_time_and_number_of_failures(client):
     (row,) = page(client.get("/ops/")).section("h-retrying").rows()
     assert row[:2] == ["slow-1 greet", "hello greeter"]
     assert re.match(r"in \d+ (s|min) .*, after 1 of 4 failure", row[2])
+
+
+def test_task_whose_first_attempt_is_for_later_is_not_retried(client):
+    later = new_task("later-1")
+    Step.objects.filter(task=later, process_state="pending").update(
+        run_after=DatabaseNow() + timedelta(days=2)
+    )
+    shown = page(client.get("/ops/"))
+    assert "0 retrying" in shown.texts(".figure")
+    assert not shown.all("#h-retrying")
+    assert listed(client.get("/ops/tasks/?q=is:retrying")) == []
+    assert "begins in" in page(client.get(f"/ops/tasks/{later.id}/")).one(".ops-now").text
+    hold(agent="greeter", actor="olga", reason="they are moving house")
+    assert cause_of(client, "agent/greeter")[1] == "0"
 
 
 def test_missing_leader_is_shown(client):

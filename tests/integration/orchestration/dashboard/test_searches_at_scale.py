@@ -104,7 +104,7 @@ def outage():
     tasks = Task.objects.filter(reference__startswith="new-")
     tasks.update(overdue=True)
     Step.objects.filter(task__in=tasks, process_state="pending").update(
-        error_code="timeout", run_after=DatabaseNow() + timedelta(hours=1)
+        error_code="timeout", attempt=1, run_after=DatabaseNow() + timedelta(hours=1)
     )
 
 

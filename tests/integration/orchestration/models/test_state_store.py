@@ -153,7 +153,7 @@ class TestAdmin:
         many()
         for wanted, index in (
             ({"q": "order-e"}, "task_by_reference"),
-            ({"process_state": "Error"}, "step_errors|step_failed|step_of_incident"),
+            ({"process_state": "Error"}, "step_errors|step_in_error|step_of_incident"),
             ({"process_state": "Processing"}, "step_expiry|step_in_flight"),
             ({"process_state": "Pending"}, "task_by_state"),
         ):

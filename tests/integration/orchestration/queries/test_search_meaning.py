@@ -40,7 +40,7 @@ def is_in_trouble(task, _step, trouble):
     pending = [step for step in task.now if step.process_state == "pending"]
     return {
         "overdue": task.overdue and task.state in LIVE_TASK_STATES,
-        "retrying": any(step.run_after for step in pending),
+        "retrying": any(step.run_after and step.attempt for step in pending),
     }[trouble]
 
 

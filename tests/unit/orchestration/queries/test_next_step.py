@@ -66,12 +66,12 @@ def text_of(outlook: NextStep) -> str:
             "waiting, greeter is held by supervisor (no worker serves the queue)",
         ),
         (
-            step("pending", run_after=SOON, failure_count=0, extended_waits=2),
+            step("pending", run_after=SOON, attempt=3, failure_count=0, extended_waits=2),
             {"greeter": FREE},
             "next attempt …, attempt 1 of 5, extended wait 2 of 3",
         ),
         (
-            step("pending", run_after=SOON, failure_count=6, direction="undo"),
+            step("pending", run_after=SOON, attempt=3, failure_count=6, direction="undo"),
             {"greeter": FREE},
             "next attempt …, attempt 7 of 20",
         ),
@@ -81,13 +81,19 @@ def text_of(outlook: NextStep) -> str:
             "greeter is checking whether the step was done; reply due …",
         ),
         (
-            step("pending", run_after=SOON, failure_count=2),
+            step("pending", run_after=SOON, attempt=3, failure_count=2),
             {"greeter": FREE},
             "next attempt …, attempt 3 of 5",
         ),
-        (step("pending", run_after=SOON, failure_count=2), {}, "next attempt …, attempt 3"),
+        (step("pending", run_after=SOON), {"greeter": FREE}, "begins …"),
+        (step("pending", run_after=PAST), {"greeter": FREE}, "begins now"),
         (
-            step("pending", run_after=PAST, failure_count=2),
+            step("pending", run_after=SOON, attempt=3, failure_count=2),
+            {},
+            "next attempt …, attempt 3",
+        ),
+        (
+            step("pending", run_after=PAST, attempt=3, failure_count=2),
             {"greeter": FREE},
             "next attempt now, attempt 3 of 5",
         ),
