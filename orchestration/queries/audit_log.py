@@ -4,7 +4,7 @@ Each source is read along its index, newest first, and the page is merged from t
 it costs the same however long they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -36,11 +36,11 @@ def trail(
     top: Cursor | None = None,
 ) -> AuditPage:
     """Return a page of actions; `top` is the first line that is already shown."""
-    fresh = len(_lines(wanted, newer=top)) if top else 0
+    fresh = len(acts(wanted, newer=top)) if top else 0
     if top and not older and not newer:
-        found = _lines(wanted, older=Cursor(top.at, top.source, top.number + 1))
+        found = acts(wanted, older=Cursor(top.at, top.source, top.number + 1))
     else:
-        found = _lines(wanted, older=older, newer=newer)
+        found = acts(wanted, older=older, newer=newer)
     more = len(found) > PAGE
     if newer:
         found = found[-PAGE:]
@@ -63,10 +63,15 @@ def kinds() -> list[tuple[str, str]]:
 
 def latest(count: int, *, personal: bool) -> Sequence[AuditEntry]:
     """Return the last acts of all."""
-    return _lines(AuditFilter(personal=personal), limit=count)
+    return acts(AuditFilter(personal=personal), limit=count)
 
 
-def _lines(
+def count(wanted: AuditFilter, most: int) -> int:
+    """Return how many actions there are, no further than `most`."""
+    return min(most, sum(rows[:most].count() for _, _, rows in _asked(wanted)))
+
+
+def acts(
     wanted: AuditFilter,
     *,
     older: Cursor | None = None,
@@ -75,10 +80,8 @@ def _lines(
 ) -> list[AuditEntry]:
     """Return the first lines, up to one more than a page, newest first, merged from all sources."""
     found: list[tuple[Cursor, Source, Any]] = []
-    for number, source in enumerate(SOURCES):
-        if wanted.kind and wanted.kind not in dict(source.kinds()):
-            continue
-        rows = _narrowed(source, wanted)
+    for number, source, asked in _asked(wanted):
+        rows = asked
         if older:
             rows = rows.filter(_beyond(source, number, older, "lt"))
         if newer:
@@ -93,6 +96,12 @@ def _lines(
     for source in SOURCES:
         source.prepare([row for _, of, row in found if of is source], wanted)
     return [source.line(row, place, wanted) for place, source, row in found]
+
+
+def _asked(wanted: AuditFilter) -> Iterator[tuple[int, Source, QuerySet[Any]]]:
+    for number, source in enumerate(SOURCES):
+        if not wanted.kind or wanted.kind in dict(source.kinds()):
+            yield number, source, _narrowed(source, wanted)
 
 
 def _narrowed(source: Source, wanted: AuditFilter) -> QuerySet[Any]:

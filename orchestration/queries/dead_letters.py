@@ -56,19 +56,29 @@ class LettersPage:
 
 def letters(wanted: DeadLetterFilter, *, personal: bool, limit: int = PAGE) -> LettersPage:
     """Return the newest dead letters that are wanted; `personal`: with personal data."""
-    found = [
-        (letter, row)
-        for kind, letter in LETTERS.items()
+    rows = [
+        row
+        for kind in LETTERS
         if kind in wanted.kinds
-        for row in _newest(kind, wanted, limit)
+        for row in of_kind(kind, wanted, limit, personal=personal)
     ]
-    messages = (row for _, row in found if isinstance(row, StatusMessage))
-    hidden = None if personal else redactors(row.task for row in messages if row.task)
-    rows = [letter(row, hidden) for letter, row in found]
     rows.sort(key=lambda row: row.since, reverse=True)
     return LettersPage(
         now=clock.database_now(), rows=rows[:limit], total=actions.count(wanted, CAP + 1)
     )
+
+
+def of_kind(
+    kind: Kind, wanted: DeadLetterFilter, limit: int, before: int | None = None, *, personal: bool
+) -> list[Letter]:
+    """Return the newest wanted ones of a kind, or those before an id: one query, or two for statuses."""
+    rows = actions.ROWS[kind](wanted).order_by("-id")
+    if before:
+        rows = rows.filter(id__lt=before)
+    found: list[Any] = list((rows.select_related("task") if kind is Kind.STATUS else rows)[:limit])
+    messages = (row for row in found if isinstance(row, StatusMessage))
+    hidden = None if personal else redactors(row.task for row in messages if row.task)
+    return [LETTERS[kind](row, hidden) for row in found]
 
 
 def last_requeue(wanted: DeadLetterFilter) -> UserAction | None:
@@ -76,11 +86,6 @@ def last_requeue(wanted: DeadLetterFilter) -> UserAction | None:
     acts = Event.objects.filter(kind__in=DID, detail__letter=f"{wanted.kind} {wanted.id}")
     event = acts.order_by("-at").first()
     return UserAction.of_event(event, DID[EventKind(event.kind)]) if event else None
-
-
-def _newest(kind: Kind, wanted: DeadLetterFilter, limit: int) -> Sequence[Any]:
-    rows = actions.ROWS[kind](wanted).order_by("-id")
-    return list((rows.select_related("task") if kind is Kind.STATUS else rows)[:limit])
 
 
 def _submission(row: Submission, hidden: Hidden) -> Letter:

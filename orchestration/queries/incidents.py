@@ -126,7 +126,7 @@ class IncidentDetail:
 def incidents(filters: IncidentFilters) -> IncidentPage:
     """Return the page of incidents that `filters` ask for: three queries."""
     place = "last_seen" if filters.by_last else "open_tasks"
-    found = _filtered(filters).defer("message").select_related("assignee")
+    found = filtered(filters).defer("message").select_related("assignee")
     if filters.after:
         value, last = filters.after
         found = found.filter(Q(**{f"{place}__lt": value}) | Q(**{place: value}, id__lt=last))
@@ -184,7 +184,8 @@ def incident_by_id(incident_id: int) -> Incident | None:
     return Incident.objects.filter(id=incident_id).first()
 
 
-def _filtered(filters: IncidentFilters) -> QuerySet[Incident]:
+def filtered(filters: IncidentFilters) -> QuerySet[Incident]:
+    """Return the incidents that `filters` ask for, in no order."""
     found = Incident.objects.all()
     if filters.state != "all":
         found = found.filter(state__in=[filters.state] if filters.state else OPEN)

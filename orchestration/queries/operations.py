@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+
 from ..database import clock
 from ..models import Event, Incident, Operation, OperationItem
 from ..models.operation import OperationState
 from .conflicts import UserAction
 
 PAGE = 50
+COUNTED = ("waiting", "sent", "fixed", "again", "other", "skipped")  # items by state
 MOST_ACTS = 50
 OPEN = (
     OperationState.APPROVAL, OperationState.WAITING, OperationState.RUNNING, OperationState.PAUSED,
@@ -48,8 +51,8 @@ class OperationDetail:
     acts: Sequence[Event]
 
 
-def operations(filters: OperationFilters) -> OperationPage:
-    """Return the page of operations that `filters` ask for, without dry runs."""
+def filtered(filters: OperationFilters) -> QuerySet[Operation]:
+    """Return the operations that `filters` ask for, without dry runs, in no order."""
     found = Operation.objects.exclude(state=OperationState.DRAFT).select_related("incident")
     if filters.state == "open":
         found = found.filter(state__in=OPEN)
@@ -61,6 +64,12 @@ def operations(filters: OperationFilters) -> OperationPage:
         found = found.filter(actor=filters.actor)
     if filters.incident:
         found = found.filter(incident=filters.incident)
+    return found
+
+
+def operations(filters: OperationFilters) -> OperationPage:
+    """Return the page of operations that `filters` ask for."""
+    found = filtered(filters)
     if filters.before:
         found = found.filter(id__lt=filters.before)
     rows = list(found.order_by("-id")[: PAGE + 1])
@@ -80,12 +89,10 @@ def operation_detail(
     operation: Operation, *, state: str = "", after: int | None = None
 ) -> OperationDetail:
     """Return what the page of an operation shows, of its items those in `state`: three queries."""
-    items = OperationItem.objects.filter(operation=operation).select_related("task", "step")
-    if state:
-        items = items.filter(state=state)
+    found = items(operation, state)
     if after:
-        items = items.filter(id__gt=after)
-    rows = list(items.order_by("id")[: PAGE + 1])
+        found = found.filter(id__gt=after)
+    rows = list(found.order_by("id")[: PAGE + 1])
     acts = Event.objects.filter(operation=operation, task=None).order_by("-id")
     return OperationDetail(
         now=clock.database_now(),
@@ -94,6 +101,12 @@ def operation_detail(
         more=rows[PAGE - 1].id if len(rows) > PAGE else None,
         acts=list(acts[:MOST_ACTS]),
     )
+
+
+def items(operation: Operation, state: str) -> QuerySet[OperationItem]:
+    """Return the items of an operation with their tasks and steps, those in a state if one is given."""
+    found = OperationItem.objects.filter(operation=operation).select_related("task", "step")
+    return found.filter(state=state) if state else found
 
 
 def change_of(item: OperationItem) -> dict[str, Any]:

@@ -1,15 +1,11 @@
 """The tasks of a search as plain records, read in chunks: any number of them in constant memory."""
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
-from decimal import Decimal
-from typing import Any
 
 from .. import conf
 from ..database import replica
 from ..database.time_limit import time_limit
-from ..models import Export
-from ..payloads.money import digits
+from .exports import CHUNK, MOST, Listing, Record, amount, moment
 from .search_query import Search
 from .task_columns import NEWEST_FIRST, Order
 from .task_filters import WAYS, count
@@ -17,29 +13,21 @@ from .task_list import TaskRow, read, rows_of
 from .task_order import Row, TooMany
 from .word_meanings import Resolved
 
-MOST = 100_000  # tasks of one export
-CHUNK = 500
-Record = dict[str, Any]
-
 
 def _text(row: TaskRow, text: str) -> str:
     return str(row.redactor(text)) if row.redactor else text
 
 
-def _moment(moment: datetime | None) -> str | None:
-    return moment.isoformat() if moment else None
-
-
 def _next(row: TaskRow) -> Record:
     at = row.outlook.at
-    words = [row.outlook.text, *([_moment(at) or ""] if at else [])]
-    return {"next": _text(row, " ".join(words) + row.outlook.after), "next_at": _moment(at)}
+    words = [row.outlook.text, *([moment(at) or ""] if at else [])]
+    return {"next": _text(row, " ".join(words) + row.outlook.after), "next_at": moment(at)}
 
 
 def _value(row: TaskRow) -> Record:
     task = row.task
-    amount = Decimal(task.value).scaleb(-digits(task.currency))
-    return {"value": str(amount) if task.value else None, "currency": task.currency or None}
+    value = amount(task.value, task.currency) if task.value else None
+    return {"value": value, "currency": task.currency or None}
 
 
 def _error(row: TaskRow) -> Record:
@@ -62,36 +50,31 @@ FIELDS: dict[str, Callable[[TaskRow], Record]] = {
     "attempts": lambda row: {"attempts": row.step.attempt if row.step else None},
     "value": _value,
     "priority": lambda row: {"priority": row.task.priority},
-    "due": lambda row: {"due": None if row.task.ended_at else _moment(row.task.complete_by)},
-    "created": lambda row: {"created": _moment(row.task.created_at)},
-    "ended": lambda row: {"ended": _moment(row.task.ended_at)},
+    "due": lambda row: {"due": None if row.task.ended_at else moment(row.task.complete_by)},
+    "created": lambda row: {"created": moment(row.task.created_at)},
+    "ended": lambda row: {"ended": moment(row.task.ended_at)},
 }
 
 
-def begin(search: Search, meant: Resolved, *, actor: str, form: str) -> Iterator[Record]:
-    """Record an export in the history, and return the records of its tasks. Raises `TooSlow`."""
-    with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
-        found = min(MOST, count(meant.query, MOST))
-    Export.objects.create(
-        actor=actor,
+def of_tasks(search: Search, meant: Resolved) -> Listing:
+    """Return the tasks of a search, with the columns that it shows."""
+
+    def found() -> int:
+        with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
+            return count(meant.query, MOST)
+
+    return Listing(
         what="tasks",
         query=search.text,
-        format=form,
-        columns=",".join(search.columns),
+        columns=search.columns,
         personal=search.personal,
-        rows=found,
+        count=found,
+        records=lambda: (
+            _record(row, search.columns)
+            for rows in _chunks(meant, search.order, personal=search.personal)
+            for row in rows
+        ),
     )
-    return _records(search, meant)
-
-
-def _records(search: Search, meant: Resolved) -> Iterator[Record]:
-    left = MOST
-    for rows in _chunks(meant, search.order, personal=search.personal):
-        for row in rows[:left]:
-            yield _record(row, search.columns)
-        left -= len(rows)
-        if left <= 0:
-            return
 
 
 def _chunks(meant: Resolved, order: Order, *, personal: bool) -> Iterator[Sequence[TaskRow]]:

@@ -254,7 +254,7 @@ ACTS = {
     "ops:operation_confirm", "ops:operation_likewise", "ops:operation_look",
     "ops:operation_approve", "ops:operation_pause", "ops:operation_resume", "ops:operation_abort",
     "ops:incident_acknowledge", "ops:incident_assign", "ops:incident_note", "ops:incident_mute",
-    "ops:incident_unmute", "ops:incident_resolve", "ops:started", "ops:tasks_export",
+    "ops:incident_unmute", "ops:incident_resolve", "ops:started", "ops:export",
 }  # fmt: skip
 PARTS = {
     "shop:order_status",

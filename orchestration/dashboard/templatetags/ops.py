@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 from ...alerting.runbook import url
 from ...models import AttemptEvidence
 from ...payloads.money import format_money
-from ...queries import agent_facts, health
+from ...queries import agent_facts, exports, health
 from ...queries.audit_sources import AuditEntry
 from ...queries.causes import Cause, Kind
 from ...queries.overview import AlertView
@@ -248,6 +248,13 @@ def typed(value: str, perms: Any) -> str:
 def answer(evidence: AttemptEvidence, redactor: Redactor | None) -> str:
     """Write what a service answered to a failed attempt."""
     return answer_text(evidence.answer, cut=evidence.cut, redactor=redactor)
+
+
+@register.inclusion_tag("ops/_export.html", takes_context=True)
+def export(context: template.Context, name: str, narrowing: str, what: str) -> dict[str, Any]:
+    """Write the form that sends a list as a file; `narrowing` is the query of its address."""
+    given = {"name": name, "narrowing": narrowing, "what": what, "most": f"{exports.MOST:,}"}
+    return {**given, "csrf_token": context.get("csrf_token")}
 
 
 @register.simple_tag

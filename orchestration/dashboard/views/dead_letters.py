@@ -31,7 +31,7 @@ BADGES = {
 @requires(OPERATE)
 def letters(request: HttpRequest) -> HttpResponse:
     """List dead letters, newest first, narrowed by what the address says."""
-    wanted = _wanted(request.GET)
+    wanted = wanted_by(request.GET)
     user = user_of(request)
     page = dead_letters.letters(wanted, personal=user.has_perm(SEE_PERSONAL))
     context = {
@@ -65,7 +65,7 @@ def close_letters(request: HttpRequest) -> HttpResponse:
 
 def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpResponse:
     """Ask for the reason, or act; what is gone meanwhile is a conflict."""
-    wanted = _wanted(request.GET)
+    wanted = wanted_by(request.GET)
     address = f"{reverse('ops:dead_letters')}?{request.GET.get('back', '')}".removesuffix("?")
     back = (address, "Back to the dead letters")
     total = actions.count(wanted, agent_facts.CAP + 1)
@@ -109,7 +109,7 @@ def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpRe
     )
 
 
-def _wanted(asked: QueryDict) -> DeadLetterFilter:
+def wanted_by(asked: QueryDict) -> DeadLetterFilter:
     """Return what an address names; an id that is none must never mean all."""
     number, kind = asked.get("id"), asked.get("kind", "")
     if number is not None and not (kind and NUMBER.fullmatch(number)):

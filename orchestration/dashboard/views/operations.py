@@ -1,6 +1,7 @@
 """Bulk operations to look at: the list, a dry run, one under way, and how it ended."""
 
 from collections.abc import Mapping
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -43,7 +44,7 @@ PARTS = (
 @requires(OPERATE)
 def operation_list(request: HttpRequest) -> HttpResponse:
     """List operations, newest first, narrowed by what the address says."""
-    filters = _filters(request.GET)
+    filters = filters_of(request.GET)
     page = operations.operations(filters)
     narrowing = request.GET.copy()
     for name in ("seen", "before"):
@@ -124,6 +125,7 @@ def _progress(request: HttpRequest, found: Operation) -> HttpResponse:
         **_sole(detail, redactors),
         "tabs": [("", "all", found.items), *_tabs(found)],
         "state": state,
+        "items_query": urlencode({"operation": found.id, "state": state}),
         "left": round(found.waiting / found.rate),
         "word": Word(),
         "may": may(request, found),
@@ -216,7 +218,9 @@ def _tabs(found: Operation) -> list[tuple[str, str, int]]:
     ]
 
 
-def _filters(asked: QueryDict) -> operations.OperationFilters:
+def filters_of(asked: QueryDict) -> operations.OperationFilters:
+    """Return what an address asks for."""
+
     def known(name: str, choices: list[str]) -> str:
         return word if (word := str(asked.get(name, ""))) in choices else ""
 

@@ -17,7 +17,6 @@ from ...models.operation import Act
 from ...queries import (
     saved_views,
     search_query,
-    task_export,
     task_filters,
     task_order,
     word_meanings,
@@ -133,7 +132,6 @@ def _shown(
         "query": asking(search.text).removeprefix("?"),
         "unsorted": page is not None and page.sorted_by != search.order,
         "most_sorted": f"{task_order.MOST:,}",
-        "most_exported": f"{task_export.MOST:,}",
         "newest_first": asking(search_query.with_term(search.tree, SORT, "")),
         "columns": columns_of(search, page),
         "to_choose": columns_to_choose(search),

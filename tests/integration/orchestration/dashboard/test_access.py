@@ -144,7 +144,9 @@ TABLE = {
     ),
     "incident_resolve": Route(post="operator", args=an_incident(), data=lambda _: {"seen": 0}),
     "tasks": Route(get="viewer"),
-    "tasks_export": Route(post="viewer", data=lambda _: {"q": "", "format": "?"}),
+    "export": Route(
+        post="viewer", args=lambda _: ["tasks"], data=lambda _: {"narrowing": "", "format": "?"}
+    ),
     "save_view": Route(post="viewer", data=lambda _: {"name": "bad", "query": "state:error"}),
     "forget_view": Route(post="viewer", args=lambda world: [world.view.id]),
     "task": Route(get="viewer", args=of_task),

@@ -1,21 +1,17 @@
 """The table of tasks: heads that sort, columns to choose, waits shown once, limits of time, exports."""
 
-import csv
-import json
 from dataclasses import replace
 
 import pytest
 from django.db import connection, transaction
-from django.db.utils import DatabaseError
 
 from orchestration import conf, registry
 from orchestration.api import field
-from orchestration.models import Export, Gate, Step, Task
+from orchestration.models import Gate, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import task_export
 from orchestration.states import GateState
 from tests.support.engine import in_error, new_task
-from tests.support.operators import browser, person
 from tests.support.page import listed, page, poll_of
 from tests.support.together import at_once
 
@@ -160,84 +156,6 @@ def test_search_that_takes_too_long_is_stopped(client, monkeypatch):
     assert page(answer).one("#q")["value"] == "step:hello"
     assert page(answer).one(".errors").all("li")
     assert listed(search()) == ["r-1"]
-
-
-def export(client, query, form):
-    return client.post("/ops/tasks/export/", {"q": query, "format": form})
-
-
-def body(response) -> str:
-    return b"".join(response.streaming_content).decode()
-
-
-@pytest.mark.usefixtures("three")
-def test_export_has_the_columns_and_order_of_the_list(monkeypatch):
-    monkeypatch.setattr(task_export, "CHUNK", 2)
-    viewer = browser(person("vic", "operate", "see_personal"))
-    query = "state:pending sort:-value columns:task,contact,value"
-    sent = export(viewer, query, "csv")
-    rows = list(csv.DictReader(body(sent).splitlines()))
-    assert [(row["task"], row["value"], row["contact"]) for row in rows] == [
-        ("b-20", "20.00", "b-20@x.example"),
-        ("c-9", "9.00", "c-9@x.example"),
-        ("a-5", "5.00", "a-5@x.example"),
-    ]
-    assert "attachment" in sent["Content-Disposition"]
-    records = json.loads(body(export(viewer, query, "json")))
-    assert [record["task"] for record in records] == ["b-20", "c-9", "a-5"]
-    assert {record["currency"] for record in records} == {"EUR"}
-
-
-@pytest.mark.usefixtures("three")
-def test_export_is_in_the_history_before_its_first_row(client):
-    sent = export(client, "b- sort:value", "json")
-    recorded = Export.objects.get()
-    assert (recorded.actor, recorded.query, recorded.rows) == ("ann", "b- sort:value", 1)
-    assert recorded.personal is False
-    assert len(json.loads(body(sent))) == 1
-    line = page(client.get("/ops/audit/?kind=export")).rows()[0]
-    assert "ann" in line
-    with pytest.raises(DatabaseError), transaction.atomic():
-        Export.objects.update(rows=0)
-
-
-@pytest.mark.usefixtures("three")
-def test_export_hides_what_the_list_hides(client):
-    step = Step.objects.filter(task__reference="b-20").first()
-    in_error(step.task)
-    Step.objects.filter(id=step.id).update(error_message="b-20@x.example is unknown")
-    text = body(export(client, "", "csv")) + body(export(client, "", "json"))
-    assert "x.example" not in text
-    assert "contact" not in text
-    refused = export(client, "columns:contact", "csv")
-    assert refused.status_code == 303
-    assert Export.objects.count() == 2
-
-
-def test_export_writes_no_formula(client):
-    for name in ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "a=1"):
-        new_task(name)
-    rows = list(csv.DictReader(body(export(client, "columns:task", "csv")).split("\r\n")))
-    assert {row["task"] for row in rows} == {"'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "a=1"}
-    assert json.loads(body(export(client, "nothing", "json"))) == []
-    assert body(export(client, "nothing", "csv")) == ""
-
-
-def test_export_stops_at_its_most(client, monkeypatch):
-    monkeypatch.setattr(task_export, "MOST", 3)
-    monkeypatch.setattr(task_export, "CHUNK", 2)
-    for number in range(5):
-        new_task(f"r-{number}")
-    assert len(json.loads(body(export(client, "", "json")))) == 3
-    assert Export.objects.get().rows == 3
-
-
-def test_export_requires_an_operator_and_a_search_that_is_understood(client):
-    assert browser(person("eve")).post("/ops/tasks/export/", {"format": "csv"}).status_code == 403
-    assert client.get("/ops/tasks/export/").status_code == 405
-    for query, form in (("stp:x", "csv"), ("", "xlsx")):
-        assert export(client, query, form).status_code == 303
-    assert not Export.objects.exists()
 
 
 def test_poll_of_a_sorted_list_keeps_its_rows(client):
