@@ -53,7 +53,7 @@ def silent_for(seconds):
 def test_silent_workers_are_shown_before_they_count_as_dead(client, shown):
     staffed()
     led()
-    silent_for(conf.NO_WORKERS_AFTER_S - 2)
+    silent_for(conf.NO_WORKERS_AFTER_S / 2)
     assert shown() == []
     silent_for(conf.NO_WORKERS_AFTER_S + 0.1)
     assert shown() == ["workers"]
