@@ -92,9 +92,10 @@ class Office:
         }  # fmt: skip
         return self.admin(by, f"auth/user/{user.id}/change/", **fields)
 
-    def set_password(self, by, user, password="another horse battery"):
+    def set_password(self, by, user, password="another horse battery", written="{}"):
+        """Set a password in the admin; `written` is how the address has the id."""
         fields = {"password1": password, "password2": password, "usable_password": "true"}
-        return self.admin(by, f"auth/user/{user.id}/password/", **fields)
+        return self.admin(by, f"auth/user/{written.format(user.id)}/password/", **fields)
 
     def vouch(self, by, user):
         """Confirm in the admin that an account belongs to another person."""

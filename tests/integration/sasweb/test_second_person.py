@@ -84,6 +84,16 @@ def password_of_a_colleague(office, big):
     refused(office.approve("lea", big), 409)
 
 
+def password_by_an_id_with_a_sign(office, big):
+    assert office.set_password("ada", office.users["lea"], written="+{}").status_code == 302
+    refused(office.approve("lea", big), 409)
+
+
+def password_by_an_id_with_a_space(office, big):
+    assert office.set_password("ada", office.users["lea"], written="%20{}").status_code == 302
+    refused(office.approve("lea", big), 409)
+
+
 def address_of_a_colleague(office, big):
     assert office.edit("ada", office.users["lea"], email="ada+2@example.org").status_code == 302
     refused(office.approve("lea", big), 409)
@@ -425,7 +435,8 @@ def payment_by_command(office, big):
 
 ATTACKS = [
     own_approval, own_approval_in_two_sessions, renaming_oneself, being_renamed,
-    new_account_of_ones_own, password_of_a_colleague, address_of_a_colleague,
+    new_account_of_ones_own, password_of_a_colleague,
+    password_by_an_id_with_a_sign, password_by_an_id_with_a_space, address_of_a_colleague,
     rights_for_an_account_from_the_shop, account_of_an_account, two_accounts_of_one_admin,
     confirming_ones_own_account, confirming_by_another_own_account,
     confirmed_with_the_password_that_was_given, password_again_after_the_confirmation,
