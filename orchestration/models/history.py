@@ -176,3 +176,8 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} by {self.actor}"
+
+    @property
+    def typed(self) -> bool:
+        """Return whether its reason may be a person's own words."""
+        return self.kind in (*ACTS, EventKind.SETTLED)

@@ -15,7 +15,7 @@ from django.db.models import OuterRef, Q, QuerySet
 from ..models import Event, Export, Policy, RetentionPolicy, SupervisorPolicy
 from ..models.history import ACTS, EventKind
 from ..models.incident import IncidentEventKind
-from .redaction import HIDDEN, redactors
+from .redaction import HIDDEN
 
 
 class Cursor(NamedTuple):
@@ -88,24 +88,17 @@ def _events(wanted: AuditFilter) -> QuerySet[Any]:
     rows = Event.objects.filter(Q(operation=None) | Q(task=None), kind__in=ACTS)
     if wanted.kind:
         rows = rows.filter(kind=wanted.kind)
-    rows = rows.select_related("task", "step", "incident").defer("step__request", "step__result")
-    return rows.defer("task__data") if wanted.personal else rows
-
-
-def _redact_events(rows: Sequence[Any], wanted: AuditFilter) -> None:
-    found = {} if wanted.personal else redactors(row.task for row in rows if row.task)
-    for row in rows:
-        row.redactor = None if wanted.personal else found.get(row.task_id, _hide)
+    rows = rows.select_related("task", "step", "incident")
+    return rows.defer("step__request", "step__result", "task__data")
 
 
 def _hide(reason: str) -> str:
-    """Hide what was typed about no one task: it may name whom a task is for."""
+    """Hide what was typed: it may name whom any task is for."""
     return HIDDEN if reason else ""
 
 
-def _of_event(row: Any, place: Cursor, _wanted: AuditFilter) -> AuditEntry:
+def _of_event(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
     task = row.task
-    redactor: Callable[[str], str] | None = row.redactor
     subject, route = str(row.detail.get("target") or row.detail.get("agent") or ""), ""
     key: object = None
     if task:
@@ -120,7 +113,7 @@ def _of_event(row: Any, place: Cursor, _wanted: AuditFilter) -> AuditEntry:
         actor=row.actor,
         what=_what(row),
         subject=subject,
-        reason=redactor(row.reason) if redactor else row.reason,
+        reason=row.reason if wanted.personal else _hide(row.reason),
         route=route,
         key=key,
     )
@@ -165,16 +158,17 @@ def _history_of(model: Any, key: str) -> Source:
     )
 
 
-def _of_history(row: Any, place: Cursor, _wanted: AuditFilter) -> AuditEntry:
+def _of_history(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
     changes = (
         row.diff_against(row.earlier, excluded_fields=["updated_at"]).changes if row.earlier else []
     )
+    why = row.history_change_reason or ""
     return AuditEntry(
         place=place,
         actor=row.history_user.get_username(),
         what="Policy changed",
         subject=getattr(row, "agent", getattr(row, "workflow", "supervisor policy")),
-        reason=row.history_change_reason or "",
+        reason=why if wanted.personal else _hide(why),
         changes=[
             (change.field.replace("_", " "), str(change.old), str(change.new)) for change in changes
         ],
@@ -224,7 +218,6 @@ SOURCES = (
         kinds=lambda: [(kind.value, kind.label) for kind in ACTS],
         rows=_events,
         line=_of_event,
-        prepare=_redact_events,
     ),
     _history_of(Policy, "agent"),
     _history_of(SupervisorPolicy, "id"),

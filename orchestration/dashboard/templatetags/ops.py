@@ -240,7 +240,7 @@ def redacted(value: Any, redactor: Redactor | None) -> Any:
 
 @register.filter
 def typed(value: str, perms: Any) -> str:
-    """Write what a person typed about no one task: it may name whom a task is for."""
+    """Write what a person typed: it may name whom any task is for."""
     return value if not value or perms["orchestration"]["see_personal"] else HIDDEN
 
 

@@ -9,15 +9,13 @@ from django.views.decorators.http import require_http_methods, require_safe
 from ... import conf
 from ...database import clock
 from ...messaging import queues
-from ...models import Hold
 from ...queries import agents as queries_agents
 from ...queries import causes, conflicts
 from ...queries.causes import Cause
-from ...queries.redaction import Redactor
 from ...transitions.gates import probe_now
 from ..forms.actions import ReasonForm
 from .live import live
-from .permissions import HOLD, OPERATE, redactors_for, requires, user_of
+from .permissions import HOLD, OPERATE, requires, user_of
 from .responses import COMMAND, act_page, conflict, done, or_404
 
 
@@ -30,8 +28,6 @@ def agents(request: HttpRequest) -> HttpResponse:
         "now": seen.now,
         "seen": seen,
         "rows": _with_causes(seen.rows),
-        "holds": _with_redactors(request, seen.holds),
-        "lately": _with_redactors(request, seen.lately),
         "may_hold": user_of(request).has_perm(HOLD),
         "section": "agents",
         "heading": "Agents",
@@ -46,14 +42,6 @@ def _with_causes(
     found = causes.causes({row.name: row.view for row in rows})
     stopped = {cause.name: cause for cause in found if cause.kind == causes.Kind.AGENT}
     return [(row, stopped.get(row.name)) for row in rows]
-
-
-def _with_redactors(
-    request: HttpRequest, holds: Sequence[Hold]
-) -> Sequence[tuple[Hold, Redactor | None]]:
-    """Return holds, each with what hides its task's words in the reasons that people typed."""
-    redactors = redactors_for(request, (hold.task for hold in holds if hold.task))
-    return [(hold, redactors.get(hold.task.id) if hold.task else None) for hold in holds]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

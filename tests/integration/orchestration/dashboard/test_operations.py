@@ -388,10 +388,13 @@ class TestPages:
     def test_texts_that_people_typed_are_hidden_without_permission(self, ann):
         operation = choose(ann, failed(1))
         confirm(ann, operation, reason="Ada Lovelace rang")
+        begin(operation)
+        advance(operation)
         viewer = browser(person("vic", "operate"))
         lists = [reverse("ops:operations"), reverse("ops:audit")]
         for client, seen in ((ann, True), (viewer, False)):
-            for address in [reverse("ops:operation", args=[operation.id]), *lists]:
+            of_task = reverse("ops:task", args=[OperationItem.objects.get().task_id])
+            for address in [reverse("ops:operation", args=[operation.id]), of_task, *lists]:
                 shown = client.get(address)
                 assert shown.status_code == 200
                 assert ("Lovelace" in shown.text) == seen
