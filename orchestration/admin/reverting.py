@@ -44,14 +44,17 @@ class Revertible(ModelAdmin):  # type: ignore[type-arg] # generic for the type c
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Offer the pages to those who may change the row."""
+        if self.get_object(request, unquote(object_id)) is None:
+            raise Http404
         extra = {"may_revert": self.has_change_permission(request), **(extra_context or {})}
         return super().history_view(request, object_id, extra)
 
     def revert_view(self, request: HttpRequest, object_id: str, version: int) -> HttpResponse:
         """Show the difference, and set the values after the same validation as the form's own."""
         with transaction.atomic():
+            known = self.get_object(request, unquote(object_id))
             rows = self.get_queryset(request).select_for_update()
-            row = rows.filter(pk=unquote(object_id)).first()
+            row = known and rows.filter(pk=known.pk).first()
             if not self.has_change_permission(request, row):
                 raise PermissionDenied
             record = row and _versions(row).filter(history_id=version).first()

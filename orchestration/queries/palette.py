@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import registry
+from ..database import sql
 from ..models import Incident, Task
 from ..states import TaskState
 from . import search_query, task_filters, word_meanings
@@ -26,7 +27,7 @@ class Hit:
 
 def hits(text: str, *, personal: bool) -> Sequence[Hit]:
     """Return what the text may mean, in a few queries; `personal` as in a search of tasks."""
-    text = text.strip()
+    text = sql.storable(text)
     if len(text) < SHORTEST:
         return []
     return [*_tasks(text, personal=personal), *_incidents(text), *_declared(text)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
-from django.db.models import Q
+from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from ..models import SavedView
 from .search_grammar import terms
@@ -28,12 +28,12 @@ def saved_views(user: User, query: str, *, personal: bool) -> Sequence[ViewLink]
     Without `personal`, those of others that may name whom tasks are for are left out.
     """
     found = SavedView.objects.filter(Q(owner=user) | Q(shared=True)).select_related("owner")
-    links = [
+    found = found.annotate(own=ExpressionWrapper(Q(owner=user), BooleanField()))
+    return [
         ViewLink(view=view, own=view.owner_id == user.pk, current=view.query == query)
-        for view in found.order_by("name", "id")[:MOST]
+        for view in found.order_by("-own", "name", "id")[:MOST]
         if personal or view.owner_id == user.pk or not _names_user(view.query)
     ]
-    return sorted(links, key=lambda link: not link.own)
 
 
 def _names_user(query: str) -> bool:

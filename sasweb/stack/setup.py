@@ -201,7 +201,7 @@ def _ready(given: argparse.Namespace, canary_fared: str) -> str:
         admin=_login("admin", shown=given.shown),
         token=f"Authorization: Bearer sas_{folders.secret(kept)}"
         if given.shown
-        else f"Token in {folders.secret_file(kept)}",
+        else f"Authorization: Bearer sas_$(cat {folders.secret_file(kept)})",
     )
 
 

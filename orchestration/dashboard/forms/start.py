@@ -16,7 +16,9 @@ OTHERS = "$others"  # what no field is named after
 class StartForm(ReasonForm):
     """Why a task is started; `reference` is its own, so that a form that is sent twice starts one."""
 
-    reference = forms.RegexField(rf"^{REFERENCE.pattern}$", strip=False, widget=forms.HiddenInput)
+    reference = forms.RegexField(
+        rf"^(?:{REFERENCE.pattern})\Z", strip=False, widget=forms.HiddenInput
+    )
 
 
 class JsonField(forms.CharField):

@@ -115,9 +115,9 @@ def wanted_by(asked: QueryDict) -> DeadLetterFilter:
     if number is not None and not (kind and NUMBER.fullmatch(number)):
         raise Http404
     return DeadLetterFilter(
-        kind=kind,
+        kind=sql.storable(kind),
         name=sql.storable(asked.get("name", "")),
-        state=asked.get("state", ""),
+        state=sql.storable(asked.get("state", "")),
         id=None if number is None else int(number),
     )
 

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 
 from ... import conf
 from ...database.time_limit import TooSlow, time_limit
+from ...models import Operation
 from ...models.export import ExportFormat
 from ...models.operation import ItemState
 from ...queries import exports, search_query, task_export, word_meanings
@@ -22,6 +23,7 @@ from ..export_file import sent
 from ..forms.incidents import Finder
 from ..forms.search import AuditSearch
 from . import dead_letters, operations
+from .dead_letters import NUMBER
 from .permissions import OPERATE, SEE_PERSONAL, requires, user_of
 from .responses import or_404
 from .task_list import TOO_SLOW
@@ -79,10 +81,14 @@ def _operations(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
 
 
 def _items(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
-    number, state = asked.get("operation", ""), asked.get("state", "")
-    operation = or_404(operation_by_id(int(number)) if number.isdecimal() else None)
+    operation, state = _operation(asked), asked.get("state", "")
     state = state if state in ItemState.values else ""
     return exports.of_items(operation, state, asked.urlencode(), personal=personal)
+
+
+def _operation(asked: QueryDict) -> Operation:
+    number = asked.get("operation", "")
+    return or_404(operation_by_id(int(number)) if NUMBER.fullmatch(number) else None)
 
 
 def _acts(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
@@ -106,7 +112,7 @@ LISTS: dict[str, tuple[Callable[..., Listing], Callable[[QueryDict], str]]] = {
     "tasks": (_tasks, _list("tasks")),
     "incidents": (_incidents, _list("incidents")),
     "operations": (_operations, _list("operations")),
-    "items": (_items, lambda asked: reverse("ops:operation", args=[asked["operation"]])),
+    "items": (_items, lambda asked: reverse("ops:operation", args=[_operation(asked).id])),
     "audit": (_acts, _list("audit")),
     "dead-letters": (_dead_letters, _list("dead_letters")),
 }

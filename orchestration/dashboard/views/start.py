@@ -88,6 +88,8 @@ def _started(
 @requires(OPERATE)
 def started(request: HttpRequest, workflow: str, reference: str) -> HttpResponse:
     """Lead on to the task that a submission became; until then, say that it waits."""
+    if "\0" in workflow + reference:
+        raise Http404
     # first the submission: it may become a task between the two
     submission = queries_task.submission_named(workflow, reference)
     if task := queries_task.task_named(workflow, reference):

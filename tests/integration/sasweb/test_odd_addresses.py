@@ -19,6 +19,9 @@ ODD = [
     ("post", f"/ops/operations/{HUGE}/confirm/"),
     ("get", f"/ops/steps/{HUGE}/change/"),
     ("get", "/ops/tasks/%00/"),
+    ("get", "/ops/started/greet/%00/"),
+    ("get", "/ops/started/%00/x/"),
+    ("post", "/ops/export/%00/"),
     ("get", "/products/%00/"),
     ("get", "/products/%0A/"),
     ("get", "/%0A"),
@@ -40,6 +43,12 @@ ADMIN = [
     f"/admin/orchestration/alert/{HUGE}/change/",
     f"/admin/orchestration/application/{HUGE}/change/",
     f"/admin/orchestration/policy/{HUGE}/history/",
+    *(
+        f"/admin/orchestration/{model}/{row}/history/{version}"
+        for model in ("policy", "supervisorpolicy", "retentionpolicy", "fairnessweight")
+        for row in ("x", "%00", HUGE)
+        for version in ("", "1/revert/")
+    ),
     "/admin/django_rq/dashboard/",
 ]
 

@@ -122,6 +122,14 @@ def test_page_that_fails_is_in_its_dress(boss, address, brand, monkeypatch):
     assert (answer.status_code, dress(answer)) == (500, brand)
 
 
+@pytest.mark.parametrize(("letters", "agent"), [(151, "x"), (100_000, "x"), (3, "x" * 1_000)])
+def test_login_with_anything_too_long_is_wrong_as_any_other(letters, agent):
+    given = {"username": "a" * letters, "password": "y"}
+    answer = Client(headers={"User-Agent": agent}).post("/login/", given)
+    assert answer.status_code == 200
+    assert page(answer).one(".errors")
+
+
 def test_login_of_staff_is_in_the_dashboards_dress_also_for_the_admin():
     answer = Client().get("/admin/auth/user/", follow=True)
     assert answer.request["PATH_INFO"] == "/login/"

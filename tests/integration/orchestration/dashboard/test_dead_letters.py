@@ -313,7 +313,9 @@ def test_address_without_ids_never_selects_all(release, operator, narrowed):
 
 
 def test_name_with_a_null_character_is_accepted(operator):
-    assert operator.get(f"{PAGE}?name=%00").status_code == 200
+    for name in ("name", "kind", "state"):
+        assert operator.get(f"{PAGE}?{name}=%00").status_code == 200
+    assert operator.get(f"{PAGE}retry/?kind=%00&id=1").status_code == 409
 
 
 @pytest.mark.parametrize("kind", [Refused, TypeError])

@@ -173,8 +173,10 @@ def test_operations_and_their_items_are_exported(client, seer, monkeypatch):
     items = records(client, "items", operation=operation.id)
     assert [row["task"] for row in items] == ["r-2", "r-1", "r-0"]
     assert records(client, "items", operation=operation.id, state="fixed") == []
-    for number in ("", "x", operation.id + 1):
-        assert sent(client, "items", "csv", operation=number).status_code == 404
+    for number in ("", "x", "-1", "9" * 5000, operation.id + 1):
+        for form in ("csv", "xlsx"):
+            assert sent(client, "items", form, operation=number).status_code == 404
+    assert sent(client, "items", "csv").status_code == 404
 
 
 def test_audit_is_exported_with_reasons_by_right(client, seer, monkeypatch):

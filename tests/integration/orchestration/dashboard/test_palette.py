@@ -52,3 +52,8 @@ def test_search_costs_the_same_however_much_is_found(client):
 
 def test_palette_of_an_ended_session_is_not_sent_to_the_login():
     assert browser().get(reverse("ops:palette"), headers=POLL).status_code == 401
+
+
+def test_null_character_is_ignored():
+    client = browser(person("ann", "operate"))
+    assert client.get("/ops/palette/?q=a%00b").status_code == 200

@@ -229,6 +229,16 @@ def test_shared_views_with_personal_data_require_the_permission(client):
     assert "?q=contact%3Abob%40example.org" in views_of(trusted.get("/ops/tasks/"))["his shared"]
 
 
+def test_own_views_are_shown_before_any_number_of_shared_ones(client):
+    busy = browser(person("eve", "operate", "share"))
+    for number in range(31):
+        busy.post("/ops/views/", {"name": f"!{number}", "query": "is:held", "shared": "on"})
+    client.post("/ops/views/", {"name": "mine", "query": "state:error"})
+    client.get("/ops/tasks/")  # shows the message
+    names = list(views_of(client.get("/ops/tasks/")))
+    assert names.index("mine") < names.index("!0 by eve")
+
+
 def test_sharing_requires_the_permission(client):
     client.post("/ops/views/", {"name": "bad", "query": "state:error", "shared": "on"})
     assert SavedView.objects.get().shared is False
