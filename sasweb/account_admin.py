@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -55,11 +56,14 @@ class GuardedUserAdmin(Users):
     ) -> HttpResponse:
         """Keep that a password was set for another's account, in the same transaction."""
         with transaction.atomic():
-            before = _password(id)
+            # found as Django finds it, which reads "+9" as 9, too
+            user = self.get_object(request, unquote(id))
+            before = user and user.password
             answer = super().user_change_password(request, id, form_url)
-            if _password(id) != before:
-                user = User.objects.get(pk=id)
-                accounts.tie(user, by=_user(request), kinds=[TieKind.PASSWORD])
+            if user:
+                user.refresh_from_db(fields=["password"])
+                if user.password != before:
+                    accounts.tie(user, by=_user(request), kinds=[TieKind.PASSWORD])
         return answer
 
     @admin.action(
@@ -78,11 +82,6 @@ class GuardedUserAdmin(Users):
             else:
                 self.log_change(request, user, "Confirmed as the account of another person.")
                 self.message_user(request, f"{user} is confirmed.")
-
-
-def _password(user_id: str) -> str | None:
-    known = User.objects.filter(pk=user_id) if user_id.isdecimal() else User.objects.none()
-    return known.values_list("password", flat=True).first()
 
 
 def _user(request: HttpRequest) -> User:
