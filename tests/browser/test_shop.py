@@ -210,6 +210,7 @@ def test_address_fields_follow_the_country_and_keep_what_is_typed(visit):
 def test_printed_order_says_whose_it_is(visit, stack):
     page = visit()
     order(page)
+    expect(page.locator("#verdict.good")).to_be_visible()  # nothing is replaced any more
     page.emulate_media(media="print", color_scheme="dark")
     expect(page.locator(".brand")).to_be_visible()
     expect(page.locator(".seller")).to_be_visible()
