@@ -15,7 +15,7 @@ class LoginForm(CustomerForm, AuthenticationForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         name = cast("CharField", self.fields["username"])
-        # Django only tells the browser; what counts failed logins stores the name
+        # Django has only the browser count; what counts failed logins stores the name
         name.validators.append(MaxLengthValidator(cast("int", name.max_length)))
 
     error_messages = {
