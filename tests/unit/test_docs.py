@@ -1,14 +1,17 @@
 """The documentation's links, anchors, and names of files and functions are right."""
 
+import ast
+import inspect
 import re
 import subprocess
 
 import pytest
 
+from orchestration import api
 from orchestration.supervisor import RecoverySummary
 from sasweb.stack.folders import PROJECT
 from tests.pattern.table import exists
-from tests.support.markdown import anchors
+from tests.support.markdown import BLOCK, anchors
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|<a href=\"([^\"]+)\"|<img src=\"([^\"]+)\"")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -67,6 +70,49 @@ def _place(name):
     """Return "path::Class.member" as the pattern's table writes it: "path::Class::member"."""
     path, _, function = name.partition("::")
     return "::".join([path, *function.split(".")]) if function else path
+
+
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+FROM_API = re.compile(r"from orchestration\.api import (?:\(([^)]*)\)|([\w, ]+))")
+API_PAGES = [name for name in PAGES if "orchestration.api import" in (PROJECT / name).read_text()]
+
+
+def imported_from_api(text):
+    """Return the names that the code blocks of a page import from the interface."""
+    lists = [one or other for one, other in FROM_API.findall("\n".join(FENCED.findall(text)))]
+    parts = [part for one in lists for part in re.sub("#.*", "", one).split(",")]
+    return {part.split()[0] for part in parts if part.strip()}
+
+
+def test_names_of_an_import_are_found_on_one_line_and_in_parentheses():
+    page = """
+```python
+from orchestration.api import Step, undo as back
+from orchestration.api import (
+    Workflow,  # of steps, and more
+    resubmit,
+)
+```
+"""
+    assert imported_from_api(page) == {"Step", "undo", "Workflow", "resubmit"}
+
+
+@pytest.mark.parametrize("name", API_PAGES)
+def test_names_that_a_page_imports_of_the_interface_exist(name):
+    named = imported_from_api((PROJECT / name).read_text())
+    assert named
+    assert sorted(named - {*api.__all__}) == []
+
+
+def test_calls_of_requests_have_the_arguments_of_the_interface():
+    blocks = BLOCK.findall((PROJECT / "docs/use/workflows.md").read_text())
+    (block,) = [code for kind, code in blocks if kind == "python" and "request_undo(" in code]
+    calls = [one for one in ast.walk(ast.parse(block)) if isinstance(one, ast.Call)]
+    named = {one.func.id: one for one in calls if hasattr(api, one.func.id)}
+    assert {"request_undo", "request_resubmit", "Amendment"} <= named.keys()
+    for function, call in named.items():
+        given = {one.arg: one.value for one in call.keywords}
+        inspect.signature(getattr(api, function)).bind(*call.args, **given)
 
 
 def test_picture_of_the_rooms_has_the_layers_that_are_checked():
