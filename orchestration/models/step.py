@@ -274,6 +274,12 @@ class Step(models.Model):
                 name="step_of_incident",
                 condition=Q(process_state="error", incident__isnull=False),
             ),
+            # since when an incident has tasks in error: what failed again moves to the end
+            models.Index(
+                fields=["incident", "ended_at"],
+                name="step_error_age",
+                condition=Q(process_state="error", incident__isnull=False),
+            ),
             models.Index(
                 fields=["incident", "id"],
                 name="step_retrying_by_incident",

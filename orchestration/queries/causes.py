@@ -21,8 +21,8 @@ from .next_step import AgentView
 LOOKED_AT = 8  # incidents: those with most tasks in error, and as many of the latest
 
 # Each kind goes along the index of exactly those steps, no further than the limit: step_waiting (the oldest
-# first), step_in_flight, step_of_incident, step_retrying_by_incident, step_held. How many tasks an incident
-# has in error is kept with it: if so, its first step is read only for the time.
+# first), step_in_flight, step_error_age, step_retrying_by_incident, step_held. How many tasks an incident
+# has in error is kept with it: if so, only its oldest step is read, for the times.
 AFFECTED = """
 WITH stopped AS (
     SELECT * FROM unnest(%(agents)s::text[], %(groups)s::text[]) AS stopped (agent, name)
@@ -34,38 +34,45 @@ WITH stopped AS (
 ), affected AS (
     SELECT 'agent' AS kind, stopped.name AS name, s.*
     FROM stopped CROSS JOIN generate_series(0, 2) AS kinds (waits_for) CROSS JOIN LATERAL (
-        SELECT task_id, incident_id, least(keyed_at, pending_since) AS since, false AS error, run_after
+        SELECT task_id, incident_id, least(keyed_at, pending_since) AS since, false AS error, run_after,
+            NULL::timestamptz AS resolve_by
         FROM orchestration_step WHERE agent = stopped.agent AND process_state = 'pending'
             AND num_nonnulls(run_after, held_by_id) = waits_for
             AND (run_after IS NULL OR attempt > 0)
         ORDER BY pending_since LIMIT %(limit)s) AS s
     UNION ALL
-    SELECT 'agent', stopped.name, s.task_id, s.incident_id, least(s.keyed_at, s.dispatched_at), false, NULL
+    SELECT 'agent', stopped.name, s.task_id, s.incident_id, least(s.keyed_at, s.dispatched_at), false, NULL,
+        NULL
     FROM stopped JOIN orchestration_step s ON s.agent = stopped.agent
         AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
     UNION ALL
     SELECT 'incident', looked_at.id::text, s.* FROM looked_at CROSS JOIN LATERAL (
-        SELECT CASE WHEN open_tasks = 0 THEN task_id END, incident_id, ended_at, true, NULL::timestamptz
+        SELECT CASE WHEN open_tasks = 0 THEN task_id END, incident_id, ended_at, true, NULL::timestamptz,
+            resolve_by
         FROM orchestration_step
         WHERE incident_id = looked_at.id AND process_state = 'error'
-        ORDER BY id LIMIT CASE WHEN open_tasks > 0 THEN 1 ELSE %(limit)s END) AS s
+        ORDER BY ended_at LIMIT CASE WHEN open_tasks > 0 THEN 1 ELSE %(limit)s END) AS s
     UNION ALL
     SELECT 'incident', looked_at.id::text, s.* FROM looked_at CROSS JOIN LATERAL (
-        SELECT task_id, incident_id, least(keyed_at, failed_at), false, run_after FROM orchestration_step
+        SELECT task_id, incident_id, least(keyed_at, failed_at), false, run_after,
+            NULL::timestamptz
+        FROM orchestration_step
         WHERE incident_id = looked_at.id AND process_state IN ('pending', 'processing')
             AND held_by_id IS NULL AND agent <> ALL (%(agents)s)
         ORDER BY id LIMIT %(limit)s) AS s
     UNION ALL
-    (SELECT 'hold', '', task_id, incident_id, pending_since, false, NULL FROM orchestration_step
+    (SELECT 'hold', '', task_id, incident_id, pending_since, false, NULL, NULL
+        FROM orchestration_step
         WHERE held_by_id IS NOT NULL AND process_state = 'pending' AND agent <> ALL (%(agents)s)
         LIMIT %(limit)s)
 ), tasks AS (
     SELECT kind, name, task_id, min(since) AS since, bool_or(error) AS error, min(run_after) AS next,
-        max(incident_id) AS incident_id
+        min(resolve_by) AS undo, max(incident_id) AS incident_id
     FROM affected GROUP BY kind, name, task_id
 )
 SELECT tasks.kind, tasks.name, t.currency, count(t.id), count(t.id) FILTER (WHERE tasks.error),
-    min(tasks.since), min(tasks.next), sum(t.value), mode() WITHIN GROUP (ORDER BY tasks.incident_id)
+    min(tasks.since), min(tasks.next), min(tasks.undo), sum(t.value),
+    mode() WITHIN GROUP (ORDER BY tasks.incident_id)
 FROM tasks LEFT JOIN orchestration_task t ON t.id = tasks.task_id
 GROUP BY tasks.kind, tasks.name, t.currency
 """
@@ -91,7 +98,9 @@ class Cause:
     """One cause, and the tasks it affects now, counted no further than one past `CAP`.
 
     `at_risk` is the value of the tasks by currency, in minor units. `next` is the first attempt or
-    probe to come, if a time is set. `incident` is the most frequent failure of the tasks.
+    probe to come, if a time is set; `undo` is when the task longest in error is undone, if it is.
+    `incident` is the most frequent failure of the tasks. `cut`: not all tasks were looked at, so that
+    more is at risk.
     """
 
     kind: Kind
@@ -100,6 +109,8 @@ class Cause:
     errors: int = 0
     since: datetime | None = None
     next: datetime | None = None
+    undo: datetime | None = None
+    cut: bool = False
     at_risk: dict[str, int] = field(default_factory=dict)
     incident: Incident | None = None
     agent: AgentView | None = None
@@ -154,10 +165,12 @@ def causes(known: Mapping[str, AgentView]) -> Sequence[Cause]:
         "agents": list(groups), "groups": list(groups.values()), "limit": CAP + 1,
         "incidents": LOOKED_AT,
     }  # fmt: skip
-    for kind, name, currency, *numbers, incident in sql.run(AFFECTED, parameters):
+    for kind, name, currency, *numbers, value, incident in sql.run(AFFECTED, parameters):
         key = Kind(kind), name
         cause = found.setdefault(key, Cause(kind=key[0], name=name))
-        _add(cause, currency, *numbers)
+        _add(cause, *numbers)
+        if currency and value:
+            cause.at_risk[currency] = cause.at_risk.get(currency, 0) + int(value)
         if incident is not None:
             most.setdefault(key, Counter())[incident] += numbers[0]
     for name, group in groups.items():
@@ -169,15 +182,15 @@ def causes(known: Mapping[str, AgentView]) -> Sequence[Cause]:
 
 
 def _add(
-    cause: Cause, currency: str | None, tasks: int, errors: int, since: datetime | None,
-    upcoming: datetime | None, value: int | None,
+    cause: Cause, tasks: int, errors: int, since: datetime | None, upcoming: datetime | None,
+    undo: datetime | None,
 ) -> None:  # fmt: skip
     cause.tasks += tasks
+    cause.cut = cause.tasks > CAP
     cause.errors += errors
     cause.since = min(filter(None, (cause.since, since)), default=None)
     cause.next = min(filter(None, (cause.next, upcoming)), default=None)
-    if currency and value:
-        cause.at_risk[currency] = cause.at_risk.get(currency, 0) + int(value)
+    cause.undo = min(filter(None, (cause.undo, undo)), default=None)
 
 
 def _add_incidents(

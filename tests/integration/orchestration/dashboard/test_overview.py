@@ -23,6 +23,7 @@ from orchestration.models import (
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.history import EventKind
+from orchestration.queries import causes
 from orchestration.queries.agent_facts import CAP
 from orchestration.queries.overview import SHOWN
 from orchestration.queries.trends import RANGES
@@ -86,6 +87,39 @@ def test_failures_are_grouped_by_cause(client):
     assert [cause_of(client, name)[place] for place in (1, 3)] == ["2", "€110.40"]
     link = page(client.get("/ops/")).one(f'tr[data-cause="{name}"]').cells()[1].one("a")
     assert sorted(listed(client.get(link["href"]))) == ["bad-1", "bad-2"]
+
+
+def test_oldest_of_a_cause_is_the_one_longest_in_error(client):
+    first, second = in_error(new_task("bad-1")), in_error(new_task("bad-2"))
+    sweep(LEADER)
+    Step.objects.filter(id=second.id).update(ended_at=DatabaseNow() - timedelta(minutes=10))
+    row = page(client.get("/ops/")).one(f'tr[data-cause="incident/{first.incident_id}"]')
+    second.refresh_from_db()
+    since = datetime.fromisoformat(row.cells()[2].one("time")["datetime"])
+    assert abs(since - second.ended_at) < timedelta(milliseconds=2)
+
+
+@pytest.mark.parametrize(("most", "value"), [(2, "€30.00+"), (3, "€30.00")])
+def test_value_of_more_tasks_than_are_looked_at_is_a_lower_bound(client, monkeypatch, most, value):
+    monkeypatch.setattr(causes, "CAP", most)
+    for _ in range(3):
+        new_task()
+    Task.objects.update(value=1000, currency="EUR")
+    hold(agent="greeter", actor="olga", reason="they are moving house")
+    assert cause_of(client, "agent/greeter")[3] == value
+
+
+def test_tasks_that_will_be_undone_say_when(client):
+    step = in_error(new_task("bad-1"))
+    name = f"incident/{step.incident_id}"
+    sweep(LEADER)
+    row = f'tr[data-cause="{name}"]'
+    assert page(client.get("/ops/")).one(row).cells()[4].all("time") == []
+    Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow() + timedelta(minutes=30))
+    (time,) = page(client.get("/ops/")).one(row).cells()[4].all("time")
+    step.refresh_from_db()
+    undo = datetime.fromisoformat(time["datetime"])
+    assert abs(undo - step.resolve_by) < timedelta(milliseconds=2)
 
 
 def test_first_sentence_names_the_cause_with_most_tasks(client):
