@@ -142,7 +142,7 @@ SHOP_TIME_ZONE = env.zone("SHOP_TIME_ZONE", "Europe/Berlin")  # where a customer
 # on printed orders and in letters
 SELLER_ADDRESS = env.text(
     "SELLER_ADDRESS",
-    "Kettlewell, Lindenstraße 12, 10969 Berlin, Germany" if ENVIRONMENT == "demo" else "",
+    "Kettlewell, Lindenstraße 12, 10969 Berlin" if ENVIRONMENT == "demo" else "",
 )
 SITE_URL = env.text("SITE_URL", f"http://localhost:{env.number('PORT', 8000)}")  # links in letters
 

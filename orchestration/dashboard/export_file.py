@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -22,29 +22,30 @@ class _Echo:
         return text
 
 
-def sent(records: Iterator[Record], form: ExportFormat, name: str) -> StreamingHttpResponse:
-    """Return the answer that sends records as a file, each as it is read."""
-    lines = _csv(records) if form == ExportFormat.CSV else _json(records)
+def sent(
+    records: Iterator[Record], columns: Sequence[str], form: ExportFormat, name: str
+) -> StreamingHttpResponse:
+    """Return the answer that sends records of these columns as a file, each as it is read."""
+    lines = _csv(records, columns) if form == ExportFormat.CSV else _json(records)
     response = StreamingHttpResponse(lines, content_type=TYPES[form])
     response["Content-Disposition"] = f'attachment; filename="{name}.{form.value}"'
     response["Cache-Control"] = "no-store"
     return response
 
 
-def _csv(records: Iterator[Record]) -> Iterator[str]:
+def _csv(records: Iterator[Record], columns: Sequence[str]) -> Iterator[str]:
     writer = csv.writer(_Echo())
-    head: list[str] = []
+    yield str(writer.writerow(columns))
     for record in records:
-        if not head:
-            head = list(record)
-            yield str(writer.writerow(head))
-        yield str(writer.writerow([_safe(value) for value in record.values()]))
+        yield str(writer.writerow([_safe(record[name]) for name in columns]))
 
 
 def _safe(value: Any) -> Any:
     """Return a cell as data: an apostrophe makes a formula a text."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return value

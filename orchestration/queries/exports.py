@@ -37,7 +37,7 @@ Fields = Mapping[str, Callable[[Row], Any]]
 class Listing:
     """A list as it was narrowed by `query`; `count` goes no further than `MOST`.
 
-    `columns` is what the history says that its records have; `personal`: with personal data.
+    `columns` are the fields of its records, in their order; `personal`: with personal data.
     """
 
     what: str
@@ -153,7 +153,18 @@ def of_items(operation: Operation, state: str, query: str, *, personal: bool) ->
     return Listing(
         what="items",
         query=query,
-        columns=("state", "task", "step", "cause", "reason"),
+        columns=(
+            "state",
+            "task",
+            "id",
+            "workflow",
+            "step",
+            "attempt",
+            "cause",
+            "reason",
+            "sent",
+            "ended",
+        ),
         personal=personal,
         count=found[:MOST].count,
         records=lambda: (one for rows in _chunks(found) for one in records(rows)),

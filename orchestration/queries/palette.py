@@ -15,7 +15,10 @@ SHORTEST = 2  # characters
 
 @dataclass(frozen=True, kw_only=True)
 class Hit:
-    """Something that was found: at `route` of the dashboard with `key`, or at a place of that page."""
+    """Something that was found: at `route` of the dashboard with `key`, or at a place of that page.
+
+    `query` is what its page searches for.
+    """
 
     kind: str
     name: str
@@ -23,6 +26,7 @@ class Hit:
     route: str
     key: object = None
     place: str = ""
+    query: str = ""
 
 
 def hits(text: str, *, personal: bool) -> Sequence[Hit]:
@@ -37,9 +41,10 @@ def _tasks(text: str, *, personal: bool) -> list[Hit]:
     search = search_query.read({"q": text}, personal=personal)
     if search.problems:
         return []
-    ids = task_filters.page(word_meanings.resolved(search).query, MOST)
-    tasks = Task.objects.defer("data").in_bulk(ids)
-    return [
+    ids = task_filters.page(word_meanings.resolved(search).query, MOST + 1)
+    more = Hit(kind="Search", name="All tasks that match", route="tasks", query=search.text)
+    tasks = Task.objects.defer("data").in_bulk(ids[:MOST])
+    found = [
         Hit(
             kind="Task",
             name=task.name,
@@ -47,8 +52,9 @@ def _tasks(text: str, *, personal: bool) -> list[Hit]:
             route="task",
             key=task.id,
         )
-        for task in (tasks[one] for one in ids if one in tasks)
+        for task in (tasks[one] for one in ids[:MOST] if one in tasks)
     ]
+    return [*found, more] if len(ids) > MOST else found
 
 
 def _incidents(text: str) -> list[Hit]:

@@ -25,6 +25,7 @@ SHORTEST = 4  # characters: a shorter word is hidden where it stands alone, not 
 SHORTEST_PART = 3  # likewise of a part, which is hidden only where it is a word of its own
 NAME = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 MOST_PARTS = 5  # a text of more words is a letter, whose words say nothing
+LETTER = 200  # characters: no shorter text has it, and to look for it costs the most by far
 
 
 class Redactor:
@@ -72,7 +73,8 @@ class Redactor:
     def _text(self, text: str) -> str:
         if text.strip().lower() in self._words:
             return HIDDEN
-        return self._pattern.sub(HIDDEN, text) if self._pattern else text
+        pattern = self._pattern if len(text) < LETTER else self._pattern_of_all
+        return pattern.sub(HIDDEN, text) if pattern else text
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -81,8 +83,18 @@ class Redactor:
 
     @cached_property
     def _pattern(self) -> "re.Pattern[str] | None":
+        return self._looking_for(word for word in self._words if len(word) < LETTER)
+
+    @cached_property
+    def _pattern_of_all(self) -> "re.Pattern[str] | None":
+        return self._looking_for(self._words)
+
+    def _looking_for(self, words: Iterable[str]) -> "re.Pattern[str] | None":
+        """Return what finds words, and the parts of all of them."""
+        whole = {
+            form for word in words if len(word) >= SHORTEST for form in (word, *_encoded(word))
+        }
         long = [word for word in self._words if len(word) >= SHORTEST]
-        whole = {form for word in long for form in (word, *_encoded(word))}
         parts = {form for part in _parts(long) for form in (part, *_encoded(part))} - whole
         either = [re.escape(word) for word in _longest_first(whole)]
         if parts:

@@ -133,7 +133,7 @@ def _named(what: str, field: str, known: Callable[[], Iterable[str]]) -> Reader:
 
 
 def _trouble(value: str) -> Meaning:
-    name = _named("trouble", "trouble", lambda: TROUBLE)(value)["trouble"]
+    name = _named("condition", "trouble", lambda: TROUBLE)(value)["trouble"]
     return {"troubles": (name,)}
 
 

@@ -36,7 +36,7 @@ def _error(row: TaskRow) -> Record:
     return {"error": code or None, "error_message": _text(row, message) or None}
 
 
-# what an export has of each column of the list
+# what an export has of each column of the list; of those in `SEVERAL` more than their own name
 FIELDS: dict[str, Callable[[TaskRow], Record]] = {
     "state": lambda row: {"state": row.task.state, "overdue": row.task.overdue},
     "task": lambda row: {"task": row.task.name},
@@ -55,6 +55,13 @@ FIELDS: dict[str, Callable[[TaskRow], Record]] = {
     "ended": lambda row: {"ended": moment(row.task.ended_at)},
 }
 
+SEVERAL = {
+    "state": ("state", "overdue"),
+    "next": ("next", "next_at"),
+    "error": ("error", "error_message"),
+    "value": ("value", "currency"),
+}
+
 
 def of_tasks(search: Search, meant: Resolved) -> Listing:
     """Return the tasks of a search, with the columns that it shows."""
@@ -66,7 +73,7 @@ def of_tasks(search: Search, meant: Resolved) -> Listing:
     return Listing(
         what="tasks",
         query=search.text,
-        columns=search.columns,
+        columns=("id", *(name for one in search.columns for name in SEVERAL.get(one, (one,)))),
         personal=search.personal,
         count=found,
         records=lambda: (

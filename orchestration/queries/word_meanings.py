@@ -20,6 +20,11 @@ from .task_filters import matching
 
 FEW = 5  # suggestions
 SHORTEST = 4  # characters of a word that is compared with names
+MONEY = re.compile(
+    r"""(?P<sign>[€£$¥]?) (?P<whole>\d{1,3}(?:,\d{3})+|\d{1,12})
+    (?:[.,](?P<part>\d{1,2}))? (?P<after>[€£$¥]?)""",
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,19 +64,27 @@ def _with(filters: Filters, known: dict[str, Found]) -> Filters:
 
 
 def named(search: Search, query: Query) -> UUID | None:
-    """Return the task that a search of one word names in full, if it names exactly one."""
-    match search.narrowing, query.alternatives:
-        case [Term(name="", value=word)], [filters]:
-            pass
-        case _:
-            return None
-    found = filters.found.get(word, Found())
+    """Return the task that a search of words names in full, if it names exactly one.
+
+    Several words name what an application finds by each of them: they are one number, typed apart.
+    """
+    words = [part.value for part in search.narrowing if isinstance(part, Term) and not part.name]
+    if not words or len(words) != len(search.narrowing) or len(query.alternatives) != 1:
+        return None
+    (filters,) = query.alternatives
+    exactly = Q()
+    for word in words:
+        exactly &= _in_full(word, filters.found.get(word, Found()))
+    hits = matching(filters).filter(exactly).values_list("id", flat=True)[:2]
+    return hits[0] if len(hits) == 1 else None
+
+
+def _in_full(word: str, found: Found) -> Q:
     exactly = Q(reference__in=[word, *found.references])
     exactly |= Q(label__in=[word, word.upper(), *found.labels], label__gt="")
     if known := as_uuid(word):
         exactly |= Q(id=known)
-    hits = matching(filters).filter(exactly).values_list("id", flat=True)[:2]
-    return hits[0] if len(hits) == 1 else None
+    return exactly
 
 
 def suggestions(search: Search, *, nothing_found: bool) -> list[Fix]:
@@ -95,6 +108,8 @@ def _change(one: Term, meant: Term) -> Callable[[Term], Node]:
 
 
 def _names_like(word: str, *, near: bool) -> Iterable[tuple[str, str]]:
+    if amount := _amount(word):
+        yield "value", amount
     known = _names()
     lower = word.lower()
     exact = [(name, value) for name, values in known.items() for value in values if value == lower]
@@ -105,6 +120,15 @@ def _names_like(word: str, *, near: bool) -> Iterable[tuple[str, str]]:
         for name, values in known.items():
             if value := registry.nearest(lower, values):
                 yield name, value
+
+
+def _amount(word: str) -> str:
+    """Return the amount that a word is, as `value:` takes it: it has decimals, or a currency's sign."""
+    found = MONEY.fullmatch(word)
+    if found is None or not (found["part"] or found["sign"] or found["after"]):
+        return ""
+    whole = found["whole"].replace(",", "")
+    return f"{whole}.{found['part']}" if found["part"] else whole
 
 
 def _names() -> dict[str, list[str]]:

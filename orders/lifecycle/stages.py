@@ -6,7 +6,7 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from orchestration.api import Direction, Progress, StepProgress, StepState
+from orchestration.api import Direction, Progress, StepProgress, StepState, TaskState
 
 STEPS = {  # by step: done, now, to come
     "reserve_stock": (
@@ -94,8 +94,10 @@ def _stages(progress: Progress | None) -> list[Stage]:
     if progress is None:
         return [Stage(text=str(to_come), state="next") for _done, _now, to_come in STEPS.values()]
     taken = undo_steps(progress)
+    ends = bool(taken) or progress.state in {TaskState.UNDOING, TaskState.UNDONE}
     return [
-        _undo_stage(taken.get(name)) or _stage(step) for name, step in do_steps(progress).items()
+        _undo_stage(taken.get(name)) or (_no_longer(step) if ends else _stage(step))
+        for name, step in do_steps(progress).items()
     ]
 
 
@@ -113,6 +115,15 @@ def _undo_stage(step: StepProgress | None) -> Stage | None:
         case StepState.ERROR:
             return Stage(text=now, state="failed", at=step.ended_at)
     return None
+
+
+def _no_longer(step: StepProgress) -> Stage:
+    """Return the stage of a step of an order that is being cancelled: what is not done is not to come."""
+    stage = _stage(step)
+    if stage.state not in {"now", "next"}:
+        return stage
+    plain = step.name.replace("_", " ").capitalize()
+    return Stage(text=str(STEPS.get(step.name, (plain,))[-1]), state="off")
 
 
 def _stage(step: StepProgress) -> Stage:

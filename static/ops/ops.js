@@ -195,6 +195,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
   inZone();
   entitle();
   offerCopies();
+  inSight();
   say();
 });
 
@@ -256,9 +257,16 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("[data-once]")) delete form.dataset.sent;
 });
 
+/* The tab of this page, where the tabs are in a line that scrolls. */
+const inSight = () => {
+  const tabs = document.getElementById("nav"), here = tabs?.querySelector("[aria-current]");
+  if (here) tabs.scrollLeft += here.getBoundingClientRect().left - tabs.getBoundingClientRect().left - 40;
+};
+
 measure();
 inZone();
 entitle();
 offerCopies();
+inSight();
 if (part()) say();
 setInterval(() => { tick(); say(); }, 1000);

@@ -50,7 +50,9 @@ def export(request: HttpRequest, name: str) -> HttpResponse:
     except Unclear as unclear:
         return _refused(request, page(asked), asked, *unclear.args)
     # a stream is an answer like any other, though not of this class
-    file = sent(records, ExportFormat(form), f"{name}-{timezone.now():%Y%m%d-%H%M%S}")
+    file = sent(
+        records, listing.columns, ExportFormat(form), f"{name}-{timezone.now():%Y%m%d-%H%M%S}"
+    )
     return cast("HttpResponse", file)
 
 

@@ -6,6 +6,7 @@ from django.views.decorators.http import require_safe
 
 from ...queries.palette import Hit, hits
 from .permissions import OPERATE, SEE_PERSONAL, requires, user_of
+from .task_list import asking
 
 
 @require_safe
@@ -25,4 +26,4 @@ def palette(request: HttpRequest) -> HttpResponse:
 
 def _address(one: Hit) -> str:
     address = reverse(f"ops:{one.route}", args=[one.key] if one.key is not None else [])
-    return f"{address}#{one.place}" if one.place else address
+    return f"{address}#{one.place}" if one.place else f"{address}{asking(one.query)}"

@@ -17,6 +17,7 @@ from orchestration.models import Export, Incident, Policy, Step, Submission
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import exports, task_export
 from orchestration.queries.redaction import HIDDEN
+from orchestration.queries.task_columns import COLUMNS
 from orchestration.transitions.holds import hold
 from tests.support.engine import in_error, new_task
 from tests.support.operations import confirmed, drafted
@@ -24,6 +25,14 @@ from tests.support.operators import browser, person
 from tests.support.page import page
 
 pytestmark = pytest.mark.django_db
+
+
+SEER = ("operate", "see_personal", "resubmit", "bulk", "hold")
+
+
+@pytest.fixture
+def seer():
+    return browser(person("sue", *SEER))
 
 
 @pytest.fixture
@@ -43,7 +52,7 @@ def export(client, query, form):
     return sent(client, "tasks", form, q=query)
 
 
-def sent(client, name, form, **narrowing):
+def sent(client, name, form, /, **narrowing):
     given = {"narrowing": urlencode(narrowing), "format": form}
     return client.post(f"/ops/export/{name}/", given)
 
@@ -102,7 +111,28 @@ def test_export_writes_no_formula(client):
     rows = list(csv.DictReader(body(export(client, "columns:task", "csv")).split("\r\n")))
     assert {row["task"] for row in rows} == {"'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "a=1"}
     assert json.loads(body(export(client, "nothing", "json"))) == []
-    assert body(export(client, "nothing", "csv")) == ""
+
+
+def test_empty_export_has_its_head(client):
+    assert body(export(client, "nothing columns:task,value", "csv")) == "id,task,value,currency\r\n"
+    number = confirmed([new_task()], "hold", actor="ann").id
+    for name in LISTS:
+        narrowing = {
+            "items": {"operation": number, "state": "fixed"},
+            "tasks": {"q": "nothing"},
+            "incidents": {"state": "resolved"},
+        }
+        asked = narrowing.get(name, {"actor": "nothing", "name": "nothing"})
+        assert json.loads(body(sent(client, name, "json", **asked))) == []
+        (head,) = body(sent(client, name, "csv", **asked)).splitlines()
+        assert head.split(",") == Export.objects.latest("id").columns.split(",")
+
+
+def test_every_column_of_tasks_has_its_fields(seer):
+    new_task()
+    columns = ",".join(task_export.FIELDS)
+    assert set(task_export.FIELDS) == set(COLUMNS)
+    assert len(records(seer, "tasks", q=f"columns:{columns}")) == 1
 
 
 def test_export_stops_at_its_most(client, monkeypatch):
@@ -123,17 +153,11 @@ def test_export_requires_an_operator_and_a_search_that_is_understood(client):
 
 
 # --- the other lists -------------------------------------------------------------------------------
-SEER = ("operate", "see_personal", "resubmit", "bulk", "hold")
-
-
-@pytest.fixture
-def seer():
-    return browser(person("sue", *SEER))
-
-
 def records(client, name, **narrowing):
     """Return what an export has as JSON; the same rows are in its CSV."""
     found = json.loads(body(sent(client, name, "json", **narrowing)))
+    recorded = Export.objects.latest("id").columns.split(",")
+    assert [list(one) for one in found] == [recorded] * len(found)
     lines = list(csv.DictReader(body(sent(client, name, "csv", **narrowing)).split("\r\n")))
     assert [list(line) for line in lines] == [list(one) for one in found]
     return found
@@ -153,10 +177,12 @@ def test_incidents_are_exported_as_they_are_narrowed(client, seer, monkeypatch):
     (row,) = records(seer, "incidents", step="hello")
     assert (row["agent"], row["message"]) == ("greeter", "Ada Lovelace is unknown")
     assert row["at_risk"] == {"EUR": "12.50"}
+    (line,) = csv.DictReader(body(sent(seer, "incidents", "csv", step="hello")).split("\r\n"))
+    assert json.loads(line["at_risk"]) == row["at_risk"]
     assert records(client, "incidents", step="hello")[0]["message"] == HIDDEN
     assert records(client, "incidents", state="resolved") == []
     assert sent(client, "incidents", "csv", state="nonsense").status_code == 303
-    assert Export.objects.filter(what="incidents", query="step=hello", rows=1).count() == 4
+    assert Export.objects.filter(what="incidents", query="step=hello", rows=1).count() == 5
 
 
 def test_operations_and_their_items_are_exported(client, seer, monkeypatch):

@@ -47,7 +47,20 @@ def test_search_costs_the_same_however_much_is_found(client):
     for number in range(2, 9):
         in_error(new_task(f"t-{number}"), code=f"t-{number}")
     assert query_count(client, address) == before
-    assert len(found(client, "t-")) == 10
+    assert len(found(client, "t-")) == 11
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, 0), (6, 1)])
+def test_more_tasks_than_are_shown_have_a_way_to_all(client, count, more):
+    for number in range(count):
+        new_task(f"t-{number} x")
+    hits = found(client, '"t-')
+    assert hits == []
+    hits = found(client, "t-")
+    assert [address for kind, _, address in hits if kind == "Task"] == [
+        address for kind, _, address in hits[:5]
+    ]
+    assert [address for *_, address in hits[5:]] == ["/ops/tasks/?q=t-"] * more
 
 
 def test_palette_of_an_ended_session_is_not_sent_to_the_login():

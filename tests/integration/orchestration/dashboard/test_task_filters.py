@@ -6,7 +6,7 @@ import pytest
 from django.http import QueryDict
 
 from orchestration.database import clock
-from orchestration.models import Hold
+from orchestration.models import Hold, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.hold import HoldCause
 from orchestration.transitions.holds import hold
@@ -133,3 +133,38 @@ def test_invalid_filter_is_reported(client, query, sentence):
     typed = QueryDict(query).get("q", "")
     if len(typed) > 1 and "\0" not in typed:
         assert page(response).one("#q")["value"] == typed  # to be corrected, not typed again
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("22.40", ["value:22.40"]),
+        ("€22.40", ["value:22.40"]),
+        ("22,40", ["value:22.40"]),
+        ("1,234.50€", ["value:1234.50"]),
+        ("€5", ["value:5"]),
+        ("2240", []),
+        ("1,234", []),
+        ("22.401", []),
+    ],
+)
+def test_amount_is_offered_as_a_value(client, word, meant):
+    new_task("a")
+    Task.objects.update(value=2240, currency="EUR")
+    shown = page(client.get("/ops/tasks/", {"q": word}))
+    assert shown.texts("a[data-meant]") == meant
+    for link in shown.all("a[data-meant]"):
+        assert bool(listed(client.get(link["href"]))) == ("22.40" in meant[0])
+
+
+def test_unknown_condition_is_named_as_in_the_form(client):
+    response = client.get("/ops/tasks/?q=is:late")
+    assert "unknown condition" in page(response).one(".errors").text
+
+
+def test_due_of_a_task_in_error_is_shown_as_on_its_page(client):
+    task = in_error(new_task("bad")).task
+    shown = page(client.get("/ops/tasks/?q=columns:due")).one(f"#row-{task.id}")
+    (due,) = [time["datetime"] for time in shown.all("time[data-due]")]
+    seen = page(client.get(f"/ops/tasks/{task.id}/"))
+    assert due in [time["datetime"] for time in seen.all("time[data-due]")]

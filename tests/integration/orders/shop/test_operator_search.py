@@ -87,10 +87,11 @@ def test_exact_number_opens_the_order_not_its_emails(client):
     Task.objects.filter(workflow=EMAIL_WORKFLOW).update(label=number)
     task = Task.objects.get(workflow=WORKFLOW, reference=str(order))
     viewer = browser(person("vic", "operate"))
-    for typed in (number, number.replace("-", "").lower(), str(order), str(task.id)):
+    apart = number.replace("-", " ").lower()
+    for typed in (number, number.replace("-", "").lower(), apart, str(order), str(task.id)):
         opened = viewer.get("/ops/tasks/", {"q": typed, "open": "1"})
         assert (opened.status_code, opened["Location"]) == (303, f"/ops/tasks/{task.id}/"), typed
         assert viewer.get("/ops/tasks/", {"q": typed}).status_code == 200
-    for typed in (number[:6], f"{number} state:error", "state:error"):
+    for typed in (number[:6], f"{number} {order}x", f"{number} state:error", "state:error"):
         opened = viewer.get("/ops/tasks/", {"q": typed, "open": "1"})
         assert opened["Location"].startswith("/ops/tasks/?q="), typed

@@ -1,10 +1,12 @@
 """What those see of a task who may not see personal data."""
 
+from time import process_time
+
 import pytest
 
 from orchestration import registry
 from orchestration.api import Workflow, field
-from orchestration.queries.redaction import HIDDEN, Redactor
+from orchestration.queries.redaction import HIDDEN, LETTER, Redactor
 
 DATA = {
     "email": "Ada@Example.org",
@@ -66,6 +68,27 @@ def test_words_of_a_letter_are_not_hidden_one_by_one(monkeypatch):
     redactor = Redactor("post", {"letter": letter, "name": "Ada Byron"})
     assert redactor(f"mail refused: {letter}") == f"mail refused: {HIDDEN}"
     assert redactor("the order of BYRON is on its way") == f"the order of {HIDDEN} is on its way"
+
+
+def test_letter_costs_little_until_a_text_may_have_it(monkeypatch):
+    declared = Workflow(name="post", steps=[], personal=[field("letter"), field("name")])
+    monkeypatch.setitem(registry.workflows, "post", declared)
+
+    def cost(letter):
+        names = [f"Ada Byron{letter[:1]}{number}" for number in range(20)]
+        began = process_time()
+        for name in names:
+            redactor = Redactor("post", {"letter": letter and f"{letter}{name}", "name": name})
+            assert redactor(f"refused by {name}") == f"refused by {HIDDEN}"
+        return process_time() - began
+
+    assert cost("Your order is on its way. " * 1000) < 30 * cost("")
+
+
+@pytest.mark.parametrize("length", [150, LETTER - 1, LETTER, LETTER + 1, 1000])
+def test_text_of_any_length_is_hidden_in_a_longer_one(length):
+    word = "x" * length
+    assert Redactor("gone", [word])(f"it was {word}.") == f"it was {HIDDEN}."
 
 
 def test_input_of_an_unknown_workflow_is_redacted_whole():

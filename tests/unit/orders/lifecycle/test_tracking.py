@@ -192,6 +192,17 @@ def test_stages_of_an_undo():
     assert shown.parcel == "TRK1"
 
 
+@pytest.mark.parametrize("taken", [{}, {"reserve_stock": WAITING}])
+def test_order_that_is_being_cancelled_announces_nothing_to_come(taken):
+    dos = (DONE, DONE, PENDING, WAITING, PROCESSING)
+    shown = look(undoing(TaskState.UNDOING, dos, taken, code="connection_lost"))
+    assert [(stage.text, stage.state) for stage in shown.stages[3:]] == [
+        (STEPS[name][2], "off")
+        for name in ("create_shipment", "capture_payment", "send_confirmation")
+    ]
+    assert "again" not in shown.spoken
+
+
 def test_stages_of_a_failed_undo():
     shown = look(CASES["failed undo"][0])
     assert (shown.stages[4].text, shown.stages[4].state) == (
