@@ -47,6 +47,15 @@ class AgentContract:
     refused_payload: ClassVar[dict[str, Any] | None] = None  # that the service refuses permanently
     refusal: ClassVar[str] = ""  # the code of that refusal
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse a class that pytest would pass over with a warning."""
+        super().__init_subclass__(**options)
+        if cls.__name__.startswith("Test") and "__init__" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} has __init__, so pytest does not collect it: set up the service in "
+                "a fixture, a method marked with @pytest.fixture(autouse=True)"
+            )
+
     def undo_payload(self, key: str, result: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """Return the payload of the undo, as the step's `undo_request` makes it; by default by key."""
         return {"key": key}

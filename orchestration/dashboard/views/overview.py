@@ -23,7 +23,6 @@ def overview(request: HttpRequest) -> HttpResponse:
     context = {
         "now": seen.now,
         "seen": seen,
-        "shown": overview_queries.SHOWN,
         "redacted": redacted,
         "charts": [(one, drawing(one), rows(one)) for one in charts(seen.trends)],
         "steps": step_rows(seen.trends),

@@ -170,6 +170,18 @@ def test_held_task_is_a_cause(client):
     assert (link.text, listed(client.get(link["href"]))) == ("1", ["held-1"])
 
 
+def test_held_agent_without_tasks_is_shown_below_any_number_of_causes(client):
+    for number in range(7):
+        step = in_error(new_task(f"bad-{number}"))
+        incident = Incident.objects.get(id=step.incident_id)
+        incident.pk, incident.fingerprint = None, f"cause-{number}"
+        incident.save()
+        Step.objects.filter(id=step.id).update(incident=incident)
+    hold(agent="shipping", actor="olga", reason="they are moving house")
+    names = [row["data-cause"] for row in page(client.get("/ops/")).all("tr[data-cause]")]
+    assert (len(names), names[-1]) == (8, "agent/shipping")
+
+
 def test_hold_on_everything_is_one_cause(client):
     new_task()
     hold(actor="olga", reason="they are moving house")

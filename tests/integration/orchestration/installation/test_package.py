@@ -91,7 +91,7 @@ def project(site, tmp_path, settings):
     run = Project(tmp_path, site)
     call_command("startproject", "mysite", tmp_path)
     of_settings, of_urls = blocks(PAGE, "python")
-    run.append("mysite/settings.py", "import os\n" + of_settings)
+    run.append("mysite/settings.py", of_settings)
     given = {"NAME": DATABASE, "HOST": server.get("host", ""), "USER": server.get("user", "")}
     run.append("mysite/settings.py", f"DATABASES['default'] |= {given!r}")
     run.append("mysite/settings.py", f"REDIS_URL = {settings.REDIS_URL + '?db=5'!r}")

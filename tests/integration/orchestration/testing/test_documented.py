@@ -1,15 +1,20 @@
 """The examples of docs/use/testing.md are run as they stand."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
 
 from orchestration import registry
+from orchestration.testing.contract import AgentContract
 from sasweb.stack.folders import PROJECT
 
+PAGE = PROJECT / "docs" / "use" / "testing.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -52,7 +57,7 @@ def page(monkeypatch):
     """The page's names; what it registers is forgotten afterwards."""
     for table in ("agents", "workflows"):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
-    blocks = BLOCK.findall((PROJECT / "docs/use/testing.md").read_text())
+    blocks = BLOCK.findall(PAGE.read_text())
     names = {"FakeAirline": FakeAirline, "__name__": "documented"}
     exec(compile("\n".join(blocks), "docs/use/testing.md", "exec"), names)
     yield names
@@ -74,12 +79,25 @@ def test_workflow_of_the_page(page, request, name):
     page[name](request.getfixturevalue("run"))  # after the page has registered its agent
 
 
-def test_contract_of_the_page(page):
-    tests = [name for name in dir(page["TestHold"]) if name.startswith("test_")]
-    assert len(tests) == 8
-    for name in tests:
-        if "look_up" not in name:  # the airline cannot be asked
-            getattr(page["TestHold"](), name)()
+def test_contract_of_the_page_is_collected_and_kept(tmp_path):
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["orchestration.testing.plugin"]')
+    service = f"from {__name__} import FakeAirline\n"
+    (tmp_path / "test_page.py").write_text(service + "\n".join(BLOCK.findall(PAGE.read_text())))
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-c", PROJECT / "pyproject.toml"),
+            *("--rootdir", tmp_path, "-p", "no:cacheprovider", "-k", "TestHold", "-q", tmp_path),
+        ],
+        cwd=tmp_path, check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT), "DJANGO_SETTINGS_MODULE": "sasweb.settings"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 passed, 4 skipped" in done.stdout  # the airline cannot be asked
+
+
+def test_contract_that_pytest_would_pass_over_is_refused():
+    with pytest.raises(TypeError, match="fixture"):
+        type("TestHold", (AgentContract,), {"__init__": lambda self: None})
 
 
 def test_every_test_of_the_page_is_run(page):
