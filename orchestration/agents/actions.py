@@ -41,6 +41,7 @@ class Action(Protocol):
     returns: Schema | None
     guarded: Sequence[str]
     takes: type | None
+    gives: type | None
 
     def __call__(self, agent: Any, call: Call, /, *payload: Any) -> Awaitable[Any]:
         """Carry it out."""
@@ -73,6 +74,7 @@ def action(
         vars(method).update(
             is_action=True,
             takes=types.takes,
+            gives=types.gives,
             accepts=accepts or (types.takes and typed.schema(types.takes)),
             returns=returns or (types.gives and typed.schema(types.gives)),
             guarded=guarded,
@@ -93,5 +95,10 @@ async def perform(act: Action, agent: Any, call: Call) -> Result:
             refused = f"the request is not what {call.action} takes: {error}"
             raise Rejected("invalid_request", refused, health=Health.NOTHING) from None
         given = await act(agent, call, payload)
+    if given is None and act.gives:
+        raise TypeError(
+            f"{call.action} returned nothing, and its annotation says {act.gives.__name__}: "
+            "is a return missing?"
+        )
     result: Result = typed.plain(given or {})
     return result

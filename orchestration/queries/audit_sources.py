@@ -99,7 +99,8 @@ def _hide(reason: str) -> str:
 
 def _of_event(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
     task = row.task
-    subject, route = str(row.detail.get("target") or row.detail.get("agent") or ""), ""
+    named = (row.detail.get(name) for name in ("target", "agent", "title"))
+    subject, route = next((str(name) for name in named if name), ""), ""
     key: object = None
     if task:
         step = f"{row.step.name} of " if row.step else ""

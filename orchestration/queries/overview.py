@@ -24,13 +24,14 @@ from .trends import Trends, trends
 
 SHOWN = 5  # rows of each list; the rest is a link away
 
-# What is wrong with the machinery, critical first; incidents report the steps that failed.
+# What is wrong with the machinery: what was not acknowledged first, then what is critical; incidents report
+# the steps that failed.
 ALERTS = """
 SELECT a.id, a.fingerprint, a.severity, a.title, a.detail, a.count, a.first_seen, a.last_seen,
-    (SELECT count(*) FROM (
+    a.acknowledged_by, (SELECT count(*) FROM (
         SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id LIMIT %(limit)s) AS counted)
 FROM orchestration_alert a WHERE a.closed_at IS NULL AND a.incident_id IS NULL
-ORDER BY a.severity, a.last_seen DESC LIMIT %(shown)s
+ORDER BY a.acknowledged_at IS NOT NULL, a.severity, a.last_seen DESC LIMIT %(shown)s
 """
 
 INBOX = """
@@ -52,6 +53,7 @@ class AlertView:
     count: int
     first_seen: datetime
     last_seen: datetime
+    acknowledged_by: str
     open_steps: int
 
 

@@ -123,7 +123,7 @@ def _in(seconds: float) -> str:
 
 
 COUNTED = {  # what the badge of a page counts: all of it waits for a person
-    "overview": "alerts not acknowledged",
+    "overview": "alert(s) not acknowledged",
     "tasks": "in error",
     "incidents": "in error, not acknowledged",
     "operations": "to be approved, or paused",

@@ -9,7 +9,7 @@ from ...queries.trends import RANGES
 from ..charts.svg import drawing, rows
 from ..charts.trends import charts, latency, step_rows
 from .live import live
-from .permissions import OPERATE, RESUBMIT, is_redacted, requires, user_of
+from .permissions import ACKNOWLEDGE, OPERATE, RESUBMIT, is_redacted, requires, user_of
 from .replica import from_replica
 
 
@@ -18,7 +18,7 @@ from .replica import from_replica
 @from_replica
 def overview(request: HttpRequest) -> HttpResponse:
     """Show what needs attention, what waits, and who is at work."""
-    redacted = is_redacted(request)
+    redacted, user = is_redacted(request), user_of(request)
     seen = overview_queries.overview(request.GET.get("range", ""), personal=not redacted)
     context = {
         "now": seen.now,
@@ -28,7 +28,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "steps": step_rows(seen.trends),
         "latency": latency(seen.trends),
         "ranges": RANGES.values(),
-        "may": {"resubmit": user_of(request).has_perm(RESUBMIT)},
+        "may": {"resubmit": user.has_perm(RESUBMIT), "acknowledge": user.has_perm(ACKNOWLEDGE)},
         "zone": timezone.get_current_timezone_name(),
         "section": "overview",
         "heading": "Overview",

@@ -269,6 +269,7 @@ def test_unavailable_redis_does_not_affect_the_customer(
     [
         ({"workflow": "gret"}, NotRegistered, "no workflow 'gret'; did you mean 'greet'?"),
         ({"data": {"nmae": "Ada"}}, Unresolved, r"no name \(did you mean 'nmae'\?\)"),
+        ({"reference": 10}, TypeError, r"write str\(10\)"),
         ({"reference": ""}, ValueError, "the reference '' has not 1 to 100"),
         ({"reference": "x" * 101}, ValueError, "has not 1 to 100"),
         ({"reference": "a\0b"}, ValueError, "has not 1 to 100"),

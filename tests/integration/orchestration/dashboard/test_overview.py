@@ -202,6 +202,17 @@ def test_held_agent_is_shown_with_the_reason(client):
     assert verdict.one("[data-lead]")["href"] == "/ops/agents/#agent-greeter"
 
 
+def test_alert_is_acknowledged_from_the_overview_and_named_in_the_audit(client):
+    alerts.raise_alert("machinery/x", severity=Severity.WARNING, title="The disk is full")
+    assert not page(client.get("/ops/")).section("h-alerts").all("form")
+    watch = browser(person("bea", "operate", "acknowledge"))
+    form = page(watch.get("/ops/")).section("h-alerts").one("form")
+    assert watch.post(form["action"])["Location"] == "/ops/"
+    (row,) = page(watch.get("/ops/")).section("h-alerts").rows()
+    assert row[-1] == "acknowledged by bea"
+    assert "The disk is full" in page(watch.get("/ops/audit/")).rows()[0]  # as what it was done to
+
+
 def test_critical_alert_goes_before_newer_warnings(client):
     for number in range(SHOWN + 1):
         severity = Severity.WARNING if number else Severity.CRITICAL

@@ -51,6 +51,10 @@ class Maker(Agent):
     async def by_hand(self, call: Call) -> dict[str, str]:
         return {"id": call.payload["number"]}
 
+    @action
+    async def forgets(self, call: Call, order: Order) -> Made:
+        Made(id=order.number)  # and does not return it
+
     async def ask(self, call: Call) -> Made | None:
         return Made(id="asked")
 
@@ -88,6 +92,12 @@ def test_action_gets_and_returns_values_of_its_types():
     reply = answer(Maker(), action="make", key="k", payload=GIVEN)
     assert (reply.outcome, reply.result) == ("done", {"id": "1/k", "lines": GIVEN["lines"]})
     assert answer(Maker(), action="by_hand", payload=GIVEN).result == {"id": "1"}
+
+
+def test_forgotten_return_is_a_mistake_of_the_agent():
+    reply = answer(Maker(), action="forgets", payload=GIVEN)
+    assert reply.code == "agent_error"
+    assert "forgets returned nothing, and its annotation says Made" in reply.message
 
 
 def test_answer_to_a_question_may_be_typed():
