@@ -86,7 +86,9 @@ def _checked(one: Posting) -> str:
     """Return a posting's data as JSON; raise what `post` names."""
     workflow = registry.get(registry.workflows, "workflow", one.workflow)
     if not isinstance(one.reference, str):
-        raise TypeError(f"the reference {one.reference!r} is no text: write str({one.reference!r})")
+        raise TypeError(
+            f"the reference {one.reference!r} is not a text: write str({one.reference!r})"
+        )
     if not 0 < len(one.reference) <= LONGEST_REFERENCE or "\0" in one.reference:
         raise ValueError(
             f"the reference {one.reference!r} has not 1 to {LONGEST_REFERENCE} printable characters"
