@@ -310,12 +310,13 @@ def test_page_of_many_tasks_loads_once(rows):
         for task in tasks
     )  # fmt: skip
     client = browser(person("bob", "operate"))
-    for name in ("ops:agents", "ops:dead_letters"):
+    # what people typed is hidden whole, so for the holds nothing is loaded
+    for name, loads in (("ops:agents", []), ("ops:dead_letters", [["1", "2", "3"]])):
         rows.asked.clear()
         page = client.get(reverse(name)).text
         assert page.count(HIDDEN) >= 3
         assert STREET not in page
-        assert [sorted(asked) for asked in rows.asked] == [["1", "2", "3"]]
+        assert [sorted(asked) for asked in rows.asked] == loads
 
 
 def test_operator_sees_which_fields_are_loaded_when_sent(rows, client):
