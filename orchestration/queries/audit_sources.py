@@ -15,7 +15,7 @@ from django.db.models import OuterRef, Q, QuerySet
 from ..models import Event, Export, Policy, RetentionPolicy, SupervisorPolicy
 from ..models.history import ACTS, EventKind
 from ..models.incident import IncidentEventKind
-from .redaction import HIDDEN
+from .redaction import typed
 
 
 class Cursor(NamedTuple):
@@ -92,11 +92,6 @@ def _events(wanted: AuditFilter) -> QuerySet[Any]:
     return rows.defer("step__request", "step__result", "task__data")
 
 
-def _hide(reason: str) -> str:
-    """Hide what was typed: it may name whom any task is for."""
-    return HIDDEN if reason else ""
-
-
 def _of_event(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
     task = row.task
     named = (row.detail.get(name) for name in ("target", "agent", "title"))
@@ -114,7 +109,7 @@ def _of_event(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
         actor=row.actor,
         what=_what(row),
         subject=subject,
-        reason=row.reason if wanted.personal else _hide(row.reason),
+        reason=typed(row.reason, personal=wanted.personal),
         route=route,
         key=key,
     )
@@ -163,13 +158,12 @@ def _of_history(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
     changes = (
         row.diff_against(row.earlier, excluded_fields=["updated_at"]).changes if row.earlier else []
     )
-    why = row.history_change_reason or ""
     return AuditEntry(
         place=place,
         actor=row.history_user.get_username(),
         what="Policy changed",
         subject=getattr(row, "agent", getattr(row, "workflow", "supervisor policy")),
-        reason=why if wanted.personal else _hide(why),
+        reason=typed(row.history_change_reason or "", personal=wanted.personal),
         changes=[
             (change.field.replace("_", " "), str(change.old), str(change.new)) for change in changes
         ],

@@ -22,7 +22,7 @@ from .audit_sources import AuditEntry, AuditFilter, Cursor
 from .dead_letters import Letter
 from .incidents import IncidentFilters
 from .operations import OperationFilters
-from .redaction import HIDDEN, redactors
+from .redaction import redactors, typed
 
 MOST = 100_000  # rows of one export
 CHUNK = 500
@@ -90,7 +90,7 @@ def of_incidents(filters: IncidentFilters, query: str, *, personal: bool) -> Lis
         "agent": lambda row: row.agent,
         "outcome": lambda row: row.outcome,
         "error": lambda row: row.code or None,
-        "message": lambda row: row.sample if personal or not row.sample else HIDDEN,
+        "message": lambda row: typed(row.sample, personal=personal),
         "in_error": lambda row: row.open_tasks,
         "at_risk": lambda row: _amounts(row.at_risk),
         "tasks": lambda row: row.tasks,
@@ -112,7 +112,7 @@ def of_operations(filters: OperationFilters, query: str, *, personal: bool) -> L
         "action": lambda row: row.act,
         "state": lambda row: row.state,
         "incident": lambda row: row.incident_id,
-        "reason": lambda row: row.reason if personal or not row.reason else HIDDEN,
+        "reason": lambda row: typed(row.reason, personal=personal),
         "items": lambda row: row.items,
         **{state: _counted(state) for state in operations.COUNTED},
         "value": lambda row: _amounts(row.money),

@@ -28,6 +28,11 @@ MOST_PARTS = 5  # a text of more words is a letter, whose words say nothing
 LETTER = 200  # characters: no shorter text has it, and to look for it costs the most by far
 
 
+def typed(text: str, *, personal: bool) -> str:
+    """Return a text about no one task, or hide it: it may name whom any task is for."""
+    return text if personal or not text else HIDDEN
+
+
 class Redactor:
     """What may be shown of one task: call it with a text, or with any JSON value."""
 

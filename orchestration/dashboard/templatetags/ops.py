@@ -15,11 +15,11 @@ from django.utils.safestring import SafeString, mark_safe
 from ...alerting.runbook import url
 from ...models import AttemptEvidence
 from ...payloads.money import format_money
-from ...queries import agent_facts, exports, health
+from ...queries import agent_facts, exports, health, redaction
 from ...queries.audit_sources import AuditEntry
 from ...queries.causes import Cause, Kind
 from ...queries.overview import AlertView
-from ...queries.redaction import HIDDEN, Redactor, answer_text
+from ...queries.redaction import Redactor, answer_text
 from .. import alert_links
 from ..differences import differences
 from ..durations import format_duration
@@ -241,7 +241,7 @@ def redacted(value: Any, redactor: Redactor | None) -> Any:
 @register.filter
 def typed(value: str, perms: Any) -> str:
     """Write what a person typed: it may name whom any task is for."""
-    return value if not value or perms["orchestration"]["see_personal"] else HIDDEN
+    return redaction.typed(value, personal=bool(perms["orchestration"]["see_personal"]))
 
 
 @register.filter

@@ -37,18 +37,19 @@ class Unclear(Exception):
 @requires(OPERATE)
 def export(request: HttpRequest, name: str) -> HttpResponse:
     """Send the rows of a list as a file; the history has who did, and which."""
-    read, page = or_404(LISTS.get(name))
+    read, page_of = or_404(LISTS.get(name))
     user, asked = user_of(request), QueryDict(request.POST.get("narrowing", ""))
+    page = page_of(asked)
     form = request.POST.get("format", "")
     if form not in ExportFormat.values:
-        return _refused(request, page(asked), asked, "Choose the format of the file.")
+        return _refused(request, page, asked, "Choose the format of the file.")
     try:
         listing = read(asked, user, personal=user.has_perm(SEE_PERSONAL))
         records = exports.begin(listing, actor=user.get_username(), form=ExportFormat(form))
     except TooSlow:
-        return _refused(request, page(asked), asked, TOO_SLOW)
+        return _refused(request, page, asked, TOO_SLOW)
     except Unclear as unclear:
-        return _refused(request, page(asked), asked, *unclear.args)
+        return _refused(request, page, asked, *unclear.args)
     # a stream is an answer like any other, though not of this class
     file = sent(
         records, listing.columns, ExportFormat(form), f"{name}-{timezone.now():%Y%m%d-%H%M%S}"

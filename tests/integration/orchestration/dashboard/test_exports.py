@@ -2,7 +2,6 @@
 
 import csv
 import json
-from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
@@ -10,8 +9,6 @@ from django.db import transaction
 from django.db.utils import DatabaseError
 from django.http import QueryDict
 
-from orchestration import registry
-from orchestration.api import field
 from orchestration.dashboard.views.exports import LISTS
 from orchestration.models import Export, Incident, Policy, Step, Submission
 from orchestration.models.fields import DatabaseNow
@@ -33,19 +30,6 @@ SEER = ("operate", "see_personal", "resubmit", "bulk", "hold")
 @pytest.fixture
 def seer():
     return browser(person("sue", *SEER))
-
-
-@pytest.fixture
-def three(monkeypatch):
-    """Three tasks with a value each."""
-    known = replace(
-        registry.workflows["greet"],
-        contact=field("name"),
-        value={"amount": field("cents"), "currency": field("money")},
-    )
-    monkeypatch.setitem(registry.workflows, "greet", known)
-    for name, cents in (("b-20", 2000), ("a-5", 500), ("c-9", 900)):
-        new_task(name, data={"name": f"{name}@x.example", "cents": cents, "money": "EUR"})
 
 
 def export(client, query, form):

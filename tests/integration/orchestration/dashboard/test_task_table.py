@@ -1,12 +1,9 @@
-"""The table of tasks: heads that sort, columns to choose, waits shown once, limits of time, exports."""
-
-from dataclasses import replace
+"""The table of tasks: heads that sort, columns to choose, waits shown once, limits of time."""
 
 import pytest
 from django.db import connection, transaction
 
-from orchestration import conf, registry
-from orchestration.api import field
+from orchestration import conf
 from orchestration.models import Gate, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.queries import task_export
@@ -16,19 +13,6 @@ from tests.support.page import listed, page, poll_of
 from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def three(monkeypatch):
-    """Three tasks with a value each."""
-    known = replace(
-        registry.workflows["greet"],
-        contact=field("name"),
-        value={"amount": field("cents"), "currency": field("money")},
-    )
-    monkeypatch.setitem(registry.workflows, "greet", known)
-    for name, cents in (("b-20", 2000), ("a-5", 500), ("c-9", 900)):
-        new_task(name, data={"name": f"{name}@x.example", "cents": cents, "money": "EUR"})
 
 
 def heads(response):
