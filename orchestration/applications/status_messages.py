@@ -49,7 +49,7 @@ WITH RECURSIVE queue AS (
         ORDER BY m.reply_to, m.id LIMIT 1) AS next
 )
 SELECT reply_to, created_at FROM queue
-WHERE created_at < (SELECT clock_timestamp()) - %(seconds)s * interval '1 second'
+WHERE created_at < least((SELECT clock_timestamp()), %(now)s) - %(seconds)s * interval '1 second'
 """
 
 POSTPONE = f"""
@@ -112,9 +112,12 @@ def queue_of(application: str) -> str:
     return queues.STATUS_PREFIX + application if application in registry.receivers else queues.PUSH
 
 
-def waiting(seconds: float) -> list[tuple[str, datetime]]:
-    """Return the applications whose oldest message waits for longer, and since when."""
-    return [(name, since) for name, since in sql.run(WAITING, {"seconds": seconds})]
+def waiting(seconds: float, now: datetime | None = None) -> list[tuple[str, datetime]]:
+    """Return the applications whose oldest message waits for longer, and since when.
+
+    `now` is a time at which the clock was right, in case it has jumped forward since.
+    """
+    return [(name, since) for name, since in sql.run(WAITING, {"seconds": seconds, "now": now})]
 
 
 def deliver(application: str, limit: int) -> int:

@@ -102,7 +102,11 @@ class HousekeeperSweep(duties.SweepRun):
         """Raise and close the alerts about the machinery."""
         memory = self.memory
         monitors.look(
-            memory.absent, memory.blocking, late=memory.late_audits, jump=self.leadership.jump
+            memory.absent,
+            memory.blocking,
+            late=memory.late_audits,
+            jump=self.leadership.jump,
+            now=self.now,
         )
 
     def ring_doorbells(self) -> None:

@@ -39,6 +39,9 @@ from ..transitions.local_steps import NO_FUNCTION
 
 NO_WORKER = f"{PREFIX}no_worker/"
 
+# The leader's verified time, or the clock if that has gone back since. Evaluated once.
+NOW = "least((SELECT clock_timestamp()), %(now)s)"
+
 # The oldest claimable step of each agent that is not claimed. Holds and outages have their own alerts: steps
 # that they delay do not count, nor does the time for which they did.
 WAITING = f"""
@@ -46,34 +49,34 @@ SELECT s.id, greatest(s.pending_since, h.until)
 FROM orchestration_policy p JOIN {AGENTS_FROM} USING (agent)
 CROSS JOIN LATERAL {longest_waiting("s.id, s.pending_since")} s
 CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
-WHERE greatest(s.pending_since, h.until) < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+WHERE greatest(s.pending_since, h.until) < {NOW} - %(limit)s * interval '1 second'
 """  # noqa: S608 - put together from constants
 
 # Steps without an agent that no scheduler computes: the function is not deployed, or no scheduler runs.
-UNCOMPUTED = """
+UNCOMPUTED = f"""
 SELECT t.workflow, s.name, bool_or(s.error_code <> ''), min(s.pending_since) FROM (
     (SELECT task_id, name, error_code, pending_since FROM orchestration_step
     WHERE agent = '' AND process_state = 'pending' AND error_code = %(unknown)s LIMIT %(most)s)
     UNION ALL
     (SELECT task_id, name, '', pending_since FROM orchestration_step
     WHERE agent = '' AND process_state = 'pending' AND num_nonnulls(run_after, held_by_id) = 0
-        AND pending_since < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+        AND pending_since < {NOW} - %(limit)s * interval '1 second'
         AND NOT EXISTS (SELECT FROM orchestration_hold WHERE scope = 'all' AND until IS NULL)
     ORDER BY pending_since LIMIT %(most)s)) AS s
 JOIN orchestration_task t ON t.id = s.task_id GROUP BY t.workflow, s.name
-"""
+"""  # noqa: S608 - put together from constants
 
 # Undos that were requested and have not started, or started and have not finished.
-UNDOING = """
+UNDOING = f"""
 SELECT workflow, count(*), min(since) FROM (
     SELECT workflow, undo_at AS since FROM orchestration_task
-    WHERE state = 'undoing' AND undo_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second'
+    WHERE state = 'undoing' AND undo_at < {NOW} - %(limit)s * interval '1 second'
     UNION ALL
     SELECT t.workflow, r.requested_at
     FROM orchestration_undorequest r JOIN orchestration_task t ON t.id = r.task_id
-    WHERE r.requested_at < (SELECT clock_timestamp()) - %(limit)s * interval '1 second') AS long
+    WHERE r.requested_at < {NOW} - %(limit)s * interval '1 second') AS long
 GROUP BY workflow
-"""
+"""  # noqa: S608 - put together from constants
 
 
 NOT_REACHED = "Check the log of the schedulers."
@@ -86,13 +89,14 @@ def look(
     late: Debounce | None = None,
     patience: float = conf.WORKER_DEAD_AFTER_S,
     jump: Jump | None = None,
+    now: datetime | None = None,
 ) -> int:
     """Raise an alert for each condition of the machinery, and close those that are over.
 
     The leading housekeeper keeps `absent`, `locking` and `late` between calls: a queue must have been
     without a worker for `patience` seconds, and another session's locks and late audits must last.
-    `jump` is the last jump of the database's clock: durations count only from then on. Returns the
-    number of conditions.
+    `jump` is the last jump of the database's clock: durations count only from then on. `now` is the
+    leader's verified time: the clock may have jumped since. Returns the number of conditions.
     """
     limits = SupervisorPolicy.objects.get(id=1)
     alive = heartbeat.alive()
@@ -105,10 +109,14 @@ def look(
         *_stepped_back(alive),
         *_undeclared(),
         *_late_audits(late or Debounce()),
-        *(_uncomputed(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
-        *(_waiting(limits.oldest_waiting) if quiet > limits.oldest_waiting else ()),
-        *(_undoing(limits.undo_stuck) if quiet > limits.undo_stuck else ()),
-        *(_undelivered(limits.status_undelivered) if quiet > limits.status_undelivered else ()),
+        *(_uncomputed(limits.oldest_waiting, now) if quiet > limits.oldest_waiting else ()),
+        *(_waiting(limits.oldest_waiting, now) if quiet > limits.oldest_waiting else ()),
+        *(_undoing(limits.undo_stuck, now) if quiet > limits.undo_stuck else ()),
+        *(
+            _undelivered(limits.status_undelivered, now)
+            if quiet > limits.status_undelivered
+            else ()
+        ),
         *([jumped(jump)] if jump and quiet < conf.CLOCK_JUMP_ALERT_S else clocks_off(alive)),
     ]
     keep(PREFIX, found, but=OF_LEADERS)
@@ -181,8 +189,8 @@ def _late_audits(late: Debounce) -> list[Condition]:
     ]
 
 
-def _uncomputed(limit: float) -> list[Condition]:
-    wanted = {"limit": limit, "unknown": NO_FUNCTION, "most": conf.BATCH_SIZE}
+def _uncomputed(limit: float, now: datetime | None) -> list[Condition]:
+    wanted = {"limit": limit, "now": now, "unknown": NO_FUNCTION, "most": conf.BATCH_SIZE}
     return [
         Condition(
             fingerprint=f"{PREFIX}uncomputed/{workflow}/{step}",
@@ -199,8 +207,8 @@ def _uncomputed(limit: float) -> list[Condition]:
     ]
 
 
-def _waiting(limit: float) -> list[Condition]:
-    oldest = dict(sql.run(WAITING, all_agents() | {"limit": limit}))
+def _waiting(limit: float, now: datetime | None) -> list[Condition]:
+    oldest = dict(sql.run(WAITING, all_agents() | {"limit": limit, "now": now}))
     return [
         Condition(
             fingerprint=f"{PREFIX}waiting/{step.agent}",
@@ -214,7 +222,7 @@ def _waiting(limit: float) -> list[Condition]:
     ]
 
 
-def _undoing(limit: float) -> list[Condition]:
+def _undoing(limit: float, now: datetime | None) -> list[Condition]:
     return [
         Condition(
             fingerprint=f"{PREFIX}undo_stuck/{workflow}",
@@ -222,12 +230,12 @@ def _undoing(limit: float) -> list[Condition]:
             title=f"{workflow}: undoing takes longer than {limit:g} s",
             detail=f"When this was noticed: {count} tasks, the oldest since {_utc(since)}.",
         )
-        for workflow, count, since in sql.run(UNDOING, {"limit": limit})
+        for workflow, count, since in sql.run(UNDOING, {"limit": limit, "now": now})
     ]
 
 
-def _undelivered(limit: float) -> list[Condition]:
-    late = status_messages.waiting(limit)
+def _undelivered(limit: float, now: datetime | None) -> list[Condition]:
+    late = status_messages.waiting(limit, now)
     found = Application.objects.in_bulk([name for name, _ in late], field_name="name")
     return [
         Condition(

@@ -9,6 +9,7 @@ from django.db.models import F
 from orchestration import conf, registry, supervisor
 from orchestration.cluster import leader_election
 from orchestration.cluster.debounce import Debounce
+from orchestration.database import clock
 from orchestration.models import (
     Alert,
     Gate,
@@ -290,6 +291,17 @@ class TestClocks:
         assert [one[0] for one in self.alerts(jump)] == ["system/clock_jumped"]
         jump = leader_election.Jump(seconds=3600, ago=conf.CLOCK_JUMP_ALERT_S + 1)
         assert [one[0] for one in self.alerts(jump)] == ["system/clock/all"]
+
+    def test_jump_during_a_sweep_makes_nothing_late(self):
+        waiting_step(since=LONG)
+        StatusMessage.objects.create(
+            task=task(), reply_to="shop", kind="received", number=1,
+            created_at=DatabaseNow() - LONG,
+        )  # fmt: skip
+        before_the_jump = clock.database_now() - LONG
+        look(Debounce(), now=before_the_jump)
+        assert not Alert.objects.exists()
+        assert troubles() == ["system/status_undelivered/shop", "system/waiting/greeter"]
 
 
 def test_steps_of_an_undeclared_agent_raise_an_alert():
