@@ -23,6 +23,8 @@ class NotRegistered(LookupError):
     """An undeclared name; its text gives the nearest one that exists."""
 
 
+NONE = "; none is declared"  # is its application in INSTALLED_APPS?
+
 registered_twice: list[str] = []  # for the system checks
 _places: dict[tuple[str, str], str] = {}  # where in the source each was registered
 
@@ -47,15 +49,15 @@ def get(table: dict[str, T], kind: str, name: str) -> T:
     try:
         return table[name]
     except KeyError:
-        raise NotRegistered(f"there is no {kind} {name!r}{suggest(name, table)}") from None
+        raise NotRegistered(f"there is no {kind} {name!r}{suggest(name, table) or NONE}") from None
 
 
 def suggest(name: str, known: Iterable[Any]) -> str:
-    """Return the end of an error: the nearest known name, or all of them."""
+    """Return the end of an error: the nearest known name, or all of them, if there are any."""
     names = sorted(known)
     if near := nearest(name, names):
         return f"; did you mean {near!r}?"
-    return f"; known: {', '.join(names)}" if names else "; none is declared"
+    return f"; known: {', '.join(names)}" if names else ""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

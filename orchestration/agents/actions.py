@@ -42,6 +42,7 @@ class Action(Protocol):
     guarded: Sequence[str]
     takes: type | None
     gives: type | None
+    unread: str  # what keeps its payload from having a type, for the system checks
 
     def __call__(self, agent: Any, call: Call, /, *payload: Any) -> Awaitable[Any]:
         """Carry it out."""
@@ -75,6 +76,7 @@ def action(
             is_action=True,
             takes=types.takes,
             gives=types.gives,
+            unread=types.unread,
             accepts=accepts or (types.takes and typed.schema(types.takes)),
             returns=returns or (types.gives and typed.schema(types.gives)),
             guarded=guarded,

@@ -38,7 +38,7 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
     raised: Exception | None = None
     try:
         with connection.execute_wrapper(_refuse):
-            takes, _ = typed.types_of(compute, position=0)
+            takes = typed.types_of(compute, position=0).takes
             payload = typed.read(request.payload, takes) if takes else request.payload
             result = typed.plain(compute(payload))
         # a result that cannot be stored fails here, alone

@@ -17,6 +17,10 @@ from ..registry import suggest
 from .problem import Problem, in_name, shown
 
 OWN = {name for kind in (Agent, HttpAgent) for name in vars(kind) if not name.startswith("__")}
+A_TYPE = (
+    "Annotate it with a dataclass, a msgspec Struct or a TypedDict that its module has when Django "
+    "starts; or leave it out, and read `call.payload`."
+)
 FIXED = {"agent", "updated_at"}  # of a policy: no threshold
 COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     "exact": operator.eq,
@@ -46,6 +50,8 @@ def problems(agent: type[Agent]) -> Iterable[Problem]:
             yield Problem(
                 "E003", f"its action {name!r} is a plain function", f"Write `async def {name}`."
             )
+        if method.unread:
+            yield Problem("E014", f"its action {name!r} takes a payload: {method.unread}", A_TYPE)
         yield from _guarded(name, method)
     yield from _policy(agent.policy)
 
@@ -65,8 +71,11 @@ def _guarded(name: str, method: Action) -> Iterable[Problem]:
 
 
 def _is_awaited(method: Any) -> bool:
-    """Return whether a call is, or may be, a coroutine: a plain function that has no annotation is none."""
-    return inspect.iscoroutinefunction(method) or "return" in method.__annotations__
+    """Return whether a call is, or may be, a coroutine: by its definition, or by its annotation."""
+    gives = str(inspect.get_annotations(method).get("return", ""))
+    return inspect.iscoroutinefunction(inspect.unwrap(method)) or any(
+        name in gives for name in ("Any", "Awaitable", "Coroutine")
+    )
 
 
 def thresholds() -> dict[str, "models.Field[Any, Any]"]:

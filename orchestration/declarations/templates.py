@@ -50,7 +50,7 @@ def unlike(template: Mapping[str, Any], schema: Mapping[str, Any] | None) -> Ite
             yield Problem("E010", f"{name!r}, which it does not take{suggest(name, known)}")
     for name in schema.get("required", ()):
         if name not in template:
-            yield Problem("E010", f"no {name!r}, which it needs{suggest(name, template)}")
+            yield Problem("E010", f"no {name!r}, which it needs")
 
 
 def of_results(template: Any, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterable[Problem]:

@@ -13,26 +13,48 @@ DEFINITIONS = "#/$defs/"
 
 
 class Types(NamedTuple):
-    """The types that a function takes as its payload, and returns; None for plain JSON."""
+    """The types that a function takes as its payload, and returns; None for plain JSON.
+
+    `unread` is what keeps its payload from having a type, as the end of a sentence; empty if nothing does,
+    or it can be called without one.
+    """
 
     takes: type | None = None
     gives: type | None = None
+    unread: str = ""
 
 
 @cache
 def types_of(function: Callable[..., Any], position: int) -> Types:
     """Return the types that the annotations of a function name; its payload is the argument at `position`."""
     try:
-        hints, names = get_type_hints(function), list(inspect.signature(function).parameters)
-    except (
-        NameError,
-        TypeError,
-        ValueError,
-    ):  # names for type checkers only; no function of Python's
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # no function of Python's
         return Types()
-    payload = hints.get(names[position]) if position < len(names) else None
+    payload = parameters[position] if position < len(parameters) else None
+    try:
+        hints = get_type_hints(function)
+    except (NameError, TypeError) as error:  # names for type checkers only
+        return Types(unread=_unread(payload, f"has an annotation that fails: {error}"))
     gives = hints.get("return")
-    return Types(payload if is_typed(payload) else None, gives if is_typed(gives) else None)
+    gives = gives if is_typed(gives) else None
+    takes = hints.get(payload.name) if payload else None
+    if is_typed(takes):
+        return Types(takes, gives)
+    wrong = (
+        f"is annotated with {takes!r}, which has no fields of its own"
+        if takes
+        else "has no annotation"
+    )
+    return Types(None, gives, _unread(payload, wrong))
+
+
+def _unread(payload: inspect.Parameter | None, wrong: str) -> str:
+    """Return what is wrong with a parameter, if its function cannot be called without it."""
+    many = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    if payload is None or payload.default is not payload.empty or payload.kind in many:
+        return ""
+    return f"{payload.name!r} {wrong}"
 
 
 def is_typed(kind: Any) -> bool:

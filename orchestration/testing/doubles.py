@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from .. import registry
+from ..agents import payload_schemas
 from ..agents.actions import Action, Call, Result, action
 from ..agents.base import Agent
 from ..agents.errors import Rejected
@@ -49,9 +50,11 @@ class Script:
         """Set the outcomes of an action ("agent.action"), of all tasks or of one."""
         agent, _, act = name.rpartition(".")
         declared = registry.get(registry.agents, "agent", agent)
-        registry.get(declared.actions(), f"action of {agent!r}", act)
+        scripted = registry.get(declared.actions(), f"action of {agent!r}", act)
         if not outcomes:
             raise ValueError(f"{name}: give at least one outcome")
+        for effect in (one.effect for one in outcomes if isinstance(one, Outcome) and one.effect):
+            _require_result(name, {**_made_up(scripted, f"{act}-1"), **effect})
         self._outcomes[name, reference] = list(outcomes)
 
     def next(self, name: str, reference: str) -> Scripted:
@@ -85,7 +88,9 @@ class Double(Agent):
             return known
         outcome = self.script.next(f"{self.name}.{call.action}", call.reference)
         if not isinstance(outcome, Outcome):
-            return self._keep(call, outcome(call))
+            result = outcome(call)
+            _require_result(f"{self.name}.{call.action}", result)
+            return self._keep(call, result)
         self.delivery = outcome
         if outcome.effect is not None:
             self._keep(call, {**self._made_up(call.action), **outcome.effect})
@@ -112,17 +117,25 @@ class Double(Agent):
         return result
 
     def _made_up(self, act: str) -> Result:
-        """Return values for the fields that the action's schema `returns` names."""
-        returns = self.declared.actions()[act].returns or {}
         self._made[act] += 1
-        return {
-            name: MADE_UP.get(shape.get("type"), f"{act}-{self._made[act]}")
-            for name, shape in returns.get("properties", {}).items()
-        }
+        return _made_up(self.declared.actions()[act], f"{act}-{self._made[act]}")
 
 
-async def _serve(agent: Double, call: Call) -> Result:
-    return agent.serve(call)
+def _made_up(act: Action, text: str) -> Result:
+    """Return values for the fields that the action's schema `returns` names."""
+    return {
+        name: MADE_UP.get(shape.get("type"), text)
+        for name, shape in (act.returns or {}).get("properties", {}).items()
+    }
+
+
+def _require_result(name: str, result: Result) -> None:
+    """Raise ValueError unless the action named "agent.action" may return it."""
+    agent, _, act = name.rpartition(".")
+    try:
+        payload_schemas.check_result(agent, act, result)
+    except payload_schemas.Invalid as problem:
+        raise ValueError(f"{name} cannot return {result}: {problem}") from None
 
 
 async def _known_result(agent: Double, call: Call) -> Result | None:
@@ -141,10 +154,12 @@ def double(declared: type[Agent], script: Script) -> Double:
 
 
 def _scripted(declared: Action) -> Any:
-    async def act(agent: Double, call: Call) -> Result:
-        return await _serve(agent, call)
+    async def act(agent: Double, call: Call, *_payload: Any) -> Result:
+        return agent.serve(call)
 
-    return action(accepts=declared.accepts, returns=declared.returns)(act)
+    scripted = action(accepts=declared.accepts, returns=declared.returns)(act)
+    vars(scripted)["takes"] = declared.takes  # a request that it cannot be made from is refused
+    return scripted
 
 
 def called(

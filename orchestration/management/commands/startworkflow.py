@@ -21,7 +21,7 @@ NEXT = """
                                    python manage.py work --all
                                    python manage.py supervisor
   6. Submit a task, and wait for it:
-     python manage.py shell -c '{submit}'
+     python manage.py shell -v 0 -c '{submit}'
      python manage.py tasks wait {name} 1
 
 Then put your service's calls into {name}/agent.py, and its steps into {name}/workflow.py.

@@ -3,7 +3,7 @@
 import getpass
 import json
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from typing import Any
 from uuid import UUID
 
@@ -29,7 +29,8 @@ EXAMPLES = """
 examples:
   manage.py tasks list --state error
   manage.py tasks show 0199…
-  manage.py tasks wait greet 42                       until it has come to its end
+  manage.py tasks show greet/42                       by workflow and reference, as in each act on a task
+  manage.py tasks wait greet 42                       until it has come to its end; fails if it is in error
   manage.py tasks preview 0199…                       what an undo would do
   manage.py tasks undo 0199… --reason "they changed their mind"
   manage.py tasks resubmit 4711 --reason "credential renewed"
@@ -43,7 +44,20 @@ examples:
   manage.py tasks settle 7 --reason "refunded by phone"  close the alert of a late effect
 """
 
+A_TASK = "its id, or workflow/reference"
 LOOK = 0.05  # seconds between two looks
+
+
+def named_task(text: str) -> UUID:
+    """Return the id of the task that an argument names: an id, or "workflow/reference"."""
+    try:
+        return UUID(text)
+    except ValueError:
+        workflow, _slash, reference = text.partition("/")
+    found = Task.objects.filter(workflow=workflow, reference=reference).values_list("id", flat=True)
+    if not found:
+        raise ArgumentTypeError(f"{text!r} is neither a task's id nor workflow/reference of one")
+    return found[0]
 
 
 class Command(BaseCommand):
@@ -59,13 +73,13 @@ class Command(BaseCommand):
         found = acts.add_parser("list", help="the newest tasks")
         found.add_argument("--state", choices=TaskState.values)
         for name, what in (("show", "one task"), ("preview", "what an undo of it would do")):
-            acts.add_parser(name, help=what).add_argument("task", type=UUID)
+            acts.add_parser(name, help=what).add_argument("task", type=named_task, help=A_TASK)
         waited = acts.add_parser("wait", help="wait for the end of a task that was submitted")
         waited.add_argument("workflow")
         waited.add_argument("reference")
         waited.add_argument("--seconds", type=float, default=30.0, help="at most (default: 30)")
         undoing = acts.add_parser("undo", help="have a task undone")
-        undoing.add_argument("task", type=UUID)
+        undoing.add_argument("task", type=named_task, help=A_TASK)
         undoing.add_argument("--force", action="store_true", help="although something stands")
         again = acts.add_parser("resubmit", help="retry a failed step")
         again.add_argument(
@@ -77,7 +91,7 @@ class Command(BaseCommand):
         for step in (again, done):
             step.add_argument("step", type=int, help="the step's number, as `show` gives it")
         held = acts.add_parser("hold", help="hold a task, a step, an agent, or everything")
-        held.add_argument("--task", type=UUID)
+        held.add_argument("--task", type=named_task, help=A_TASK)
         held.add_argument("--agent", default="")
         held.add_argument("--step", default="", help="workflow/step")
         held.add_argument("--everything", action="store_true")
@@ -85,7 +99,7 @@ class Command(BaseCommand):
         released = acts.add_parser("release", help="end a hold")
         released.add_argument("hold", type=int)
         preferred = acts.add_parser("prioritize", help="give a task another priority")
-        preferred.add_argument("task", type=UUID)
+        preferred.add_argument("task", type=named_task, help=A_TASK)
         preferred.add_argument("--priority", type=int, required=True, help="higher goes first")
         probed = acts.add_parser(
             "probe", help="have an open circuit breaker send its next probe at once"
@@ -134,7 +148,17 @@ class Command(BaseCommand):
                 raise CommandError(f"it has not come to its end after {seconds:g} s: {where}")
             time.sleep(LOOK)
         steps = {step.name: step.state for step in found.steps if step.direction == Direction.DO}
-        return {"state": found.state, "steps": steps}
+        task = named_task(f"{workflow}/{reference}")
+        if found.state == TaskState.ERROR:
+            raise CommandError(self._why_in_error(task))
+        return {"task": task, "state": found.state, "steps": steps}
+
+    def _why_in_error(self, task: UUID) -> str:
+        """Return a sentence for each failed step of a task."""
+        failed = Step.objects.filter(task=task, process_state=StepState.ERROR).order_by("id")
+        return f"task {task} is in error. " + " ".join(
+            f"Step {one.id}, {one.name}: {one.error_code}: {one.error_message}." for one in failed
+        )
 
     def _preview(self, task: UUID, **_: Any) -> Any:
         return undo_preview.undo_preview(task) or Refusal.NO_SUCH_TASK

@@ -1,6 +1,9 @@
 """Mistakes in declarations are found when Django starts."""
 
+import functools
+import inspect
 import sqlite3
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -202,6 +205,76 @@ def test_agents_that_cannot_work_are_reported(monkeypatch):
     assert sorted(error.id for error in check_agents()) == [
         f"orchestration.{one}" for one in ("E003", "E006", "E008")
     ]
+
+
+def test_plain_function_with_an_annotation_is_found_and_a_wrapper_is_not(monkeypatch):
+    def logged(method):
+        @functools.wraps(method)
+        def wrapper(*arguments):
+            return method(*arguments)
+
+        return wrapper
+
+    class Plain(Agent):
+        name = "plain"
+
+        @action
+        def stamp(self, call) -> Stamped:
+            """Do it, though it cannot be awaited."""
+
+        @action
+        def erase(self, call) -> "Awaitable[Stamped]":
+            """Return what another method's call gives."""
+
+        @action
+        @logged
+        async def burn(self, call):
+            """Do it, and log it."""
+
+    monkeypatch.setattr(registry, "agents", {"plain": Plain})
+    (found,) = check_agents()
+    assert (found.id, found.msg) == (
+        "orchestration.E003",
+        "agent 'plain': its action 'stamp' is a plain function",
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "problem"),
+    [
+        (inspect.Parameter.empty, "'page' has no annotation"),
+        (dict, "'page' is annotated with <class 'dict'>, which has no fields of its own"),
+        ("Unknown", "'page' has an annotation that fails: name 'Unknown' is not defined"),
+    ],
+)
+def test_payload_without_a_type_is_found(monkeypatch, annotation, problem):
+    async def stamp(_agent, call, page):
+        """Do it."""
+
+    if annotation is not inspect.Parameter.empty:
+        stamp.__annotations__["page"] = annotation
+    kind = type("Untyped", (Agent,), {"name": "untyped", "stamp": action(stamp)})
+    monkeypatch.setattr(registry, "agents", {"untyped": kind})
+    (found,) = check_agents()
+    assert found.id == "orchestration.E014"
+    assert found.msg == f"agent 'untyped': its action 'stamp' takes a payload: {problem}"
+    assert "call.payload" in found.hint
+
+
+def test_parameters_that_need_no_payload_are_accepted(monkeypatch):
+    class Free(Agent):
+        name = "free"
+
+        @action
+        async def stamp(self, call, retries=3):
+            """Do it."""
+
+        @action
+        async def erase(self, call, *rest):
+            """Undo it."""
+
+    monkeypatch.setattr(registry, "agents", {"free": Free})
+    assert check_agents() == []
 
 
 @dataclass

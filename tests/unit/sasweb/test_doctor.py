@@ -115,7 +115,7 @@ def test_doctor_ends_in_time_when_everything_hangs(tmp_path):
         }
         began = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "manage.py", "doctor", "--json", "--seconds", "1.5"],
+            [sys.executable, "manage.py", "doctor", "--json", "--seconds", "5"],
             cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         took = time.monotonic() - began
@@ -124,5 +124,5 @@ def test_doctor_ends_in_time_when_everything_hangs(tmp_path):
     assert done.returncode == 2, done.stderr
     assert {"database.unreachable", "redis.unreachable", "PAYMENT_URL.unreachable"} <= ids
     assert "settings.https" in ids
-    assert report["seconds"] < 3
+    assert report["seconds"] < 8
     assert took < 30

@@ -28,6 +28,24 @@ def test_undo_does_what_its_preview_shows():
     assert tasks("list", "--state", "undoing")[0]["reference"] == task.reference
 
 
+def test_task_is_named_by_its_id_or_its_reference():
+    task = new_task()
+    shown = tasks("show", task.id)
+    assert tasks("show", f"greet/{task.reference}") == shown
+    with pytest.raises(CommandError, match="'greet/no' is neither a task's id nor"):
+        tasks("show", "greet/no")
+
+
+def test_wait_fails_with_the_reason_if_the_task_is_in_error():
+    step = in_error()
+    wanted = rf"task {step.task_id} is in error. Step {step.id}, hello: "
+    with pytest.raises(CommandError, match=wanted):
+        tasks("wait", "greet", step.task.reference)
+    tasks("done", step.id, "--reason", "by phone", "--result", '{"id": "by-hand"}')
+    with pytest.raises(CommandError, match="not come to its end"):
+        tasks("wait", "greet", step.task.reference, "--seconds", "0")
+
+
 def test_changed_input_keeps_its_schema_and_gets_a_new_key():
     step = in_error()
     with pytest.raises(CommandError, match="Additional properties"):
