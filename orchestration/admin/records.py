@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from ..alerting import alerts
+from ..incidents import actions
 from ..models import (
     AccountTie,
     Alert,
@@ -75,7 +75,7 @@ class AlertAdmin(ReadOnlyAdmin):
     @admin.action(description="Acknowledge selected alerts", permissions=["acknowledge"])
     def acknowledge(self, request: HttpRequest, chosen: QuerySet[Alert]) -> None:
         """Acknowledge those of the chosen alerts that are not yet acknowledged."""
-        done = alerts.acknowledge(
+        done = actions.acknowledge_alerts(
             chosen.values_list("id", flat=True), by=request.user.get_username()
         )
         self.message_user(request, f"Acknowledged: {done} of {len(chosen)}.")

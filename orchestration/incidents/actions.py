@@ -4,6 +4,7 @@ A caller names the last event of the incident that the person saw. If another pe
 nothing is done, and `Conflict` carries that event.
 """
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.contrib.auth.models import User
@@ -36,12 +37,32 @@ def acknowledge(incident_id: int, *, seen: int, by: str) -> None:
     incident = _lock(incident_id, seen)
     if incident.acknowledged_at is not None:
         raise Conflict(f"{incident.acknowledged_by} has already acknowledged it")
+    alerts.acknowledge(incident.alerts.filter(closed_at=None).values_list("id", flat=True), by=by)
+    _acknowledged(incident, by)
+
+
+@transaction.atomic
+def acknowledge_alerts(chosen: Iterable[int], *, by: str) -> int:
+    """Record that a person works on open alerts, and so on their incidents; return how many were new."""
+    known = list(chosen)
+    causes = Incident.objects.select_for_update(no_key=True).filter(
+        alerts__in=known, alerts__closed_at=None, acknowledged_at=None
+    )
+    # locked before their alerts, in one order
+    incidents = list(causes.exclude(state=IncidentState.RESOLVED).order_by("id"))
+    done = alerts.acknowledge(known, by=by)
+    if done:
+        for incident in incidents:
+            _acknowledged(incident, by)
+    return done
+
+
+def _acknowledged(incident: Incident, by: str) -> None:
     incident.acknowledged_at, incident.acknowledged_by = DatabaseNow(), by
     incident.returned_at = None
     if incident.state in {IncidentState.NEW, IncidentState.RETURNED}:
         incident.state = IncidentState.ACKNOWLEDGED
     _save(incident, "acknowledged_at", "acknowledged_by", "returned_at", "state")
-    alerts.acknowledge(incident.alerts.filter(closed_at=None).values_list("id", flat=True), by=by)
     _record_event(incident, IncidentEventKind.ACKNOWLEDGED, by)
 
 

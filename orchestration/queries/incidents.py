@@ -98,6 +98,11 @@ class Retried:
         """Return of how many."""
         return self.fixed + self.again + self.other + self.under_way + self.undone
 
+    @property
+    def is_cut(self) -> bool:
+        """Return whether there are more: the newest were counted."""
+        return self.total > CAP
+
 
 @dataclass(frozen=True, kw_only=True)
 class HitPage:
@@ -260,7 +265,7 @@ def _samples(incident: Incident) -> list[Step]:
 def _retried(incident: Incident) -> Retried:
     row = (0,) * 5
     if incident.tried_at is not None:
-        row = sql.run(RETRIED, {"incident": incident.id, "limit": CAP})[0]
+        row = sql.run(RETRIED, {"incident": incident.id, "limit": CAP + 1})[0]
     return sql.record(Retried, row)
 
 

@@ -14,6 +14,7 @@ from ...queries.search_terms import TROUBLE
 from ...states import TaskState
 
 LONGEST_REASON = 500
+PAGING = ("older", "newer", "top")  # of the audit: the place of a page, in its address
 
 
 class Narrowing(forms.Form):
@@ -76,6 +77,12 @@ class AuditSearch(forms.Form):
         super().__init__(*args, **kwargs)
         choices = list(dict.fromkeys(kinds()))
         cast("forms.ChoiceField", self.fields["kind"]).choices = [("", "any"), *choices]
+
+    def clean(self) -> None:
+        """Refuse filters that do not exist: not to list all for what one should have left out."""
+        if unknown := self.data.keys() - {*self.fields, *PAGING, "seen"}:
+            names = ", ".join(self.fields)
+            raise forms.ValidationError(f"Unknown filter “{min(unknown)}”; known: {names}.")
 
     def wanted(self, *, personal: bool) -> AuditFilter | None:
         """Return what is asked for, or None where it makes no sense."""

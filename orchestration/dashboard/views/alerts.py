@@ -6,6 +6,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from ...alerting import alerts
+from ...incidents import actions as incidents
 from ...queries import conflicts
 from ..forms.actions import ReasonForm
 from .permissions import ACKNOWLEDGE, OPERATE, requires, user_of
@@ -46,12 +47,12 @@ def settle(request: HttpRequest, alert_id: int) -> HttpResponse:
 @require_POST
 @requires(OPERATE, ACKNOWLEDGE)
 def acknowledge(request: HttpRequest, alert_id: int) -> HttpResponse:
-    """Acknowledge an open alert."""
+    """Acknowledge an open alert, and the incident that it is about."""
     alert = or_404(conflicts.alert_by_id(alert_id))
     back = request.POST.get("next", "")
     if not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
         back = reverse("ops:overview")
-    if alerts.acknowledge([alert.id], by=user_of(request).get_username()):
+    if incidents.acknowledge_alerts([alert.id], by=user_of(request).get_username()):
         return done(request, "You acknowledged the alert.", back)
     alert = conflicts.alert_by_id(alert_id) or alert
     return conflict(

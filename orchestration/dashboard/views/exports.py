@@ -95,9 +95,10 @@ def _operation(asked: QueryDict) -> Operation:
 
 
 def _acts(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
-    wanted = AuditSearch(asked).wanted(personal=personal)
+    form = AuditSearch(asked)
+    wanted = form.wanted(personal=personal)
     if wanted is None:
-        raise Unclear("The filter is not valid.")
+        raise Unclear(*form.non_field_errors() or ["The filter is not valid."])
     return exports.of_acts(wanted, asked.urlencode())
 
 

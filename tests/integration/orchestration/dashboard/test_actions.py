@@ -10,7 +10,7 @@ from orchestration import registry
 from orchestration.api import field
 from orchestration.dashboard.forms.payload import PayloadForm
 from orchestration.decisions.recovery import KEY_FORGOTTEN
-from orchestration.models import Alert, Attempt, Event, Hold, Step
+from orchestration.models import Alert, Attempt, Event, Hold, Incident, Step
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.history import EventKind
 from orchestration.queries.conflicts import DID
@@ -388,6 +388,15 @@ def test_alert_is_acknowledged_once_and_names_its_user():
     assert "elsewhere" not in late.text
     event = Event.objects.get(kind="acknowledged")
     assert (event.actor, event.task_id, event.detail["alert"]) == ("ann", None, step.alert_id)
+
+
+def test_alert_is_acknowledged_with_its_incident():
+    step = in_error()
+    able("acknowledge").post(reverse("ops:acknowledge", args=[step.alert_id]))
+    incident = Incident.objects.get()
+    assert (incident.state, incident.acknowledged_by) == ("known", "ann")
+    event = Event.objects.get(kind="incident", detail__what="known")
+    assert (event.incident_id, event.actor) == (incident.id, "ann")
 
 
 # --- what is offered ------------------------------------------------------------------------------

@@ -105,6 +105,7 @@ def test_empty_export_has_its_head(client):
             "items": {"operation": number, "state": "fixed"},
             "tasks": {"q": "nothing"},
             "incidents": {"state": "resolved"},
+            "audit": {"actor": "nothing"},
         }
         asked = narrowing.get(name, {"actor": "nothing", "name": "nothing"})
         assert json.loads(body(sent(client, name, "json", **asked))) == []
@@ -197,6 +198,7 @@ def test_audit_is_exported_with_reasons_by_right(client, seer, monkeypatch):
     assert [row["subject"] for row in acts] == ["agent shipping", "agent payment", "agent greeter"]
     assert {row["reason"] for row in acts} == {"Ada Lovelace asked"}
     assert {row["reason"] for row in records(client, "audit", actor="olga")} == {HIDDEN}
+    assert sent(client, "audit", "csv", actr="olga").status_code == 303  # as its page refuses it
     policy = Policy.objects.get(agent="greeter")
     policy.window += 1
     policy._history_user = person("max")

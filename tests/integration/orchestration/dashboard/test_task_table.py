@@ -45,6 +45,9 @@ def test_every_column_sorts_and_shows(client):
     every = [name for name in task_export.FIELDS if name != "contact"]
     shown = client.get("/ops/tasks/", {"columns": ",".join(every)})
     assert sorted(heads(shown)) == sorted(every)
+    heads_of_table = page(shown).one("thead").all("th")
+    rows = [row for row in page(shown).rows() if len(row) > 1]  # not the places for more of a row
+    assert {len(row) for row in rows} == {len(heads_of_table)}
     for column in every:
         for order in (column, f"-{column}"):
             response = client.get("/ops/tasks/", {"q": f"sort:{order}"})
