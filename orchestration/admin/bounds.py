@@ -1,4 +1,4 @@
-"""Forms of settings: a value beyond its bounds gets the sentence of its constraint."""
+"""Forms of settings: why they change, and sentences for values beyond their bounds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,14 +6,20 @@ from typing import Any
 from django import forms
 from django.db.models import CheckConstraint, Model, Q
 
+REASON = "reason"
+LONGEST = 100  # characters of a reason, as the history keeps
 OF_DATABASE = {"min_value", "max_value"}  # codes of Django's, which name the bounds of a type
 
 
 class SettingForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the type checker only
-    """The form of a setting.
+    """The form of a setting, with the reason for the change.
 
     Django looks at the bounds of the column's type first, and then no longer at the constraint.
     """
+
+    reason = forms.CharField(
+        max_length=LONGEST, required=False, help_text="Kept in the history, with your name."
+    )
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc] # Django's own hook, which its stubs leave out

@@ -15,7 +15,8 @@ from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
-LONGEST = 100  # characters, as the history keeps
+from .bounds import LONGEST, REASON
+
 Change = tuple[str, Any, Any]
 
 
@@ -108,7 +109,8 @@ class Revertible(ModelAdmin):  # type: ignore[type-arg] # generic for the type c
         return self.get_form(request, row, change=True)(values, instance=row), changes
 
     def _fields(self, request: HttpRequest, row: Model) -> list[str]:
-        return list(self.get_form(request, row, change=True).base_fields)
+        fields = self.get_form(request, row, change=True).base_fields
+        return [name for name in fields if name != REASON]
 
     def _named(self, view: str) -> str:
         return f"{self.opts.app_label}_{self.opts.model_name}_{view}"

@@ -15,7 +15,7 @@ from simple_history.admin import SimpleHistoryAdmin
 from simple_history.template_utils import HistoricalRecordContextHelper
 
 from ..models import FairnessWeight, Policy, RetentionPolicy, SupervisorPolicy
-from .bounds import SettingForm
+from .bounds import REASON, SettingForm
 from .columns import measured
 from .policy_replay import asked, what_if
 from .reverting import Revertible
@@ -39,6 +39,18 @@ class SettingAdmin(Revertible, SimpleHistoryAdmin):  # type: ignore[misc] # unty
     actions = None
     form = SettingForm
     object_history_list_template = "admin/orchestration/history_list.html"
+
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """Ask for a reason below the values, if they may be changed."""
+        shown = super().get_fieldsets(request, obj)
+        may = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
+        return [*shown, ("Why", {"fields": (REASON,)})] if may else shown
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Keep the reason with the version in the history."""
+        if reason := form.cleaned_data.get(REASON):
+            obj._change_reason = reason  # noqa: SLF001 - documented by simple_history
+        super().save_model(request, obj, form, change)
 
     def revert_disabled(self, _request: HttpRequest, _obj: Model | None = None) -> bool:
         """Say so on the history's page too."""

@@ -157,9 +157,22 @@ def test_interval_of_the_supervisor_has_bounds(client, interval, done):
         assert SupervisorPolicy.objects.get().interval == 1
 
 
+def test_change_may_have_a_reason_which_the_history_and_the_audit_show(client):
+    assert save(client, window="20", reason="they have grown").status_code == 302
+    save(client, window="30")
+    reasons = [row[3] for row in history_of(client.get(address("history", "greeter")))]
+    assert reasons[:2] == ["", "they have grown"]
+    assert "they have grown" in client.get(reverse("ops:audit")).text
+    assert "at most 100 characters" in errors_of(save(client, window="40", reason="x" * 101))
+    add = reverse("admin:orchestration_fairnessweight_add")
+    client.post(add, {"key": "till", "weight": "2", "reason": "two tills"})
+    assert FairnessWeight.history.get().history_change_reason == "two tills"
+
+
 def test_viewer_cannot_change_settings():
     viewer = browser(person("vic", "view_policy", is_staff=True))
-    assert viewer.get(address("change", "greeter")).status_code == 200
+    shown = viewer.get(address("change", "greeter"))
+    assert (shown.status_code, page(shown).all('[name="reason"]')) == (200, [])
     assert save(viewer, failure_threshold="9").status_code == 403
     assert viewer.get(address("history", "greeter")).status_code == 200
     version = Policy.history.filter(agent="greeter").latest("history_date")
