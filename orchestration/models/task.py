@@ -92,6 +92,12 @@ class Task(Prioritized):
                 name="task_due",
                 condition=Q(state__in=LIVE_TASK_STATES, overdue=False),
             ),
+            # and those in error beside them, for the dashboard's list in this order
+            models.Index(
+                fields=["complete_by"],
+                name="task_due_in_error",
+                condition=Q(state=TaskState.ERROR),
+            ),
             # the dashboard's lists by state, newest first: ids are made in the order of time. Nearly
             # all tasks are processed in the end: the primary key serves these, and each is written once less
             models.Index(

@@ -126,7 +126,7 @@ COLUMNS: dict[str, Column] = {
     ),
     "due": Column(
         title="Due",
-        key=lambda: Case(When(state__in=LIVE_TASK_STATES, then=F("complete_by"))),
+        key=lambda: Case(When(ended_at=None, then=F("complete_by"))),
         read=_moment,
         walk=True,
     ),

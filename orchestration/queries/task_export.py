@@ -50,7 +50,7 @@ FIELDS: dict[str, Callable[[TaskRow], Record]] = {
     "attempts": lambda row: {"attempts": row.step.attempt if row.step else None},
     "value": _value,
     "priority": lambda row: {"priority": row.task.priority},
-    "due": lambda row: {"due": moment(row.due)},
+    "due": lambda row: {"due": None if row.task.ended_at else moment(row.task.complete_by)},
     "created": lambda row: {"created": moment(row.task.created_at)},
     "ended": lambda row: {"ended": moment(row.task.ended_at)},
 }

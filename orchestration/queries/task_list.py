@@ -10,7 +10,6 @@ from .. import conf
 from ..database import clock, replica
 from ..database.time_limit import time_limit
 from ..models import Step, Task
-from ..states import LIVE_TASK_STATES
 from . import next_step, task_order
 from .agent_facts import agents, queued
 from .holds import holds_on
@@ -50,11 +49,6 @@ class TaskRow:
     outlook: next_step.NextStep
     gone: bool
     redactor: Redactor | None
-
-    @property
-    def due(self) -> datetime | None:
-        """Return when the task counts as overdue, as the list is sorted; None unless it goes on."""
-        return self.task.complete_by if self.task.state in LIVE_TASK_STATES else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -254,13 +254,14 @@ WALKS = {
         tuple(Filters(state=state) for state in UNFINISHED),
         ended=True,
     ),
-    # along task_due; those that are late by task_late, and sorted
+    # along task_due and task_due_in_error; those that are late by task_late, and sorted
     "due": Walk(
         "complete_by",
         (
             Q(state__in=LIVE_TASK_STATES, overdue=False),
             Q(state__in=LIVE_TASK_STATES, overdue=True),
+            Q(state=TaskState.ERROR),
         ),
-        tuple(Filters(state=state) for state in (*FINAL_TASK_STATES, TaskState.ERROR)),
+        tuple(Filters(state=state) for state in FINAL_TASK_STATES),
     ),
 }

@@ -42,7 +42,7 @@ def own_workflow() -> Journey:
             stack.stop()
         _make_run(stack, journey, fresh=False)
         try:
-            _typed(stack, journey, f"python manage.py shell -c '{SUBMIT}'")
+            _typed(stack, journey, f"python manage.py shell -v 0 -c '{SUBMIT}'")
             assert json.loads(_typed(stack, journey, WAIT))["state"] == "processed"
             tasks = json.loads(_typed(stack, journey, "python manage.py tasks list"))
             (task,) = [one["id"] for one in tasks if one["workflow"] == NAME]

@@ -68,7 +68,7 @@ def test_they_are_not_read(end):
         "alerts": (alerts.RECOVERED, {}),
         "set aside": (task_status.SET_ASIDE, looked),
         "home": (actions.WAITING, {"limit": 1000}),
-        "oldest": (status_messages.WAITING, {"seconds": 1.0}),
+        "oldest": (status_messages.WAITING, {"seconds": 1.0, "now": None}),
     }
     for line in submission.DUE:
         statements[f"submission {line}"] = submission._due(line)[:200].query.sql_with_params()

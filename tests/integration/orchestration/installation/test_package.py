@@ -90,8 +90,9 @@ def project(site, tmp_path, settings):
     cursor.execute(f"CREATE DATABASE {DATABASE}")
     run = Project(tmp_path, site)
     call_command("startproject", "mysite", tmp_path)
-    of_settings, of_urls = blocks(PAGE, "python")
+    of_settings, of_urls, of_log = blocks(PAGE, "python")
     run.append("mysite/settings.py", of_settings)
+    run.append("mysite/settings.py", of_log)
     given = {"NAME": DATABASE, "HOST": server.get("host", ""), "USER": server.get("user", "")}
     run.append("mysite/settings.py", f"DATABASES['default'] |= {given!r}")
     run.append("mysite/settings.py", f"REDIS_URL = {settings.REDIS_URL + '?db=5'!r}")
@@ -142,7 +143,7 @@ def test_engine_runs_in_a_project_of_its_own(project, site):
     project.append("mysite/settings.py", 'INSTALLED_APPS += ["trips"]')
     project.append("mysite/settings.py", f'TRIPS_URL = "http://127.0.0.1:{port}"')
     assert re.search(r"Ran 2 tests in .*\n\nOK", project.manage(["test", "trips"]))
-    (submit,) = re.findall(r"shell -c '(.+)'", printed)
+    (submit,) = re.findall(r"shell -v 0 -c '(.+)'", printed)
     made = project.manage(
         ["migrate", "--verbosity", "0"],
         ["makemigrations", "--check", "--dry-run"],

@@ -114,7 +114,7 @@ def read_by(statement, parameters) -> int:
 
 def read_by_sweep() -> dict[str, int]:
     """Return the number of pages that the statements of leaders read which look at all agents."""
-    watched = {"limit": 1.0} | low_water.all_agents()
+    watched = {"limit": 1.0, "now": None} | low_water.all_agents()
     soon = datetime.now(UTC) + 600 * SECOND
     failed = failures._failed(soon, None).order_by("complete_by").values("task")[:200]
     return {

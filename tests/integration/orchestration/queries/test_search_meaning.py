@@ -225,7 +225,7 @@ def _in_order(tasks, order):
     """Check the order of what can be seen of tasks alone: those without a value come last."""
     keys = {
         "value": lambda task: task.value or None,
-        "due": lambda task: task.complete_by if task.state in LIVE_TASK_STATES else None,
+        "due": lambda task: None if task.ended_at else task.complete_by,
         "ended": lambda task: task.ended_at,
         "state": lambda task: task.state,
         "workflow": lambda task: task.workflow,
