@@ -72,10 +72,10 @@ def _guarded(name: str, method: Action) -> Iterable[Problem]:
 
 def _is_awaited(method: Any) -> bool:
     """Return whether a call is, or may be, a coroutine: by its definition, or by its annotation."""
-    gives = str(inspect.get_annotations(method).get("return", ""))
-    return inspect.iscoroutinefunction(inspect.unwrap(method)) or any(
-        name in gives for name in ("Any", "Awaitable", "Coroutine")
-    )
+    if inspect.iscoroutinefunction(inspect.unwrap(method)):
+        return True
+    gives = inspect.get_annotations(method).get("return")
+    return gives in (Any, "Any") or any(one in str(gives) for one in ("Awaitable", "Coroutine"))
 
 
 def thresholds() -> dict[str, "models.Field[Any, Any]"]:

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from ..alerting import alerts
-from ..models import Event, Incident, Step
+from ..models import Alert, Event, Incident, Step
 from ..models.fields import DatabaseNow
 from ..models.incident import IncidentEventKind, IncidentState
 from ..states import StepState
@@ -45,11 +45,10 @@ def acknowledge(incident_id: int, *, seen: int, by: str) -> None:
 def acknowledge_alerts(chosen: Iterable[int], *, by: str) -> int:
     """Record that a person works on open alerts, and so on their incidents; return how many were new."""
     known = list(chosen)
-    causes = Incident.objects.select_for_update(no_key=True).filter(
-        alerts__in=known, alerts__closed_at=None, acknowledged_at=None
-    )
-    # locked before their alerts, in one order
-    incidents = list(causes.exclude(state=IncidentState.RESOLVED).order_by("id"))
+    causes = Alert.objects.filter(id__in=known, closed_at=None).values("incident")
+    new = Incident.objects.filter(id__in=causes, acknowledged_at=None)
+    locked = new.select_for_update(no_key=True)  # before their alerts, in one order
+    incidents = list(locked.exclude(state=IncidentState.RESOLVED).order_by("id"))
     done = alerts.acknowledge(known, by=by)
     if done:
         for incident in incidents:

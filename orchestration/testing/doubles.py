@@ -18,7 +18,7 @@ from .outcomes import Outcome, Scripted, done
 Answer = TypeVar("Answer")
 OWN = frozenset(Agent.actions())  # that every agent has, such as "canary"
 MADE_UP: Mapping[str, Any] = {
-    "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}
+    "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}, "null": None
 }  # fmt: skip
 
 
@@ -123,10 +123,22 @@ class Double(Agent):
 
 def _made_up(act: Action, text: str) -> Result:
     """Return values for the fields that the action's schema `returns` names."""
-    return {
-        name: MADE_UP.get(shape.get("type"), text)
-        for name, shape in (act.returns or {}).get("properties", {}).items()
-    }
+    result: Result = _value({"type": "object", **(act.returns or {})}, text)
+    return result
+
+
+def _value(schema: Mapping[str, Any], text: str) -> Any:
+    """Return a value that a schema allows; `text` where it is a text."""
+    match schema:
+        case {"default": value} | {"const": value} | {"enum": [value, *_]}:
+            return value
+        case {"anyOf": [first, *_]}:
+            return _value(first, text)
+        case {"type": [first, *_]}:
+            return _value({**schema, "type": first}, text)
+        case {"properties": fields}:
+            return {name: _value(inner, text) for name, inner in fields.items()}
+    return MADE_UP.get(str(schema.get("type")), text)
 
 
 def _require_result(name: str, result: Result) -> None:

@@ -1,7 +1,8 @@
 """Doubles refuse what the engine would refuse: requests and results of other types than declared."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import pytest
 
@@ -19,9 +20,30 @@ class Booking:
 
 
 @dataclass
+class Room:
+    number: str
+
+
+@dataclass
 class Confirmation:
     id: str
     nights: int
+    room: Room
+    board: Literal["none", "half"]
+    guests: int | None
+    extras: list[str] = field(default_factory=list)
+    tax: float | None = None
+
+
+MADE_UP = {
+    "id": "book-1",
+    "nights": 1,
+    "room": {"number": "book-1"},
+    "board": "half",
+    "guests": 1,
+    "extras": [],
+    "tax": None,
+}
 
 
 class Rooms(Agent):
@@ -48,12 +70,12 @@ def test_request_of_another_type_is_refused(script):
     with pytest.raises(Rejected, match="the request is not what book takes") as refused:
         booked(script, name=7)
     assert refused.value.code == "invalid_request"
-    assert booked(script, name="Ada") == {"id": "book-1", "nights": 1}
+    assert booked(script, name="Ada") == MADE_UP
 
 
 def test_part_of_a_result_is_completed(script):
     script.set("rooms.book", [done(id="b7")], None)
-    assert booked(script, name="Ada") == {"id": "b7", "nights": 1}
+    assert booked(script, name="Ada") == MADE_UP | {"id": "b7"}
 
 
 def test_result_that_the_action_cannot_return_is_refused_at_once(script):
