@@ -154,11 +154,10 @@ class Command(BaseCommand):
         return {"task": task, "state": found.state, "steps": steps}
 
     def _why_in_error(self, task: UUID) -> str:
-        """Return a sentence for each failed step of a task."""
+        """Return what each failed step of a task says."""
         failed = Step.objects.filter(task=task, process_state=StepState.ERROR).order_by("id")
-        return f"task {task} is in error. " + " ".join(
-            f"Step {one.id}, {one.name}: {one.error_code}: {one.error_message}." for one in failed
-        )
+        why = (f"step {one.id}, {one.name}, {one.error_code}: {one.error_message}" for one in failed)
+        return f"task {task} is in error: {'; '.join(why)}"
 
     def _preview(self, task: UUID, **_: Any) -> Any:
         return undo_preview.undo_preview(task) or Refusal.NO_SUCH_TASK
