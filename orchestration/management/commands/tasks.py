@@ -156,7 +156,9 @@ class Command(BaseCommand):
     def _why_in_error(self, task: UUID) -> str:
         """Return what each failed step of a task says."""
         failed = Step.objects.filter(task=task, process_state=StepState.ERROR).order_by("id")
-        why = (f"step {one.id}, {one.name}, {one.error_code}: {one.error_message}" for one in failed)
+        why = (
+            f"step {one.id}, {one.name}, {one.error_code}: {one.error_message}" for one in failed
+        )
         return f"task {task} is in error: {'; '.join(why)}"
 
     def _preview(self, task: UUID, **_: Any) -> Any:
