@@ -20,7 +20,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from .. import conf, registry
 from ..alerting import alerts
 from ..cluster.debounce import Pauses
-from ..database import batches, sql
+from ..database import batches, clock, sql
 from ..decisions.progress import Refusal
 from ..messaging import queues
 from ..models import StatusMessage, TaskRequest
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 # Jumps from one application to the next in the index, and reads only the oldest message of each.
-WAITING = """
+WAITING = f"""
 WITH RECURSIVE queue AS (
     (SELECT reply_to, created_at FROM orchestration_statusmessage
         WHERE refused_at IS NULL ORDER BY reply_to, id LIMIT 1)
@@ -49,8 +49,8 @@ WITH RECURSIVE queue AS (
         ORDER BY m.reply_to, m.id LIMIT 1) AS next
 )
 SELECT reply_to, created_at FROM queue
-WHERE created_at < least((SELECT clock_timestamp()), %(now)s) - %(seconds)s * interval '1 second'
-"""
+WHERE created_at < {clock.VERIFIED} - %(seconds)s * interval '1 second'
+"""  # noqa: S608 - a constant of our own
 
 POSTPONE = f"""
 UPDATE orchestration_statusmessage SET tries = least(tries + 1, 32767), reason = %(reason)s,

@@ -8,6 +8,10 @@ from django.db import connection
 
 SLOWEST = 0.2  # seconds; a slower round trip is too inexact, except to prove that the clock was set
 
+# In SQL: the leader's verified time `now`, or the clock if that has gone back since; without `now` the
+# clock. Evaluated once: a volatile value cannot be searched in an index.
+VERIFIED = "least((SELECT clock_timestamp()), %(now)s)"
+
 # Advances while the machine sleeps, where the system has such a clock.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 

@@ -15,7 +15,7 @@ from ..audit import age
 from ..cluster import heartbeat
 from ..cluster.debounce import Debounce
 from ..cluster.leader_election import Jump
-from ..database import sql
+from ..database import clock, sql
 from ..messaging import queue_names
 from ..models import Application, SupervisorPolicy, Worker
 from ..models.alert import Severity
@@ -39,9 +39,6 @@ from ..transitions.local_steps import NO_FUNCTION
 
 NO_WORKER = f"{PREFIX}no_worker/"
 
-# The leader's verified time, or the clock if that has gone back since. Evaluated once.
-NOW = "least((SELECT clock_timestamp()), %(now)s)"
-
 # The oldest claimable step of each agent that is not claimed. Holds and outages have their own alerts: steps
 # that they delay do not count, nor does the time for which they did.
 WAITING = f"""
@@ -49,7 +46,7 @@ SELECT s.id, greatest(s.pending_since, h.until)
 FROM orchestration_policy p JOIN {AGENTS_FROM} USING (agent)
 CROSS JOIN LATERAL {longest_waiting("s.id, s.pending_since")} s
 CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
-WHERE greatest(s.pending_since, h.until) < {NOW} - %(limit)s * interval '1 second'
+WHERE greatest(s.pending_since, h.until) < {clock.VERIFIED} - %(limit)s * interval '1 second'
 """  # noqa: S608 - put together from constants
 
 # Steps without an agent that no scheduler computes: the function is not deployed, or no scheduler runs.
@@ -60,7 +57,7 @@ SELECT t.workflow, s.name, bool_or(s.error_code <> ''), min(s.pending_since) FRO
     UNION ALL
     (SELECT task_id, name, '', pending_since FROM orchestration_step
     WHERE agent = '' AND process_state = 'pending' AND num_nonnulls(run_after, held_by_id) = 0
-        AND pending_since < {NOW} - %(limit)s * interval '1 second'
+        AND pending_since < {clock.VERIFIED} - %(limit)s * interval '1 second'
         AND NOT EXISTS (SELECT FROM orchestration_hold WHERE scope = 'all' AND until IS NULL)
     ORDER BY pending_since LIMIT %(most)s)) AS s
 JOIN orchestration_task t ON t.id = s.task_id GROUP BY t.workflow, s.name
@@ -70,11 +67,11 @@ JOIN orchestration_task t ON t.id = s.task_id GROUP BY t.workflow, s.name
 UNDOING = f"""
 SELECT workflow, count(*), min(since) FROM (
     SELECT workflow, undo_at AS since FROM orchestration_task
-    WHERE state = 'undoing' AND undo_at < {NOW} - %(limit)s * interval '1 second'
+    WHERE state = 'undoing' AND undo_at < {clock.VERIFIED} - %(limit)s * interval '1 second'
     UNION ALL
     SELECT t.workflow, r.requested_at
     FROM orchestration_undorequest r JOIN orchestration_task t ON t.id = r.task_id
-    WHERE r.requested_at < {NOW} - %(limit)s * interval '1 second') AS long
+    WHERE r.requested_at < {clock.VERIFIED} - %(limit)s * interval '1 second') AS long
 GROUP BY workflow
 """  # noqa: S608 - put together from constants
 

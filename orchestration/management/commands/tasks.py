@@ -20,6 +20,7 @@ from orchestration.models import Alert, Hold, Operation, Step, Task
 from orchestration.operations import single
 from orchestration.people.person import Person
 from orchestration.queries import undo_preview
+from orchestration.queries.task import task_named
 from orchestration.states import LIVE_TASK_STATES, Direction, StepState, TaskState
 from orchestration.transitions.gates import probe_now
 from orchestration.transitions.holds import hold, release
@@ -48,16 +49,16 @@ A_TASK = "its id, or workflow/reference"
 LOOK = 0.05  # seconds between two looks
 
 
-def named_task(text: str) -> UUID:
+def task_id(text: str) -> UUID:
     """Return the id of the task that an argument names: an id, or "workflow/reference"."""
     try:
         return UUID(text)
     except ValueError:
         workflow, _slash, reference = text.partition("/")
-    found = Task.objects.filter(workflow=workflow, reference=reference).values_list("id", flat=True)
-    if not found:
+    found = task_named(workflow, reference)
+    if found is None:
         raise ArgumentTypeError(f"{text!r} is neither a task's id nor workflow/reference of one")
-    return found[0]
+    return found.id
 
 
 class Command(BaseCommand):
@@ -73,13 +74,13 @@ class Command(BaseCommand):
         found = acts.add_parser("list", help="the newest tasks")
         found.add_argument("--state", choices=TaskState.values)
         for name, what in (("show", "one task"), ("preview", "what an undo of it would do")):
-            acts.add_parser(name, help=what).add_argument("task", type=named_task, help=A_TASK)
+            acts.add_parser(name, help=what).add_argument("task", type=task_id, help=A_TASK)
         waited = acts.add_parser("wait", help="wait for the end of a task that was submitted")
         waited.add_argument("workflow")
         waited.add_argument("reference")
         waited.add_argument("--seconds", type=float, default=30.0, help="at most (default: 30)")
         undoing = acts.add_parser("undo", help="have a task undone")
-        undoing.add_argument("task", type=named_task, help=A_TASK)
+        undoing.add_argument("task", type=task_id, help=A_TASK)
         undoing.add_argument("--force", action="store_true", help="although something stands")
         again = acts.add_parser("resubmit", help="retry a failed step")
         again.add_argument(
@@ -91,7 +92,7 @@ class Command(BaseCommand):
         for step in (again, done):
             step.add_argument("step", type=int, help="the step's number, as `show` gives it")
         held = acts.add_parser("hold", help="hold a task, a step, an agent, or everything")
-        held.add_argument("--task", type=named_task, help=A_TASK)
+        held.add_argument("--task", type=task_id, help=A_TASK)
         held.add_argument("--agent", default="")
         held.add_argument("--step", default="", help="workflow/step")
         held.add_argument("--everything", action="store_true")
@@ -99,7 +100,7 @@ class Command(BaseCommand):
         released = acts.add_parser("release", help="end a hold")
         released.add_argument("hold", type=int)
         preferred = acts.add_parser("prioritize", help="give a task another priority")
-        preferred.add_argument("task", type=named_task, help=A_TASK)
+        preferred.add_argument("task", type=task_id, help=A_TASK)
         preferred.add_argument("--priority", type=int, required=True, help="higher goes first")
         probed = acts.add_parser(
             "probe", help="have an open circuit breaker send its next probe at once"
@@ -148,10 +149,10 @@ class Command(BaseCommand):
                 raise CommandError(f"it has not come to its end after {seconds:g} s: {where}")
             time.sleep(LOOK)
         steps = {step.name: step.state for step in found.steps if step.direction == Direction.DO}
-        task = named_task(f"{workflow}/{reference}")
-        if found.state == TaskState.ERROR:
-            raise CommandError(self._why_in_error(task))
-        return {"task": task, "state": found.state, "steps": steps}
+        task = task_named(workflow, reference)
+        if task and found.state == TaskState.ERROR:
+            raise CommandError(self._why_in_error(task.id))
+        return {"task": task and task.id, "state": found.state, "steps": steps}
 
     def _why_in_error(self, task: UUID) -> str:
         """Return what each failed step of a task says."""
