@@ -29,6 +29,13 @@ SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.
 WHERE t.reference = ANY(%s) AND s.process_state = 'error' AND s.outcome = 'rejected' AND s.in_doubt
 """
 IN_ERROR = "SELECT reference FROM orchestration_task WHERE reference = ANY(%s) AND state = 'error'"
+UNRECORDED = """
+SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.reference = ANY(%s)
+AND s.attempt <> (SELECT count(*) FROM orchestration_attempt a WHERE a.step_id = s.id)
+"""
+REFUSED_REPLIES = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused' AND at > %s"
+FLOWING_WINDOW = 100  # calls in flight to each partner: many steps are released and claimed at once
 OPERATIONS = "SELECT count(*) FROM orchestration_operation WHERE ended_at IS NULL"
 
 
@@ -113,6 +120,33 @@ def refused_in_doubt(run: Running, *, often: float = 0.3) -> Iterator[None]:
         run.stack.python("drill.operator", "resubmit", *failed)
         wait_for(lambda: not run.stack.count(OPERATIONS), "the operation has ended", 60, pause=0.2)
         run.quiet()
+
+
+@recipe
+def refusals(run: Running, *, orders: int = 3000, share: float = 0.2) -> Iterator[None]:
+    """A partner refuses a share of the orders; nothing else fails, and several schedulers are at work.
+
+    Each refusal raises an alert while others claim. Then no attempt may lack its history, and no reply may
+    be refused: a step that was dispatched twice at the same time shows as either.
+    """
+    stack = run.stack
+    ((window,),) = stack.sql("SELECT max(\"window\") FROM orchestration_policy")
+    ((since,),) = stack.sql("SELECT clock_timestamp()")
+    stack.policy(window=FLOWING_WINDOW)
+    refusing = {"partner": "shipping", "action": "book", "fault": "reject", "probability": share}
+    try:
+        with scripted(stack, refusing):
+            run.place(orders)
+            yield
+            run.quiet()
+    finally:
+        stack.policy(window=window)
+    ended_in_error = len(stack.sql(IN_ERROR, run.orders))
+    assert ended_in_error > orders * share / 2, f"only {ended_in_error} orders were refused"
+    unrecorded = stack.count(UNRECORDED, run.orders)
+    assert not unrecorded, f"{unrecorded} steps have attempts without history"
+    refused = stack.count(REFUSED_REPLIES, since)
+    assert not refused, f"{refused} replies were refused"
 
 
 @recipe
