@@ -21,7 +21,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each measurement")
     seconds = parser.parse_args().seconds
-    stack = Stack("idle", demo=True, NICENESS="10")
+    stack = Stack("idle", demo=True, NICENESS="10", COPIES="1")  # as `make run`
     print("| `make run`, idle | seconds to ready | MB | % of a core | processes |")
     print("| --- | --: | --: | --: | --: |")
     missed = []

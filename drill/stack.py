@@ -16,7 +16,7 @@ from xmlrpc.client import ServerProxy
 import psycopg2  # type: ignore[import-untyped]
 from supervisor.xmlrpc import SupervisorTransport
 
-from drill.process import Process, free_port
+from drill.process import Process, end_all, free_port
 from drill.servers import Clients
 from drill.waiting import wait_for
 from sasweb.stack import folders
@@ -30,22 +30,30 @@ REQUESTED = (
 UNSENT = "SELECT count(*) FROM orchestration_statusmessage WHERE refused_at IS NULL"
 LEADER = "SELECT holder FROM orchestration_lease WHERE name = 'supervisor' AND expires_at > now()"
 SERVERS = {"postgres", "redis"}
-WORKERS = (
-    "work-submission", "work-scheduler-1", "work-scheduler-2", "work-inventory", "work-payment-1",
-    "work-payment-2", "work-shipping", "work-notification", "work-status.shop", "work-alerts",
-    "work-audit", "work-push",
+QUEUES = (
+    "submission", "scheduler", "inventory", "payment", "shipping", "notification", "status.shop",
+    "alerts", "audit", "push",
 )  # fmt: skip
-SUPERVISORS = ("supervisor-1", "supervisor-2")
-HOUSEKEEPER = "housekeeper"
-LEADERS = (*SUPERVISORS, HOUSEKEEPER)  # one of each kind leads
+COPIES = 2  # of each process: what several of a kind do to each other shows
 COMMAND_TIMEOUT = 600.0  # seconds
 SLOWEST = 25  # orders per second that a stack processes at least, beside other stacks
 
 
+def copies(name: str) -> tuple[str, ...]:
+    """Return the names of the processes of a kind, such as "work-payment"."""
+    return tuple(f"{name}-{number}" for number in range(1, COPIES + 1))
+
+
+WORKERS = tuple(name for queue in QUEUES for name in copies(f"work-{queue}"))
+SUPERVISORS = copies("supervisor")
+HOUSEKEEPERS = copies("housekeeper")
+LEADERS = (*SUPERVISORS, *HOUSEKEEPERS)  # one of each kind leads
+
+
 def processes_named(name: str) -> tuple[str, ...]:
-    """Return the processes that share a name: "work-payment" has two, for example."""
-    several = (one for one in (*WORKERS, *SUPERVISORS) if one.rpartition("-")[0] == name)
-    return tuple(several) or (name,)
+    """Return the processes of a kind, or the one process of that name."""
+    several = copies(name)
+    return several if several[0] in (*WORKERS, *LEADERS) else (name,)
 
 
 class Stack(Clients):
@@ -66,6 +74,7 @@ class Stack(Clients):
             "SANDBOX_PORT": str(self.sandbox_port),
             "SECRET_KEY": "",
             "NICENESS": "0",  # a drill does not test priorities
+            "COPIES": str(COPIES),
             "DJANGO_SETTINGS_MODULE": "sasweb.settings",
             **environment,
         }
@@ -192,15 +201,15 @@ class Stack(Clients):
     @contextmanager
     def replaced(
         self, name: str, *, tree: Path = folders.PROJECT, **environment: str
-    ) -> Iterator[Process]:
-        """Run one process in another environment instead of the stack's own of that name."""
+    ) -> Iterator[list[Process]]:
+        """Run the processes of a name in another environment instead of the stack's own."""
         with self.stopped(name):
-            process = self.beside(processes_named(name)[0], tree=tree, **environment)
+            begun = [self.beside(one, tree=tree, **environment) for one in processes_named(name)]
             try:
-                yield process
+                yield begun
             finally:
                 # SIGINT: Postgres ends its sessions instead of waiting for them
-                process.end(signal.SIGINT if name == "postgres" else signal.SIGTERM)
+                end_all(begun, signal.SIGINT if name == "postgres" else signal.SIGTERM, 20)
 
     @contextmanager
     def frozen(self, *names: str) -> Iterator[None]:

@@ -8,6 +8,7 @@ import sys
 from drill.collector import Collector, tree
 from drill.shopper import Shopper
 from drill.stack import Stack
+from drill.verdict import audited
 from orchestration.tracing import ids
 
 END = "status completed"  # the last thing that happens to an order that goes well
@@ -20,14 +21,11 @@ def main() -> int:
         stack = Stack(
             "trace", OTEL_EXPORTER_OTLP_ENDPOINT=collector.endpoint, OTEL_BSP_SCHEDULE_DELAY="200"
         )
-        try:
-            stack.start()
+        with audited(stack):  # at its stop each process sends what it still has
             stack.sandbox("/faults", {"faults": [FAULT]}, "PUT")
             order = Shopper(stack.port).buy()
             trace = ids.trace_id(order)
             collector.trace(trace, until=END)
-        finally:
-            stack.stop()  # which has each process send what it still has
         spans = collector.trace(trace)
     print(f"order {order}, trace {trace}\n\n{tree(spans)}")
     known = {span.id for span in spans}

@@ -2,14 +2,14 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from drill.process import Process
 from drill.recipes import Running, recipe
 from drill.recipes.partners import FLAKY, scripted
 from drill.recipes.processes import resolve
 from drill.shopper import Shopper
-from drill.stack import HOUSEKEEPER, Stack, processes_named
+from drill.stack import Stack, processes_named
 from drill.waiting import wait_for
 
 BUSY = """
@@ -29,10 +29,14 @@ READ_THRESHOLDS = f"SELECT {THRESHOLDS} FROM orchestration_policy WHERE agent = 
 SET_THRESHOLDS = f"UPDATE orchestration_policy SET ({THRESHOLDS}) = (%s, %s, %s) WHERE agent = %s"
 
 
-def wait_for_crash(process: Process, point: str, seconds: float = 25) -> None:
-    """Wait until a process has been killed at its crash point."""
-    wait_for(lambda: process.poll() is not None, f"a process reaches {point}", seconds)
-    assert process.returncode == -signal.SIGKILL, f"it ended with {process.returncode}"
+def wait_for_crash(processes: Sequence[Process], point: str, seconds: float = 25) -> None:
+    """Wait until one of these processes has been killed at its crash point."""
+
+    def ended() -> list[int]:
+        return [process.returncode for process in processes if process.poll() is not None]
+
+    codes = wait_for(ended, f"a process reaches {point}", seconds)
+    assert set(codes) == {-signal.SIGKILL}, f"they ended with {codes}"
 
 
 @recipe
@@ -61,7 +65,7 @@ def crash_operation(run: Running, *, point: str, passing: int = 1) -> Iterator[N
         yield
         wait_for(lambda: run.stack.count(IN_ERROR, run.orders) == len(run.orders), "all fail", 90)
     operation = int(run.stack.python("drill.operator", "resubmit", *run.orders))
-    with run.stack.replaced(HOUSEKEEPER, CRASH_AT=f"{point}:{passing}") as doomed:
+    with run.stack.replaced("housekeeper", CRASH_AT=f"{point}:{passing}") as doomed:
         wait_for_crash(doomed, point, 40)
     run.quiet()
     counts = wait_for(
@@ -110,15 +114,20 @@ def poison(run: Running, *, process: str, agent: str) -> Iterator[None]:
         with run.stack.stopped(process):
             yield
             bad = run.orders[len(run.orders) // 2]
-            restarting = threading.Thread(target=_restart, args=(run.stack, process, bad, stop))
-            restarting.start()
+            restarting = [
+                threading.Thread(target=_restart, args=(run.stack, name, bad, stop))
+                for name in processes_named(process)
+            ]
+            for thread in restarting:
+                thread.start()
             try:
                 wait_for(
                     lambda: run.stack.count(IN_ERROR, [bad]), "the order is in error", 90, pause=0.2
                 )
             finally:
                 stop.set()
-                restarting.join(30)
+                for thread in restarting:
+                    thread.join(30)
             others = run.stack.count(IN_ERROR, run.orders) - 1
             assert not others, f"{others} other orders ended in error with it"
     finally:
@@ -128,7 +137,7 @@ def poison(run: Running, *, process: str, agent: str) -> Iterator[None]:
 def _restart(stack: Stack, name: str, order: str, stop: threading.Event) -> None:
     """Start the process again each time it ends, as a process manager does, until `stop` is set."""
     while not stop.is_set():
-        process = stack.beside(processes_named(name)[0], CRASH_AT=f"agent.before_call:1:{order}")
+        process = stack.beside(name, CRASH_AT=f"agent.before_call:1:{order}")
         while process.poll() is None and not stop.wait(0.1):
             pass
         process.end()

@@ -130,7 +130,7 @@ def refusals(run: Running, *, orders: int = 3000, share: float = 0.2) -> Iterato
     be refused: a step that was dispatched twice at the same time shows as either.
     """
     stack = run.stack
-    ((window,),) = stack.sql("SELECT max(\"window\") FROM orchestration_policy")
+    ((window,),) = stack.sql('SELECT max("window") FROM orchestration_policy')
     ((since,),) = stack.sql("SELECT clock_timestamp()")
     stack.policy(window=FLOWING_WINDOW)
     refusing = {"partner": "shipping", "action": "book", "fault": "reject", "probability": share}

@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import re
 import shlex
 import signal
 from collections.abc import Iterator
@@ -12,10 +11,8 @@ from drill import proxy
 from drill.proxy import Spoil
 from drill.recipes import Running, recipe
 from drill.servers import REDIS_SOCKET
-from drill.stack import WORKERS
+from drill.stack import QUEUES
 from drill.waiting import pause, wait_for
-
-QUEUES = tuple(dict.fromkeys(re.sub(r"^work-|-\d$", "", name) for name in WORKERS))
 
 
 class _Trap:

@@ -21,7 +21,12 @@ from . import embedded, folders
 
 SERVERS, APPLICATION, ONCE = "servers", "application", "once"
 LONGEST_LOG = "10MB"  # of one process; one older file of that length is kept
-TWICE = ("scheduler", "payment")  # served by two processes: there may be any number, as one sees
+TWICE = (
+    "scheduler",
+    "payment",
+)  # served by two processes at least: there may be any number, as one sees
+COPIES = "COPIES"  # how many of each worker and leader run, at least: an environment variable
+LEADERS = {"supervisor": 2, "housekeeper": 1}  # how many of each run, at least; one of each leads
 SETUP, DEMO = "setup", "demo"  # they come to an end, and are not started again
 USUAL = 10.0  # seconds for which a process may finish what it has begun
 CHECKPOINT = 60.0  # and Postgres what it has to write
@@ -118,18 +123,23 @@ def programs(options: Options) -> list[Program]:
             for name in workers(queue)
         ),
         *(
-            Program(name=f"supervisor-{number}", command=[*manage, "supervisor"], background=True)
-            for number in (1, 2)
+            Program(name=name, command=[*manage, kind], background=True)
+            for kind, least in LEADERS.items()
+            for name in copies(kind, least)
         ),
-        Program(name="housekeeper", command=[*manage, "housekeeper"], background=True),
         *(_customers(manage) if options.demo else []),
     ]
 
 
 def workers(queue: str) -> list[str]:
     """Return the names of the processes that serve a queue."""
-    name = f"work-{queue}"
-    return [f"{name}-1", f"{name}-2"] if queue in TWICE else [name]
+    return copies(f"work-{queue}", 2 if queue in TWICE else 1)
+
+
+def copies(name: str, least: int) -> list[str]:
+    """Return the names of the processes of one kind: numbered, if there are several."""
+    count = max(least, env.number(COPIES, 1))
+    return [f"{name}-{number}" for number in range(1, count + 1)] if count > 1 else [name]
 
 
 def patience(queue: str) -> float:

@@ -2,6 +2,7 @@ import pytest
 from playwright.sync_api import expect
 
 from drill.stack import Stack
+from drill.verdict import audited
 from tests.browser.people import fill_login, visiting
 from tests.support.chromium import launched
 
@@ -10,9 +11,8 @@ expect.set_options(timeout=10_000)
 
 @pytest.fixture(scope="package")
 def stack():
-    running = Stack("browser").start()
-    yield running
-    running.stop()
+    with audited(Stack("browser")) as running:
+        yield running
 
 
 @pytest.fixture(scope="package")

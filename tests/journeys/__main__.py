@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from playwright.sync_api import expect
 
 from drill.stack import Stack
+from drill.verdict import audited
 from sasweb.stack import folders
 from tests.journeys import shop_and_operations
 from tests.journeys.hand import Journey
@@ -40,16 +41,12 @@ def main() -> int:
     parser.add_argument("--document", action="store_true", help=f"write {PAGE.name}")
     parser.add_argument("--only", default="", help="only journeys whose function contains this")
     options = parser.parse_args()
-    stack = Stack("journeys").start()
     journeys = []
-    try:
-        with launched() as browser:
-            for travel in ON_A_STACK:
-                if options.only in travel.__name__:
-                    sys.stderr.write(f"{travel.__name__} …\n")
-                    journeys.append(travel(browser, stack))
-    finally:
-        stack.stop()
+    with audited(Stack("journeys")) as stack, launched() as browser:
+        for travel in ON_A_STACK:
+            if options.only in travel.__name__:
+                sys.stderr.write(f"{travel.__name__} …\n")
+                journeys.append(travel(browser, stack))
     if options.only in own_workflow.__name__:
         sys.stderr.write("own_workflow …\n")
         journeys.append(own_workflow())

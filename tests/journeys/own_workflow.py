@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from drill.process import Process, free_port
 from drill.stack import Stack
+from drill.verdict import audit
 from tests.journeys.hand import Journey
 from tests.support.reader import install_app, project_copy
 
@@ -50,6 +51,7 @@ def own_workflow() -> Journey:
             _typed(stack, journey, undo)
             assert json.loads(_typed(stack, journey, WAIT))["state"] == "undone"
             journey.seconds = time.monotonic() - began
+            assert audit(stack, ()) == []
         finally:
             stack.stop()
             partner.end()

@@ -4,5 +4,5 @@ import os
 
 from sasweb.settings import *  # noqa: F403
 
-if os.environ.get("PROCESS") == "work-audit":
+if os.environ.get("PROCESS", "").startswith("work-audit"):
     raise RuntimeError("the audit's worker cannot start")

@@ -6,7 +6,7 @@ import pytest
 
 from drill.recipes.clocks import adjustable_clock
 from drill.stack import Stack
-from drill.verdict import audit, check
+from drill.verdict import audit, audited, check
 from drill.waiting import wait_for
 from tests.support.stacks import prepare
 
@@ -31,13 +31,10 @@ DONE = "SELECT count(*) FROM orchestration_task WHERE reference = ANY(%s) AND st
 
 @pytest.fixture
 def stack():
-    running = Stack("clock").start()
-    try:
+    with audited(Stack("clock")) as running:
         prepare(running)
         running.policy(window=4)  # some orders are in flight, and some wait, when the clock jumps
         yield running
-    finally:
-        running.stop()
 
 
 def test_clock_jumps_of_an_hour_undo_nothing(stack):

@@ -7,6 +7,7 @@ import pytest
 from drill.modes_table import load
 from drill.run import drill, prepare
 from drill.stack import Stack
+from drill.verdict import audited
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 FEW = 60  # orders: enough for every step
@@ -22,12 +23,9 @@ MODES = {mode.id: mode for mode in load()}
 
 @pytest.fixture(scope="module")
 def stack():
-    running = Stack("crash-points").start()
-    try:
+    with audited(Stack("crash-points")) as running:
         prepare(running)
         yield running
-    finally:
-        running.stop()
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -5,7 +5,7 @@ import pytest
 from drill.process import Process, free_port
 from drill.proxy import Proxy, Spoil, is_push, redis_command
 from drill.stack import Stack
-from drill.verdict import check
+from drill.verdict import audited, check
 from drill.waiting import wait_for
 from sasweb.stack import embedded, folders
 
@@ -38,23 +38,20 @@ def redis_socket():
 def test_messages_delivered_three_times_have_one_effect(redis_socket):
     port = free_port()
     spoil = Spoil(act="repeat", chosen=is_push, times=3)
-    with Proxy(port, redis_socket, spoil, redis_command):
-        stack = Stack("duplicates", REDIS_URL=f"redis://127.0.0.1:{port}/0").start()
-        try:
-            stack.policy(time_allowed=5, call_timeout=2, window=20)
-            stack.sandbox("/faults", {"latency": {"*": 0.03}}, "PUT")
-            orders = stack.place(300)
-            stack.quiet()
-            check(stack, orders)
-            assert 2 * spoil.struck > 300
-            refused = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
-            assert stack.count(refused) > 300  # they arrived, and were refused
-            twice = (
-                "SELECT count(*) FROM orchestration_attempt a"
-                " JOIN orchestration_step s ON s.id = a.step_id"
-                " JOIN orchestration_task t ON t.id = s.task_id"
-                " WHERE a.outcome = 'done' AND t.reference = ANY(%s)"
-            )
-            assert stack.count(twice, orders) == 5 * len(orders)
-        finally:
-            stack.stop()
+    stack = Stack("duplicates", REDIS_URL=f"redis://127.0.0.1:{port}/0")
+    with Proxy(port, redis_socket, spoil, redis_command), audited(stack):
+        stack.policy(time_allowed=5, call_timeout=2, window=20)
+        stack.sandbox("/faults", {"latency": {"*": 0.03}}, "PUT")
+        orders = stack.place(300)
+        stack.quiet()
+        check(stack, orders)
+        assert 2 * spoil.struck > 300
+        refused = "SELECT count(*) FROM orchestration_event WHERE kind = 'refused'"
+        assert stack.count(refused) > 300  # they arrived, and were refused
+        twice = (
+            "SELECT count(*) FROM orchestration_attempt a"
+            " JOIN orchestration_step s ON s.id = a.step_id"
+            " JOIN orchestration_task t ON t.id = s.task_id"
+            " WHERE a.outcome = 'done' AND t.reference = ANY(%s)"
+        )
+        assert stack.count(twice, orders) == 5 * len(orders)

@@ -6,9 +6,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from drill.recipes.redis import QUEUES
-from drill.stack import LEADERS, PROCESSED, WORKERS, Stack
-from drill.verdict import check
+from drill.stack import LEADERS, PROCESSED, QUEUES, WORKERS, Stack
+from drill.verdict import audited, check
 from drill.waiting import wait_for
 from tests.support.stacks import prepare
 
@@ -23,14 +22,11 @@ PROCESSES = "SELECT DISTINCT split_part(split_part({}, ':', 2), '-', 1) FROM orc
 @pytest.fixture(scope="module")
 def stack():
     """A stack with only the servers, the web and the partners running."""
-    running = Stack("hosted").start()
-    try:
+    with audited(Stack("hosted")) as running:
         prepare(running)
         for name in (*WORKERS, *LEADERS):
             running.manage("stopProcess", name)
         yield running
-    finally:
-        running.stop()
 
 
 @contextmanager

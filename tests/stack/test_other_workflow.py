@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from drill.stack import Stack
+from drill.verdict import audited
 from drill.waiting import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
@@ -15,9 +16,8 @@ CLOSED, LIMIT = 400, 100
 
 @pytest.fixture(scope="module")
 def stack():
-    running = Stack("greeting", DJANGO_SETTINGS_MODULE="tests.settings").start()
-    yield running
-    running.stop()
+    with audited(Stack("greeting", DJANGO_SETTINGS_MODULE="tests.settings")) as running:
+        yield running
 
 
 def calls(stack):

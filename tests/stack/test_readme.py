@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from drill.stack import Stack
+from drill.verdict import audited
 from sasweb.stack import folders
 from tests.support.markdown import blocks
 from tests.support.reader import install_app, project_copy
@@ -34,9 +35,8 @@ def stack(tmp_path_factory):
     install_app(clone, "greetings")
     running = Stack("reader", demo=True)
     running.project = clone
-    running.start()
-    yield running
-    running.stop()
+    with audited(running):
+        yield running
 
 
 def typed(stack, block):

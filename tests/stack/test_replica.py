@@ -4,7 +4,7 @@ import pytest
 
 from drill.ha.stacks import Replicated
 from drill.run import Run, prepare
-from drill.verdict import verdict
+from drill.verdict import audited, verdict
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
 ORDERS = 80
@@ -12,13 +12,9 @@ ORDERS = 80
 
 @pytest.fixture
 def stack():
-    running = Replicated("replica")
-    try:
-        running.start()
+    with audited(Replicated("replica")) as running:
         prepare(running)
         yield running
-    finally:
-        running.stop()
 
 
 def test_standby_takes_over_and_accepted_orders_end_once(stack):

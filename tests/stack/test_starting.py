@@ -14,6 +14,7 @@ import pytest
 
 from drill.process import free_port
 from drill.stack import LEADERS, SUPERVISORS, WORKERS, Stack
+from drill.verdict import audit
 from drill.waiting import wait_for
 from sasweb.stack import folders
 
@@ -159,6 +160,7 @@ def test_database_of_replaced_migrations_is_refused_with_advice(stack):
 
 def test_no_process_remains_when_the_manager_is_killed(stack):
     """The next tests start stacks, so nothing is left that would prevent that."""
+    assert audit(stack, ()) == []
     pids = [one["pid"] for one in stack.manage("getAllProcessInfo") if one["pid"]]
     os.kill(stack.process.pid, signal.SIGKILL)
     stack.process.wait(10)
@@ -170,7 +172,7 @@ def test_part_that_cannot_start_is_named_and_all_stop():
     with started(stack) as printed:
         assert stack.process.wait(120) == 1
         wait_for(lambda: "Stopping" in printed.text, "it says that it stops")
-    assert "Not ready: work-audit ends again and again." in printed.text
+    assert "Not ready: work-audit-1 ends again and again." in printed.text
     assert "    RuntimeError: the audit's worker cannot start" in printed.text
     assert "Ready." not in printed.text
 

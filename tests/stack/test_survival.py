@@ -7,8 +7,8 @@ import time
 import pytest
 
 from drill.recipes.clocks import faked
-from drill.stack import WORKERS, Stack
-from drill.verdict import check
+from drill.stack import LEADERS, WORKERS, Stack
+from drill.verdict import audited, check
 from drill.waiting import wait_for
 from tests.support.stacks import prepare
 
@@ -18,12 +18,9 @@ MANY = 200
 
 @pytest.fixture(scope="module")
 def stack():
-    running = Stack("survival").start()
-    try:
+    with audited(Stack("survival")) as running:
         prepare(running)
         yield running
-    finally:
-        running.stop()
 
 
 @pytest.fixture
@@ -120,7 +117,7 @@ def test_orders_survive_clocks_five_minutes_off(stack, orders, agents, scheduler
 
 def test_processes_end_their_work_after_sigterm(stack, orders):
     """As in a deploy: every process gets SIGTERM, and the process manager starts it again."""
-    for name in (*WORKERS, "supervisor-1", "supervisor-2"):
+    for name in (*WORKERS, *LEADERS):
         old = stack.signal(name, signal.SIGTERM)
         wait_for(lambda name=name, old=old: stack.pid(name) not in {0, old}, f"{name} is new", 15)
 
