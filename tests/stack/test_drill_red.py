@@ -18,9 +18,7 @@ AT_WORK = "SELECT instance FROM orchestration_worker WHERE pid = %s"
 
 @pytest.fixture(scope="module")
 def stack():
-    # the sabotage happens as a process starts, so none may be forked from a preloaded one
-    settings = "tests.stack.sabotage.settings"
-    running = Stack("red", DJANGO_SETTINGS_MODULE=settings, PRELOAD="0").start()
+    running = Stack("red", DJANGO_SETTINGS_MODULE="tests.stack.sabotage.settings").start()
     try:
         prepare(running)
         yield running
