@@ -92,7 +92,7 @@ class Recorded:
     observed: dict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     locked: set[UUID] = field(default_factory=set)  # tasks whose replies have to wait
     alerted: bool = False  # locks of alerts are held until the commit
-    ready: list[Ready] = field(default_factory=list)  # for the claim, and to be written by it
+    ready: list[Ready] = field(default_factory=list)  # not written yet: `take_ready`
 
     def add(self, other: "Recorded") -> None:
         """Add what recording another batch did."""
@@ -104,6 +104,11 @@ class Recorded:
         self.ready += other.ready
         for agent, observed in other.observed.items():
             self.observed[agent] += observed
+
+    def take_ready(self) -> list[Ready]:
+        """Return the steps that are ready, once: whoever takes them writes them in this transaction."""
+        ready, self.ready = self.ready, []
+        return ready
 
 
 @transaction.atomic(savepoint=False)
