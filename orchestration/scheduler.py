@@ -194,6 +194,7 @@ def _compute_apart(by: str, recorded: Recorded, agents: Collection[str]) -> Comp
     try:
         with transaction.atomic():
             computed = _compute(by, recorded, agents)
+            release_ready(computed.recorded.take_ready())
     except Exception as error:
         if sql.is_unavailable(error):
             raise
