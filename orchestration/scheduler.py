@@ -26,7 +26,7 @@ from .transitions.claim import Claimed, claim
 from .transitions.holds import park
 from .transitions.loading import UnfilledRequest, fill_in
 from .transitions.local_steps import Computed, compute
-from .transitions.locked_task import release_ready
+from .transitions.locked_task import Ready, release_ready
 from .transitions.replies import Recorded, record
 from .transitions.requested_undos import Begun, begin_requested, requested_tasks
 
@@ -136,20 +136,10 @@ def _notify(applications: Collection[str]) -> None:
 def _record_and_claim(
     by: str, popped: Sequence[_Popped], agents: Collection[str]
 ) -> tuple[Recorded, Claimed]:
-    """Record and claim in one transaction; if it fails, do each in its own transaction.
-
-    Replies that lock alerts are committed before the claim, which may wait for a gate.
-    """
+    """Record and claim in one transaction; if it fails, do each in its own transaction."""
     claimed = None
     try:
-        with transaction.atomic():
-            replies = [one.reply for one in popped]
-            recorded = record(replies, claimed_next=True) if popped else Recorded()
-            computed = _compute(by, recorded, agents)
-            if recorded.alerted:
-                release_ready(recorded.ready)
-            else:
-                claimed = _claim(by, recorded, agents)
+        recorded, computed, claimed = _take_turn(by, popped, agents)
     except Exception as error:
         if sql.is_unavailable(error):
             _put_back(popped)
@@ -169,6 +159,25 @@ def _record_and_claim(
     return recorded, claimed
 
 
+@transaction.atomic
+def _take_turn(
+    by: str, popped: Sequence[_Popped], agents: Collection[str]
+) -> tuple[Recorded, Computed, Claimed | None]:
+    """Record, compute and claim in one transaction; return what was committed.
+
+    Replies that lock alerts are committed before the claim, which may wait for a gate: then nothing is
+    claimed yet (None). Released steps are written here in any case: after the commit they are anyone's.
+    """
+    recorded = record([one.reply for one in popped], claimed_next=True) if popped else Recorded()
+    computed = _compute(by, recorded, agents)
+    recorded.add(computed.recorded)
+    ready = recorded.take_ready()
+    if recorded.alerted:
+        release_ready(ready)
+        return recorded, computed, None
+    return recorded, computed, _claim(by, recorded, agents, ready)
+
+
 def all_agents() -> set[str]:
     """Return all agents, and LOCAL if any workflow has computed steps."""
     steps = (step for workflow in registry.workflows.values() for step in workflow.steps)
@@ -176,30 +185,31 @@ def all_agents() -> set[str]:
 
 
 def _compute(by: str, recorded: Recorded, agents: Collection[str]) -> Computed:
-    """Compute the due steps in the transaction that released them; add the results to `recorded`."""
-    if LOCAL not in _awake(recorded, agents):
-        return Computed()
-    computed = compute(by, perform)
-    recorded.add(computed.recorded)
-    return computed
+    """Compute the due steps in the transaction that released them."""
+    return compute(by, perform) if LOCAL in _awake(recorded, agents) else Computed()
 
 
 def _compute_apart(by: str, recorded: Recorded, agents: Collection[str]) -> Computed:
     """Compute in a separate transaction; if that fails, pause computing."""
     try:
         with transaction.atomic():
-            return _compute(by, recorded, agents)
+            computed = _compute(by, recorded, agents)
+            release_ready(computed.recorded.take_ready())
     except Exception as error:
         if sql.is_unavailable(error):
             raise
         logger.exception("no step is computed now")
         _paused.begin(LOCAL, conf.CLAIM_PAUSE_S)
         return Computed()
+    recorded.add(computed.recorded)
+    return computed
 
 
-def _claim(by: str, recorded: Recorded, agents: Collection[str]) -> Claimed:
-    awake = _awake(recorded, agents) - {LOCAL}
-    return claim(awake, by, recorded.observed, recorded.ready)
+def _claim(
+    by: str, recorded: Recorded, agents: Collection[str], ready: Sequence[Ready] = ()
+) -> Claimed:
+    """Claim for the agents that are awake; `ready` are steps that this transaction has released."""
+    return claim(_awake(recorded, agents) - {LOCAL}, by, recorded.observed, ready)
 
 
 def _claim_apart(by: str, recorded: Recorded, agents: Collection[str]) -> Claimed:

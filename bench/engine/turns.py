@@ -42,7 +42,7 @@ def _turns(size: int) -> list[float]:
         with transaction.atomic():
             recorded = record(replies, claimed_next=True)
             asked = time.perf_counter()
-            claimed = claim(["caller"], "bench", recorded.observed, recorded.ready)
+            claimed = claim(["caller"], "bench", recorded.observed, recorded.take_ready())
         ended = time.perf_counter()
         requests = claimed.requests["caller"]
         assert len(requests) == size, "each reply makes a step ready, which is claimed"

@@ -100,7 +100,8 @@ def compute(by: str, perform: Perform) -> Computed:
     """Compute the steps that are due, and what becomes due by that, in the caller's transaction.
 
     `perform` returns the reply to a request of a workflow, or None if other code has to; it raises
-    nothing. `by` is the computing instance.
+    nothing. `by` is the computing instance. Steps for agents that become ready by that are returned, and
+    are for the caller to write.
     """
     computed = Computed()
     seen: list[int] = []
@@ -176,7 +177,7 @@ def _record(computed: Computed, by: str, batch: Sequence[LocalReply]) -> int:
         if fresh:
             sql.run(STARTED, {"ids": sorted(map(str, fresh))})
         sql.run(BEGUN, {"ids": [local.reply.step for local in batch], "by": by})
-        part = record([local.reply for local in batch])
+        part = record([local.reply for local in batch], claimed_next=True)
         transaction.set_rollback(bool(part.locked))
     if part.locked:
         computed.blocked = True

@@ -92,18 +92,24 @@ class Recorded:
     observed: dict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     locked: set[UUID] = field(default_factory=set)  # tasks whose replies have to wait
     alerted: bool = False  # locks of alerts are held until the commit
-    ready: list[Ready] = field(default_factory=list)  # for the claim, and to be written by it
+    # of each task that has changed: its steps that are ready, and not written yet (`take_ready`)
+    ready: dict[UUID, list[Ready]] = field(default_factory=dict)
 
     def add(self, other: "Recorded") -> None:
-        """Add what recording another batch did."""
+        """Add what recording another batch did; of a task in both, what is ready is what it says."""
         self.accepted += other.accepted
         self.refused += other.refused
         self.agents |= other.agents
         self.applications |= other.applications
         self.alerted |= other.alerted
-        self.ready += other.ready
+        self.ready |= other.ready
         for agent, observed in other.observed.items():
             self.observed[agent] += observed
+
+    def take_ready(self) -> list[Ready]:
+        """Return the steps that are ready, once: whoever takes them writes them in this transaction."""
+        ready, self.ready = self.ready, {}
+        return [one for of_task in ready.values() for one in of_task]
 
 
 @transaction.atomic(savepoint=False)
@@ -164,7 +170,9 @@ def record(
     recorded.alerted = bool(blamed or late or any(one.final_failures for one in touched.values()))
     recorded.agents |= follows.agents
     recorded.applications = follows.applications
-    recorded.ready = follows.ready
+    recorded.ready = {task: [] for task in touched}
+    for one in follows.ready:
+        recorded.ready[one.change.id].append(one)
     close_undone(
         (step, change)
         for _, step, change in accepted

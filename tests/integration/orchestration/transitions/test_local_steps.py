@@ -1,6 +1,7 @@
 """Steps without an agent: a scheduler computes them in the transaction that releases them."""
 
 import time
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -12,8 +13,10 @@ from orchestration import conf, registry, scheduler
 from orchestration.agents.errors import Rejected
 from orchestration.audit import runner, snapshot
 from orchestration.cluster.debounce import Debounce
+from orchestration.database.prepared import statement as prepared
 from orchestration.declarations.workflows import own_problems
-from orchestration.messaging.messages import Reply
+from orchestration.messaging import queues
+from orchestration.messaging.messages import Reply, Request
 from orchestration.models import Alert, Attempt, StatusMessage, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.monitoring.monitors import look
@@ -22,6 +25,7 @@ from orchestration.states import LOCAL
 from orchestration.transitions.amendments import Amendment
 from orchestration.transitions.failures import wake
 from orchestration.transitions.holds import hold, release, unpark
+from orchestration.transitions.locked_task import RELEASED
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
 from orchestration.workflow import Step as Declared
@@ -164,6 +168,71 @@ class TestPositions:
         assert numbers == list(range(1, len(numbers) + 1))
         assert messages.last().kind == "completed"
         assert messages.last().progress["state"] == "processed"
+
+
+def sent() -> Counter:
+    """Return how often each attempt is in the agent's inbox."""
+    raw = queues.connection().lrange(queues.inbox("greeter"), 0, -1)
+    requests = [Request.parse(item) for item in raw if item != queues.LOOK]
+    return Counter((request.name, request.attempt) for request in requests)
+
+
+class TestBesideCalls:
+    """One reply makes a call and a computed step ready: the turn has one picture of their task."""
+
+    def test_call_beside_a_computed_step_is_sent_once(self, declare):
+        declare(
+            call("call"), call("beside", "call"), local("sum", "call", of=[result("call", "id")])
+        )
+        task = task_of()
+        turn()
+        answer(task)
+        assert states(task) == {
+            "call": "processed", "beside": "processing", "sum": "processed",
+        }  # fmt: skip
+        assert sent() == {("call", 1): 1, ("beside", 1): 1}
+
+    def test_call_behind_a_computed_step_is_sent_at_once(self, declare):
+        declare(
+            call("call"),
+            local("sum", "call", of=[result("call", "id")]),
+            call("behind", "sum", to=result("sum", "sum")),
+        )
+        task = task_of()
+        turn()
+        with CaptureQueriesContext(connection) as seen:
+            answer(task)
+        assert step_of(task, "behind").process_state == "processing"
+        assert sent() == {("call", 1): 1, ("behind", 1): 1}
+        # only the computed one is written as pending
+        released = f"EXECUTE {prepared(RELEASED).name}"
+        assert len([query for query in seen if released in query["sql"]]) == 1
+
+    def test_call_beside_a_computed_step_that_is_refused_is_sent_once(self, declare):
+        declare(call("call"), call("beside", "call"), local("sum", "call", of=[1], function=fail))
+        task = task_of()
+        turn()
+        answer(task)
+        assert states(task) == {
+            "call": "processed", "beside": "processing", "sum": "error",
+        }  # fmt: skip
+        assert sent() == {("call", 1): 1, ("beside", 1): 1}
+
+    def test_call_beside_one_that_cannot_be_recorded_is_sent_once(self, declare):
+        declare(
+            call("call"), call("beside", "call"), local("sum", "call", of=[result("call", "id")])
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "ALTER TABLE orchestration_step ADD CONSTRAINT poison CHECK (result <> '{\"sum\": 5}')"
+            )
+        task = task_of()
+        turn()
+        answer(task)
+        assert states(task) == {
+            "call": "processed", "beside": "processing", "sum": "pending",
+        }  # fmt: skip
+        assert sent() == {("call", 1): 1, ("beside", 1): 1}
 
 
 class TestTransaction:
