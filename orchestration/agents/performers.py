@@ -17,8 +17,8 @@ from contextlib import suppress
 
 from .. import conf
 from ..database import clock
+from ..decisions.progress import outcome_of_repeat
 from ..messaging.messages import Reply, Request
-from ..states import Outcome
 from . import performer
 from .base import Agent
 
@@ -171,12 +171,10 @@ def _fork(
         os._exit(1)
 
 
-def _still_in_doubt(raw: bytes) -> bytes:
-    """Return the reply to a repeated request: "did nothing" is true of its last call only."""
+def _of_repeat(raw: bytes) -> bytes:
+    """Return the reply to a request that was performed anew; a refusal in it tells the doubt itself."""
     reply = Reply.parse(raw)
-    if reply.outcome != Outcome.TRANSIENT:  # a refusal says by itself that it is in doubt
-        return raw
-    return reply.altered(outcome=Outcome.UNKNOWN.value).dump()
+    return reply.altered(outcome=outcome_of_repeat(reply.outcome)).dump()
 
 
 class Performers:
@@ -220,7 +218,7 @@ class Performers:
                 request, repeated = request.altered(in_doubt=True), True
             else:
                 self._come_back = self._come_back or not performer_of.open
-                return _still_in_doubt(reply) if repeated and reply else reply
+                return _of_repeat(reply) if repeated and reply else reply
         return None
 
     def _choose(self, request: Request) -> Performer:
