@@ -17,7 +17,8 @@ from contextlib import suppress
 
 from .. import conf
 from ..database import clock
-from ..messaging.messages import Request
+from ..decisions.progress import outcome_of_repeat
+from ..messaging.messages import Reply, Request
 from . import performer
 from .base import Agent
 
@@ -170,6 +171,12 @@ def _fork(
         os._exit(1)
 
 
+def _of_repeat(raw: bytes) -> bytes:
+    """Return the reply to a request that was performed anew; a refusal in it tells the doubt itself."""
+    reply = Reply.parse(raw)
+    return reply.altered(outcome=outcome_of_repeat(reply.outcome)).dump()
+
+
 class Performers:
     """The performing processes of a worker: one, or several while requests kill or block them."""
 
@@ -193,7 +200,7 @@ class Performers:
             self._calls -= 1
 
     async def _answer(self, request: Request) -> bytes | None:
-        unexplained = 0
+        unexplained, repeated = 0, False
         while (left := request.complete_by - conf.REPLY_MARGIN_S / 2 - clock.now()) > 0:
             performer_of = self._choose(request)
             try:
@@ -207,10 +214,11 @@ class Performers:
                 if lost.guilty or unexplained > conf.MAX_UNEXPLAINED_DEATHS:
                     return self._agent.failed(request, str(lost)).dump()
                 logger.warning("another process goes on with it: %s", lost)
-                request = request.altered(in_doubt=True)  # its call may have been made
+                # its call may have been made
+                request, repeated = request.altered(in_doubt=True), True
             else:
                 self._come_back = self._come_back or not performer_of.open
-                return reply
+                return _of_repeat(reply) if repeated and reply else reply
         return None
 
     def _choose(self, request: Request) -> Performer:

@@ -160,6 +160,14 @@ def after_reply(
     return step.altered(locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=kept)
 
 
+def outcome_of_repeat(outcome: str) -> str:
+    """Return how an attempt ended whose call was lost, by how its repeat in the attempt ended.
+
+    That the repeat did nothing does not resolve the doubt about the call before it.
+    """
+    return Outcome.UNKNOWN.value if outcome == Outcome.TRANSIENT else outcome
+
+
 def _doubt_after(step: StepView, outcome: str, reported: bool | None) -> bool:
     """Return whether the effect may have happened under the step's key, after one more reply.
 

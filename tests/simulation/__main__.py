@@ -1,12 +1,18 @@
 """python -m tests.simulation --seeds 10000 --start 0, or --seed 17 --trace."""
 
 import argparse
+import os
 import sys
 import time
 
-from .run import Run, run
-from .services import Broken
-from .world import GUARDS
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+django.setup()  # the rules stand beside models
+
+from .run import Run, run  # noqa: E402
+from .services import Broken  # noqa: E402
+from .world import GUARDS  # noqa: E402
 
 
 def main() -> int:

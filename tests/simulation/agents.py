@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from orchestration.decisions.progress import outcome_of_repeat
 from orchestration.decisions.recovery import KEY_FORGOTTEN
 from orchestration.messaging.messages import Mode
 from orchestration.states import Health, Outcome
@@ -17,6 +18,7 @@ AGENT_ERRORS = {
     "agent_error",
     KEY_FORGOTTEN,
 }  # errors of the agent: they do not count against the service's health
+TURNED_AWAY = 0.5  # share of the calls made anew: there are more than the service expects
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +40,13 @@ class SimRequest:
     in_doubt: bool
     worker: int = 0
     taken: int = 1  # by which of two workers, where it is taken twice
+    performer: int = 0  # which process of an isolated agent performs it
+    repeated: bool = False  # its first process died or was blocked
+
+    @property
+    def attempt_taken(self) -> tuple[int, int, int]:
+        """What is performed once at a time."""
+        return self.step, self.attempt, self.taken
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,13 +67,21 @@ class SimReply:
 
 
 class Agents:
-    """All agents: each request is one attempt, within its complete-by time; each has one worker."""
+    """All agents: each request is one attempt, within its complete-by time; each has one worker.
+
+    The worker of an isolated agent has the requests performed in another process. If that dies or is
+    blocked, all but the request that did it are performed anew, within their attempts.
+    """
 
     def __init__(self, world: World, reply: Callable[[SimReply], None]) -> None:
         self.world, self.reply = world, reply
         self.taken: set[tuple[int, int]] = set()
         self.deaths: Counter[str] = Counter()  # of an agent's worker
         self.blocked: dict[str, float] = dict.fromkeys(world.agents, 0.0)  # until when it is
+        self.performers: Counter[str] = Counter()  # of an isolated agent, those that were lost
+        self.at_work: dict[str, dict[tuple[int, int, int], SimRequest]] = {
+            agent: {} for agent in world.agents
+        }  # what the process of an isolated agent has
 
     def receive(self, request: SimRequest) -> None:
         """Take a request, unless it was taken before."""
@@ -91,16 +108,44 @@ class Agents:
         if world.now < self.blocked[agent]:
             world.after(self.blocked[agent] - world.now, self._begin, request)
             return
-        request = replace(request, worker=self.deaths[agent])
+        request = replace(request, worker=self.deaths[agent], performer=self.performers[agent])
         if world.now >= request.complete_by or world.hit("agent_crash_before"):
             return
         if request.mode == Mode.ASK and not world.rules(agent).can_ask:
             self._answer(request, (Outcome.UNKNOWN, {}, KEY_FORGOTTEN), None)
             return
+        if world.rules(agent).isolated:
+            self.at_work[agent][request.attempt_taken] = request
         if poison := world.poison.get((request.task, request.name)):
             self._swallow(request, poison)
             return
+        if world.rules(agent).isolated and self._troubles(request):
+            return
         self._call(request)
+
+    def _troubles(self, request: SimRequest) -> bool:
+        """Return whether a request takes along the process that performs others too, this once."""
+        if len(self.at_work[request.agent]) == 1:
+            return False
+        for how in ("kills", "blocks"):
+            if self.world.hit("performer_killed" if how == "kills" else "performer_blocked"):
+                self._lose_performer(request, how)
+                return True
+        return False
+
+    def _lose_performer(self, guilty: SimRequest, how: str) -> None:
+        """Have an isolated agent's process die or be blocked: its other requests are performed anew."""
+        world, agent = self.world, guilty.agent
+        lost, self.at_work[agent] = self.at_work[agent], {}
+        del lost[guilty.attempt_taken]
+        self.performers[agent] += 1
+        for request in lost.values():
+            world.log("performed anew: {} #{}", request.key, request.attempt)
+            anew = replace(request, in_doubt=True, repeated=True)
+            world.after(world.chance(0.01, 0.2), self._begin, anew)
+        wait = 0.0 if how == "kills" else max(0.0, guilty.complete_by - world.now - 0.1)
+        guilty = replace(guilty, performer=self.performers[agent])
+        world.after(wait, self._answer, guilty, (Outcome.UNKNOWN, {}, "agent_error"), None)
 
     def _swallow(self, request: SimRequest, poison: str) -> None:
         """Handle a request that goes wrong each time, and may take its worker along."""
@@ -111,6 +156,8 @@ class Agents:
                 world.after(0.1, self._answer, request, (Outcome.TRANSIENT, {}, "http_403"), None)
             case "raises":
                 self._answer(request, (Outcome.UNKNOWN, {}, "agent_error"), None)
+            case "kills" | "blocks" if world.rules(agent).isolated:
+                self._lose_performer(request, poison)
             case "kills":
                 self.deaths[agent] += 1
             case "blocks":
@@ -163,6 +210,8 @@ class Agents:
             answer = (outcome, {}, "outage")
         elif world.hit("unavailable"):
             answer = (Outcome.TRANSIENT, {}, "unavailable")
+        elif request.repeated and world.rng.random() < TURNED_AWAY:
+            answer = (Outcome.TRANSIENT, {}, "too_many")
         elif world.hit("leave_alone"):
             answer, retry_after = (Outcome.TRANSIENT, {}, "busy"), world.chance(0.0, 9.0)
         elif fails and world.rng.random() < fails:
@@ -203,6 +252,11 @@ class Agents:
         gone = request.worker != self.deaths[request.agent]
         if gone or self.world.now < self.blocked[request.agent]:
             return  # its worker died with it, or cannot say it in time
+        if request.performer != self.performers[request.agent]:
+            return  # the process that made this call was given up
+        self.at_work[request.agent].pop(request.attempt_taken, None)
+        if request.repeated and "repeat" not in self.world.broken:
+            outcome = outcome_of_repeat(outcome)
         if outcome == Outcome.REJECTED:
             (outcome, result, code), in_doubt = self._refused(request, answer)
         if "doubt" in self.world.broken and (outcome == Outcome.REJECTED or code == "busy"):

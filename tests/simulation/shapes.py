@@ -23,7 +23,14 @@ FAULTS = (
     *("reply_very_late", "taken_twice", "taken_twice"),
     # processes
     *("claim_crash", "record_crash", "sweep_crash", "agent_crash_before", "agent_crash_after"),
-    *("agent_stopped", "redis_flushed", "schedulers_stopped", "supervisor_stopped"),
+    *(
+        "performer_killed",
+        "performer_blocked",
+        "agent_stopped",
+        "redis_flushed",
+        "schedulers_stopped",
+        "supervisor_stopped",
+    ),
     # services
     *("call_lost", "call_late", "answer_lost", "unavailable", "leave_alone", "refused", "outage"),
     *("long_outage", "slow_answer", "slow_work", "refused"),
@@ -49,6 +56,9 @@ class Rules:
     undo_by: str  # "key", "result", "none" (nothing to undo) or "never" (irreversible)
     can_ask: bool
     stores_refusals: bool
+    isolated: (
+        bool  # its code may take along the process that performs its requests, but not its worker
+    )
     failing: float  # share of calls that fail, as long as the run takes
 
 
@@ -82,6 +92,7 @@ def rules(rng: Random, undo_by: str) -> Rules:
         # refused any more: such a service is settled by a repeat.
         can_ask=undo_by == "key" and rng.random() < 0.6,
         stores_refusals=rng.random() < 0.5,
+        isolated=rng.random() < 0.5,
         failing=rng.choice(FAILING),
     )
 

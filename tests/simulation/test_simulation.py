@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -65,11 +68,19 @@ def test_seed_replays_exactly(broken):
         ("own", "failures of its own, and goes on"),
         ("own", "does not come to rest"),
         ("turns", "does not come to rest"),
+        ("repeat", "is undone, and"),
     ],
 )
 def test_run_fails_without_a_guard(guards, problem):
     found = (run(seed, broken=frozenset(guards.split())) for seed in range(1500))
     assert any(problem in wrong for wrong in found if wrong)
+
+
+def test_command_runs_by_itself():
+    command_line = [sys.executable, "-m", "tests.simulation", "--seed", "1"]
+    made = {name: value for name, value in os.environ.items() if "DJANGO" not in name}
+    ended = subprocess.run(command_line, env=made, capture_output=True, text=True, check=False)
+    assert ended.stdout.endswith("seed 1: good\n"), ended.stderr
 
 
 def test_command_prints_a_run_and_the_failed_seeds(monkeypatch, capsys):

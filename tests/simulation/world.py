@@ -17,10 +17,10 @@ from .store import DONE, Row, Store
 # gate; that doubt is settled before an undo; that a forgotten key is not used; that an agent takes
 # each attempt once; that a refusal by itself ends no doubt; that late replies are heard; that what
 # another session has locked is passed over; that a hold stops an undo; that a step's own trouble is
-# distinguished from its service's; that probes take turns.
+# distinguished from its service's; that probes take turns; that the repeat of a lost call ends no doubt.
 GUARDS = (
     *("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),
-    *("own", "turns"),
+    *("own", "turns", "repeat"),
 )
 
 

@@ -13,12 +13,25 @@ from drill.waiting import wait_for
 from orchestration import conf
 from orchestration.agents.actions import action
 from orchestration.agents.base import Agent
+from orchestration.agents.errors import Rejected, Transient, Unknown
 from orchestration.agents.performers import Performers
 from orchestration.database import clock
 from orchestration.messaging.messages import Reply
 from tests.support.messages import request
 
 MANY = 40
+ENDS = {
+    "refused to connect": Transient("unreachable"),
+    "too many": Transient("http_429", retry_after=1.0),
+    "no answer": Unknown("timeout"),
+    "refused": Rejected("declined"),
+    "refused under the key": Rejected("declined", stored=True),
+}
+
+
+def note(path):
+    with Path(path).open("a") as file:
+        file.write("called\n")
 
 
 class Clerk(Agent):
@@ -55,6 +68,14 @@ class Clerk(Agent):
             pass
 
     @action
+    async def call_service(self, call):
+        """Have the effect and wait for the answer; a repeat ends as the payload says."""
+        if not call.in_doubt:
+            note(call.payload["sent"])
+            await asyncio.sleep(60)
+        raise ENDS[call.payload["end"]]
+
+    @action
     async def hang(self, call):
         await asyncio.sleep(60)
 
@@ -70,8 +91,22 @@ class Clerk(Agent):
         return {"by": os.getpid()}
 
     @action
+    async def note_and_wait(self, call):
+        note(call.payload["calls"])
+        self.computed = asyncio.Event()
+        await self.computed.wait()
+        return {}
+
+    @action
+    async def compute(self, call):
+        time.sleep(0.6)  # noqa: ASYNC251 - it is what is tested
+        if hasattr(self, "computed"):
+            self.computed.set()
+        return {}
+
+    @action
     async def think(self, call):
-        time.sleep(0.7)  # noqa: ASYNC251 - it is what is tested
+        time.sleep(1.5)  # noqa: ASYNC251 - it is what is tested
         return {"by": os.getpid()}
 
 
@@ -129,6 +164,64 @@ def test_request_that_blocks_its_process_fails_alone(bad, count):
     done = [reply for reply in replies if reply not in failed]
     assert [reply.outcome for reply in done] == ["done"] * (MANY - count)
     assert max(reply.ended for reply in done) - min(reply.started for reply in replies) < 5
+
+
+@pytest.mark.parametrize("bad", ["die", "block"])
+@pytest.mark.parametrize(
+    ("end", "outcome", "in_doubt"),
+    [
+        ("refused to connect", "unknown", True),
+        ("too many", "unknown", True),
+        ("no answer", "unknown", True),
+        ("refused", "rejected", True),
+        ("refused under the key", "rejected", False),
+    ],
+)
+def test_reply_of_a_repeated_request_keeps_the_doubt_about_its_first_call(
+    tmp_path, bad, end, outcome, in_doubt
+):
+    sent = tmp_path / "sent"
+
+    async def run():
+        performers = Performers(Clerk("clerk-1"))
+        later = {"complete_by": clock.now() + 5}
+        try:
+            payload = {"sent": str(sent), "end": end}
+            call = request(step=1, action="call_service", payload=payload, **later)
+            first = asyncio.create_task(performers.answer(call))
+            await asyncio.to_thread(wait_for, sent.exists, "it has its effect", 5)
+            second = asyncio.create_task(performers.answer(request(step=2, action=bad, **later)))
+            try:
+                return Reply.parse(await first)
+            finally:
+                second.cancel()
+        finally:
+            await performers.close()
+
+    reply = asyncio.run(run())
+    assert (reply.outcome, reply.code) == (outcome, ENDS[end].code)
+    assert (reply.outcome == "unknown" or reply.in_doubt) == in_doubt
+
+
+def test_short_block_repeats_no_other_request(tmp_path):
+    """What waits for its service then has its answer a little later, and is not called twice."""
+    calls = tmp_path / "calls"
+
+    async def run():
+        performers = Performers(Clerk("clerk-1"))
+        later = {"complete_by": clock.now() + 9}
+        try:
+            payload = {"calls": str(calls)}
+            waits = request(step=1, action="note_and_wait", payload=payload, **later)
+            first = asyncio.create_task(performers.answer(waits))
+            await asyncio.to_thread(wait_for, calls.exists, "it has called", 5)
+            reply = await performers.answer(request(step=2, action="compute", **later))
+            return [Reply.parse(raw).outcome for raw in (await first, reply)]
+        finally:
+            await performers.close()
+
+    assert asyncio.run(run()) == ["done", "done"]
+    assert calls.read_text() == "called\n"
 
 
 def test_request_that_uses_the_processor_for_a_while_succeeds():
