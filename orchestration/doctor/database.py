@@ -19,14 +19,15 @@ OLDEST = 15  # the first with unique constraints in which nulls are equal, which
 LONGEST_S = 120  # of a statement or pause: the roll-ups wait for no transaction that lasts longer
 CLOCK_S = 1.0  # a difference of clocks that is worth a warning; `conf.CLOCK_JUMP_S` is an error
 FULL = 0.8  # of the connections
+IDLE_S = 4 * conf.HEARTBEAT_INTERVAL_S  # processes use a connection at each heartbeat
 # Connections of a small installation on two machines, besides twice `work --all`: two supervisors and a
 # housekeeper of two each, and two web processes of four threads.
 BESIDES_QUEUES = 2 * 2 + 2 + 2 * 4
 TIMEOUTS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 LIMITS = ("max_connections", "superuser_reserved_connections", "reserved_connections")
 SETTINGS = (
-    *TIMEOUTS, *LIMITS, "transaction_isolation", "synchronous_commit", "synchronous_standby_names",
-    "fsync", "full_page_writes", "autovacuum", "track_counts", "server_encoding",
+    *TIMEOUTS, *LIMITS, "idle_session_timeout", "transaction_isolation", "synchronous_commit",
+    "synchronous_standby_names", "fsync", "full_page_writes", "autovacuum", "track_counts", "server_encoding",
 )  # fmt: skip
 
 FACTS = """
@@ -210,6 +211,17 @@ def timeouts(found: Database) -> Iterator[CheckMessage]:
             "lock_timeout is not below statement_timeout: a statement that waits for a lock ends as one that "
             "is too slow.",
             hint=f"ALTER ROLE {found.user} SET lock_timeout = '8s', and statement_timeout = '30s'.",
+        )
+
+
+@subject.check
+def idle_connections(found: Database) -> Iterator[CheckMessage]:
+    """Check that connections stay open between two heartbeats."""
+    if 0 < (seconds := int(found.settings.get("idle_session_timeout", 0)) / 1000) < IDLE_S:
+        yield Warn(
+            f"idle_session_timeout is {seconds:g} s: heartbeats and looks at what is due fail, as their "
+            "connections are closed meanwhile.",
+            hint=f"ALTER ROLE {found.user} SET idle_session_timeout = 0, or a minute at least.",
         )
 
 

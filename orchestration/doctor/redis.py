@@ -11,13 +11,14 @@ from .subjects import Subject, Unanswered
 
 OLDEST = 7
 FULL = 0.8  # of its memory
-Facts = Mapping[str, Any]  # the fields of INFO
+Facts = Mapping[str, Any]  # the fields of INFO, and options
+IDLE = ("timeout", "tcp-keepalive")  # seconds
 
 
 def gather() -> Facts:
     """Ask Redis."""
     try:
-        return server.info()
+        return {**server.info(), **server.options(*IDLE)}
     except queues.Unreachable as error:
         raise Unanswered(f"Redis does not answer: {error}.") from error
 
@@ -80,6 +81,22 @@ def memory(found: Facts) -> Iterator[CheckMessage]:
         yield Warn(
             f"Redis uses {used >> 20} of {most >> 20} MiB; once it is full, nothing is sent.",
             hint="Raise maxmemory. If an inbox grows, start workers of its queue (*System* shows them).",
+        )
+
+
+@subject.check
+def idle_connections(found: Facts) -> Iterator[CheckMessage]:
+    """Check that connections stay open, and that those of processes that vanished do not."""
+    if seconds := int(found.get("timeout", 0)):
+        yield Info(
+            f"Redis closes what is idle for {seconds} s (timeout): the next message needs a new connection.",
+            hint="CONFIG SET timeout 0, unless clients of others leave connections open.",
+        )
+    if not int(found.get("tcp-keepalive", 1)):
+        yield Warn(
+            "tcp-keepalive is off: what Redis hands to a worker that vanished without a word is lost, and "
+            "comes again when it has expired.",
+            hint="CONFIG SET tcp-keepalive 60, and the same in redis.conf.",
         )
 
 

@@ -5,13 +5,21 @@
 `sentinels://` is the same by TLS; options whose names begin with `ssl_` hold for the master as well. Each
 new connection asks the sentinels, and one on which a former master refuses a write is closed: so after a
 failover a client is at the new master by itself.
+
+A connection that Redis, or what lies in between, closed while it was idle is replaced before it is used: no
+command is lost, so none has to be repeated. One that vanished without a word is noticed by TCP: redis-py asks
+for a sign of life after 30 s.
 """
 
+import select
+from asyncio import StreamReader, StreamWriter
+from types import new_class
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import redis
 import redis.asyncio
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -91,9 +99,34 @@ def async_client(url: str, **options: Any) -> redis.asyncio.Redis:
         own = {**_patience(found), "retry": redis.asyncio.retry.Retry(NoBackoff(), 0)}
         options |= {**found.access, "sentinel_kwargs": own}
         asked = AsyncSentinel(found.sentinels, **options)  # type: ignore[no-untyped-call]
-        there: redis.asyncio.Redis = asked.master_for(found.name, redis.asyncio.Redis)
-        return there
-    return redis.asyncio.Redis.from_url(url, **options)
+        made: redis.asyncio.Redis = asked.master_for(found.name, redis.asyncio.Redis)
+    else:
+        made = redis.asyncio.Redis.from_url(url, **options)
+    pool = made.connection_pool
+    kind = pool.connection_class
+    pool.connection_class = new_class(kind.__name__, (_Replaced, kind))
+    return made
+
+
+class _Replaced(AbstractConnection):
+    """A connection that is replaced if it was closed meanwhile, as redis-py's synchronous ones are.
+
+    The pool calls `connect` before each command. An event loop that has stood still does not know what came
+    in, so this asks the socket. Nothing may lie there: no answer is awaited.
+    """
+
+    async def connect(self) -> None:
+        if self._reader and self._writer and _has_ended(self._reader, self._writer):
+            await self.disconnect(nowait=True)
+        await super().connect()  # type: ignore[no-untyped-call]
+
+
+def _has_ended(reader: StreamReader, writer: StreamWriter) -> bool:
+    if reader.at_eof() or writer.is_closing():
+        return True
+    look = select.poll()
+    look.register(writer.get_extra_info("socket"), select.POLLIN)
+    return bool(look.poll(0))
 
 
 def _patience(found: Master) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
+from redis.exceptions import ResponseError
 
 from . import queue_depths, queues
 
@@ -14,3 +15,12 @@ def info() -> Info:
     """Return the answer to INFO, over a connection of its own; raise `queues.Unreachable`."""
     with queues.Patience().asking(), queue_depths.client(settings.REDIS_URL) as client:
         return dict(client.info())
+
+
+def options(*names: str) -> Mapping[str, str]:
+    """Return these options of its configuration; none, if its user may not ask for them."""
+    with queues.Patience().asking(), queue_depths.client(settings.REDIS_URL) as client:
+        try:
+            return dict(client.config_get(*names))
+        except ResponseError:  # a managed Redis has no CONFIG
+            return {}

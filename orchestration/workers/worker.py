@@ -97,6 +97,7 @@ class QueueWorker(SimpleWorker):
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the queue's doorbell job, and delete the job even if it fails."""
+        done_with = [queue.intermediate_queue_key, job.key]  # the first is RQ's; never read here
         try:
             self._check(job)
             close_old_connections()
@@ -108,6 +109,9 @@ class QueueWorker(SimpleWorker):
         ) as error:  # a job never ends its worker: the work is still in the state store
             if sql.is_unavailable(error):
                 connection.close()  # else a read-only server would be used again
+            if isinstance(error, queues.Unreachable):
+                # The next ring is to call a worker at once: a connection may have broken, no more.
+                done_with.append(queues.flag(queue.name))
             if sql.is_unavailable(error) or isinstance(error, queues.Unreachable):
                 logger.error("queue %s must wait: %s", queue.name, str(error).strip())
             else:
@@ -116,8 +120,8 @@ class QueueWorker(SimpleWorker):
             close_old_connections()
             with suppress(RedisError):  # they expire
                 pipeline = self.connection.pipeline()
-                pipeline.delete(queue.intermediate_queue_key)  # of RQ; never read here
-                pipeline.delete(job.key)
+                for key in done_with:
+                    pipeline.delete(key)
                 pipeline.execute()
 
     def _check(self, job: Job) -> None:

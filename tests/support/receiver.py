@@ -14,6 +14,7 @@ class Receiver:
     port: int = 0
     got: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     answers: list[int] = field(default_factory=lambda: [204])
+    body: bytes = b""
     meanwhile: Callable[[], object] = lambda: None
 
     @property
@@ -35,8 +36,9 @@ def receiving() -> Iterator[Receiver]:
             answers = receiver.answers
             self.send_response(answers.pop(0) if len(answers) > 1 else answers[0])
             self.send_header("Location", receiver.url)
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(receiver.body)))
             self.end_headers()
+            self.wfile.write(receiver.body)
 
         def do_GET(self):
             receiver.got.append(({}, b""))

@@ -62,3 +62,16 @@ def test_worker_takes_new_requests_while_a_call_continues():
         serving.join(20)
         runtime.close()
     assert not serving.is_alive()
+
+
+def test_connection_that_was_closed_between_two_doorbells_is_replaced(caplog):
+    runtime = Runtime(Clerk("clerk-1"))
+    try:
+        for step in (1, 2, 3):
+            post(step=step, action="write")
+            runtime.serve()
+            assert answered() == [*range(1, step + 1)]
+            queues.connection().client_kill_filter(_type="normal", skipme=True)
+    finally:
+        runtime.close()
+    assert not caplog.records

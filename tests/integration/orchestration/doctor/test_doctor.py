@@ -103,7 +103,10 @@ def test_redis_with_wrong_settings():
     client.config_set("maxmemory", str(client.info()["used_memory"] + 1000))
     try:
         assert found(redis.subject, redis.gather()) == {"eviction", "memory"}
+        client.config_set("timeout", 60)
+        assert "idle_connections" in found(redis.subject, redis.gather())
     finally:
+        client.config_set("timeout", 0)
         client.config_set("maxmemory", "0")
         client.config_set("maxmemory-policy", "noeviction")
 
