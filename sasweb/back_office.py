@@ -76,6 +76,19 @@ class BackOffice(AdminSite):
     site_header = site_title = "Kettlewell · Order processing"
     index_title = "Settings and records"
 
+    def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
+        """Register a model; an admin of another package is made safe for two people at once, too."""
+        from django.contrib.admin.options import ModelAdmin
+
+        from orchestration.admin.concurrent_admin import ConcurrentAdmin
+
+        wrapped = admin_class or ModelAdmin
+        if not issubclass(wrapped, ConcurrentAdmin):
+            wrapped = type(
+                wrapped.__name__, (ConcurrentAdmin, wrapped), {"__module__": wrapped.__module__}
+            )
+        super().register(model_or_iterable, wrapped, **options)
+
     def login(
         self, request: HttpRequest, _extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:

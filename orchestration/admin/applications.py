@@ -19,8 +19,8 @@ from ..dead_letters.actions import DeadLetterFilter, Kind
 from ..models import Application, ApplicationToken
 from ..models.application import Delivery
 from ..models.fields import DatabaseNow
+from .concurrent_admin import ConcurrentAdmin
 from .notifications import SigningForm
-from .readonly import RowsAdmin
 
 
 class ApplicationForm(SigningForm):
@@ -49,7 +49,7 @@ class ApplicationForm(SigningForm):
 
 
 @admin.register(Application)
-class ApplicationAdmin(RowsAdmin):
+class ApplicationAdmin(ConcurrentAdmin):
     """Applications, which submit tasks and receive status messages."""
 
     form = ApplicationForm
@@ -133,7 +133,7 @@ class TokenForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the ty
 
 
 @admin.register(ApplicationToken)
-class ApplicationTokenAdmin(RowsAdmin):
+class ApplicationTokenAdmin(ConcurrentAdmin):
     """Tokens: made, and revoked; neither changed nor deleted."""
 
     form = TokenForm

@@ -10,7 +10,8 @@ from django.core.validators import validate_email
 from ..alerting import webhooks
 from ..models import Notification, NotificationChannel
 from ..models.notification import ChannelKind
-from .readonly import ReadOnlyAdmin, RowsAdmin
+from .concurrent_admin import ConcurrentAdmin
+from .readonly import ReadOnlyAdmin
 
 SHORTEST_SECRET = 24  # characters
 
@@ -29,6 +30,9 @@ class SigningForm(forms.ModelForm):  # type: ignore[type-arg] # generic for the 
     forget_old_secret = forms.BooleanField(
         required=False, help_text="The receiver uses the new secret: sign with it alone."
     )
+
+    # who replaces them has to know the present ones (`ConcurrentForm`)
+    watched = dict.fromkeys(("new_secret", "forget_old_secret"), ("secret", "old_secret"))
 
     def check_receiver(self, field: str, address: str) -> None:
         """Say what is wrong with where webhooks would go, and whether they can be signed."""
@@ -74,7 +78,7 @@ class ChannelForm(SigningForm):
 
 
 @admin.register(NotificationChannel)
-class NotificationChannelAdmin(RowsAdmin):
+class NotificationChannelAdmin(ConcurrentAdmin):
     """Channels that receive notifications of alerts."""
 
     form = ChannelForm

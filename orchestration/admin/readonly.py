@@ -1,24 +1,19 @@
 """Read-only lists of rows, at the same cost however many rows there are, and their filters."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.options import ModelAdmin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from .. import registry
 from ..queries.capped_paginator import CappedPaginator
 from ..states import StepState
-
-if TYPE_CHECKING:  # generic for the type checker only
-    RowsAdmin = ModelAdmin[Any]
-else:
-    RowsAdmin = ModelAdmin
+from .concurrent_admin import Base
 
 
-class ReadOnlyAdmin(RowsAdmin):
+class ReadOnlyAdmin(Base):
     """Rows to look at. Lists cost the same however many rows there are."""
 
     actions: Sequence[str] | None = None
@@ -49,7 +44,7 @@ class DeclaredFilter(admin.SimpleListFilter):
         """Return the names to choose from."""
         raise NotImplementedError
 
-    def lookups(self, _request: HttpRequest, _model_admin: RowsAdmin) -> list[tuple[str, str]]:
+    def lookups(self, _request: HttpRequest, _model_admin: Base) -> list[tuple[str, str]]:
         """Return the choices."""
         return [(name, name) for name in sorted(self.declared())]
 

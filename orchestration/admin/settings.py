@@ -17,6 +17,7 @@ from simple_history.template_utils import HistoricalRecordContextHelper
 from ..models import FairnessWeight, Policy, RetentionPolicy, SupervisorPolicy
 from .bounds import REASON, SettingForm
 from .columns import measured
+from .concurrent_admin import ConcurrentAdmin
 from .policy_replay import asked, what_if
 from .reverting import Revertible
 
@@ -33,7 +34,7 @@ class VersionChanges(HistoricalRecordContextHelper):  # type: ignore[misc] # unt
         return changes
 
 
-class SettingAdmin(Revertible, SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
+class SettingAdmin(ConcurrentAdmin, Revertible, SimpleHistoryAdmin):  # type: ignore[misc] # untyped library
     """Rows to be changed, with their history; earlier values can be set again."""
 
     actions = None
@@ -192,19 +193,18 @@ class PolicyAdmin(FixedSettingAdmin):
         if asked(request) and object_id:
             policy, typed = self._typed(request, object_id)
             extra["what_if"] = what_if(policy, typed)
-            request.what_if = typed.cleaned_data  # type: ignore[attr-defined] # see get_object
+            request.what_if = typed.cleaned_data  # type: ignore[attr-defined] # see get_form
             request.method = "GET"
         shown: HttpResponse = super().changeform_view(request, object_id, form_url, extra)
         return shown
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Policy | None:
-        """Return the policy, with the values that were typed in for a what-if."""
-        policy: Policy | None = super().get_object(request, object_id, from_field)
-        for name, value in getattr(request, "what_if", {}).items():
-            setattr(policy, name, value)
-        return policy
+    def get_form(
+        self, request: HttpRequest, obj: Policy | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Show the values that were typed in for a what-if."""
+        form: Any = super().get_form(request, obj, change, **kwargs)
+        typed = getattr(request, "what_if", {})
+        return type(f"Tried{form.__name__}", (form,), {"typed": typed}) if typed else form
 
     def _typed(self, request: HttpRequest, object_id: str) -> tuple[Policy, Any]:
         """Return the policy as it is, and the form as it was sent."""

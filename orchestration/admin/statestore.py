@@ -14,7 +14,8 @@ from .. import registry
 from ..models import StateStore
 from ..models.statestore import ProcessState
 from ..states import FINAL_TASK_STATES, StepState, TaskState
-from .readonly import DeclaredFilter, ReadOnlyAdmin, RowsAdmin, WorkflowFilter
+from .concurrent_admin import Base
+from .readonly import DeclaredFilter, ReadOnlyAdmin, WorkflowFilter
 
 # By the engine's states, as these are what indexes are about; waiting steps are found by their tasks.
 UNFINISHED = [state for state in TaskState if state not in FINAL_TASK_STATES]
@@ -37,7 +38,7 @@ class ProcessStateFilter(admin.SimpleListFilter):
     title = "ProcessState"
     parameter_name = "process_state"
 
-    def lookups(self, _request: HttpRequest, _model_admin: RowsAdmin) -> list[tuple[str, str]]:
+    def lookups(self, _request: HttpRequest, _model_admin: Base) -> list[tuple[str, str]]:
         """Return the choices."""
         return list(ProcessState.choices)
 
