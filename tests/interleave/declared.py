@@ -1,0 +1,92 @@
+"""The workflows and policies of the runs."""
+
+from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from typing import Any
+from unittest.mock import patch
+
+from orchestration import registry
+from orchestration.models import Gate, Policy
+from orchestration.payloads.placeholders import field, key, result
+from orchestration.states import OnRejection, PastThreshold
+from orchestration.workflow import Step, Workflow
+
+from .services import Alpha, Beta, Gamma
+
+AGENTS = (Alpha, Beta, Gamma)
+POLICIES: Mapping[str, Mapping[str, Any]] = {
+    "alpha": {},
+    "beta": {"on_rejection": OnRejection.WAIT, "past_threshold": PastThreshold.UNDO},
+    "gamma": {"on_rejection": OnRejection.UNDO, "past_threshold": PastThreshold.WAIT},
+}
+COMMON = {
+    "time_allowed": 10.0, "call_timeout": 3.0, "tries": 1, "failure_threshold": 2, "backoff": 0.1,
+    "backoff_cap": 0.2, "extended_wait": 5.0, "max_extended_waits": 2, "resolve_within": 30.0,
+    "undo_threshold": 5, "key_memory": None, "breaker_failures": 60, "breaker_calls": 200,
+}  # fmt: skip
+
+
+def add(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Compute a step."""
+    return {"sum": f"{request['of']} and more"}
+
+
+def step(name: str, agent: str, *after: str, **options: Any) -> Step:
+    """Return a step that is undone by key."""
+    known: dict[str, Any] = {"undo": "take_back", "undo_request": {"key": key(name)}}
+    request = {"to": field("name"), **({"of": result(after[0], "id")} if after else {})}
+    return Step(
+        name=name, agent=agent, action="perform_it", after=after, request=request, **(options or known)
+    )
+
+
+def computed(name: str, after: str) -> Step:
+    """Return a step that a scheduler computes."""
+    return Step(name=name, compute=add, after=[after], request={"of": result(after, "id")})
+
+
+def last(name: str, agent: str, after: str) -> Step:
+    """Return a step after a computed one."""
+    request = {"to": field("name"), "of": result(after, "sum")}
+    undo = {"undo": "take_back", "undo_request": {"key": key(name)}}
+    return Step(name=name, agent=agent, action="perform_it", after=[after], request=request, **undo)
+
+
+WORKFLOWS = (
+    Workflow(name="chain", steps=[step("a", "alpha"), step("b", "beta", "a"), step("c", "gamma", "b")]),
+    Workflow(
+        name="fan",
+        steps=[step("call", "alpha"), step("beside", "beta", "call"), computed("sum", "call")],
+    ),
+    Workflow(name="single", steps=[step("only", "beta")]),
+    Workflow(
+        name="pair",
+        steps=[
+            step("left", "alpha"),
+            step("right", "gamma"),
+            step("last", "beta", "left", "right", irreversible="it is in the post"),
+        ],
+    ),
+    Workflow(name="long", steps=[step("x", "gamma"), computed("sum", "x"), last("y", "alpha", "sum")]),
+)
+
+
+@contextmanager
+def declared() -> Iterator[None]:
+    """Have these workflows and agents, and no others, in this block."""
+    with ExitStack() as stack:
+        agents = {agent.name: agent for agent in AGENTS}
+        workflows = {workflow.name: workflow for workflow in WORKFLOWS}
+        stack.enter_context(patch.object(registry, "agents", agents))
+        stack.enter_context(patch.object(registry, "workflows", workflows))
+        stack.enter_context(patch.object(registry, "receivers", {}))
+        stack.enter_context(patch.object(registry, "audits", {}))
+        yield
+
+
+def ensure() -> None:
+    """Make the rows of these agents, and no others."""
+    Policy.objects.exclude(agent__in=POLICIES).delete()
+    Gate.objects.exclude(agent__in=POLICIES).delete()
+    for name, own in POLICIES.items():
+        Policy.objects.update_or_create(agent=name, defaults={**COMMON, **own})

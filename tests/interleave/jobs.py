@@ -1,0 +1,139 @@
+"""What actors do: the product's own functions, as its processes call them."""
+
+from collections.abc import Callable
+from uuid import UUID, uuid5
+
+from django.db.models import QuerySet
+
+from orchestration import api, scheduler, submission, supervisor, task_requests
+from orchestration.cluster import leader_election
+from orchestration.cluster.leader_election import HOUSEKEEPER, Leadership
+from orchestration.database import clock
+from orchestration.housekeeping.housekeeper import HousekeeperSweep
+from orchestration.messaging import queues
+from orchestration.models import Hold, Step, Task
+from orchestration.states import Direction, StepState, TaskState
+from orchestration.supervision.memory import Memory
+from orchestration.transitions import holds, priority, resubmit, undo
+
+SIZE = 50
+NEVER = float("inf")
+ROUNDS = 5  # of a scheduler that has more to claim
+IDS = UUID("00000000-0000-5000-8000-000000000000")
+
+Job = Callable[[], object]
+
+
+def schedule(by: str, *, look: bool) -> None:
+    """Do a scheduler's turn over the replies in its inbox; with `look`, over all there is."""
+    replies = [one for one in queues.take(queues.SCHEDULER, SIZE) if one != queues.LOOK]
+    agents = scheduler.all_agents() if look else set()
+    for _ in range(ROUNDS):
+        agents = scheduler.run_once(by, replies, agents).more
+        if look:
+            agents |= scheduler.begin_undos()
+        replies, look = [], False
+        if not agents:
+            break
+
+
+def take() -> None:
+    """Do a submission process's turn."""
+    submission.take(SIZE)
+    task_requests.take(SIZE)
+
+
+def sweep(by: str, memory: Memory) -> None:
+    """Sweep as a supervisor, which a former leader may do as well."""
+    leadership = Leadership(holder=by, epoch=1, at=clock.database_now())
+    supervisor.sweep(leadership, memory, chance=lambda: 0.0)
+
+
+def memory() -> Memory:
+    """Return a leader's memory that wants no chores."""
+    return Memory(chores_at=NEVER, records_at=NEVER)
+
+
+def keep_house(by: str, duty: Callable[[HousekeeperSweep], None]) -> None:
+    """Do one duty of a housekeeper."""
+    leadership = leader_election.acquire(by, name=HOUSEKEEPER)
+    if leadership is not None:
+        duty(HousekeeperSweep(leadership=leadership, memory=memory()))
+
+
+DUTIES = {
+    "release_held_steps": (HousekeeperSweep.release_held_steps, 3.0),
+    "remove_old_tasks": (HousekeeperSweep.remove_old_tasks, 2.0),
+    "advance_operations": (HousekeeperSweep.advance_operations, 1.0),
+    "fold_incidents": (HousekeeperSweep.fold_incidents, 2.0),
+    "send_dead_letters_back": (HousekeeperSweep.send_dead_letters_back, 1.0),
+    "warn_of_late_tasks": (HousekeeperSweep.warn_of_late_tasks, 1.0),
+}
+
+
+def post(workflow: str, reference: str, name: str = "Ada") -> None:
+    """Post a task, as an application does."""
+    api.submit(workflow, reference=reference, data={"name": name})
+
+
+def ask_undo(workflow: str, reference: str, number: int) -> None:
+    """Ask for an undo, as an application does."""
+    api.request_undo(
+        workflow, reference, actor="customer", reason="changed my mind", id=uuid5(IDS, str(number))
+    )
+
+
+def ask_resubmit(workflow: str, reference: str, number: int) -> None:
+    """Ask for the step in error to be tried again, as an application does."""
+    step = in_error().filter(task__workflow=workflow, task__reference=reference).first()
+    if step is not None:
+        api.request_resubmit(
+            workflow, reference, step.name, attempt=step.attempt, actor="customer",
+            reason="another card", id=uuid5(IDS, str(number)),
+        )  # fmt: skip
+
+
+def in_error() -> QuerySet[Step]:
+    """Return the steps in error, the first first."""
+    return Step.objects.filter(process_state=StepState.ERROR).order_by("id")
+
+
+def mend() -> None:
+    """Resubmit the first step in error, as an operator does."""
+    if step := in_error().first():
+        resubmit.resubmit(step.id, attempt=step.attempt, actor="olga", reason="mended")
+
+
+def mend_by_hand() -> None:
+    """Do the first step in error by hand, as an operator does; nobody knows of an effect of it."""
+    if step := in_error().filter(in_doubt=False, direction=Direction.DO).first():
+        resubmit.done_by_hand(
+            step.id, attempt=step.attempt, actor="olga", reason="by hand", result={"id": "by hand"}
+        )
+
+
+def undo_task(reference: str) -> None:
+    """Undo a task, as an operator does."""
+    if task := Task.objects.filter(reference=reference).first():
+        undo.undo(task.id, actor="olga", reason="wrong", seen=[task.state])
+
+
+def hold(reference: str) -> None:
+    """Hold a task, as an operator does."""
+    if task := Task.objects.filter(reference=reference).exclude(state__in=ENDED).first():
+        holds.hold(actor="olga", reason="wait", task=task.id)
+
+
+def release() -> None:
+    """End the first hold, as an operator does."""
+    if held := Hold.objects.filter(until=None).order_by("id").first():
+        holds.release(held.id, actor="olga", reason="go on")
+
+
+def prioritize(reference: str, value: int) -> None:
+    """Give a task another priority, as an operator does."""
+    if task := Task.objects.filter(reference=reference).first():
+        priority.prioritize(task.id, value, actor="olga", reason="urgent", seen=task.priority)
+
+
+ENDED = (TaskState.PROCESSED, TaskState.UNDONE)

@@ -1,0 +1,129 @@
+"""What must hold at the end of a run: the audit, the services' ledger, and what was sent."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from tempfile import TemporaryFile
+
+from django.db import connection, transaction
+
+from orchestration import registry
+from orchestration.audit import runner, snapshot
+from orchestration.audit.check import Scope
+from orchestration.database import clock, sql
+from orchestration.models import Event, Task
+from orchestration.models.history import EventKind
+from orchestration.models.retention import removal_key
+
+from .services import LEDGER
+
+STEPS = """
+SELECT t.id::text, t.reference, t.workflow, t.state, s.name, s.direction, s.process_state, s.agent,
+    s.generation, s.irreversible
+FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id
+"""
+TWICE = f"""
+SELECT t.reference FROM orchestration_task t
+JOIN orchestration_removedtask r ON r.key = {removal_key("t.workflow", "t.reference")}
+"""  # noqa: S608 - put together from constants
+# Undone by a request about an attempt that was resubmitted before.
+STALE = """
+SELECT t.reference, s.name, a.attempt
+FROM orchestration_event u JOIN orchestration_task t ON t.id = u.task_id
+JOIN LATERAL (
+    SELECT e.* FROM orchestration_event e WHERE e.task_id = u.task_id AND e.kind = 'undo_asked'
+        AND e.id < u.id AND e.actor = u.actor ORDER BY e.id DESC LIMIT 1
+) a ON true
+JOIN orchestration_step s ON s.id = a.step_id
+WHERE u.kind = 'undo' AND EXISTS (SELECT FROM orchestration_event r WHERE r.step_id = a.step_id
+    AND r.kind = 'resubmitted' AND r.id BETWEEN a.id AND u.id)
+"""
+PARAMETERS = {
+    "since": None, "supervised": False, "lag": 60.0, "undelivered": 600.0,
+    "first": snapshot.FIRST, "last": snapshot.LAST, "first_step": 0, "last_step": snapshot.LAST_STEP,
+}  # fmt: skip
+
+
+def problems(*, calm: bool) -> list[str]:
+    """Return what is wrong after a run; `calm`: no fault struck in it."""
+    found = [*_ledger(), *_sent(), *_histories(calm=calm), *_audit()]
+    return sorted(dict.fromkeys(found))
+
+
+def _sent() -> Iterator[str]:
+    for (step, attempt), count in sorted(LEDGER.sent.items()):
+        if count > 1:
+            yield f"sent twice: attempt {attempt} of {LEDGER.names[step]}"
+
+
+def _ledger() -> Iterator[str]:
+    """Compare what the services did with what the steps say."""
+    by_step = defaultdict(set)
+    by_reference = defaultdict(set)
+    for key in LEDGER.effects:
+        task, name, direction, _ = key.split(":")
+        by_step[task, name, direction].add(key)
+        by_reference[LEDGER.references[key], name, direction].add(task)
+    for (task, name, direction), keys in by_step.items():
+        if len(keys) > 1:
+            yield f"done under {len(keys)} keys: {name} ({direction}) of {_reference(task)}"
+    for (reference, name, direction), tasks in by_reference.items():
+        if len(tasks) > 1:
+            yield f"done for {len(tasks)} tasks: {name} ({direction}) of {reference}"
+    for task, reference, _, state, name, direction, step_state, agent, generation, _ in sql.run(STEPS, {}):
+        keys = by_step.get((task, name, direction), set())
+        if direction == "do" and state == "undone":
+            standing = [key for key in keys if key not in LEDGER.taken_back]
+            if standing:
+                yield f"stands on an undone task: {name} of {reference}"
+        if step_state == "processed" and agent and not keys:
+            yield f"processed without effect: {name} ({direction}) of {reference}"
+        if step_state == "processed" and keys and f"{task}:{name}:{direction}:{generation}" not in keys:
+            yield f"done under another key: {name} ({direction}) of {reference}"
+
+
+def _reference(task: str) -> str:
+    return Task.objects.filter(id=task).values_list("reference", flat=True).first() or task
+
+
+def _histories(*, calm: bool) -> Iterator[str]:
+    for (reference,) in sql.run(TWICE, {}):
+        yield f"a task was made again after its removal: {reference}"
+    for reference, name, attempt in sql.run(STALE, {}):
+        yield f"undone by a request about an earlier attempt ({attempt}): {name} of {reference}"
+    if calm:
+        refused = Event.objects.filter(kind=EventKind.REPLY_REFUSED)
+        for reference, reason in refused.values_list("task__reference", "reason"):
+            yield f"a reply was refused without any fault: {reference}: {reason}"
+
+
+def _audit() -> Iterator[str]:
+    """Run every check of the audit, as one prepared statement."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('pg_temp.audit_task') IS NULL")
+        if cursor.fetchone() == (True,):
+            snapshot.prepare()
+            cursor.execute(_preparing())
+    with TemporaryFile("w+", newline="", encoding="utf-8") as file:
+        for name, agent in sorted(registry.agents.items()):
+            snapshot.write(name, agent("audit").ledger() or (), file)
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                file.seek(0)
+                cursor.copy_expert("COPY audit_ledger FROM STDIN WITH (FORMAT csv)", file)
+            snapshot.fill(clock.database_now())
+            rows = sql.run("EXECUTE interleave_audit", {})
+            transaction.set_rollback(True)
+    for number, reference, problem in rows:
+        check = runner.CHECKS[number]
+        yield f"audit {check.invariant}: {reference}: {problem}"
+
+
+def _preparing() -> str:
+    """Return the statement that prepares all checks as one."""
+    parts = []
+    with connection.cursor() as cursor:
+        for number, check in enumerate(runner.CHECKS):
+            if check.scope in Scope:
+                text = cursor.mogrify(check.query, PARAMETERS).decode()
+                parts.append(f"SELECT {number}, x.* FROM ({text}) AS x (reference, problem)")
+    return "PREPARE interleave_audit AS " + " UNION ALL ".join(parts)

@@ -1,0 +1,295 @@
+"""One run: tasks, trouble, quiet, and a verdict."""
+
+import random
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import psycopg2
+
+from orchestration.cluster.debounce import Pauses
+from orchestration.database import sql
+from orchestration.messaging import queues
+from orchestration.housekeeping.housekeeper import HousekeeperSweep
+from orchestration.models import Hold, fields
+from orchestration.testing.run import NEXT
+from orchestration.transitions import holds, resubmit, undo
+
+from . import declared, jobs, judge, services
+from .choices import Choices
+from .hooks import IMPATIENT, NO_LIMIT
+from .place import NAMES, set_time
+from .threads import TICK_S, Actor, Crashed, Stage
+
+DISK_FULL = "53100"  # the SQLSTATE of a commit that fails
+LONGEST_WAIT_S = 600.0  # that anything may wait for the next moment while nothing is held
+DAY = 86_400.0
+QUIET = """
+SELECT (SELECT count(*) FROM orchestration_task WHERE state NOT IN ('processed', 'undone')),
+    (SELECT count(*) FROM orchestration_submission WHERE refused_at IS NULL),
+    (SELECT count(*) FROM orchestration_taskrequest WHERE done_at IS NULL AND refused_at IS NULL),
+    (SELECT count(*) FROM orchestration_undorequest)
+"""
+STATES = """
+SELECT t.reference, t.state, string_agg(s.name || ' ' || s.direction || ' ' || s.process_state || ' '
+    || s.attempt || coalesce(' ' || s.run_after::text, ''), ', ' ORDER BY s.id)
+FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id GROUP BY t.id ORDER BY t.reference
+"""
+
+
+class Run:
+    """A run of a seed on a stage; `go` returns what is wrong."""
+
+    def __init__(
+        self, stage: Stage, seed: int, replay: Sequence[int] | None = None, *, trace: bool = False
+    ) -> None:
+        self.seed, self.stage = seed, stage
+        self.choices = choices = Choices(seed, replay)
+        self.trace: list[str] | None = [] if trace else None
+        stage.begin(choices, self.trace)
+        self.wrong: list[str] = []
+        self.kind = choices.of({"usual": 6.0, "posted again": 1.0, "mended late": 1.0})
+        self.calm = choices.chance(0.25)
+        stage.preempt = (0.02, 0.1, 0.3)[choices.below(3)]
+        stage.faults = 0.0 if self.calm else (0.0, 0.01, 0.05)[choices.below(3)]
+        stage.faults_left = 3
+        sql.BRIEFLY = IMPATIENT if choices.chance(0.3) else NO_LIMIT
+        self.workers = services.Workers(choices, self.calm)
+        self.memories = {name: jobs.memory() for name in NAMES if name.startswith("supervisor")}
+        self.asked = 0
+        workflows = [one.name for one in declared.WORKFLOWS]
+        self.tasks = [
+            (choices.one(workflows), f"{seed}-{number}") for number in range(1 + choices.below(3))
+        ]
+
+    def go(self) -> list[str]:
+        """Run to the end; return what is wrong."""
+        shim = SimpleNamespace(urandom=random.Random(self.seed).randbytes)  # noqa: S311
+        with patch.object(fields, "os", shim):
+            if self.kind == "posted again":
+                for workflow, reference in self.tasks:
+                    jobs.post(workflow, reference)
+                self.drain()
+                self.stage.now += 1.1 * DAY
+            self.stage.free = False
+            for _ in range((15, 30, 45, 60)[self.choices.below(4)]):
+                options = self._options()
+                label = list(options)[self.choices.weighted([weight for weight, _ in options.values()])]
+                options[label][1]()
+            self.settle()
+            self.drain()
+        if self.wrong:
+            return self.wrong
+        set_time(self.stage)
+        faults = bool(self.stage.struck or self.workers.faults)
+        return judge.problems(calm=self.calm and not faults)
+
+    def _options(self) -> dict[str, tuple[float, Callable[[], object]]]:
+        """Return what can happen next: its weight, and how it does. The first is the plainest."""
+        options: dict[str, tuple[float, Callable[[], object]]] = {}
+        for actor in self.stage.standing():
+            options[f"go on {actor.name}"] = (3.0, lambda actor=actor: self.resume(actor))
+        idle = set(self.stage.idle())
+        for name, what, weight, job in self._jobs():
+            if name in idle:
+                options[f"{name}: {what}"] = (
+                    weight,
+                    lambda name=name, what=what, job=job: self.begin(name, what, job),
+                )
+        options |= self._surroundings()
+        return options
+
+    def _jobs(self) -> list[tuple[str, str, float, jobs.Job]]:
+        again = self.kind == "posted again"
+        late = self.kind == "mended late"
+        workflow, reference = self.tasks[self.stage.points % len(self.tasks)]
+        found: list[tuple[str, str, float, jobs.Job]] = []
+        if self.asked < len(self.tasks) and not again:
+            work, ref = self.tasks[self.asked]
+            found.append(("application", f"post {ref}", 4.0, lambda: jobs.post(work, ref)))
+        for number in (1, 2):
+            found.append((f"submission-{number}", "take", 1.0, jobs.take))
+            by = f"scheduler-{number}"
+            found.append((by, "reply", 0.5, lambda by=by: jobs.schedule(by, look=False)))
+            found.append((by, "look", 0.5 if late else 1.0, lambda by=by: jobs.schedule(by, look=True)))
+            name = f"supervisor-{number}"
+            memory = self.memories[name]
+            found.append(
+                (name, "sweep", 0.1 if again else 0.7, lambda n=name, m=memory: jobs.sweep(n, m))
+            )
+        for what, (duty, weight) in jobs.DUTIES.items():
+            often = 20.0 if again and what == "remove_old_tasks" else 1.0
+            found.append(
+                (
+                    "housekeeper", what, weight * 0.1 * often,
+                    lambda duty=duty: jobs.keep_house("housekeeper-1", duty),
+                )
+            )  # fmt: skip
+        posted = 3.0 if again else 0.3
+        number = self.stage.points
+        found += [
+            ("application", f"post {reference} again", posted, lambda: jobs.post(workflow, reference)),
+            ("application", f"post another {reference}", posted / 2, lambda: jobs.post(workflow, reference, "Bob")),
+            ("application", f"ask to undo {reference}", 0.3, lambda: jobs.ask_undo(workflow, reference, number)),
+            ("application", f"ask to resubmit {reference}", 1.5 if late else 0.5, lambda: jobs.ask_resubmit(workflow, reference, number)),
+            ("operator", "mend", 1.0 if late else 0.5, jobs.mend),
+            ("operator", "mend by hand", 0.2, jobs.mend_by_hand),
+            ("operator", f"undo {reference}", 0.05 if late else 0.3, lambda: jobs.undo_task(reference)),
+            ("operator", f"hold {reference}", 0.1, lambda: jobs.hold(reference)),
+            ("operator", "release", 0.2, jobs.release),
+            ("operator", f"prioritize {reference}", 0.2, lambda: jobs.prioritize(reference, number % 3)),
+        ]  # fmt: skip
+        return found
+
+    def _surroundings(self) -> dict[str, tuple[float, Callable[[], object]]]:
+        """Return what agents, time and faults may do."""
+        options: dict[str, tuple[float, Callable[[], object]]] = {}
+        waiting = self.workers.waiting([agent.name for agent in declared.AGENTS])
+        for agent in declared.AGENTS:
+            if agent.name in waiting:
+                options[agent.name] = (4.0, lambda agent=agent: self.answer(agent))
+        if self.workers.late:
+            options["late replies"] = (1.0, self.workers.deliver)
+        options["0.3 s"] = (0.7, lambda: self.wait(0.3))
+        if not self.calm:
+            late = self.kind == "mended late"
+            options["11 s"] = (0.3, lambda: self.wait(11.0))
+            options["31 s"] = (1.0 if late else 0.2, lambda: self.wait(31.0))
+            options["a day"] = (0.03, lambda: self.wait(1.1 * DAY))
+            options["Redis is lost"] = (0.05, self.flush)
+            for actor in self.stage.standing() + self.stage.waiting():
+                if self.stage.faults and self.stage.faults_left > 0:
+                    options[f"kill {actor.name}"] = (0.05, lambda actor=actor: self.kill(actor))
+        return options
+
+    def begin(self, name: str, what: str, job: jobs.Job) -> None:
+        """Give an idle actor a job."""
+        if what.startswith("post") and not what.endswith("again") and "another" not in what:
+            self.asked += 1
+        self.stage.do(name, what, job)
+        self._look()
+
+    def resume(self, actor: Actor) -> None:
+        """Let an actor that stands still go on."""
+        self.stage.note(actor, f"goes on: {actor.at}")
+        self.stage.run(actor)
+        self._look()
+
+    def _look(self) -> None:
+        """Note the errors of jobs that ended, but for those of faults."""
+        for actor in self.stage.actors.values():
+            error, actor.error = actor.error, None
+            for one in _leaves(error) if error else ():
+                if not _is_expected(one):
+                    self.wrong.append(f"{actor.what} raised {type(one).__name__}: {sql.first_line(one)}")  # type: ignore[arg-type]
+
+    def answer(self, agent: type[services.Service], *, well: bool = False) -> None:
+        """Have an agent answer a request."""
+        came = self.workers.answer(agent, well=well)
+        self.stage.note(None, f"{agent.name}: {came}")
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.stage.note(None, f"{seconds} s pass")
+        self.stage.now += seconds
+
+    def flush(self) -> None:
+        """Lose what Redis has."""
+        self.stage.note(None, "FAULT Redis is lost")
+        self.stage.struck.append("Redis is lost")
+        queues.connection().flushdb()
+        self.workers.marked.clear()
+
+    def kill(self, actor: Actor) -> None:
+        """End the backend of an actor that stands still or waits."""
+        self.stage.note(actor, "FAULT its backend is killed")
+        self.stage.struck.append("killed")
+        self.stage.faults_left -= 1
+        self.stage.kill(actor)
+        self.stage.recheck()
+        self._look()
+
+    def settle(self) -> None:
+        """Let all jobs end without a switch."""
+        self.stage.note(None, "all go on to their ends")
+        self.stage.free = True
+        for _ in range(200):
+            for actor in self.stage.standing():
+                self.stage.run(actor)
+                self._look()
+            if not self.stage.waiting():
+                if not self.stage.standing():
+                    return
+            else:
+                self.stage.recheck()
+        self.wrong.append("actors wait for each other without end")
+
+    def drain(self) -> None:
+        """Do everything without faults until nothing is due."""
+        Pauses.end_all()
+        self.stage.free = True
+        last = ""
+        for _ in range(60):
+            self._round()
+            if self._quiet():
+                return
+            now = str(sql.run(STATES, {}))
+            if now == last and not self._later():
+                break
+            last = now
+        states = "; ".join(f"{ref}: {state}: {steps}" for ref, state, steps in sql.run(STATES, {}))
+        self.wrong.append(f"it does not come to rest: {sql.run(QUIET, {})} {states}")
+
+    def _round(self) -> None:
+        self._timed()
+        jobs.take()
+        for held in Hold.objects.filter(until=None):
+            holds.release(held.id, actor="olga", reason="go on")
+        self.workers.deliver()
+        jobs.keep_house("housekeeper-1", HousekeeperSweep.release_held_steps)
+        for _ in range(3):
+            jobs.schedule("scheduler-1", look=True)
+            self.stage.now += 0.01
+            self._timed()
+            for agent in declared.AGENTS:
+                while self.workers.waiting([agent.name]):
+                    self.answer(agent, well=True)
+        jobs.sweep("supervisor-1", self.memories["supervisor-1"])
+        jobs.schedule("scheduler-1", look=True)
+        for step in jobs.in_error():
+            if resubmit.resubmit(step.id, attempt=step.attempt, actor="olga", reason="mended"):
+                undo.undo(step.task_id, actor="olga", reason="cannot be mended", force=True)
+
+    def _quiet(self) -> bool:
+        return sql.run(QUIET, {}) == [(0, 0, 0, 0)] and not queues.waiting([queues.SCHEDULER])
+
+    def _later(self) -> bool:
+        """Go on to the next moment at which something is due; return whether there is one."""
+        ((at,),) = sql.run(NEXT, {"receivers": []})
+        if at is None:
+            self.stage.now += 1.0
+            return False
+        wait = at.timestamp() - self.stage.now
+        if wait > LONGEST_WAIT_S:
+            self.wrong.append(f"nothing is due for {wait:.0f} s: {sql.run(STATES, {})}")
+        self.stage.now += wait + TICK_S
+        return True
+
+    def _timed(self) -> None:
+        set_time(self.stage)
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for one in error.exceptions for leaf in _leaves(one)]
+    return [error]
+
+
+def _is_expected(error: BaseException) -> bool:
+    """Return whether an error is that of a fault of the run, or of a lock that was not waited for."""
+    if isinstance(error, Crashed) or sql.is_unavailable(error) or sql.is_busy(error):  # type: ignore[arg-type]
+        return True
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, psycopg2.Error):
+        cause = cause.__cause__
+    return isinstance(cause, psycopg2.Error) and cause.pgcode == DISK_FULL
