@@ -11,7 +11,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.db.models.signals import post_migrate, pre_migrate
 from django.utils.module_loading import autodiscover_modules
 
-from .database import session
+from .database import any_time, session
 from .installation import defaults
 
 SUPERVISOR = "supervisor"  # the command
@@ -33,6 +33,7 @@ class OrchestrationConfig(AppConfig):
     def ready(self) -> None:
         """Load the applications' declarations, unless this process is a supervisor (P3)."""
         connection_created.connect(session.look, dispatch_uid="look at the session")
+        connection_created.connect(any_time.read_any_time, dispatch_uid="read any time")
         if sys.argv[1:2] != [SUPERVISOR]:
             self.load()
 

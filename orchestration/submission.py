@@ -27,7 +27,7 @@ from .database import batches, prepared, sql
 from .database.sql import MANY, Among, Given, compiled
 from .decisions.fairness import for_aged
 from .models import RemovedTask, Submission, Task
-from .models.fields import DatabaseNow
+from .models.fields import DatabaseNow, Unreadable, read_json
 from .models.retention import RemovalKey, content_hash, removal_key
 from .tracing import spans, switch
 from .transitions.create import NewTask, create
@@ -170,7 +170,7 @@ def _take_first(line: str, limit: int) -> int:
     known: dict[tuple[str, str], object] = {}
     for one, (*_, data, removed) in zip(submissions, rows, strict=True):
         if data is not None:
-            known[_named(one)] = json.loads(data)
+            known[_named(one)] = read_json(data)
         elif removed is not None:
             known[_named(one)] = Removed(removed)
     return _accept(submissions, known)
@@ -178,7 +178,7 @@ def _take_first(line: str, limit: int) -> int:
 
 def _read(row: tuple[Any, ...]) -> list[Any]:
     """Return a row as a queryset's fields read it: JSON comes as text."""
-    return [json.loads(row[at]) if name == "data" else row[at] for at, name in enumerate(COLUMNS)]
+    return [read_json(row[at]) if name == "data" else row[at] for at, name in enumerate(COLUMNS)]
 
 
 @transaction.atomic
@@ -240,6 +240,8 @@ def _record(
     task: UUID | None,
 ) -> None:
     for submission in batch:
+        if isinstance(submission.data, Unreadable):
+            raise Refused(f"its data cannot be read: {submission.data}")
         if not isinstance(submission.data, dict):
             raise Refused("its data is not a JSON object")
     workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
@@ -263,7 +265,7 @@ def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
     removed = sql.run(REMOVED, {"ids": [one.id for one in submissions]})
     known: dict[tuple[str, str], object] = {(a, b): Removed(text) for a, b, text in removed}
     rows = prepared.run(KNOWN, {"references": [one.reference for one in submissions]})
-    return known | {(workflow, reference): json.loads(data) for workflow, reference, data in rows}
+    return known | {(workflow, reference): read_json(data) for workflow, reference, data in rows}
 
 
 def _hashed(data: Any) -> str:

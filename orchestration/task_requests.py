@@ -43,6 +43,7 @@ WHERE id = %(id)s
 RETURNING tries
 """  # noqa: S608 - put together from constants
 
+CONTENT = ("amendment", "note")  # what sets a request aside reads none of it: it may be unreadable
 COLUMNS = (
     *("request", "workflow", "reference", "what", "step", "attempt", "amendment", "note", "actor"),
     *("because", "reply_to"),
@@ -61,8 +62,8 @@ WHERE task_id = %(task)s AND id > %(last)s
 def post(request: TaskRequest) -> None:
     """Post a request, durably, and ring for the submission process; see `api.request_undo`."""
     registry.get(registry.workflows, "workflow", request.workflow)
+    changes, note = map(payload_schemas.written, (request.amendment, request.note))
     values = {name: getattr(request, name) for name in COLUMNS}
-    changes, note = sql.as_json([request.amendment, request.note])
     sql.run(POST, values | {"amendment": changes, "note": note, "request": str(request.request)})
     queues.ring_after_commit(queues.SUBMISSION)
 
@@ -159,7 +160,7 @@ def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:
             reason=request.because,
             amendment=Amendment(**request.amendment),
         )
-    except payload_schemas.Invalid:
+    except (TypeError, ValueError):  # it was posted by SQL, or the schema refuses it
         return Refusal.INVALID
 
 
@@ -172,7 +173,8 @@ CARRY_OUT: dict[RequestedAct, Callable[[TaskRequest, UUID], Refusal | None]] = {
 @transaction.atomic
 def _fail(number: int, error: Exception) -> None:
     """Set a refused request aside; postpone it after any other failure."""
-    request = TaskRequest.objects.filter(REQUEST_OPEN, id=number).select_for_update().first()
+    rows = TaskRequest.objects.filter(REQUEST_OPEN, id=number).defer(*CONTENT)
+    request = rows.select_for_update().first()
     if request is None:
         return  # another process could carry it out meanwhile
     name, about = request.workflow, about_reference(request.workflow, request.reference)

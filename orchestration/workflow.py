@@ -9,7 +9,7 @@ an unknown step, a cycle or a result of a step that need not be done yet is foun
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -26,6 +26,11 @@ from .payloads.placeholders import (
 )
 from .states import LOCAL
 
+EARLIEST_YEAR, LATEST_YEAR = (
+    1900,
+    9000,
+)  # of times that people give: Postgres goes on where Python ends
+LARGEST_VALUE = 10**18  # minor units; the column ends at nine of these
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 
 Compute = Callable[[Any], Any]  # of the request, and to the result: dicts, dataclasses or Structs
@@ -215,10 +220,15 @@ class Workflow:
         return {name: value for name, value in data.items() if name not in self.private}
 
     def require(self, data: Mapping[str, Any]) -> None:
-        """Raise `Unresolved` if `data` lacks fields that its tasks take; the error names all of them."""
+        """Raise `Unresolved` if `data` lacks fields that its tasks take; the error names all of them.
+
+        Raise `Refused` for a time or value that no task can have.
+        """
         if missing := [path for path in self.fields if not has(data, path)]:
             named = (".".join(path) + near(data, path) for path in missing)
             raise Unresolved(f"the input has no {', '.join(named)}")
+        self.earliest(data)
+        self.worth(data)
 
     def earliest(self, data: Mapping[str, Any]) -> datetime | None:
         """Return when the first steps of a task may begin; raise `Refused` if that is not a time."""
@@ -231,17 +241,28 @@ class Workflow:
             raise Refused(f"its run_after {text!r} is not a time") from None
         if moment.tzinfo is None:
             raise Refused(f"its run_after {text!r} has no offset from UTC")
-        return moment
+        if not EARLIEST_YEAR <= moment.year < LATEST_YEAR:
+            raise Refused(
+                f"its run_after {text!r} is not in the years {EARLIEST_YEAR} to {LATEST_YEAR - 1}"
+            )
+        return moment.astimezone(UTC)  # Postgres knows no offset of 16 hours
 
     def card(self, data: Mapping[str, Any]) -> "TaskCard":
         """Return how operators know a task with this input; raise `Unresolved` if it lacks a field."""
-        value = resolve(self.value, data, {}) or {}
-        amount = value.get("amount", 0)
-        if not isinstance(amount, int):
-            raise Unresolved(f"its value {amount!r} is not a whole number of minor units")
+        amount, currency = self.worth(data)
         return TaskCard(
             label=self.label(data)[:LONGEST_LABEL],
             contact=str(resolve(self.contact, data, {}) or "").lower()[:LONGEST_CONTACT],
             amount=amount,
-            currency=str(value.get("currency", ""))[:LONGEST_CURRENCY],
+            currency=currency[:LONGEST_CURRENCY],
         )
+
+    def worth(self, data: Mapping[str, Any]) -> tuple[int, str]:
+        """Return the value of a task with this input, and its currency; raise `Refused` if it is none."""
+        value = resolve(self.value, data, {}) or {}
+        amount = value.get("amount", 0)
+        if not isinstance(amount, int) or abs(amount) >= LARGEST_VALUE:
+            raise Refused(
+                f"its value {amount!r} is not a whole number of minor units below {LARGEST_VALUE}"
+            )
+        return amount, str(value.get("currency", ""))

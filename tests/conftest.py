@@ -80,6 +80,27 @@ def hanging_redis(settings, tmp_path):
         del settings.REDIS_URL
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _quick_flush():
+    """Empty the database quickly after a test that commits: see `tests.support.emptying`."""
+    from django.test import TransactionTestCase
+
+    from tests.support.emptying import FirstRows
+
+    def empty(case):
+        if "first_rows" in known:
+            known["first_rows"].restore()
+        else:
+            flush(case)
+            known["first_rows"] = FirstRows()
+
+    known = {}
+    flush = TransactionTestCase._fixture_teardown
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", empty)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _clean_redis(request):
     """Each test that uses the database starts with an empty Redis."""

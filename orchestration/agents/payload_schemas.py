@@ -7,10 +7,8 @@ from typing import Any, Protocol, cast
 from jsonschema import Draft202012Validator, ValidationError
 
 from .. import registry
-from ..payloads.limits import is_deep
+from ..payloads.limits import why_not_kept
 from ..payloads.text import READER, as_text
-
-DEEPEST = 50  # lists and objects inside one another, of what a person types
 
 MISSING = "a value is missing"
 KINDS = {
@@ -48,8 +46,6 @@ def parse(text: str) -> Any:
     except ValueError:  # also raised for a number with thousands of digits
         raise Invalid("it has a number that JSON does not allow, or that is too large") from None
     written(value)
-    if is_deep(value, DEEPEST):
-        raise Invalid("it is nested too deeply")
     return value
 
 
@@ -71,6 +67,8 @@ def written(value: Any) -> str:
         raise Invalid("it has a number that JSON does not allow, or that is too large") from None
     if "\\u0000" in text.replace("\\\\", ""):
         raise Invalid("it has a character of the code 0, which cannot be kept")
+    if why := why_not_kept(text, value):
+        raise Invalid(why)
     return text
 
 

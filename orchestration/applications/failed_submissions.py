@@ -37,7 +37,8 @@ def put_off_unknown(name: str, batch: Sequence[Submission]) -> list[int]:
 @transaction.atomic
 def fail(submission_id: int, error: Exception) -> None:
     """Set a refused submission aside; postpone it after any other failure."""
-    rows = Submission.objects.filter(id=submission_id, refused_at=None)
+    # without its data, which may be why it failed
+    rows = Submission.objects.filter(id=submission_id, refused_at=None).defer("data")
     submission = rows.select_for_update().first()
     if submission is None:
         return  # another process could take it meanwhile

@@ -54,7 +54,7 @@ def post(postings: Sequence[Posting]) -> None:
     Inside a transaction they are posted when that commits. Redis may be unavailable: a supervisor
     rings again. Raises, before anything is written: `NotRegistered` for an unknown workflow or
     `reply_to`; `Unresolved` for data without all the fields that the workflow takes; `ValueError`
-    for a reference, priority, fairness key or data that cannot be kept.
+    for a reference, priority, fairness key or data that cannot be kept, or that no task can have.
     """
     began = clock.now() if switch.ON else 0.0
     data = [_checked(one) for one in postings]
@@ -89,7 +89,7 @@ def _checked(one: Posting) -> str:
         raise TypeError(
             f"the reference {one.reference!r} is not a text: write str({one.reference!r})"
         )
-    if not 0 < len(one.reference) <= LONGEST_REFERENCE or "\0" in one.reference:
+    if not 0 < len(one.reference) <= LONGEST_REFERENCE or not one.reference.isprintable():
         raise ValueError(
             f"the reference {one.reference!r} has not 1 to {LONGEST_REFERENCE} printable characters"
         )

@@ -297,7 +297,8 @@ def _notify_closed(kind: Kind, ids: Collection[int]) -> None:
         closed = Submission.objects.filter(id__in=ids).defer("data")
         outbox.write_without_task(closed, StatusKind.CLOSED)
     elif kind == Kind.REQUEST:
-        for one in TaskRequest.objects.filter(id__in=ids).order_by("workflow", "reference", "id"):
+        closing = TaskRequest.objects.filter(id__in=ids).defer("amendment", "note")
+        for one in closing.order_by("workflow", "reference", "id"):
             about = Task.objects.filter(workflow=one.workflow, reference=one.reference)
             task = about.select_for_update(no_key=True).values_list("id", flat=True).first()
             status_messages.write_refusal(one, task, Refusal.CLOSED)

@@ -1,13 +1,16 @@
 """Database expressions and fields that the models share."""
 
+import json
 import os
 from typing import Any
 from uuid import UUID
 
 from django.db import models
+from django.db.models.fields.json import KeyTransform
 
 from ..database import clock
 from ..decisions.fairness import LONGEST_KEY
+from ..payloads.limits import DEEPEST, is_deep
 
 
 class DatabaseNow(models.Func):
@@ -25,6 +28,41 @@ class DatabaseNow(models.Func):
         resolved: DatabaseNow = super().resolve_expression(*args, **kwargs)
         resolved.template = "(SELECT %(function)s())"
         return resolved
+
+
+class Unreadable(str):
+    """What is read in place of JSON that Python cannot read, or not walk through: why not."""
+
+    __slots__ = ()
+
+
+def read_json(text: str) -> Any:
+    """Return the value of stored JSON, or an `Unreadable`: a list has other rows to show, a batch to take.
+
+    The doors refuse what is nested deeper than `DEEPEST`; who writes the tables by SQL passes none.
+    """
+    why = f"it is nested deeper than {DEEPEST} levels"
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        return Unreadable(why)
+    deep = text.count("{") + text.count("[") > DEEPEST and is_deep(value)
+    return Unreadable(why) if deep else value
+
+
+class StoredJSON(models.JSONField):
+    """A JSON field whose rows can all be read; a value that cannot is an `Unreadable`."""
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        """Return the value; one of a key within it comes as the database has it."""
+        if isinstance(value, str) and not isinstance(expression, KeyTransform):
+            return read_json(value)
+        return super().from_db_value(value, expression, connection)
+
+    def deconstruct(self) -> Any:
+        """Return the field as migrations have it: as Django's own."""
+        name, _, arguments, options = super().deconstruct()
+        return name, "django.db.models.JSONField", arguments, options
 
 
 def state_field(states: type[models.TextChoices], **options: Any) -> "models.CharField[str, str]":

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from ..states import Outcome
-from .fields import DatabaseNow, one_of, state_field
+from .fields import DatabaseNow, StoredJSON, one_of, state_field
 from .incident import Incident
 from .operation import Operation
 from .step import Step
@@ -148,7 +148,7 @@ class Event(models.Model):
     kind = state_field(EventKind, max_length=12)
     actor = models.CharField(max_length=150, help_text="A user name, or an instance id.")
     reason = models.TextField(blank=True)
-    detail = models.JSONField(default=dict, db_default={}, help_text="Before and after, as data.")
+    detail = StoredJSON(default=dict, db_default={}, help_text="Before and after, as data.")
     attempt = models.PositiveIntegerField(null=True)
     at = models.DateTimeField(db_default=DatabaseNow())
 

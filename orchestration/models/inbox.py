@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from .fields import DatabaseNow, Prioritized, state_field
+from .fields import DatabaseNow, Prioritized, StoredJSON, state_field
 from .task import Task
 
 
@@ -46,7 +46,7 @@ class InboxMessage(models.Model):
 class Submission(Prioritized, InboxMessage):
     """A message that describes one task; gone once it is a task."""
 
-    data = models.JSONField()
+    data = StoredJSON()
     owner_application = models.CharField(max_length=60, blank=True, default="", db_default="")
     turn = models.BigIntegerField(
         default=0, db_default=0, help_text="Its position within its priority."
@@ -148,8 +148,8 @@ class StatusMessage(models.Model):
     )
     number = models.PositiveIntegerField()
     kind = state_field(StatusKind, max_length=20)
-    detail = models.JSONField(default=dict)
-    progress = models.JSONField(null=True, help_text="The progress of the task.")
+    detail = StoredJSON(default=dict)
+    progress = StoredJSON(null=True, help_text="The progress of the task.")
     created_at = models.DateTimeField(db_default=DatabaseNow())
     tries = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="Attempts to deliver it."

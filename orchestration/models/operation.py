@@ -4,7 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from .fields import DatabaseNow, one_of, state_field
+from .fields import DatabaseNow, StoredJSON, one_of, state_field
 from .incident import Incident
 from .step import Step
 from .task import Task
@@ -101,7 +101,7 @@ class Operation(models.Model):
 
     act = state_field(Act)
     state = state_field(OperationState, default=OperationState.DRAFT)
-    selection = models.JSONField(
+    selection = StoredJSON(
         help_text="As given: {tasks: [id, …]}, {query: the list's address} or {incident: id}."
     )
     incident = models.ForeignKey(
@@ -115,7 +115,7 @@ class Operation(models.Model):
         default=False, db_default=False,
         help_text="Also tasks with irreversible effects: these remain, and the rest is undone.",
     )  # fmt: skip
-    result = models.JSONField(null=True, blank=True, help_text="What steps done by hand gave.")
+    result = StoredJSON(null=True, blank=True, help_text="What steps done by hand gave.")
     reason = models.CharField(max_length=500, blank=True)
     rate = models.FloatField(default=20.0, help_text="Items sent per second.")
     actor = models.CharField(max_length=150, help_text="Who asked for it.")
@@ -127,7 +127,7 @@ class Operation(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True, help_text="When its last item had its end.")
 
-    preview = models.JSONField(
+    preview = StoredJSON(
         default=dict,
         db_default={},
         help_text="The dry run: {eligible, skipped by reason, calls, money, forced, standing}.",
@@ -151,10 +151,10 @@ class Operation(models.Model):
     again = models.PositiveIntegerField(default=0)
     other = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0)
-    why = models.JSONField(
+    why = StoredJSON(
         default=dict, db_default={}, help_text="The commonest reasons for skipping, with counts."
     )
-    money = models.JSONField(default=dict, help_text="What it moves, by currency, minor units.")
+    money = StoredJSON(default=dict, help_text="What it moves, by currency, minor units.")
 
     tokens = models.FloatField(default=0.0, help_text="Items that the rate allows at `tokens_at`.")
     tokens_at = models.DateTimeField(null=True)
@@ -250,7 +250,7 @@ class OperationItem(models.Model):
         models.TextField(), default=list, db_default=[], blank=True,
         help_text="Steps that cannot be undone, as seen: a forced undo lets these stand, no other.",
     )  # fmt: skip
-    change = models.JSONField(
+    change = StoredJSON(
         null=True,
         help_text="How a step is resubmitted, if not as it is: {request, nothing_done}.",
     )

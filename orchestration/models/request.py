@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from .fields import state_field
+from .fields import StoredJSON, state_field
 from .inbox import INBOX_ASIDE, InboxMessage
 
 REQUEST_OPEN = Q(done_at__isnull=True, refused_at__isnull=True)
@@ -26,8 +26,8 @@ class TaskRequest(InboxMessage):
     what = state_field(RequestedAct)
     step = models.CharField(max_length=60, blank=True, default="")
     attempt = models.PositiveIntegerField(default=0, help_text="The one that was seen to fail.")
-    amendment = models.JSONField(default=dict, help_text="What changes with it.")
-    note = models.JSONField(null=True, help_text="For the application, when it is carried out.")
+    amendment = StoredJSON(default=dict, help_text="What changes with it.")
+    note = StoredJSON(null=True, help_text="For the application, when it is carried out.")
     actor = models.CharField(max_length=150)
     because = models.TextField(help_text="Why it is asked for.")
     done_at = models.DateTimeField(null=True, help_text="When it was carried out, or refused.")

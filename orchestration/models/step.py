@@ -8,7 +8,7 @@ from ..decisions.fairness import LONGEST_KEY
 from ..payloads.keys import step_key
 from ..states import Direction, Outcome, StepState
 from .alert import Alert
-from .fields import one_of, state_field
+from .fields import StoredJSON, one_of, state_field
 from .hold import Hold
 from .incident import Incident
 from .task import Task
@@ -45,12 +45,12 @@ class Step(models.Model):
         default=list,
         help_text="Steps of the same direction that it waits for.",
     )
-    request = models.JSONField(help_text="A template while waiting; then what is sent.")
+    request = StoredJSON(help_text="A template while waiting; then what is sent.")
 
-    loads = models.JSONField(
+    loads = StoredJSON(
         null=True, help_text="What its workflow loads: [where in the request, path of the value]."
     )
-    loaded = models.JSONField(
+    loaded = StoredJSON(
         null=True, help_text="What was loaded under the present key, until it has ended."
     )
 
@@ -106,16 +106,16 @@ class Step(models.Model):
     )
     keyed_at = models.DateTimeField(null=True, help_text="First dispatch under the present key.")
     undo_action = models.CharField(max_length=60, blank=True, db_default="")
-    undo_request = models.JSONField(null=True, help_text="The template of its undo step.")
+    undo_request = StoredJSON(null=True, help_text="The template of its undo step.")
     irreversible = models.CharField(
         max_length=200, blank=True, db_default="", help_text="Why it can never be undone, if so."
     )
-    charges = models.JSONField(null=True, help_text="The money it moves: {amount, currency}.")
+    charges = StoredJSON(null=True, help_text="The money it moves: {amount, currency}.")
 
     dispatched_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     outcome = state_field(Outcome, blank=True, help_text="Of the last attempt.")
-    result = models.JSONField(null=True)
+    result = StoredJSON(null=True)
     error_code = models.CharField(max_length=100, blank=True)
     error_message = models.TextField(blank=True)
     retry_after = models.FloatField(
@@ -135,7 +135,7 @@ class Step(models.Model):
     holds_counted_until = models.DateTimeField(
         null=True, help_text="Until when the holds that put `resolve_by` off have been counted."
     )
-    patience = models.JSONField(
+    patience = StoredJSON(
         null=True,
         help_text="How long to wait for a service that rejects it: {code, wait, until}. While it is "
         "rejected with that code, it is retried every `wait` seconds, under a new key, until then.",

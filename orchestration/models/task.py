@@ -5,7 +5,7 @@ from django.db.models import Q
 
 from ..payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
 from ..states import LIVE_TASK_STATES, TaskState
-from .fields import DatabaseNow, Prioritized, one_of, state_field, time_ordered_id
+from .fields import DatabaseNow, Prioritized, StoredJSON, one_of, state_field, time_ordered_id
 
 
 class Task(Prioritized):
@@ -17,7 +17,7 @@ class Task(Prioritized):
         max_length=100, help_text="The application's own id for it: the pattern's OrderID."
     )
     state = state_field(TaskState, default=TaskState.PENDING)
-    data = models.JSONField(help_text="The input that the application submitted.")
+    data = StoredJSON(help_text="The input that the application submitted.")
     reply_to = models.CharField(
         max_length=60, blank=True, help_text="The application's private response queue."
     )

@@ -7,8 +7,11 @@ from .text import as_text
 
 LONGEST_LABEL, LONGEST_CONTACT, LONGEST_CURRENCY = 100, 254, 10  # characters
 MAX_BYTES = 262_144  # a request or reply beyond this is a mistake, not a payload
+MAX_KEPT = 4_194_304  # bytes of an input or a result: each reader has it in memory, many at once
 MAX_PAYLOAD = MAX_BYTES - 8_192  # of a request's own part: leaves room for the rest of the message
-DEEPEST = 100  # nested objects and lists; the database refuses some thousand
+DEEPEST = (
+    100  # nested objects and lists, at every door; Python and the database fail at some thousand
+)
 
 
 def is_deep(data: Any, levels: int = DEEPEST) -> bool:
@@ -20,6 +23,15 @@ def is_deep(data: Any, levels: int = DEEPEST) -> bool:
             return False
         level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
     return True
+
+
+def why_not_kept(text: str, data: Any) -> str:
+    """Return why `data`, whose JSON is `text`, is too large or too deep to be kept; empty if it is not."""
+    if (size := len(text)) > MAX_KEPT and (size := len(text.encode())) > MAX_KEPT:
+        return f"it has {size:,} bytes; at most {MAX_KEPT:,} are kept"
+    if text.count("{") + text.count("[") > DEEPEST and is_deep(data):
+        return f"it is nested deeper than {DEEPEST} levels"
+    return ""
 
 
 def why_not_sent(payload: Mapping[str, Any]) -> str:

@@ -1,6 +1,5 @@
 """Dead letters as operators see them: what failed or was set aside, of each kind, newest first."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from ..database import clock
 from ..dead_letters import actions
 from ..dead_letters.actions import DeadLetterFilter, Kind, State
 from ..models import DeadLetter, Event, StatusMessage, Submission, TaskRequest
+from ..models.fields import read_json
 from ..models.history import EventKind
 from ..models.inbox import Problem
 from .agent_facts import CAP
@@ -146,7 +146,7 @@ def _status(row: StatusMessage, hidden: Hidden) -> Letter:
 
 def _inbox(row: DeadLetter, hidden: Hidden) -> Letter:
     try:
-        content = json.loads(row.body)
+        content = read_json(row.body)
     except ValueError:
         content = row.body
     return Letter(

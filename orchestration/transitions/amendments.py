@@ -11,6 +11,8 @@ from ..payloads.placeholders import resolve
 from ..states import StepState
 from .locked_task import Change
 
+LONGEST_WAIT = 315_576_000  # seconds: ten years
+
 
 @dataclass(frozen=True, kw_only=True)
 class Amendment:
@@ -25,6 +27,13 @@ class Amendment:
     data: Mapping[str, Any] = field(default_factory=dict)
     wait: float = 0.0
     patience: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse times that no row can have, or no page can show."""
+        for name in ("wait", "patience"):
+            seconds = getattr(self, name)
+            if not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST_WAIT:
+                raise ValueError(f"{name} is {seconds!r}, not 0 to {LONGEST_WAIT:,} seconds")
 
 
 NOTHING = Amendment()
