@@ -83,8 +83,12 @@ def _answer(change: Change, requests: Sequence[UndoRequest], kept: Collection[in
 
 
 def _is_valid(step: StepView, request: UndoRequest) -> bool:
-    """Return whether a step still is what its task was to be undone for."""
-    return step.state == (StepState.ERROR if request.unmended else StepState.PENDING)
+    """Return whether a step still is what its task was to be undone for.
+
+    Code of the release before names no attempt.
+    """
+    asked_for = StepState.ERROR if request.unmended else StepState.PENDING
+    return step.state == asked_for and request.attempt in {step.attempt, None}
 
 
 def _to_error(change: Change, request: UndoRequest, *, resolve_within: float | None) -> None:

@@ -23,6 +23,7 @@ from .amendments import NOTHING, Amendment, amend
 from .late_effects import close_undone
 from .locked_task import Change, cancel, finish, lock, note
 from .turns import rejoin
+from .undo_requests import take_back
 
 # As many steps as there are ids: error → pending.
 RESUBMIT = """
@@ -173,6 +174,7 @@ def _write(
     if not steps:
         return
     tallies.remove_open_failures([again.step.id for again in steps], retried_by=actor)
+    take_back([again.step.id for again in steps])
     rejoin([again.step.id for again in steps])
     sql.run(
         RESUBMIT,
