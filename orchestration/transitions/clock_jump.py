@@ -77,11 +77,12 @@ WITH batch AS MATERIALIZED (
     SELECT id, key::{type} AS key, was, becomes FROM orchestration_jumpedtime
     WHERE kind = %(kind)s AND field = %(field)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
 ), mine AS MATERIALIZED (
-    SELECT b.id, b.key, b.becomes FROM batch b
+    SELECT b.id, b.key, b.was, b.becomes FROM batch b
     JOIN orchestration_{kind} t ON t.{key} = b.key AND t.{field} = b.was
     FOR NO KEY UPDATE OF t SKIP LOCKED
 ), moved AS (
-    UPDATE orchestration_{kind} t SET {field} = mine.becomes FROM mine WHERE t.{key} = mine.key
+    UPDATE orchestration_{kind} t SET {field} = mine.becomes FROM mine
+    WHERE t.{key} = mine.key AND t.{field} = mine.was
 ), done AS (
     DELETE FROM orchestration_jumpedtime j USING batch b WHERE j.id = b.id
         AND (EXISTS (SELECT FROM mine WHERE mine.id = b.id) OR NOT EXISTS (

@@ -19,6 +19,7 @@ from .holds import held
 from .locked_task import Change, finish, lock
 from .task_state import FinalFailure
 from .undo import begin
+from .versions import require, version
 
 
 @dataclass(kw_only=True)
@@ -96,7 +97,8 @@ def _to_error(change: Change, request: UndoRequest, *, resolve_within: float | N
     step = request.step
     if request.unmended:
         if resolve_within is not None:
-            Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow())
+            asked = Step.objects.filter(**version(change.steps[step.id], StepState.ERROR))
+            require(asked.update(resolve_by=DatabaseNow()), 1)
         return
     change.moved(change.steps[step.id].altered(state=StepState.ERROR))
     change.final_failures.append(
