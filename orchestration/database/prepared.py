@@ -162,8 +162,11 @@ def _as_usual(
     if session and not EXECUTED.search(words):
         if words.startswith("ROLLBACK TO"):
             session.by_index = None
-        elif session.by_index is not False and _in_transaction(here) and not POINT.match(words):
-            with here.create_cursor() as cursor:
-                cursor.execute(AS_USUAL)
-            session.by_index = False
+        elif session.by_index is not False:
+            if not _in_transaction(here):
+                session.by_index = False  # those of another transaction have ended with it
+            elif not POINT.match(words):
+                with here.create_cursor() as cursor:
+                    cursor.execute(AS_USUAL)
+                session.by_index = False
     return execute(text, parameters, many, context)

@@ -15,6 +15,11 @@ from . import replica
 Shape = TypeVar("Shape")
 NUMBERS = {int, float, bool}
 
+
+class ConcurrentUpdate(Exception):
+    """A row is not what it was when its change was decided: none of this may be committed."""
+
+
 # Sent with the first statement of a transaction that many others wait for: limits each wait for a lock
 # until its end. The engine itself holds locks for less.
 BRIEFLY = f"SET LOCAL lock_timeout = '{conf.LOCK_TIMEOUT_S}s';"
@@ -76,7 +81,7 @@ def is_unavailable(error: BaseException) -> bool:
 def is_busy(error: BaseException) -> bool:
     """Return whether other sessions had the rows of a statement: a retry may succeed at once."""
     cause = _cause(error)
-    return cause is not None and cause.pgcode in BUSY
+    return isinstance(error, ConcurrentUpdate) or (cause is not None and cause.pgcode in BUSY)
 
 
 def is_cancelled(error: BaseException) -> bool:

@@ -16,6 +16,9 @@ class UndoRequest(models.Model):
 
     step = models.OneToOneField(Step, models.CASCADE, primary_key=True)
     task = models.ForeignKey(Task, models.CASCADE)
+    attempt = models.IntegerField(
+        null=True, help_text="That of the step; a request for an earlier one undoes nothing."
+    )
     unmended = models.BooleanField(help_text="It is in error, and was not mended in time.")
     requested_at = models.DateTimeField(db_default=DatabaseNow(), db_index=True)
     requested_by = models.CharField(max_length=100, help_text="The supervisor.")

@@ -26,15 +26,14 @@ from ..models import Policy
 from ..states import Outcome
 from ..transitions.failures import (
     Failed,
-    ask_to_undo,
     cancel_undone,
     finish_failed,
     give_up,
     lock_failed,
-    retry,
 )
 from ..transitions.gates import lock_gates, write
 from ..transitions.holds import held
+from ..transitions.retries import ask_to_undo, retry
 from ..transitions.suspicion import suspected
 from .losses import Losses
 

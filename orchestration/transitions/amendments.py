@@ -10,6 +10,7 @@ from ..models import Step, Task
 from ..payloads.placeholders import resolve
 from ..states import StepState
 from .locked_task import Change
+from .versions import require, version
 
 LONGEST_WAIT = 315_576_000  # seconds: ten years
 
@@ -48,11 +49,13 @@ def amend(change: Change, data: Mapping[str, Any]) -> None:
     values = asdict(declared.card(change.data)) if declared else {}
     card = {"value" if name == "amount" else name: value for name, value in values.items()}
     with tallies.revalue(change.id):
-        Task.objects.filter(id=change.id).update(data=change.data, **card)
+        task = Task.objects.filter(id=change.id, state=change.state)
+        require(task.update(data=change.data, **card), 1)
     charges = (
         {step.name: step.charges for step in declared.steps if step.charges} if declared else {}
     )
     for step in change.steps.values():
         if step.state == StepState.WAITING and step.name in charges:
             moved = resolve(charges[step.name], change.data, {})
-            Step.objects.filter(id=step.id).update(charges=moved)
+            waiting = Step.objects.filter(**version(step, StepState.WAITING))
+            require(waiting.update(charges=moved), 1)

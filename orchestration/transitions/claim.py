@@ -19,9 +19,11 @@ from .backlog import Demand, Met, Pending, Places, demands, in_flight, take
 from .gates import LockedGate, contested, write
 from .holds import HELD_SECONDS, HELD_SECONDS_BY_TASK, park
 from .locked_task import Ready, release_ready
+from .versions import attempts, require
 
 # A step that may have been done is never repeated once the service has forgotten its key. `{stood}` is
-# for how long holds kept it; where there were none, the statement is spared the words.
+# for how long holds kept it; where there were none, the statement is spared the words. A step that has a
+# turn here was waiting until now.
 PROCESSING = """
 UPDATE orchestration_step s
 SET process_state = 'processing', locked_by = %(by)s, attempt = s.attempt + 1,
@@ -31,10 +33,12 @@ SET process_state = 'processing', locked_by = %(by)s, attempt = s.attempt + 1,
     complete_by = n.now + r.time_allowed * interval '1 second',
     held_seconds = held_seconds + {held_seconds},
     outcome = '', error_code = '', error_message = ''
-FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[], %(turns)s::bigint[], %(time_allowed)s::float8[],
-    %(memory)s::float8[]) AS r (id, request, turn, time_allowed, memory),
+FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(requests)s::jsonb[],
+    %(turns)s::bigint[], %(time_allowed)s::float8[], %(memory)s::float8[])
+    AS r (id, attempt, generation, request, turn, time_allowed, memory),
     (SELECT clock_timestamp() AS now) AS n  -- the same for all times of a step
-WHERE s.id = r.id
+WHERE s.id = r.id AND (s.attempt, s.generation) = (r.attempt, r.generation)
+    AND s.process_state = CASE WHEN r.turn IS NULL THEN 'pending' ELSE 'waiting' END
 RETURNING s.id, extract(epoch FROM complete_by)::float8,
     CASE WHEN in_doubt AND keyed_at < (SELECT clock_timestamp())
         + (r.time_allowed - r.memory) * interval '1 second'  -- when the call may arrive
@@ -42,6 +46,7 @@ RETURNING s.id, extract(epoch FROM complete_by)::float8,
     (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt
 """
 
+# Their locks are held. A task that has left this state has cancelled its steps: these are not written.
 STARTED = """
 UPDATE orchestration_task SET state = 'processing'
 WHERE id = ANY(%(ids)s::uuid[]) AND state = 'pending'
@@ -203,7 +208,7 @@ def _writing(taken: Sequence[tuple[Demand, Pending]], by: str) -> list[prepared.
         PROCESSING.format(held_seconds=held_seconds),
         {
             "by": by,
-            "ids": [step.id for _, step in taken],
+            **attempts(step for _, step in taken),
             "requests": [
                 None if step.turn is None else sql.as_json([step.request])[0] for _, step in taken
             ],
@@ -218,8 +223,12 @@ def _writing(taken: Sequence[tuple[Demand, Pending]], by: str) -> list[prepared.
 def _requests(
     taken: Sequence[tuple[Demand, Pending]], rows: Iterable[Sequence[Any]]
 ) -> Iterator[tuple[Demand, Pending, Request]]:
-    """Return the request of each step, as it was written."""
+    """Return the request of each step, as it was written.
+
+    Raises `ConcurrentUpdate` if any is not what it was when it was taken, or is among them twice.
+    """
     written = {step: times for step, *times in rows}
+    require(written, taken)
     for demand, step in taken:
         complete_by, mode, dispatch, in_doubt = written[step.id]
         request = Request(

@@ -13,7 +13,7 @@ leaves its step out.
 
 Moved, in either direction:
 
-- `step.complete_by` while an agent has it; `run_after` with its `pending_since`; `resolve_by`.
+- `step.complete_by` while an agent has it; `run_after` of a retry with its `pending_since`; `resolve_by`.
 - `gate.probe_at`, `paused_until`, `tokens_at`, and all others if it went back;
   `operation.starts_at`, `tokens_at`.
 - `worker.seen_at`: else all would count as dead, or the dead as alive.
@@ -37,7 +37,8 @@ Not moved:
   the order in which it was written.
 - `pending_since` of what may be claimed: alerts about what waits count from the jump on.
 - `step.holds_counted_until`: a hold that went on through the jump may put `resolve_by` off by more, or less.
-- What people set by the calendar: a token's end, until when an incident is muted, or a refusal waited for.
+- What people set by the calendar: the `run_after` of a submission, a token's end, until when an incident is
+  muted, or a refusal waited for.
 - Roll-ups, audits and drafts: after a jump back, up to that time is missing in the figures, and the
   next audit comes later.
 """
@@ -77,11 +78,12 @@ WITH batch AS MATERIALIZED (
     SELECT id, key::{type} AS key, was, becomes FROM orchestration_jumpedtime
     WHERE kind = %(kind)s AND field = %(field)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
 ), mine AS MATERIALIZED (
-    SELECT b.id, b.key, b.becomes FROM batch b
+    SELECT b.id, b.key, b.was, b.becomes FROM batch b
     JOIN orchestration_{kind} t ON t.{key} = b.key AND t.{field} = b.was
     FOR NO KEY UPDATE OF t SKIP LOCKED
 ), moved AS (
-    UPDATE orchestration_{kind} t SET {field} = mine.becomes FROM mine WHERE t.{key} = mine.key
+    UPDATE orchestration_{kind} t SET {field} = mine.becomes FROM mine
+    WHERE t.{key} = mine.key AND t.{field} = mine.was
 ), done AS (
     DELETE FROM orchestration_jumpedtime j USING batch b WHERE j.id = b.id
         AND (EXISTS (SELECT FROM mine WHERE mine.id = b.id) OR NOT EXISTS (
@@ -128,8 +130,10 @@ EITHER_WAY = (
     ),
 )
 
-RETRIES_BEFORE = """t.process_state = 'pending' AND t.run_after IS NOT NULL
-    AND t.pending_since <= %(now)s - %(jump)s"""
+# What waits for a duration. A step that was never sent, nor failed otherwise, waits for a date.
+RETRIES = """t.process_state = 'pending' AND t.run_after IS NOT NULL
+    AND NOT (t.attempt = 0 AND t.error_code = '')"""
+RETRIES_BEFORE = f"{RETRIES} AND t.pending_since <= %(now)s - %(jump)s"
 
 FORWARD = (
     Move(
@@ -149,8 +153,7 @@ FORWARD = (
 )
 
 GATE_TIMES = ("since", "answered_at", "opened_at", "probe_at", "paused_until", "tokens_at")
-RETRIES_BACK = """t.process_state = 'pending' AND t.run_after IS NOT NULL
-    AND (t.pending_since > %(now)s OR t.run_after > %(now)s - %(jump)s)"""
+RETRIES_BACK = f"{RETRIES} AND (t.pending_since > %(now)s OR t.run_after > %(now)s - %(jump)s)"
 
 BACK = (
     Move(

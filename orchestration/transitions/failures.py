@@ -13,7 +13,7 @@ from ..database import sql
 from ..decisions.fairness import Arrival, Line
 from ..decisions.gate import LONGEST_PAUSE
 from ..decisions.progress import StepView
-from ..decisions.recovery import Failure, Retry, Undo
+from ..decisions.recovery import Failure
 from ..incidents import tallies
 from ..incidents.fingerprint import Cause
 from ..models import DeadLetter, Event, Step
@@ -25,10 +25,10 @@ from . import clock_jump, reports
 from .locked_task import Change, Consequences, cancel, finish, lock, note, tasks_of
 from .task_state import FinalFailure, cause_of
 from .turns import next_turns
-from .undo_requests import WAIT, request
+from .versions import AS_DECIDED, attempts, columns, require
 
 # Both parts see the step as it was before. It is in doubt from then on, regardless of the decision.
-EXPIRED = """
+EXPIRED = f"""
 WITH history AS (
     INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
         dispatched_at, ended_at, outcome, tries, error_code, error_message)
@@ -36,41 +36,28 @@ WITH history AS (
         'expired', %(message)s
     FROM orchestration_step WHERE id = ANY(%(ids)s)
 )
-UPDATE orchestration_step SET locked_by = NULL, in_doubt = true, outcome = 'expired',
+UPDATE orchestration_step s SET locked_by = NULL, in_doubt = true, outcome = 'expired',
     error_code = 'expired', error_message = %(message)s
-WHERE id = ANY(%(ids)s)
-"""
-
-RETRY = """
-UPDATE orchestration_step s SET
-    process_state = 'pending', locked_by = NULL, complete_by = NULL,
-    failure_count = r.failure_count, extended_waits = r.extended_waits, outcome = r.outcome,
-    error_code = r.code, error_message = r.message, pending_since = clock_timestamp(),
-    in_doubt = r.in_doubt AND NOT r.new_key, probing_outcome = s.probing_outcome OR r.probing_outcome,
-    generation = s.generation + r.new_key::int,
-    keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, isolated = r.isolated,
-    run_after = clock_timestamp() + r.wait * interval '1 second', retry_after = NULL,
-    failed_at = CASE WHEN r.outcome <> 'absent' THEN clock_timestamp() END, own_trouble = r.own_trouble,
-    incident_id = coalesce(r.incident, s.incident_id)
-FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(counts)s::int[], %(extended_waits)s::int[],
-    %(waits)s::float8[], %(outcomes)s::text[], %(codes)s::text[], %(messages)s::text[],
-    %(in_doubt)s::bool[], %(new_key)s::bool[], %(probing_outcome)s::bool[], %(isolated)s::bool[],
-    %(incidents)s::bigint[], %(own_trouble)s::bool[])
-    AS r (id, attempt, failure_count, extended_waits, wait, outcome, code, message, in_doubt, new_key,
-        probing_outcome, isolated, incident, own_trouble)
-WHERE s.id = r.id AND s.attempt = r.attempt AND s.process_state = 'processing'
-"""
+{AS_DECIDED}
+    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+RETURNING s.id
+"""  # noqa: S608 - a constant of our own
 
 # Steps that go neither to error nor round again.
 BLAMED = """
 UPDATE orchestration_step s SET incident_id = b.incident
-FROM unnest(%(ids)s::bigint[], %(incidents)s::bigint[]) AS b (id, incident) WHERE s.id = b.id
+FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(incidents)s::bigint[])
+    AS b (id, attempt, generation, incident)
+WHERE s.id = b.id AND s.process_state = 'processing'
+    AND (s.attempt, s.generation) = (b.attempt, b.generation)
+RETURNING s.id
 """
 
 # Along step_retry, and no waiting for those that others have locked. What has a trouble of its own goes
 # last, unless its task waits for it to be undone, or its service might forget its key meanwhile.
 DUE_AGAIN = """
-SELECT s.id, s.own_trouble AND s.direction = 'do' AND NOT s.probing_outcome
+SELECT s.id, s.process_state, s.attempt, s.generation,
+    s.own_trouble AND s.direction = 'do' AND NOT s.probing_outcome
         AND NOT (s.in_doubt AND coalesce(
             s.keyed_at + p.key_memory / 2 * interval '1 second' < (SELECT clock_timestamp()), false)),
     s.agent, s.priority, s.fairness_key
@@ -81,7 +68,11 @@ ORDER BY s.run_after LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 
 WAKE = """
 UPDATE orchestration_step s SET run_after = NULL, pending_since = clock_timestamp(), turn = w.turn
-FROM unnest(%(ids)s::bigint[], %(turns)s::bigint[]) AS w (id, turn) WHERE s.id = w.id
+FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(attempts)s::int[], %(generations)s::int[],
+    %(turns)s::bigint[]) AS w (id, state, attempt, generation, turn)
+WHERE s.id = w.id
+    AND (s.process_state, s.attempt, s.generation) = (w.state, w.attempt, w.generation)
+RETURNING s.id
 """
 
 NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
@@ -161,9 +152,9 @@ def lock_failed(
     failed = [_as_failed(step, changes[step.task_id]) for step in steps if step.id not in put_off]
     waiting = tallies.lock([step.cause for step in failed])
     failed = [step for step in failed if step.cause.fingerprint not in waiting]
-    silent = [step.view.id for step in failed if step.silent]
+    silent = [step.view for step in failed if step.silent]
     if silent:
-        sql.run(EXPIRED, {"ids": silent, "message": NO_REPLY})
+        require(sql.run(EXPIRED, {**attempts(silent), "message": NO_REPLY}), silent)
         reports.attempts((None, step.view, step.change) for step in failed if step.silent)
     return _counted(failed, by=by)
 
@@ -181,10 +172,10 @@ def _counted(steps: Sequence[Failed], *, by: str) -> list[Failed]:
 
 def _blame(steps: Iterable[Failed]) -> None:
     """Note the incident of steps that go neither to error nor round again."""
-    blamed = [(step.view.id, step.incident) for step in steps if step.incident is not None]
+    blamed = [step for step in steps if step.incident is not None]
     if blamed:
-        ids, causes = (list(column) for column in zip(*blamed, strict=True))
-        sql.run(BLAMED, {"ids": ids, "incidents": causes})
+        values = {"incidents": [step.incident for step in blamed]}
+        require(sql.run(BLAMED, {**attempts(step.view for step in blamed), **values}), blamed)
 
 
 def _as_failed(step: Step, change: Change) -> Failed:
@@ -214,70 +205,6 @@ def _as_failed(step: Step, change: Change) -> Failed:
     )
 
 
-def retry(steps: Sequence[tuple[Failed, Retry]], *, by: str) -> None:
-    """Make failed steps pending again, as decided."""
-    _make_pending(steps)
-    events = [_retried(step, again, by) for step, again in steps]
-    Event.objects.bulk_create(events)
-    reports.retried([(step.change, step.view) for step, _ in steps], events)
-
-
-def ask_to_undo(steps: Sequence[tuple[Failed, Undo]], *, by: str) -> None:
-    """Ask that the tasks of failed steps be undone; the steps wait until a scheduler begins that."""
-    _make_pending(
-        [(step, Retry(failure_count=undo.failure_count, wait=WAIT)) for step, undo in steps]
-    )
-    request([(step.change, step.view, _why(step, undo)) for step, undo in steps], by=by)
-
-
-def _why(step: Failed, undo: Undo) -> str:
-    what = step.failure.code or step.failure.outcome
-    return f"{step.view.name} failed {undo.failure_count} times ({what})"
-
-
-def _make_pending(steps: Sequence[tuple[Failed, Retry]]) -> None:
-    if not steps:
-        return
-    sql.run(
-        RETRY,
-        {
-            "ids": [step.view.id for step, _ in steps],
-            "attempts": [step.view.attempt for step, _ in steps],
-            "counts": [again.failure_count for _, again in steps],
-            "extended_waits": [again.extended_waits for _, again in steps],
-            "waits": [again.wait for _, again in steps],
-            "outcomes": [step.view.outcome for step, _ in steps],
-            "codes": [step.failure.code for step, _ in steps],
-            "messages": [step.message for step, _ in steps],
-            "in_doubt": [step.view.in_doubt for step, _ in steps],
-            "new_key": [again.new_key for _, again in steps],
-            "probing_outcome": [
-                step.change.undoing and step.failure.direction == "do" for step, _ in steps
-            ],
-            "isolated": [again.isolated for _, again in steps],
-            "incidents": [step.incident for step, _ in steps],
-            "own_trouble": [step.view.own_trouble for step, _ in steps],
-        },
-    )
-    for step, _ in steps:
-        step.change.moved(step.view.altered(state=StepState.PENDING))
-
-
-def _retried(step: Failed, again: Retry, by: str) -> Event:
-    what = step.failure.code or step.failure.outcome
-    if again.extended:
-        kind = EventKind.WAITS
-        reason = f"extended wait {again.extended_waits}: again in {again.wait:.0f} s"
-    elif again.new_key:
-        kind, reason = EventKind.SETTLED, "the service knows of no effect: again, with a new key"
-    elif not again.counted:
-        kind, reason = EventKind.EXCUSED, f"{what}: again in {again.wait:.1f} s"
-    else:
-        kind = EventKind.RETRY
-        reason = f"failure {again.failure_count} ({what}): again in {again.wait:.1f} s"
-    return note(step.change, step.view, kind, by=by, reason=reason)
-
-
 def give_up(steps: Iterable[Failed], *, kept: Collection[int]) -> None:
     """Note that steps failed past their threshold: error, with an alert, when their tasks finish.
 
@@ -301,7 +228,7 @@ def give_up(steps: Iterable[Failed], *, kept: Collection[int]) -> None:
 def cancel_undone(steps: Sequence[Failed], *, by: str) -> None:
     """Cancel steps of tasks being undone that had no effect."""
     _blame(steps)
-    cancel([step.view.id for step in steps])
+    cancel([step.view for step in steps])
     for step in steps:
         step.change.moved(step.view.altered(state=StepState.CANCELLED))
     Event.objects.bulk_create(
@@ -324,6 +251,7 @@ def wake(limit: int) -> int:
     """
     due = sql.run(DUE_AGAIN, {"limit": limit})
     if due:
-        turns = next_turns([Arrival(Line(*line), again=not last) for _, last, *line in due])
-        sql.run(WAKE, {"ids": [step for step, *_ in due], "turns": turns})
+        lines = [(Line(*line), last) for _, _, _, _, last, *line in due]
+        turns = next_turns([Arrival(line, again=not last) for line, last in lines])
+        require(sql.run(WAKE, {**columns(due), "turns": turns}), due)
     return len(due)

@@ -17,6 +17,7 @@ from ..models.hold import HOLDS_ALL, HOLDS_STEP, HOLDS_TASK, HoldCause, Scope, h
 from ..models.step import claimable
 from ..states import FINAL_TASK_STATES
 from .turns import rejoin
+from .versions import AS_READ, columns, require
 
 # The holds that can have delayed step `s` since it became pending: those of its task, along
 # hold_by_task, and wider ones, along hold_wide.
@@ -60,13 +61,13 @@ AGENT_UNTIL = UNTIL.format(scope="agent", agent="p.agent")
 # is committed, so that clearing the hold finds the step.
 PARK = f"""
 WITH next AS MATERIALIZED (
-    SELECT s.id, s.task_id, s.name, t.workflow
+    SELECT s.id, s.process_state, s.attempt, s.generation, s.task_id, s.name, t.workflow
     FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
     WHERE s.agent = %(agent)s AND s.isolated = %(isolated)s AND {claimable("s")}
     ORDER BY s.priority DESC, s.turn, s.id
     LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 ), held AS MATERIALIZED (
-    SELECT next.id, coalesce(of_task.id, of_step.id) AS hold FROM next
+    SELECT next.*, coalesce(of_task.id, of_step.id) AS hold FROM next
     LEFT JOIN LATERAL (
         SELECT h.id FROM orchestration_hold h WHERE h.task_id = next.task_id AND h.until IS NULL
         LIMIT 1 FOR SHARE SKIP LOCKED) AS of_task ON true
@@ -77,29 +78,37 @@ WITH next AS MATERIALIZED (
 )
 UPDATE orchestration_step s SET held_by_id = held.hold
 FROM held WHERE s.id = held.id AND held.hold IS NOT NULL
+    AND (s.process_state, s.attempt, s.generation) = (held.process_state, held.attempt, held.generation)
 RETURNING s.id
 """  # noqa: S608 - constants of our own
 
 # Steps that another session has locked are left to the claim.
 PARK_OF_TASKS = f"""
 WITH found AS MATERIALIZED (
-    SELECT s.id, h.hold FROM unnest(%(tasks)s::uuid[], %(holds)s::bigint[]) AS h (task, hold)
+    SELECT s.id, s.process_state, s.attempt, s.generation, h.hold
+    FROM unnest(%(tasks)s::uuid[], %(holds)s::bigint[]) AS h (task, hold)
     JOIN orchestration_step s ON s.task_id = h.task
     WHERE {claimable("s")}
     ORDER BY s.id FOR NO KEY UPDATE OF s SKIP LOCKED
 )
 UPDATE orchestration_step s SET held_by_id = found.hold FROM found WHERE s.id = found.id
+    AND (s.process_state, s.attempt, s.generation) = (found.process_state, found.attempt, found.generation)
 """  # noqa: S608 - constants of our own
 
 # Of holds that have ended, the steps that are parked for them.
 ENDED = """
-SELECT s.id FROM (SELECT id FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared
+SELECT s.* FROM (SELECT id FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared
     ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS ended
-CROSS JOIN LATERAL (SELECT id FROM orchestration_step WHERE held_by_id = ended.id
+CROSS JOIN LATERAL (SELECT id, process_state, attempt, generation FROM orchestration_step
+    WHERE held_by_id = ended.id
     LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS s
 LIMIT %(limit)s
 """
-UNPARK = "UPDATE orchestration_step SET held_by_id = NULL WHERE id = ANY(%(ids)s)"
+UNPARK = f"""
+UPDATE orchestration_step s SET held_by_id = NULL
+{AS_READ}
+RETURNING s.id
+"""  # noqa: S608 - a constant of our own
 
 # A hold is cleared once no step is parked for it; none can be from its end on.
 CLEAR = """
@@ -290,10 +299,10 @@ def unpark() -> int:
 def _unpark_a_batch() -> tuple[int, int]:
     """Return a batch of steps to the claim; return their number, and the number of holds cleared."""
     batch = {"limit": conf.BATCH_SIZE}
-    steps = [step for (step,) in sql.run(ENDED, batch)]
+    steps = sql.run(ENDED, batch)
     if steps:
-        rejoin(steps, last=True)
-        sql.run(UNPARK, {"ids": steps})
+        rejoin([step for step, *_ in steps], last=True)
+        require(sql.run(UNPARK, columns(steps)), steps)
     return len(steps), len(sql.run(CLEAR, batch))
 
 

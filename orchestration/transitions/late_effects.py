@@ -25,16 +25,23 @@ from ..states import Direction, Outcome, StepState
 from .create import NewStep, insert_steps
 from .locked_task import Change, note, read_steps
 from .turns import rejoin
+from .versions import attempts, require
 
 REVIVED = """
 UPDATE orchestration_step SET process_state = 'pending', request = %(request)s::jsonb,
     pending_since = clock_timestamp(), ended_at = NULL
-WHERE id = %(id)s AND process_state IN ('waiting', 'cancelled')
+WHERE id = %(id)s AND process_state = %(state)s AND attempt = %(attempt)s
+    AND generation = %(generation)s
+RETURNING id
 """
 
 DOUBTED = """
 UPDATE orchestration_step s SET in_doubt = true, outcome = r.outcome
-FROM unnest(%(ids)s::bigint[], %(outcomes)s::text[]) AS r (id, outcome) WHERE s.id = r.id
+FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(outcomes)s::text[])
+    AS r (id, attempt, generation, outcome)
+WHERE s.id = r.id AND (s.attempt, s.generation) = (r.attempt, r.generation)
+    AND s.process_state IN ('pending', 'processing', 'error')
+RETURNING s.id
 """
 
 UNDONE_BY_ITSELF = "The task is being undone or was undone: the undo of this step is sent as well."
@@ -54,7 +61,7 @@ def detect_late_effects(
     is sent.
     """
     late_steps: list[tuple[Change, StepView]] = []
-    doubtful: list[StepView] = []
+    doubtful: dict[int, StepView] = {}
     events: list[Event] = []
     for reply in replies:
         change = changes.get(reply.task)
@@ -64,7 +71,7 @@ def detect_late_effects(
         generation = reply.generation or step.generation
         if finds_out(step, generation):
             shown = proven(step)
-            doubtful.append(shown)
+            doubtful[step.id] = shown
             change.moved(shown)
             continue
         result = reply.result if reply.outcome == Outcome.DONE else None
@@ -80,8 +87,9 @@ def detect_late_effects(
             events.append(_alarm(change, late, by=by))
             late_steps.append((change, step))
     if doubtful:
-        ids, outcomes = [step.id for step in doubtful], [step.outcome for step in doubtful]
-        sql.run(DOUBTED, {"ids": ids, "outcomes": outcomes})
+        steps = doubtful.values()
+        outcomes = [step.outcome for step in steps]
+        require(sql.run(DOUBTED, {**attempts(steps), "outcomes": outcomes}), doubtful)
     Event.objects.bulk_create(events)
     return late_steps
 
@@ -98,7 +106,8 @@ def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
     if undo is not None:
         (request_text,) = sql.as_json([request])
         rejoin([undo.id])
-        sql.run(REVIVED, {"id": undo.id, "request": request_text})
+        seen = {"state": undo.state, "attempt": undo.attempt, "generation": undo.generation}
+        require(sql.run(REVIVED, {"id": undo.id, "request": request_text, **seen}), 1)
         change.moved(undo.altered(state=StepState.PENDING, request=request))
         return
     plan = StepPlan(

@@ -32,8 +32,10 @@ WHERE id = ANY(%(ids)s) AND (loaded->>'generation')::int = generation
 KEEP = """
 UPDATE orchestration_step s
 SET loaded = jsonb_build_object('generation', s.generation, 'values', l.values)
-FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(values)s::jsonb[]) AS l (id, attempt, values)
-WHERE s.id = l.id AND s.attempt = l.attempt AND s.locked_by IS NOT NULL
+FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(values)s::jsonb[])
+    AS l (id, attempt, generation, values)
+WHERE s.id = l.id AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+    AND (s.attempt, s.generation) = (l.attempt, l.generation)
 RETURNING s.id
 """
 
@@ -109,6 +111,7 @@ def _keep(requests: Sequence[Request], values: Mapping[int, Sequence[Any]]) -> s
     parameters = {
         "ids": [request.step for request in requests],
         "attempts": [request.attempt for request in requests],
+        "generations": [request.generation for request in requests],
         "values": sql.as_json([values[request.step] for request in requests]),
     }
     return {step for (step,) in sql.run(sql.BRIEFLY + KEEP, parameters)}

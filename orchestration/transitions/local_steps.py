@@ -24,6 +24,7 @@ from ..tracing.subject import about_task
 from .claim import STARTED
 from .holds import HELD_SECONDS
 from .replies import Recorded, record
+from .versions import AS_DECIDED, attempts, require
 
 logger = logging.getLogger(__name__)
 
@@ -42,17 +43,19 @@ LIMIT %(limit)s FOR NO KEY UPDATE OF t, s SKIP LOCKED
 
 BEGUN = f"""
 UPDATE orchestration_step s SET process_state = 'processing', locked_by = %(by)s,
-    attempt = attempt + 1, dispatched_at = clock_timestamp(), complete_by = clock_timestamp(),
+    attempt = s.attempt + 1, dispatched_at = clock_timestamp(), complete_by = clock_timestamp(),
     held_seconds = held_seconds + {HELD_SECONDS}, outcome = '', error_code = '', error_message = ''
-WHERE id = ANY(%(ids)s)
+{AS_DECIDED} AND s.process_state = 'pending'
+RETURNING s.id
 """  # noqa: S608 - the same
 
 # They stay pending: another version of the code may know what to do with them.
-POSTPONE = """
-UPDATE orchestration_step SET error_code = %(code)s, error_message = %(message)s,
+POSTPONE = f"""
+UPDATE orchestration_step s SET error_code = %(code)s, error_message = %(message)s,
     run_after = clock_timestamp() + %(wait)s * interval '1 second'
-WHERE id = ANY(%(ids)s) AND process_state = 'pending'
-"""
+{AS_DECIDED} AND s.process_state = 'pending'
+RETURNING s.id
+"""  # noqa: S608 - a constant of our own
 
 NO_FUNCTION = "no_such_function"
 UNRECORDED = "not_recorded"
@@ -80,9 +83,9 @@ class DueStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LocalReply:
-    """The reply to a step's request, and the state its task was in."""
+    """A step, and the reply to its request."""
 
-    task_state: str
+    step: DueStep
     reply: Reply
 
 
@@ -124,16 +127,16 @@ def _compute_batch(
 ) -> None:
     """Compute locked steps, the first of them and others `until` then; what is not recorded waits, alone."""
     replies: list[LocalReply] = []
-    unknown: list[int] = []
+    unknown: list[DueStep] = []
     for step in steps:
         if replies and time.monotonic() > until:
             break
         if step.held:
             computed.held = True
         elif reply := perform(step.workflow, _request(step), by):
-            replies.append(LocalReply(task_state=step.task_state, reply=reply))
+            replies.append(LocalReply(step=step, reply=reply))
         else:
-            unknown.append(step.id)
+            unknown.append(step)
 
     def set_aside(local: LocalReply, error: Exception) -> None:
         if sql.is_busy(error):
@@ -141,7 +144,7 @@ def _compute_batch(
             return
         why, about = sql.first_line(error), about_task(local.reply.task, local.reply.attempt)
         logger.error("what a step was computed to cannot be recorded: %s", why, extra=about)
-        _put_off([local.reply.step], UNRECORDED, why)
+        _put_off([local.step], UNRECORDED, why)
 
     if unknown:
         _put_off(unknown, NO_FUNCTION, "no code that runs here declares how it is computed")
@@ -172,11 +175,12 @@ def _record(computed: Computed, by: str, batch: Sequence[LocalReply]) -> int:
 
     Those whose refusal needs a row that another session has locked stay pending.
     """
-    fresh = {local.reply.task for local in batch if local.task_state == TaskState.PENDING}
+    steps = [local.step for local in batch]
+    fresh = {step.task for step in steps if step.task_state == TaskState.PENDING}
     with transaction.atomic():
         if fresh:
             sql.run(STARTED, {"ids": sorted(map(str, fresh))})
-        sql.run(BEGUN, {"ids": [local.reply.step for local in batch], "by": by})
+        require(sql.run(BEGUN, {**attempts(steps), "by": by}), steps)
         part = record([local.reply for local in batch], claimed_next=True)
         transaction.set_rollback(bool(part.locked))
     if part.locked:
@@ -187,8 +191,6 @@ def _record(computed: Computed, by: str, batch: Sequence[LocalReply]) -> int:
     return len(batch)
 
 
-def _put_off(steps: Sequence[int], code: str, message: str) -> None:
-    sql.run(
-        POSTPONE,
-        {"ids": list(steps), "code": code, "message": message, "wait": conf.COMPUTE_RETRY_S},
-    )
+def _put_off(steps: Sequence[DueStep], code: str, message: str) -> None:
+    values = {"code": code, "message": message, "wait": conf.COMPUTE_RETRY_S}
+    require(sql.run(POSTPONE, {**attempts(steps), **values}), steps)

@@ -26,20 +26,26 @@ from . import reports
 from .candidates import OF_HELD_TASK
 from .task_state import FinalFailure, settle, to_error
 from .turns import next_turns
+from .versions import AS_DECIDED, attempts, require
 
 RELEASED = """
 UPDATE orchestration_step s SET process_state = 'pending', request = r.request,
     pending_since = clock_timestamp(), turn = r.turn
-FROM unnest(%(ids)s::bigint[], %(requests)s::jsonb[], %(turns)s::bigint[]) AS r (id, request, turn)
-WHERE s.id = r.id AND s.process_state = 'waiting'
+FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(requests)s::jsonb[],
+    %(turns)s::bigint[]) AS r (id, attempt, generation, request, turn)
+WHERE s.id = r.id
+    AND (s.process_state, s.attempt, s.generation) = ('waiting', r.attempt, r.generation)
+RETURNING s.id
 """
 
-CANCELLED = """
-UPDATE orchestration_step SET process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
+CANCELLED = f"""
+UPDATE orchestration_step s SET process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
     run_after = NULL, held_by_id = NULL, alert_id = NULL, resolve_by = NULL, probing_outcome = false,
     ended_at = clock_timestamp(), loaded = NULL
-WHERE id = ANY(%(ids)s) AND process_state IN ('waiting', 'pending', 'processing', 'error')
-"""
+{AS_DECIDED}
+    AND s.process_state IN ('waiting', 'pending', 'processing', 'error')
+RETURNING s.id
+"""  # noqa: S608 - a constant of our own
 
 
 NAMES = StepView.__struct_fields__
@@ -53,15 +59,6 @@ STEPS = f"""
 SELECT {", ".join(COLUMNS)} FROM orchestration_step
 WHERE task_id = ANY(%(tasks)s::uuid[])
 """  # noqa: S608 - names of our own
-
-LOCKED_STEPS = """
-WITH free AS MATERIALIZED (
-    SELECT id FROM orchestration_step WHERE task_id = ANY(%(tasks)s::uuid[])
-    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
-)
-SELECT DISTINCT task_id FROM orchestration_step
-WHERE task_id = ANY(%(tasks)s::uuid[]) AND id NOT IN (SELECT id FROM free)
-"""
 
 # states of a step that applications are notified of; a failure is reported for the whole task
 REPORTED = {StepState.PROCESSED, StepState.SKIPPED}
@@ -206,18 +203,6 @@ def locking(*, skip: bool) -> str:
     )
 
 
-def existing(tasks: Collection[UUID]) -> set[UUID]:
-    """Return the existing ones of `tasks`: those that could not be locked are locked by others."""
-    if not tasks:
-        return set()
-    return set(Task.objects.filter(id__in=tasks).values_list("id", flat=True))
-
-
-def with_locked_steps(tasks: Collection[UUID]) -> set[UUID]:
-    """Lock all steps of locked tasks; return the tasks with a step that another session has locked."""
-    return {task for (task,) in sql.run(LOCKED_STEPS, {"tasks": [str(task) for task in tasks]})}
-
-
 def read_steps(changes: Mapping[UUID, Change]) -> None:
     """Read the steps of locked tasks."""
     by_text = {str(task): change for task, change in changes.items()}
@@ -232,10 +217,10 @@ def read_steps(changes: Mapping[UUID, Change]) -> None:
         change.steps[values[ID]] = StepView(*values)
 
 
-def cancel(steps: Collection[int]) -> None:
+def cancel(steps: Collection[StepView]) -> None:
     """Cancel steps: waiting, pending, processing or error → cancelled."""
     if steps:
-        sql.run(CANCELLED, {"ids": list(steps)})
+        require(sql.run(CANCELLED, attempts(steps)), steps)
 
 
 def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> Consequences:
@@ -248,7 +233,7 @@ def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> C
     changes = list(changes)
     done = Consequences()
     ready: list[Ready] = []
-    needless: list[int] = []
+    needless: list[StepView] = []
     for change in changes:
         released, broken, unneeded = release(
             change.steps.values(), change.data, undoing=change.undoing
@@ -264,8 +249,8 @@ def finish(changes: Iterable[Change], *, by: str, keep_ready: bool = False) -> C
                 FinalFailure(step=problem.id, code=problem.code, message=problem.reason, attempt=0)
             )
         for unneeded_step in unneeded:
-            change.moved(change.steps[unneeded_step].altered(state=StepState.CANCELLED))
-        needless += unneeded
+            needless.append(change.steps[unneeded_step])
+            change.moved(needless[-1].altered(state=StepState.CANCELLED))
     done.ready = [one for one in ready if keep_ready and one.step.agent != LOCAL]
     release_ready([one for one in ready if not keep_ready or one.step.agent == LOCAL])
     cancel(needless)
@@ -295,14 +280,15 @@ def release_ready(ready: Sequence[Ready]) -> None:
     """Write steps that are ready: waiting → pending. Those without a turn get one."""
     if ready:
         turns = iter(next_turns([one.arrival for one in ready if one.turn is None]))
-        prepared.run(
+        written = prepared.run(
             RELEASED,
             {
-                "ids": [one.step.id for one in ready],
+                **attempts(one.step for one in ready),
                 "requests": sql.as_json([one.request for one in ready]),
                 "turns": [next(turns) if one.turn is None else one.turn for one in ready],
             },
         )
+        require(written, ready)
 
 
 def note(

@@ -10,7 +10,8 @@ from ..database import sql
 # Under the locks of the tasks; what others have locked is found by the next sweep.
 EXPIRE = """
 WITH lost AS (
-    SELECT s.id FROM unnest(%(steps)s::bigint[], %(attempts)s::int[]) AS l (id, attempt)
+    SELECT s.id, s.attempt, s.generation
+    FROM unnest(%(steps)s::bigint[], %(attempts)s::int[]) AS l (id, attempt)
     JOIN orchestration_step s USING (id, attempt) JOIN orchestration_task t ON t.id = s.task_id
     WHERE s.process_state = 'processing' AND s.locked_by IS NOT NULL
         AND s.dispatched_at <= %(before)s AND s.complete_by > (SELECT clock_timestamp())
@@ -18,6 +19,7 @@ WITH lost AS (
 )
 UPDATE orchestration_step s SET complete_by = clock_timestamp()
 FROM lost WHERE s.id = lost.id AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
+    AND (s.attempt, s.generation) = (lost.attempt, lost.generation)
 """
 
 

@@ -12,11 +12,16 @@ from ..models.history import EventKind
 from ..states import ENDED_STEP_STATES, FINAL_TASK_STATES, StepState
 from .locked_task import lock, note
 from .turns import next_turns
+from .versions import require, versions
 
 # A step that waits stands at the end of its key's line at the new priority, as if it came there now.
 MOVED = """
 UPDATE orchestration_step s SET priority = %(priority)s, turn = coalesce(r.turn, s.turn)
-FROM unnest(%(ids)s::bigint[], %(turns)s::bigint[]) AS r (id, turn) WHERE s.id = r.id
+FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(attempts)s::int[], %(generations)s::int[],
+    %(turns)s::bigint[]) AS r (id, state, attempt, generation, turn)
+WHERE s.id = r.id
+    AND (s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)
+RETURNING s.id
 """
 
 
@@ -43,15 +48,10 @@ def prioritize(
     lines = [Line(step.agent, priority, change.fairness_key) for step in waiting]
     ids = [step.id for step in waiting]
     turns = dict(zip(ids, next_turns([Arrival(line) for line in lines]), strict=True))
-    sql.run(
-        MOVED,
-        {
-            "priority": priority,
-            "ids": [step.id for step in steps],
-            "turns": [turns.get(step.id) for step in steps],
-        },
-    )
-    Task.objects.filter(id=task_id).update(priority=priority)
+    places = {"priority": priority, "turns": [turns.get(step.id) for step in steps]}
+    require(sql.run(MOVED, {**versions(steps), **places}), steps)
+    tasks = Task.objects.filter(id=task_id, state=change.state, priority=change.priority)
+    require(tasks.update(priority=priority), 1)
     note(
         change, None, EventKind.PRIORITY, by=actor, reason=reason,
         before={"priority": change.priority}, after={"priority": priority},

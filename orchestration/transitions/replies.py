@@ -18,23 +18,27 @@ from ..models import Event, Policy
 from ..models.history import EventKind
 from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
 from . import evidence, reports
+from .foreign_locks import existing, with_locked_steps
 from .holds import held
 from .late_effects import close_undone, detect_late_effects
-from .locked_task import Change, Ready, cancel, existing, finish, lock, note, with_locked_steps
+from .locked_task import Change, Ready, cancel, finish, lock, note
+from .patience import wait
 from .task_state import FinalFailure, cause_of
 from .undo import begin
+from .versions import attempts, require
 
 # The attempt's history and the step's new state in one statement: both parts see the step as it
 # was before, so the row itself gives its dispatcher and the time of dispatch. If no row is returned,
 # the step is at another attempt, and none of this may be committed.
 ENDED = """
 WITH reply AS MATERIALIZED (
-    SELECT * FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(outcomes)s::text[],
+    SELECT *, 'processing' AS state  -- where a partial index knows the word, it would be taken
+    FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(outcomes)s::text[],
         %(results)s::jsonb[], %(codes)s::text[], %(messages)s::text[], %(tries)s::int[],
         %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[], %(in_doubt)s::bool[],
         %(retry_after)s::float8[], %(own_trouble)s::bool[])
-    AS r (id, attempt, outcome, result, code, message, tries, started, by, incident, in_doubt,
-        retry_after, own_trouble)
+    AS r (id, attempt, generation, outcome, result, code, message, tries, started, by, incident,
+        in_doubt, retry_after, own_trouble)
 ), history AS (
     INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
         dispatched_at, started_at, ended_at, outcome, tries, error_code, error_message)
@@ -56,29 +60,13 @@ UPDATE orchestration_step s SET
     own_trouble = r.own_trouble,
     incident_id = coalesce(r.incident, s.incident_id)
 FROM reply r
-WHERE s.id = r.id AND s.attempt = r.attempt
-  AND s.complete_by IS NOT NULL AND s.locked_by IS NOT NULL  -- in words of no partial index: by key
+WHERE s.id = r.id AND s.locked_by IS NOT NULL
+    AND (s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)
 RETURNING s.id
-"""
-
-# Rejections to wait for: retried later, with jitter, under a new key.
-WAITED_FOR = """
-UPDATE orchestration_step SET process_state = 'pending', complete_by = NULL,
-    generation = generation + 1, keyed_at = NULL, pending_since = clock_timestamp(),
-    failure_count = 0, extended_waits = 0, isolated = false, failed_at = NULL, own_trouble = false,
-    run_after = clock_timestamp()
-        + (patience->>'wait')::float8 * (1 + random() / 10) * interval '1 second'
-WHERE id = ANY(%(ids)s) AND process_state = 'processing' AND NOT in_doubt
-    AND patience->>'code' = error_code AND (patience->>'until')::timestamptz > (SELECT clock_timestamp())
-RETURNING id, generation, patience->>'until'
 """
 
 BY = "agent"
 Accepted = tuple[Reply, StepView, Change]
-
-
-class Overtaken(Exception):
-    """A session changed a step without the lock of its task."""
 
 
 @dataclass(kw_only=True)
@@ -127,7 +115,7 @@ def record(
     recorded; a reply to an attempt that was given up changes nothing and is kept as an event. An attempt
     ends when the supervisor has counted it, not at its complete-by time: a reply that was sent in time
     and is read later is accepted while the step is still at that attempt.
-    Raises `Overtaken` if a row has changed under the lock: nothing is written then.
+    Raises `ConcurrentUpdate` if a row has changed under the lock: nothing may be committed then.
     A transient or unknown outcome leaves the step `processing` with its deadline passed: the
     supervisor counts it, and decides (P24, P26). A rejection is an error, or the undo of the whole
     task, as the agent's policy says.
@@ -215,7 +203,7 @@ def _lock(replies: Sequence[Reply], recorded: Recorded, *, warily: bool) -> dict
 def _cancel_unneeded(accepted: Sequence[Accepted]) -> None:
     """Cancel the steps of tasks being undone that turned out to have had no effect."""
     unneeded = [(step, change) for _, step, change in accepted if step.state == StepState.CANCELLED]
-    cancel([step.id for step, _ in unneeded])
+    cancel([step for step, _ in unneeded])
     Event.objects.bulk_create(
         note(change, step, EventKind.SETTLED, by=BY, reason=f"the service answered: {step.outcome}")
         for step, change in unneeded
@@ -237,28 +225,13 @@ def _count_rejected(accepted: Sequence[Accepted]) -> dict[int, int]:
     return {failure.step: incident for failure, incident in zip(failures, incidents, strict=True)}
 
 
-def _wait(rejected: Sequence[Accepted]) -> Sequence[Accepted]:
-    """Set rejected steps with patience to pending; return the others: processing → pending."""
-    ids = [step.id for _, step, _ in rejected]
-    waiting = {step: how for step, *how in sql.run(WAITED_FOR, {"ids": ids})} if ids else {}
-    events = []
-    for reply, step, change in rejected:
-        if step.id in waiting:
-            generation, until = waiting[step.id]
-            change.moved(step.altered(state=StepState.PENDING, generation=generation))
-            reason = f"{reply.code}: retried until {until}, each time with a new key"
-            events.append(note(change, step, EventKind.WAITS, by=BY, reason=reason))
-    Event.objects.bulk_create(events)
-    return [one for one in rejected if one[1].id not in waiting]
-
-
 def _reject(accepted: Sequence[Accepted], blamed: Mapping[int, int]) -> None:
     """Begin the undo of a rejected step's task if the policy requires it; otherwise it is an error.
 
     A policy may also have it undone later, unless it was resolved by then. A held task is undone after
     its release.
     """
-    if not (rejected := _wait([one for one in accepted if one[1].state == StepState.ERROR])):
+    if not (rejected := wait([one for one in accepted if one[1].state == StepState.ERROR], by=BY)):
         return
     policies = defaultdict(Policy, Policy.objects.in_bulk({step.agent for _, step, _ in rejected}))
     to_undo = {
@@ -298,8 +271,7 @@ def _write_ended(accepted: Sequence[Accepted], blamed: Mapping[int, int]) -> Non
     written = prepared.run(
         ENDED,
         {
-            "ids": [reply.step for reply in replies],
-            "attempts": [reply.attempt for reply in replies],
+            **attempts(step for _, step, _ in accepted),
             "outcomes": [reply.outcome for reply in replies],
             "results": sql.as_json([reply.result for reply in replies]),
             "codes": [reply.code[:100] for reply in replies],
@@ -313,8 +285,7 @@ def _write_ended(accepted: Sequence[Accepted], blamed: Mapping[int, int]) -> Non
             "retry_after": [reply.retry_after for reply in replies],
         },
     )
-    if len(written) < len(replies):
-        raise Overtaken("a step has changed under its task's lock: its reply is recorded later")
+    require(written, replies)
     evidence.write(replies)
 
 

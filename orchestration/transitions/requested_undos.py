@@ -19,6 +19,7 @@ from .holds import held
 from .locked_task import Change, finish, lock
 from .task_state import FinalFailure
 from .undo import begin
+from .versions import require, version
 
 
 @dataclass(kw_only=True)
@@ -83,8 +84,12 @@ def _answer(change: Change, requests: Sequence[UndoRequest], kept: Collection[in
 
 
 def _is_valid(step: StepView, request: UndoRequest) -> bool:
-    """Return whether a step still is what its task was to be undone for."""
-    return step.state == (StepState.ERROR if request.unmended else StepState.PENDING)
+    """Return whether a step still is what its task was to be undone for.
+
+    Code of the release before names no attempt.
+    """
+    asked_for = StepState.ERROR if request.unmended else StepState.PENDING
+    return step.state == asked_for and request.attempt in {step.attempt, None}
 
 
 def _to_error(change: Change, request: UndoRequest, *, resolve_within: float | None) -> None:
@@ -92,7 +97,8 @@ def _to_error(change: Change, request: UndoRequest, *, resolve_within: float | N
     step = request.step
     if request.unmended:
         if resolve_within is not None:
-            Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow())
+            asked = Step.objects.filter(**version(change.steps[step.id], StepState.ERROR))
+            require(asked.update(resolve_by=DatabaseNow()), 1)
         return
     change.moved(change.steps[step.id].altered(state=StepState.ERROR))
     change.final_failures.append(

@@ -23,6 +23,8 @@ from .amendments import NOTHING, Amendment, amend
 from .late_effects import close_undone
 from .locked_task import Change, cancel, finish, lock, note
 from .turns import rejoin
+from .undo_requests import take_back
+from .versions import attempts, require, version
 
 # As many steps as there are ids: error → pending.
 RESUBMIT = """
@@ -36,9 +38,12 @@ UPDATE orchestration_step s SET
     run_after = CASE WHEN %(wait)s > 0 THEN clock_timestamp() + %(wait)s * interval '1 second' END,
     patience = CASE WHEN %(patience)s > 0 THEN jsonb_build_object('code', s.error_code,
         'wait', %(wait)s, 'until', clock_timestamp() + %(patience)s * interval '1 second') END
-FROM unnest(%(ids)s::bigint[], %(new_key)s::bool[], %(probing_outcome)s::bool[], %(requests)s::jsonb[],
-    %(loads)s::jsonb[]) AS r (id, new_key, probing_outcome, request, loads)
+FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(new_key)s::bool[],
+    %(probing_outcome)s::bool[], %(requests)s::jsonb[], %(loads)s::jsonb[])
+    AS r (id, attempt, generation, new_key, probing_outcome, request, loads)
 WHERE s.id = r.id AND s.process_state = 'error'
+    AND (s.attempt, s.generation) = (r.attempt, r.generation)
+RETURNING s.id
 """
 
 
@@ -173,22 +178,29 @@ def _write(
     if not steps:
         return
     tallies.remove_open_failures([again.step.id for again in steps], retried_by=actor)
+    take_back([again.step.id for again in steps])
     rejoin([again.step.id for again in steps])
-    sql.run(
+    written = sql.run(
         RESUBMIT,
         {
+            **attempts(again.view for again in steps),
             "wait": amendment.wait,
             "patience": amendment.patience,
-            "ids": [again.step.id for again in steps],
             "new_key": [again.new_key for again in steps],
             "probing_outcome": [_settles(again) for again in steps],
             "requests": sql.as_json([again.request for again in steps]),
             "loads": sql.as_json([again.loads for again in steps]),
         },
     )
+    require(written, steps)
     Event.objects.bulk_create(_event(again, actor, reason, operation) for again in steps)
     for again in steps:
-        again.change.moved(again.view.altered(state=StepState.PENDING, request=again.request))
+        generation = again.view.generation + again.new_key
+        again.change.moved(
+            again.view.altered(
+                state=StepState.PENDING, generation=generation, request=again.request
+            )
+        )
     finish({again.change.id: again.change for again in steps}.values(), by=actor)
     alerts.close_if_unused({again.step.alert_id for again in steps})
 
@@ -236,10 +248,11 @@ def done_by_hand(
     change, view, step = locked
     payload_schemas.check_result(step.agent, step.action, result)
     tallies.remove_open_failures([step.id])
-    Step.objects.filter(id=step.id).update(
+    marked = Step.objects.filter(**version(view, StepState.ERROR)).update(
         process_state=StepState.SKIPPED, result=result, alert=None, resolve_by=None, in_doubt=False,
         probing_outcome=False, ended_at=DatabaseNow(), loaded=None,
     )  # fmt: skip
+    require(marked, 1)
     event = note(
         change, view, EventKind.BY_HAND, by=actor, reason=reason, operation=operation, result=result
     )
@@ -261,7 +274,7 @@ def _cancel(
 ) -> Refusal | None:
     """Cancel a step of a task being undone: an operator confirmed that it had no effect."""
     tallies.remove_open_failures([step.id])
-    cancel([step.id])
+    cancel([view])
     event = note(change, view, EventKind.SETTLED, by=actor, reason=reason, operation=operation)
     _end(change, step, view.altered(state=StepState.CANCELLED, in_doubt=False), event)
     return None

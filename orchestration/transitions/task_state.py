@@ -16,6 +16,7 @@ from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
 from . import operation_items
+from .versions import attempts, require
 
 TO_ERROR = """
 UPDATE orchestration_step s SET
@@ -23,10 +24,13 @@ UPDATE orchestration_step s SET
     ended_at = clock_timestamp(), error_code = e.code, error_message = e.message,
     alert_id = e.alert, incident_id = e.incident, failure_count = s.failure_count + e.failures,
     resolve_by = clock_timestamp() + e.resolve_within * interval '1 second'
-FROM unnest(%(ids)s::bigint[], %(codes)s::text[], %(messages)s::text[], %(alerts)s::bigint[],
-    %(incidents)s::bigint[], %(failures)s::int[], %(resolve_within)s::float8[])
-    AS e (id, code, message, alert, incident, failures, resolve_within)
-WHERE s.id = e.id AND s.process_state IN ('processing', 'waiting', 'pending')
+FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(codes)s::text[],
+    %(messages)s::text[], %(alerts)s::bigint[], %(incidents)s::bigint[], %(failures)s::int[],
+    %(resolve_within)s::float8[])
+    AS e (id, attempt, generation, code, message, alert, incident, failures, resolve_within)
+WHERE s.id = e.id AND (s.attempt, s.generation) = (e.attempt, e.generation)
+    AND s.process_state IN ('processing', 'waiting', 'pending')
+RETURNING s.id
 """
 
 SETTLED = """
@@ -34,8 +38,10 @@ UPDATE orchestration_task t SET
     state = s.state,
     ended_at = CASE WHEN s.final THEN clock_timestamp() END,
     overdue = t.overdue AND NOT s.final AND t.state <> 'error'  -- after an error it is reported again
-FROM unnest(%(ids)s::uuid[], %(states)s::text[], %(final)s::bool[]) AS s (id, state, final)
-WHERE t.id = s.id
+FROM unnest(%(ids)s::uuid[], %(before)s::text[], %(states)s::text[], %(final)s::bool[])
+    AS s (id, before, state, final)
+WHERE t.id = s.id AND t.state = s.before
+RETURNING t.id
 """
 
 STATUS_KINDS = {
@@ -83,10 +89,10 @@ def to_error(
             for incident, (failure, *_) in zip(counted, final_failures, strict=True)
         ]
     )
-    sql.run(
+    written = sql.run(
         TO_ERROR,
         {
-            "ids": [failure.step for failure, *_ in final_failures],
+            **attempts(step for *_, step in final_failures),
             "codes": [failure.code[:100] for failure, *_ in final_failures],
             "messages": [failure.message for failure, *_ in final_failures],
             "alerts": alert_ids,
@@ -95,6 +101,7 @@ def to_error(
             "resolve_within": [failure.resolve_within for failure, *_ in final_failures],
         },
     )
+    require(written, final_failures)
     tallies.add_open_failures([failure.step for failure, *_ in final_failures])
     Event.objects.bulk_create(
         Event(
@@ -162,13 +169,13 @@ def settle(
     `followed` are the tasks that an application hears of, and `kept` those with an owner, which is notified
     of other changes, too.
     """
-    changed: dict[UUID, TaskState] = {}
+    changed: dict[UUID, tuple[str, TaskState]] = {}
     updates = list(earlier_updates)
     for task, (current, steps, undoing) in tasks.items():
         state = task_state(current, steps, undoing=undoing)
         if state == current:
             continue
-        changed[task] = state
+        changed[task] = current, state
         if state == TaskState.ERROR:
             updates.append(_failure(task, steps, final_failures.get(task, ())))
         elif state in STATUS_KINDS:
@@ -179,18 +186,20 @@ def settle(
     return write([one for one in updates if one.task in followed], kept)
 
 
-def write_states(changed: Mapping[UUID, TaskState]) -> None:
-    """Write new states of locked tasks."""
+def write_states(changed: Mapping[UUID, tuple[str, TaskState]]) -> None:
+    """Write the states of locked tasks: of each the one it was in, and the new one."""
     if not changed:
         return
-    prepared.run(
+    written = prepared.run(
         SETTLED,
         {
             "ids": [str(task) for task in changed],
-            "states": [state.value for state in changed.values()],
-            "final": [state in FINAL_TASK_STATES for state in changed.values()],
+            "before": [str(before) for before, _ in changed.values()],
+            "states": [state.value for _, state in changed.values()],
+            "final": [state in FINAL_TASK_STATES for _, state in changed.values()],
         },
     )
+    require(written, changed)
 
 
 def _failure(

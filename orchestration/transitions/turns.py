@@ -7,6 +7,7 @@ from ..database import prepared, sql
 from ..decisions.fairness import Arrival, Line, give_turns, positions
 from ..models.low_water import AGENTS
 from ..models.step import claimable
+from .versions import columns, require
 
 # Two probes of an index for each line: the head along step_turn, the key's end along step_line. No row
 # is locked, and none is kept for this: of batches that are written at the same time none sees the
@@ -28,12 +29,17 @@ FROM unnest(%(of_agents)s::text[], %(priorities)s::smallint[], %(keys)s::text[],
 """  # noqa: S608 - constants of our own
 
 RETURNING = """
-SELECT id, agent, priority, fairness_key FROM orchestration_step WHERE id = ANY(%(ids)s) ORDER BY id
+SELECT id, process_state, attempt, generation, agent, priority, fairness_key FROM orchestration_step
+WHERE id = ANY(%(ids)s) ORDER BY id
 """
 
 REJOIN = """
 UPDATE orchestration_step s SET turn = r.turn
-FROM unnest(%(ids)s::bigint[], %(turns)s::bigint[]) AS r (id, turn) WHERE s.id = r.id
+FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(attempts)s::int[], %(generations)s::int[],
+    %(turns)s::bigint[]) AS r (id, state, attempt, generation, turn)
+WHERE s.id = r.id
+    AND (s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)
+RETURNING s.id
 """
 
 
@@ -66,5 +72,5 @@ def rejoin(steps: Collection[int], *, last: bool = False) -> None:
     """
     rows = sql.run(RETURNING, {"ids": list(steps)})
     if rows:
-        turns = next_turns([Arrival(Line(*line), again=not last) for _, *line in rows])
-        sql.run(REJOIN, {"ids": [step for step, *_ in rows], "turns": turns})
+        turns = next_turns([Arrival(Line(*row[4:]), again=not last) for row in rows])
+        require(sql.run(REJOIN, {**columns(rows), "turns": turns}), rows)

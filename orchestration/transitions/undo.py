@@ -21,19 +21,22 @@ from .create import NewStep, insert_steps
 from .locked_task import Change, cancel, finish, lock, note, read_steps
 from .task_state import write_states
 from .turns import rejoin
+from .versions import AS_DECIDED, attempts, require
 
-SETTLE = """
-UPDATE orchestration_step SET probing_outcome = true, alert_id = NULL, run_after = NULL,
-    resolve_by = NULL, isolated = isolated AND process_state <> 'error',
-    failure_count = CASE process_state WHEN 'error' THEN 0 ELSE failure_count END,
-    failed_at = CASE process_state WHEN 'error' THEN NULL ELSE failed_at END,
-    own_trouble = own_trouble AND process_state <> 'error',
-    extended_waits = CASE process_state WHEN 'error' THEN 0 ELSE extended_waits END,
-    ended_at = CASE process_state WHEN 'error' THEN NULL ELSE ended_at END,
-    pending_since = CASE process_state WHEN 'error' THEN clock_timestamp() ELSE pending_since END,
-    process_state = CASE process_state WHEN 'error' THEN 'pending' ELSE process_state END
-WHERE id = ANY(%(ids)s)
-"""
+SETTLE = f"""
+UPDATE orchestration_step s SET probing_outcome = true, alert_id = NULL, run_after = NULL,
+    resolve_by = NULL, isolated = s.isolated AND s.process_state <> 'error',
+    failure_count = CASE s.process_state WHEN 'error' THEN 0 ELSE s.failure_count END,
+    failed_at = CASE s.process_state WHEN 'error' THEN NULL ELSE s.failed_at END,
+    own_trouble = s.own_trouble AND s.process_state <> 'error',
+    extended_waits = CASE s.process_state WHEN 'error' THEN 0 ELSE s.extended_waits END,
+    ended_at = CASE s.process_state WHEN 'error' THEN NULL ELSE s.ended_at END,
+    pending_since = CASE s.process_state WHEN 'error' THEN clock_timestamp() ELSE s.pending_since END,
+    process_state = CASE s.process_state WHEN 'error' THEN 'pending' ELSE s.process_state END
+{AS_DECIDED}
+    AND s.process_state IN ('waiting', 'pending', 'processing', 'error')
+RETURNING s.id
+"""  # noqa: S608 - a constant of our own
 
 
 @transaction.atomic
@@ -94,8 +97,9 @@ def begin(
         why = f"{named} cannot be undone; asked for because: {reason}"
         note(change, None, EventKind.UNDO_REFUSED, by=actor, reason=why).save()
         return forbidding
-    Task.objects.filter(id=change.id).update(undo_at=DatabaseNow())
-    write_states({change.id: TaskState.UNDOING})
+    tasks = Task.objects.filter(id=change.id, state=change.state, undo_at=None)
+    require(tasks.update(undo_at=DatabaseNow()), 1)
+    write_states({change.id: (change.state, TaskState.UNDOING)})
     change.updates.append(StatusUpdate(task=change.id, kind=StatusKind.UNDOING))
     change.state, change.undoing = TaskState.UNDOING, True
     note(
@@ -119,10 +123,11 @@ def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> N
     raised = Step.objects.filter(id__in=ids, process_state=StepState.ERROR)
     raised_alerts = list(raised.values_list("alert_id", flat=True))
     tallies.remove_open_failures(ids)
-    cancel(unneeded)
+    cancel([change.steps[step] for step in unneeded])
     if in_doubt:
         rejoin(in_doubt)
-        sql.run(SETTLE, {"ids": list(in_doubt)})
+        views = [change.steps[step] for step in in_doubt]
+        require(sql.run(SETTLE, attempts(views)), views)
     alerts.close_if_unused(raised_alerts)
     for step in unneeded:
         change.moved(change.steps[step].altered(state=StepState.CANCELLED))

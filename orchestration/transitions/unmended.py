@@ -15,6 +15,14 @@ from . import clock_jump
 from .holds import HELD_SECONDS, held
 from .locked_task import lock, tasks_of
 from .undo_requests import request
+from .versions import AS_DECIDED, attempts, require
+
+# The steps whose undo is requested wait no longer for anything.
+ASKED = f"""
+UPDATE orchestration_step s SET resolve_by = NULL
+{AS_DECIDED} AND s.process_state = 'error'
+RETURNING s.id
+"""  # noqa: S608 - a constant of our own
 
 SELDOM = 60.0  # seconds between two looks at a step that is held
 
@@ -22,15 +30,19 @@ SELDOM = 60.0  # seconds between two looks at a step that is held
 # now are looked at again later.
 EXTEND = f"""
 WITH late AS MATERIALIZED (
-    SELECT id, task_id, name, agent, greatest(ended_at, holds_counted_until) AS pending_since
+    SELECT id, attempt, generation, task_id, name, agent,
+        greatest(ended_at, holds_counted_until) AS pending_since
     FROM orchestration_step WHERE id = ANY(%(ids)s)
 ), waited AS (
-    SELECT s.id, s.id = ANY(%(held)s) AS held, {HELD_SECONDS} * interval '1 second' AS time FROM late s
+    SELECT s.id, s.attempt, s.generation, s.id = ANY(%(held)s) AS held,
+        {HELD_SECONDS} * interval '1 second' AS time FROM late s
 )
 UPDATE orchestration_step s SET holds_counted_until = clock_timestamp(), resolve_by = greatest(
     s.resolve_by + waited.time,
     CASE WHEN waited.held THEN clock_timestamp() + {SELDOM} * interval '1 second' END)
-FROM waited WHERE s.id = waited.id AND (waited.held OR waited.time >= interval '1 second')
+FROM waited WHERE s.id = waited.id AND s.process_state = 'error'
+    AND (s.attempt, s.generation) = (waited.attempt, waited.generation)
+    AND (waited.held OR waited.time >= interval '1 second')
 RETURNING s.id, s.resolve_by > (SELECT clock_timestamp())
 """  # noqa: S608 - constants of our own
 
@@ -71,7 +83,9 @@ def request_undo_of_unmended(tasks: Collection[UUID], *, by: str, now: datetime)
         by=by,
         unmended=True,
     )
-    Step.objects.filter(id__in=[step for step, *_ in unmended]).update(resolve_by=None)
+    if unmended:
+        views = [changes[task].steps[step] for step, task, *_ in unmended]
+        require(sql.run(ASKED, attempts(views)), views)
     return len({task for _, task, *_ in unmended}), len(later)
 
 

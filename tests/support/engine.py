@@ -45,10 +45,10 @@ def claimed(by="scheduler-1", agent="greeter"):
 
 
 def claimed_beside_others(by="scheduler-1", agent="greeter"):
-    """Claim for one agent; return nothing while another session has its gate for long."""
+    """Claim for one agent; return nothing if other sessions have what it takes."""
     try:
         return claimed(by, agent)
-    except DatabaseError as error:
+    except (DatabaseError, sql.ConcurrentUpdate) as error:
         if sql.is_busy(error):
             return []
         raise

@@ -111,6 +111,37 @@ def test_settings_are_right_after_a_rollback_to_a_savepoint():
             assert after() == ("off" if after is planned_by_index else "on")
 
 
+@pytest.mark.django_db(transaction=True)
+def test_settings_of_a_transaction_end_with_it():
+    """One whose first statement is Django's has none of them, whatever was sent in the one before."""
+    for first, _ in product([planned_by_index, planned_as_usual], repeat=2):
+        with transaction.atomic():
+            first()
+            assert planned_by_index() == "off"
+    with suppress(Rollback), transaction.atomic():
+        planned_by_index()
+        raise Rollback
+    with transaction.atomic():
+        planned_as_usual()
+        assert dict(in_force()) == SETTINGS
+
+
+SETTINGS = {
+    "plan_cache_mode": "force_generic_plan",
+    **{f"enable_{way}": "off" for way in prepared.WAYS},
+}
+
+
+def in_force():
+    """Return the settings that a prepared statement runs with."""
+    ((*values, _),) = prepared.run(
+        f"SELECT {', '.join(f'current_setting({name!r})' for name in SETTINGS)}, count(*)"
+        " FROM orchestration_task",
+        {},
+    )
+    return zip(SETTINGS, values, strict=True)
+
+
 class Rollback(Exception):
     """Raised to roll back."""
 

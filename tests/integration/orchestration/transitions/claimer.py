@@ -12,10 +12,12 @@ def main(by: str, how: str) -> None:
     from orchestration.transitions.gates import contested
     from tests.support.engine import claimed_beside_others
     from tests.support.together import together
-    from tests.support.unlocked import CLAIM_LOCKS, unlock
+    from tests.support.unlocked import CLAIM_LOCKS, unguard, unlock
 
-    if how == "without-locks":
+    if how != "with-locks":
         unlock(*CLAIM_LOCKS)
+    if how == "without-guards":
+        unguard()
     together()
     while (requests := claimed_beside_others(by)) or contested(["greeter"]):
         print("\n".join(str(request.step) for request in requests), flush=True)

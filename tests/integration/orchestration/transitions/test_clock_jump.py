@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F
 
 from orchestration import conf, registry
 from orchestration.cluster import leader_election
+from orchestration.database.clock import database_now
 from orchestration.models import (
     Alert,
     Application,
@@ -33,12 +34,19 @@ from orchestration.models import (
     Worker,
 )
 from orchestration.models.fields import DatabaseNow
+from orchestration.payloads.placeholders import field
+from orchestration.transitions.amendments import Amendment
 from orchestration.transitions.clock_jump import allow_for_jump, move_times
 from orchestration.transitions.failures import failed_tasks, lock_failed
+from orchestration.transitions.locked_task import finish, lock
 from orchestration.transitions.overdue import mark_overdue
 from orchestration.transitions.replies import record
+from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.suspicion import suspected
+from orchestration.transitions.task_state import FinalFailure
 from orchestration.transitions.unmended import request_undo_of_unmended, unmended_tasks
+from orchestration.workflow import Step as Declared
+from orchestration.workflow import Workflow
 from tests.support.database import another
 from tests.support.engine import claimed, new_task, reply_to, staff, step_of, sweep, watch_of
 from tests.support.unmended import PARTY, refused
@@ -251,11 +259,50 @@ class TestSteps:
         jump(seconds)
         assert left(step, "run_after") == near(300)
 
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_time_that_a_submission_sets_stays_as_it_is(self, monkeypatch, seconds):
+        """A date is right by the clock as it is now: a reminder comes neither early nor late."""
+        step, at = self.to_begin(monkeypatch)
+        shifted(Step.objects, 2 * HOUR, "pending_since")  # it was submitted before the jump
+        waits = step_of(step.task, "remind").pending_since
+        jump(seconds)
+        step.refresh_from_db()
+        assert (step.run_after, step.pending_since) == (at, waits)
+        assert not JumpedTime.objects.exists()
+
+    @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+    def test_wait_of_a_resubmit_ends_as_late_as_before(self, monkeypatch, seconds):
+        """It is a duration, though nothing was ever sent: the first request could not be built."""
+        step, _ = self.to_begin(monkeypatch)
+        with transaction.atomic():
+            change = lock([step.task_id])[step.task_id]
+            failure = FinalFailure(step=step.id, code="unresolved", message="no", attempt=0)
+            change.moved(change.steps[step.id].altered(state="error"))
+            change.final_failures.append(failure)
+            finish([change], by="s")
+        wait = Amendment(wait=300)
+        assert resubmit(step.id, attempt=0, actor="a", reason="r", amendment=wait) is None
+        shifted(Step.objects, seconds, "run_after", "pending_since")
+        jump(seconds)
+        assert left(step, "run_after") == near(300)
+
+    def to_begin(self, monkeypatch):
+        """Return the first step of a task that may begin in two days, and when that is."""
+        steps = [
+            Declared(name="remind", agent="greeter", action="greet", request={"to": "x"}, undo=None)
+        ]
+        later = Workflow(name="later", run_after=field("at"), steps=steps)
+        monkeypatch.setitem(registry.workflows, "later", later)
+        at = database_now() + timedelta(days=2)
+        task = new_task(workflow="later", data={"at": at.isoformat()})
+        return step_of(task, "remind"), at
+
     def retrying(self, wait):
         step = step_of(new_task())
         Step.objects.filter(id=step.id).update(
+            attempt=1, error_code="timeout",
             pending_since=DatabaseNow(), run_after=DatabaseNow() + timedelta(seconds=wait)
-        )
+        )  # fmt: skip
         return step
 
     @pytest.mark.parametrize("first", [HOUR, -HOUR])
@@ -499,7 +546,9 @@ class TestRest:
 def test_jump_noticed_by_several_supervisors_is_handled_by_one():
     """Each that thinks it leads has seen the same sum: without the lease's lock, all would move."""
     step = step_of(new_task())
-    Step.objects.filter(id=step.id).update(run_after=DatabaseNow(), pending_since=DatabaseNow())
+    Step.objects.filter(id=step.id).update(
+        attempt=1, run_after=DatabaseNow(), pending_since=DatabaseNow()
+    )
     shifted(Step.objects, 9 * HOUR, "run_after", "pending_since")
     ready, landed = threading.Barrier(4), []
 
@@ -638,7 +687,7 @@ class TestLocked:
         monkeypatch.setattr(conf, "BATCH_SIZE", 2)
         steps = [step_of(new_task()) for _ in range(5)]
         waits = Step.objects.filter(process_state="pending")
-        waits.update(run_after=DatabaseNow(), pending_since=DatabaseNow())
+        waits.update(attempt=1, run_after=DatabaseNow(), pending_since=DatabaseNow())
         shifted(waits, 9 * HOUR, "run_after", "pending_since")
         with held("step", id=steps[0].id):
             jump(HOUR)

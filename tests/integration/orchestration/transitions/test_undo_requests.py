@@ -12,12 +12,13 @@ from orchestration.supervision import due
 from orchestration.transitions import requested_undos
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
+from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.undo import undo
 from orchestration.workers import jobs
 from tests.support.engine import claimed, new_task, reply_to, run_to_end, staff, step_of, sweep
 from tests.support.operators import LEADER
 from tests.support.together import at_once
-from tests.support.unmended import PARTY, refused
+from tests.support.unmended import PARTY, answer, refused
 
 pytestmark = pytest.mark.django_db
 
@@ -194,3 +195,64 @@ def test_requested_undo_that_is_not_begun_raises_an_alert():
     monitors.look(Debounce())
     alert = Alert.objects.get(fingerprint=f"system/undo_stuck/{task.workflow}")
     assert alert.closed_at is None
+
+
+def requested():
+    """Return a task whose second step was not mended in time, and that step: its undo is requested."""
+    task, step = refused()
+    Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow() - timedelta(seconds=1))
+    assert supervisor.sweep(LEADER).to_undo == 1
+    return task, step
+
+
+def mend(step):
+    """Try a refused step again, before a scheduler has begun the undo of its task."""
+    assert resubmit(step.id, attempt=1, actor="ada", reason="another card") is None
+
+
+def leave_an_old_request(task, step, attempt):
+    """Leave the request of an earlier attempt, as a session may that was not seen by the resubmit."""
+    asked = {"attempt": attempt, "unmended": True, "requested_by": "s", "reason": "too late"}
+    UndoRequest.objects.update_or_create(step=step, task=task, defaults=asked)
+
+
+def test_resubmit_takes_the_request_back():
+    task, step = requested()
+    mend(step)
+    assert not UndoRequest.objects.exists()
+    answer("rejected")
+    scheduler.begin_undos()
+    assert state(task) == "error"
+    assert Step.objects.get(id=step.id).resolve_by > Step.objects.get(id=step.id).ended_at
+
+
+def test_request_for_an_earlier_attempt_undoes_nothing():
+    task, step = requested()
+    mend(step)
+    answer("rejected")
+    leave_an_old_request(task, step, attempt=1)
+    scheduler.begin_undos()
+    assert state(task) == "error"
+    assert not UndoRequest.objects.exists()
+
+
+def test_request_of_code_that_names_no_attempt_is_heard():
+    """A supervisor of the release before writes them during an update."""
+    task, step = refused()
+    leave_an_old_request(task, step, attempt=None)
+    scheduler.begin_undos()
+    assert state(task) == "undoing"
+
+
+def test_newer_request_takes_the_place_of_an_older_one():
+    task, step = requested()
+    mend(step)
+    leave_an_old_request(task, step, attempt=1)
+    answer("unknown")
+    assert supervisor.sweep(LEADER).to_undo == 1
+    asked = UndoRequest.objects.get()
+    assert (asked.attempt, asked.unmended) == (2, False)
+    assert "failed 1 times" in asked.reason
+    scheduler.begin_undos()
+    assert state(task) == "undoing"
+    assert Step.objects.get(id=step.id).run_after is None
