@@ -7,8 +7,10 @@ from typing import Any, Protocol, cast
 from jsonschema import Draft202012Validator, ValidationError
 
 from .. import registry
+from ..payloads import typed
 from ..payloads.limits import is_deep
 from ..payloads.text import READER, as_text
+from ..states import LOCAL
 
 DEEPEST = 50  # lists and objects inside one another, of what a person types
 
@@ -21,6 +23,7 @@ KINDS = {
     "object": "an object {…}",
     "array": "a list […]",
 }
+Computed = tuple[str, str]
 LOADED_LATER = {"description": "if null, loaded when the request is sent"}
 
 
@@ -79,9 +82,11 @@ def check(step: RequestedStep, request: Mapping[str, Any]) -> None:
     _validate(accepted(step), request, "the input")
 
 
-def check_result(agent: str, action: str, result: Mapping[str, Any]) -> None:
-    """Raise `Invalid` unless `result` matches the action's `returns` schema, if it has one."""
-    _validate(returned(agent, action), result, "the result")
+def check_result(
+    agent: str, action: str, result: Mapping[str, Any], *, computed: Computed | None = None
+) -> None:
+    """Raise `Invalid` unless `result` matches the schema of what the step returns, if it has one."""
+    _validate(returned(agent, action, computed=computed), result, "the result")
 
 
 def accepted(step: RequestedStep) -> dict[str, Any]:
@@ -97,8 +102,15 @@ def accepted(step: RequestedStep) -> dict[str, Any]:
     return {**schema, "properties": {**schema.get("properties", {}), **later}, "required": required}
 
 
-def returned(agent: str, action: str) -> dict[str, Any]:
-    """Return the result schema of an action; without one, the schema of any object."""
+def returned(agent: str, action: str, *, computed: Computed | None = None) -> dict[str, Any]:
+    """Return the result schema of an action; without one, the schema of any object.
+
+    A step without an agent has that of its function: `computed` are its workflow and its name.
+    """
+    if agent == LOCAL and computed:
+        function = registry.function(*computed)
+        gives = typed.types_of(function, position=0).gives if function else None
+        return typed.schema(gives) if gives else {"type": "object"}
     return _declared(agent, action, "returns") or {"type": "object"}
 
 

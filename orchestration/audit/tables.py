@@ -65,8 +65,9 @@ WHERE starts_with(a.fingerprint, 'late_effect/') AND split_part(a.fingerprint, '
 EMPTY = "TRUNCATE audit_slice, audit_task, audit_step, audit_attempt, audit_event, audit_effect"
 
 # What changed since a time, by the indexes task_by_creation, task_by_end, attempt_by_end and event_recent;
-# what is under way, by task_by_state, and what should have been undone, by step_unmended, or is to be. What is in error
-# has an attempt or an event of its time; from then on nothing happens to it by itself, and there may be much.
+# what is under way, by task_by_state; what is to be undone, or should have been, by step_unmended. What is in
+# error has an attempt or an event of its time; from then on nothing happens to it by itself, and there may be
+# much.
 CHANGED = """
 INSERT INTO audit_changed
 SELECT id FROM orchestration_task WHERE created_at >= %(since)s
