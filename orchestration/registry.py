@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .workflow import Workflow
+from .workflow import Compute, Workflow
 
 if TYPE_CHECKING:
     from .agents.base import Agent
@@ -50,6 +50,13 @@ def get(table: dict[str, T], kind: str, name: str) -> T:
         return table[name]
     except KeyError:
         raise NotRegistered(f"there is no {kind} {name!r}{suggest(name, table) or NONE}") from None
+
+
+def function(workflow: str, step: str) -> Compute | None:
+    """Return the function that computes a workflow's step, if one is declared."""
+    declared = workflows.get(workflow)
+    found = (one.compute for one in declared.steps if one.name == step) if declared else iter(())
+    return next(found, None)
 
 
 def suggest(name: str, known: Iterable[Any]) -> str:

@@ -97,10 +97,5 @@ async def perform(act: Action, agent: Any, call: Call) -> Result:
             refused = f"the request is not what {call.action} takes: {error}"
             raise Rejected("invalid_request", refused, health=Health.NOTHING) from None
         given = await act(agent, call, payload)
-    if given is None and act.gives:
-        raise TypeError(
-            f"{call.action} returned nothing, and its annotation says {act.gives.__name__}: "
-            "is a return missing?"
-        )
-    result: Result = typed.plain(given or {})
+    result: Result = typed.result(given, act.gives, call.action) or {}
     return result

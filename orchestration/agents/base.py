@@ -183,10 +183,14 @@ class Agent:
         """Ask for the result by key; mark a refusal as the one that the service stored under the key."""
         try:
             found = await self.ask(call)
-            return None if found is None else typed.plain(found)
         except Rejected as refusal:
             refusal.stored = True
             raise
+        if found is None:
+            return None
+        gives = self.actions()[call.action].gives
+        result: Result = typed.result(found, gives, f"the question about {call.action}")
+        return result
 
     def _call_or_ask(
         self, act: Action, mode: str

@@ -49,7 +49,9 @@ def look_up(step: StepByHand, result: Result, *, reference: str) -> bool | None:
 async def _ask(agent: Any, call: Call, result: Result) -> bool | None:
     try:
         async with asyncio.timeout(TIMEOUT):
-            found: bool | None = await agent.look_up(call, result)
-            return found
+            found = await agent.look_up(call, result)
+            if found is None or isinstance(found, bool):
+                return found
+            raise TypeError(f"look_up returned {found!r}, which is neither True, False nor None")
     finally:
         await agent.close()

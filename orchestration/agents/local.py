@@ -16,7 +16,6 @@ from ..messaging.messages import Reply, Request
 from ..payloads import typed
 from ..states import Outcome
 from ..tracing.subject import about
-from ..workflow import Compute
 from .errors import Rejected
 from .evidence import evidence
 
@@ -31,16 +30,17 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
     An exception becomes a refusal, as the same code would raise it again. The function cannot use the
     database: the transaction belongs to the scheduler.
     """
-    compute = _function(workflow, request.name)
+    compute = registry.function(workflow, request.name)
     if compute is None:
         return None
     started, begun = clock.now(), time.perf_counter()
     raised: Exception | None = None
     try:
         with connection.execute_wrapper(_refuse):
-            takes = typed.types_of(compute, position=0).takes
-            payload = typed.read(request.payload, takes) if takes else request.payload
-            result = typed.plain(compute(payload))
+            types = typed.types_of(compute, position=0)
+            payload = typed.read(request.payload, types.takes) if types.takes else request.payload
+            name = getattr(compute, "__name__", request.name)
+            result = typed.result(compute(payload), types.gives, name)
         # a result that cannot be stored fails here, alone
         return _reply(request, by, started, result=result).verified()
     except Rejected as refusal:
@@ -56,12 +56,6 @@ def perform(workflow: str, request: Request, by: str) -> Reply | None:
                 workflow, request.name, took, request.reference, extra=about(request),
             )  # fmt: skip
     return _reply(request, by, started, fault=fault).altered(evidence=evidence(None, raised))
-
-
-def _function(workflow: str, step: str) -> Compute | None:
-    declared = registry.workflows.get(workflow)
-    found = (one.compute for one in declared.steps if one.name == step) if declared else iter(())
-    return next(found, None)
 
 
 def _refuse(*_: Any) -> Never:

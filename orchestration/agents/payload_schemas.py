@@ -7,8 +7,10 @@ from typing import Any, Protocol, cast
 from jsonschema import Draft202012Validator, ValidationError
 
 from .. import registry
+from ..payloads import typed
 from ..payloads.limits import why_not_kept
 from ..payloads.text import READER, as_text
+from ..states import LOCAL
 
 MISSING = "a value is missing"
 KINDS = {
@@ -19,6 +21,7 @@ KINDS = {
     "object": "an object {…}",
     "array": "a list […]",
 }
+Computed = tuple[str, str]
 LOADED_LATER = {"description": "if null, loaded when the request is sent"}
 
 
@@ -77,9 +80,11 @@ def check(step: RequestedStep, request: Mapping[str, Any]) -> None:
     _validate(accepted(step), request, "the input")
 
 
-def check_result(agent: str, action: str, result: Mapping[str, Any]) -> None:
-    """Raise `Invalid` unless `result` matches the action's `returns` schema, if it has one."""
-    _validate(returned(agent, action), result, "the result")
+def check_result(
+    agent: str, action: str, result: Mapping[str, Any], *, computed: Computed | None = None
+) -> None:
+    """Raise `Invalid` unless `result` matches the schema of what the step returns, if it has one."""
+    _validate(returned(agent, action, computed=computed), result, "the result")
 
 
 def accepted(step: RequestedStep) -> dict[str, Any]:
@@ -95,8 +100,15 @@ def accepted(step: RequestedStep) -> dict[str, Any]:
     return {**schema, "properties": {**schema.get("properties", {}), **later}, "required": required}
 
 
-def returned(agent: str, action: str) -> dict[str, Any]:
-    """Return the result schema of an action; without one, the schema of any object."""
+def returned(agent: str, action: str, *, computed: Computed | None = None) -> dict[str, Any]:
+    """Return the result schema of an action; without one, the schema of any object.
+
+    A step without an agent has that of its function: `computed` are its workflow and its name.
+    """
+    if agent == LOCAL and computed:
+        function = registry.function(*computed)
+        gives = typed.types_of(function, position=0).gives if function else None
+        return typed.schema(gives) if gives else {"type": "object"}
     return _declared(agent, action, "returns") or {"type": "object"}
 
 

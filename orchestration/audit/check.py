@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from .. import conf
 from ..database import sql
 
 INVARIANTS = {
@@ -37,6 +38,20 @@ def clock_repeated(column: str) -> str:
         AND {column} BETWEEN j.at - interval '1 minute'
         AND j.at + interval '1 minute' - j.seconds * interval '1 second')"""
 
+
+def ended_after(ended: str, sent: str, ids: str) -> str:
+    """Return the condition that something had not ended, at the time in `ended`, when another was sent.
+
+    `ids` is the condition that the ids of their attempts say so: they rise in the order in which attempts
+    end. Times alone say so only if they differ by more than a step back of the clock that is not noted.
+    """
+    return f"""({ended} > {sent} AND NOT {clock_repeated(ended)}
+        AND ({ended} > {sent} + interval '{conf.CLOCK_BACK_S} seconds' OR {ids}))"""
+
+
+# The condition that attempt `f` ended before step `p` was done, so that it was sent before that.
+ENDED_LATER = """f.id < (SELECT max(d.id) FROM audit_attempt d
+    WHERE d.step_id = p.id AND d.outcome = 'done')"""
 
 # The condition that a time is one that this audit looks at.
 LATELY = "(%(since)s::timestamptz IS NULL OR {} >= %(since)s::timestamptz)"

@@ -30,9 +30,11 @@ from .checks.incidents import INCIDENTS
 from .checks.operations import OPERATIONS
 from .checks.status_messages import STATUS_MESSAGES
 from .checks.task_integrity import LEFT_BEHIND, LOSS, TWINS, UNOWNED
+from .checks.time_limits import TIME_LIMITS
 
 HOURLY, DAILY = "hourly", "daily"  # `AuditRun.by` of the runs that start by themselves
 RESUME_WITHIN_S = 60.0  # the engine resumes work that was left behind within this time
+DEPLOYED_WITHIN_S = 3600.0  # two releases run side by side for less
 # A transaction is open for less: what it writes has a time of before its commit
 COMMITS_WITHIN_S = 600.0
 MAX_STORED = 1_000  # violations that a run's row keeps
@@ -65,8 +67,8 @@ LOCK = 0x5A5A_0001  # serializes the start of hourly runs
 
 Each = Callable[[], AbstractContextManager[None]]
 CHECKS = (
-    *LOSS, *TWINS, *UNOWNED, *ONCE, *ORDER, *COMPENSATION, *FENCED, *COUNTED, *KEYS, *STATUS_MESSAGES,
-    *LEFT_BEHIND, *OPERATIONS, *INCIDENTS,
+    *LOSS, *TIME_LIMITS, *TWINS, *UNOWNED, *ONCE, *ORDER, *COMPENSATION, *FENCED, *COUNTED, *KEYS,
+    *STATUS_MESSAGES, *LEFT_BEHIND, *OPERATIONS, *INCIDENTS,
 )  # fmt: skip
 
 
@@ -185,8 +187,14 @@ class _Finding:
         also: Mapping[str, object] = MappingProxyType({}),
         each: Each = nullcontext,
     ) -> None:
-        limits = {"lag": RESUME_WITHIN_S, "undelivered": _undelivered()}
-        parameters = {"since": self.since, "supervised": self.supervised, **limits, **also}
+        limits = {
+            "lag": RESUME_WITHIN_S, "undelivered": _undelivered(), "undo_stuck": _undo_stuck(),
+            "deployed": DEPLOYED_WITHIN_S,
+        }  # fmt: skip
+        parameters = {
+            "since": self.since, "supervised": self.supervised, "agents": sorted(registry.agents),
+            **limits, **also,
+        }  # fmt: skip
         for check in CHECKS:
             wanted = check.scope == scope and (self.ledgers or not check.ledgers)
             # one cause may break it for each task: then more of them say no more
@@ -200,6 +208,11 @@ class _Finding:
         part = Part(scope=scope, ledgers=self.ledgers, since=self.since)
         for _, audit in sorted(registry.audits.items()):
             self.found += islice(audit(part), MAX_VIOLATIONS)
+
+
+def _undo_stuck() -> float:
+    policy = SupervisorPolicy.objects.first() or SupervisorPolicy()
+    return max(policy.undo_stuck, RESUME_WITHIN_S)
 
 
 def _undelivered() -> float:

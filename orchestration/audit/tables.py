@@ -28,7 +28,8 @@ SELECT s.id, s.task_id AS task, t.reference, t.workflow, t.state AS task_state, 
     s.direction, s.agent, s.process_state AS state, s.after, s.request, s.attempt, s.generation,
     s.failure_count, s.outcome, s.locked_by, s.complete_by, s.run_after, s.resolve_by, s.held_by_id,
     s.dispatched_at, s.ended_at, s.pending_since, s.alert_id, s.incident_id, s.undo_action,
-    true AS tried, true AS in_doubt
+    true AS tried, true AS in_doubt, s.in_doubt AS doubtful, s.result IS NULL AS unanswered,
+    s.priority, t.priority AS task_priority, s.extended_waits, 0::float8 AS patient_wait
 FROM orchestration_step s, orchestration_task t LIMIT 0;
 CREATE TEMPORARY TABLE audit_attempt (LIKE orchestration_attempt);
 CREATE TEMPORARY TABLE audit_event (LIKE orchestration_event);
@@ -64,14 +65,16 @@ WHERE starts_with(a.fingerprint, 'late_effect/') AND split_part(a.fingerprint, '
 EMPTY = "TRUNCATE audit_slice, audit_task, audit_step, audit_attempt, audit_event, audit_effect"
 
 # What changed since a time, by the indexes task_by_creation, task_by_end, attempt_by_end and event_recent;
-# what is under way, by task_by_state, and what should have been undone, by step_unmended. What is in error
-# has an attempt or an event of its time; from then on nothing happens to it by itself, and there may be much.
+# what is under way, by task_by_state; what is to be undone, or should have been, by step_unmended. What is in
+# error has an attempt or an event of its time; from then on nothing happens to it by itself, and there may be
+# much.
 CHANGED = """
 INSERT INTO audit_changed
 SELECT id FROM orchestration_task WHERE created_at >= %(since)s
 UNION SELECT id FROM orchestration_task WHERE ended_at >= %(since)s
 UNION SELECT id FROM orchestration_task WHERE state IN ('pending', 'processing', 'undoing')
 UNION SELECT task_id FROM orchestration_step WHERE resolve_by < %(cut)s
+UNION SELECT task_id FROM orchestration_undorequest
 UNION SELECT s.task_id FROM orchestration_attempt a JOIN orchestration_step s ON s.id = a.step_id
     WHERE a.ended_at >= %(since)s
 UNION SELECT task_id FROM orchestration_event WHERE at >= %(since)s AND task_id IS NOT NULL
@@ -98,7 +101,9 @@ SELECT s.id, s.task_id, t.reference, t.workflow, t.state, s.name,
     s.failure_count, s.outcome, s.locked_by, s.complete_by, s.run_after, s.resolve_by, s.held_by_id,
     s.dispatched_at, s.ended_at, s.pending_since, s.alert_id, s.incident_id, s.undo_action, s.attempt > 0,
     s.in_doubt OR s.locked_by IS NOT NULL OR (s.process_state NOT IN ('processed', 'skipped')
-        AND (s.outcome IN ('unknown', 'expired') OR s.error_code = 'expired'))
+        AND (s.outcome IN ('unknown', 'expired') OR s.error_code = 'expired')),
+    s.in_doubt, s.result IS NULL, s.priority, t.priority, s.extended_waits,
+    (s.patience->>'wait')::float8
 FROM audit_slice c JOIN orchestration_task t ON t.id = c.id JOIN orchestration_step s ON s.task_id = t.id
 """
 ATTEMPTS = """

@@ -160,15 +160,26 @@ def _is_uncounted(
     `done` is as for `_request_of_undo`, which returned `request`; without a result it may have
     happened. `undo` is the undo step, if there is one.
     """
-    if undo is not None and undo.state in SENT and request == undo.request:
+    if undo is not None and undo.state in SENT and _agree(request, undo.request):
         return False  # taken back with what it was sent for
     if done.generation != step.generation or step.state == StepState.CANCELLED:
         return True
     if step.state in DONE_STEP_STATES:
         # the same result is a repeat, or what a person typed in; another is of another effect
-        return done.result is not None and done.result != step.result
+        return done.result is not None and not _agree(done.result, step.result)
     # otherwise it is done, or the next try under this key finds it
     return step.state == StepState.WAITING and done.result is not None
+
+
+def _agree(first: Any, second: Any) -> bool:
+    """Return whether two results, or requests made of them, are of one effect.
+
+    They have the same values in all fields that both have: a service may add that it has answered before.
+    """
+    if isinstance(first, Mapping) and isinstance(second, Mapping) and first != second:
+        shared = first.keys() & second.keys()
+        return bool(shared) and all(_agree(first[name], second[name]) for name in shared)
+    return bool(first == second)
 
 
 def _followers(name: str, steps: Collection[StepView]) -> set[str]:

@@ -83,7 +83,8 @@ def done_by_hand(
 
     Raises `payload_schemas.Invalid` if the result is not that of its action, and `NotShown`.
     """
-    payload_schemas.check_result(step.agent, step.action, result)
+    computed = step.task.workflow, step.name
+    payload_schemas.check_result(step.agent, step.action, result, computed=computed)
     why = ""
     if agents_by_hand.concerns_money(step):
         shown = agents_by_hand.look_up(step, result, reference=step.task.reference)

@@ -101,3 +101,19 @@ def read(value: Any, kind: type[Kind]) -> Kind:
 def plain(value: Any) -> Any:
     """Return a value as JSON; a dict is taken as it is."""
     return value if isinstance(value, dict) else msgspec.to_builtins(value)
+
+
+def result(value: Any, kind: type | None, name: str) -> Any:
+    """Return what `name` returned as JSON; raise TypeError if it is not of its declared type."""
+    if kind is None:
+        return plain(value)
+    if value is None:
+        raise TypeError(
+            f"{name} returned nothing, and its annotation says {kind.__name__}: is a return missing?"
+        )
+    found = plain(value)
+    try:
+        read(found, kind)
+    except ValueError as error:
+        raise TypeError(f"{name} returned no {kind.__name__}: {error}") from None
+    return found

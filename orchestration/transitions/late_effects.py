@@ -70,6 +70,8 @@ def detect_late_effects(
             continue
         generation = reply.generation or step.generation
         if finds_out(step, generation):
+            if reply.outcome != Outcome.DONE and not step.in_doubt and _was_in_doubt(reply):
+                continue  # that was known, and settled since under the same key
             shown = proven(step)
             doubtful[step.id] = shown
             change.moved(shown)

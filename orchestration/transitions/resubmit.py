@@ -246,7 +246,8 @@ def done_by_hand(
     if isinstance(locked, Refusal):
         return locked
     change, view, step = locked
-    payload_schemas.check_result(step.agent, step.action, result)
+    computed = change.workflow, step.name
+    payload_schemas.check_result(step.agent, step.action, result, computed=computed)
     tallies.remove_open_failures([step.id])
     marked = Step.objects.filter(**version(view, StepState.ERROR)).update(
         process_state=StepState.SKIPPED, result=result, alert=None, resolve_by=None, in_doubt=False,

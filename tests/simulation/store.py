@@ -244,6 +244,8 @@ class Store:
         if not compensation.shows_effect(outcome, in_doubt):
             return
         if compensation.finds_out(view, generation):
+            if outcome != Outcome.DONE and not view.in_doubt and attempt in row.doubtful:
+                return  # that was known, and settled since under the same key
             row.view = compensation.proven(view)
             return
         shown = result if outcome == Outcome.DONE else None

@@ -1,6 +1,6 @@
 """Invariants 5, 6, 8 and 9: each step is done once, in order, fenced, and its failures are counted."""
 
-from ..check import Check, clock_repeated
+from ..check import ENDED_LATER, Check, ended_after
 
 ASK_PARTNER = (
     "Ask the partner by the order's reference how often it was done, and have it take back what is "
@@ -42,6 +42,14 @@ ONCE = (
     ),
     Check(
         invariant=5,
+        remedy="Ask the partner what came of it; then have a developer enter that as its result.",
+        query="""
+        SELECT reference, 'step ' || name || ' (' || direction || ') is processed, but has no result'
+        FROM audit_step WHERE state = 'processed' AND unanswered
+        """,
+    ),
+    Check(
+        invariant=5,
         remedy=ASK_PARTNER,
         query="""
         SELECT reference, 'step ' || name || ' (' || direction || ') is there ' || count(*)
@@ -79,8 +87,7 @@ ORDER = (
         LEFT JOIN audit_attempt f ON f.step_id = s.id AND f.number = 1
         WHERE s.direction = 'do' AND s.attempt > 0
           AND (p.id IS NULL OR p.state NOT IN ('processed', 'skipped')
-               OR p.ended_at > coalesce(f.dispatched_at, s.dispatched_at)
-                   AND NOT {clock_repeated("p.ended_at")})
+               OR {ended_after("p.ended_at", "coalesce(f.dispatched_at, s.dispatched_at)", ENDED_LATER)})
         """,  # noqa: S608 - a condition of our own
     ),
     Check(
@@ -122,8 +129,7 @@ FENCED = (
         FROM audit_attempt a
         JOIN audit_attempt b ON b.step_id = a.step_id AND b.number = a.number + 1
         JOIN audit_step s ON s.id = a.step_id
-        WHERE b.dispatched_at < a.ended_at
-            AND NOT {clock_repeated("a.ended_at")}
+        WHERE {ended_after("a.ended_at", "b.dispatched_at", "b.id < a.id")}
         """,  # noqa: S608 - a condition of our own
     ),
 )

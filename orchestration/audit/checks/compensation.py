@@ -1,6 +1,6 @@
 """Invariant 7: each undo matches a step that was done, in reverse order."""
 
-from ..check import Check, clock_repeated
+from ..check import ENDED_LATER, Check, ended_after
 
 COMPENSATION = (
     Check(
@@ -42,8 +42,7 @@ COMPENSATION = (
         LEFT JOIN audit_attempt f ON f.step_id = u.id AND f.number = 1
         WHERE u.direction = 'undo' AND u.attempt > 0
           AND (p.id IS NULL OR p.state NOT IN ('processed', 'skipped', 'cancelled')
-               OR p.ended_at > coalesce(f.dispatched_at, u.dispatched_at)
-                   AND NOT {clock_repeated("p.ended_at")})
+               OR {ended_after("p.ended_at", "coalesce(f.dispatched_at, u.dispatched_at)", ENDED_LATER)})
         """,  # noqa: S608 - a condition of our own
     ),
     Check(
@@ -57,6 +56,27 @@ COMPENSATION = (
         WHERE d.direction = 'do' AND d.task_state = 'undone' AND d.undo_action <> ''
           AND d.state IN ('processed', 'skipped')
           AND (u.id IS NULL OR u.state NOT IN ('processed', 'skipped'))
+        """,
+    ),
+    Check(
+        invariant=7,
+        remedy="Ask the partner by the step's key whether it was done, and take it back by hand if so.",
+        # Resolved by a later answer of the service, or by an event: what settles a step writes one.
+        query="""
+        SELECT d.reference, 'step ' || d.name || ' (' || d.direction || ') is cancelled, but '
+            || coalesce('its attempt ' || u.number || ' ended ' || u.outcome, 'it is in doubt')
+            || ', and nothing shows that it had no effect'
+        FROM audit_step d
+        LEFT JOIN LATERAL (
+            SELECT a.number, a.outcome FROM audit_attempt a
+            WHERE a.step_id = d.id AND a.generation = d.generation
+              AND a.outcome IN ('expired', 'unknown')
+            ORDER BY a.number DESC LIMIT 1) u ON true
+        WHERE d.state = 'cancelled' AND (d.doubtful OR u.number IS NOT NULL AND NOT EXISTS (
+            SELECT FROM audit_attempt a WHERE a.step_id = d.id AND a.number > u.number
+              AND a.outcome IN ('absent', 'rejected')))
+          AND NOT EXISTS (SELECT FROM audit_event e WHERE e.step_id = d.id AND e.kind = 'settled'
+              AND e.attempt >= coalesce(u.number, 0))
         """,
     ),
 )

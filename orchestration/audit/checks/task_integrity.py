@@ -145,10 +145,22 @@ LEFT_BEHIND = (
             || concat_ws(', ', CASE WHEN s.locked_by IS NOT NULL THEN 'a lock' END,
                 CASE WHEN s.complete_by IS NOT NULL THEN 'a deadline' END,
                 CASE WHEN s.run_after IS NOT NULL THEN 'a time to run' END,
-                CASE WHEN s.held_by_id IS NOT NULL THEN 'a hold' END)
+                CASE WHEN s.held_by_id IS NOT NULL THEN 'a hold' END,
+                CASE WHEN s.doubtful AND s.state <> 'cancelled' THEN 'a doubt' END)
         FROM audit_step s
         WHERE (s.state NOT IN ('processing') AND num_nonnulls(s.locked_by, s.complete_by) > 0)
            OR (s.state NOT IN ('pending') AND num_nonnulls(s.run_after, s.held_by_id) > 0)
+           OR (s.state IN ('processed', 'skipped') AND s.doubtful)
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Give the task another priority, and then this one again: that holds for all its steps.",
+        query="""
+        SELECT reference, 'step ' || name || ' has the priority ' || priority
+            || ', but its task has ' || task_priority
+        FROM audit_step WHERE priority <> task_priority
+          AND state IN ('waiting', 'pending', 'processing', 'error')
         """,
     ),
     Check(

@@ -128,7 +128,8 @@ def by_hand(request: HttpRequest, step_id: int) -> HttpResponse:
         return _refused(request, step, step.attempt, Refusal.NOT_IN_ERROR)
     typed = request.POST if request.method == "POST" else None
     form = ByHand(typed, initial={"attempt": step.attempt})
-    schema = payload_schemas.returned(step.agent, step.action)
+    computed = step.task.workflow, step.name
+    schema = payload_schemas.returned(step.agent, step.action, computed=computed)
     payload = PayloadForm(typed, schema=schema)
     valid = typed is not None and form.is_valid() & payload.is_valid()
     if valid and (answer := _mark_done(request, step, form, payload)):

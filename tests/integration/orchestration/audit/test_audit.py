@@ -19,12 +19,16 @@ from orchestration.dead_letters.actions import DeadLetterFilter
 from orchestration.messaging import queues
 from orchestration.models import (
     Alert,
+    Attempt,
     AuditRun,
+    Event,
+    Policy,
     Step,
     Submission,
     SupervisorPolicy,
     Task,
     TaskRequest,
+    UndoRequest,
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.workers import jobs
@@ -95,6 +99,15 @@ IN_DATABASE = [
     (11, "undone", ORDER.format("status_number = 1, status = 'received'")),
     (11, "waiting", ORDER.format("""asked = '{"id": "00000000-0000-0000-0000-000000000001", "act": "cancel", "refused": ""}'""")),  # noqa: E501
     (12, "processed", STEP.format("locked_by = 'x', complete_by = clock_timestamp()", "send_confirmation", "do")),  # noqa: E501
+    (1, "waiting", STEP.format("run_after = clock_timestamp() + interval '10 years'", "create_shipment", "do")),  # noqa: E501
+    (1, "waiting", STEP.format("run_after = clock_timestamp() + interval '4 days', patience = '{\"wait\": 60}'", "create_shipment", "do")),  # noqa: E501
+    (1, "error", STEP.format("resolve_by = clock_timestamp() + interval '9 years'", "create_shipment", "do")),
+    (1, "waiting", STEP.format("process_state = 'processing', locked_by = 'x', attempt = 1, dispatched_at = clock_timestamp(), complete_by = clock_timestamp() + interval '3 days'", "create_shipment", "do")),  # noqa: E501
+    (1, "waiting", STEP.format("agent = 'pigeons', pending_since = clock_timestamp() - interval '2 h'", "create_shipment", "do")),  # noqa: E501
+    (1, "waiting", "INSERT INTO orchestration_undorequest (step_id, task_id, unmended, requested_at, requested_by, reason) SELECT s.id, t.id, false, clock_timestamp() - interval '2 days', 's', '' " + OF.format("create_shipment", "do")),  # noqa: E501
+    (5, "processed", STEP.format("result = NULL", "create_shipment", "do")),
+    (12, "processed", STEP.format("in_doubt = true", "create_shipment", "do")),
+    (12, "waiting", STEP.format("priority = 2", "create_shipment", "do")),
     (12, "processed", TELL.format(2, "completed", "1 h")),
     (12, "error", "UPDATE orchestration_alert SET closed_at = clock_timestamp() WHERE %(order)s <> ''"),
     (12, "processed", TASK.format("ended_at = NULL")),
@@ -111,6 +124,171 @@ def test_planted_violations_in_the_database_are_found(rows, invariant, stage, st
     assert (invariant, order) in blamed(rows)
     # a cause counts what its tasks say: it may be wrong with one of them
     assert {reference for _, reference in blamed(rows)} - {CAUSE} == {order}
+
+
+def undone_without_its_effect(order, outcome="expired", *, in_doubt=False):
+    """Have an order undone whose capture may have had its effect, and was cancelled for all that."""
+    name, columns = (
+        "capture_payment",
+        f"outcome = '{outcome}', in_doubt = {in_doubt}, result = NULL",
+    )
+    plant(STEP.format(f"process_state = 'cancelled', {columns}", name, "do"), order=order)
+    plant(ATTEMPT.format(f"outcome = '{outcome}'", name, "do"), order=order)
+    undo = "process_state = 'cancelled', attempt = 0, dispatched_at = NULL, outcome = '', result = NULL"
+    plant(
+        f"DELETE FROM orchestration_attempt WHERE step_id = (SELECT s.id {OF.format(name, 'undo')})",
+        order=order,
+    )
+    plant(STEP.format(undo, name, "undo"), order=order)
+    return Step.objects.get(task__reference=order, name=name, direction="do")
+
+
+@pytest.mark.parametrize("in_doubt", [False, True])
+@pytest.mark.parametrize("outcome", ["expired", "unknown"])
+def test_cancelled_step_that_may_have_had_its_effect_is_found(rows, outcome, in_doubt):
+    order = rows.orders["undone"]
+    undone_without_its_effect(order, outcome, in_doubt=in_doubt)
+    rows.ledger.clear()  # as with most services
+    assert blamed(rows) == {(7, order)}
+
+
+def test_cancelled_step_in_doubt_without_such_an_attempt_is_found(rows):
+    order = rows.orders["undone"]
+    undone_without_its_effect(order, "transient", in_doubt=True)
+    rows.ledger.clear()
+    assert blamed(rows) == {(7, order)}
+
+
+@pytest.mark.parametrize("shown_by", ["event", "absent", "rejected", "generation"])
+def test_cancelled_step_that_was_settled_is_not_found(rows, shown_by):
+    order = rows.orders["undone"]
+    step = undone_without_its_effect(order)
+    rows.ledger.clear()
+    if shown_by == "event":
+        Event.objects.create(task=step.task, step=step, kind="settled", actor="ada", attempt=1)
+    elif shown_by == "generation":
+        Event.objects.create(
+            task=step.task, step=step, kind="resubmitted", actor="ada", attempt=1,
+            detail={"new_key": True},
+        )  # fmt: skip
+        Step.objects.filter(id=step.id).update(generation=2)
+    else:
+        plant(COPY.format(2, 1, shown_by) + OF.format("capture_payment", "do"), order=order)
+        Step.objects.filter(id=step.id).update(attempt=2, outcome=shown_by)
+    assert blamed(rows) == set()
+
+
+# what waits for long as it was told to
+TOLD = [
+    ("waiting", "run_after = clock_timestamp() + interval '2 years', attempt = 0", "reserve_stock"),
+    ("waiting", "run_after = clock_timestamp() + interval '23 h'", "create_shipment"),
+    ("waiting", "run_after = clock_timestamp() + interval '7 days', extended_waits = 1", "create_shipment"),
+    ("waiting", "run_after = clock_timestamp() + interval '4 days', patience = '{\"wait\": 400000}'",
+     "create_shipment"),
+    ("waiting", "agent = 'pigeons', pending_since = clock_timestamp() - interval '1 min'", "create_shipment"),
+    ("error", "resolve_by = clock_timestamp() + interval '25 min'", "create_shipment"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "columns", "name"), TOLD)
+def test_what_waits_as_long_as_it_may_is_not_found(rows, stage, columns, name):
+    order = rows.orders[stage]
+    if name == "reserve_stock":  # the first step: its time is the submission's
+        task = Task.objects.get(reference=order)
+        for model in (Attempt, Event):
+            model.objects.filter(step__task=task).delete()
+        Step.objects.filter(task=task).exclude(name=name).delete()
+        plant(
+            STEP.format(
+                "process_state = 'pending', outcome = '', result = NULL, dispatched_at = NULL, ended_at = NULL, pending_since = clock_timestamp()",  # noqa: E501
+                name,
+                "do",
+            ),
+            order=order,
+        )
+        Task.objects.filter(id=task.id).update(state="pending")
+    plant(STEP.format(columns, name, "do"), order=order)
+    rows.ledger.clear()
+    assert (1, order) not in blamed(rows)
+
+
+def test_longer_time_to_mend_that_was_since_shortened_is_not_found(rows):
+    order = rows.orders["error"]
+    policy = Policy.objects.get_or_create(agent="shipping")[0]
+    policy.resolve_within = 20 * 86_400.0
+    policy.save()
+    policy.resolve_within = 60.0
+    policy.save()
+    plant(
+        STEP.format("resolve_by = clock_timestamp() + interval '15 days'", "create_shipment", "do"),
+        order=order,
+    )
+    assert blamed(rows) == set()
+
+
+def test_wait_for_an_undo_that_nobody_is_asked_for_is_found(rows):
+    """As after a request that was lost to an earlier one of the same step."""
+    order = rows.orders["waiting"]
+    step = Step.objects.get(task__reference=order, name="create_shipment")
+    plant(
+        STEP.format("run_after = clock_timestamp() + interval '23 h'", step.name, "do"), order=order
+    )
+    Event.objects.create(
+        task=step.task, step=step, kind="undo_asked", actor="supervisor", attempt=0
+    )
+    request = UndoRequest.objects.create(step=step, task=step.task, unmended=False, reason="")
+    assert blamed(rows) == set()
+    request.delete()
+    assert blamed(rows) == {(1, order)}
+
+
+def stepped_back(order, seconds, *, still_later=False):
+    """Have the clock go back by some seconds once the shipment was booked."""
+    plant(
+        ATTEMPT.format(
+            f"dispatched_at = a.dispatched_at - interval '{seconds} s', ended_at = a.ended_at - interval '{seconds} s'",  # noqa: E501
+            "capture_payment",
+            "do",
+        ),
+        order=order,
+    )
+    if still_later:  # in the order of their ends it came first: so it was sent before
+        plant(
+            "UPDATE orchestration_attempt SET id = -id WHERE step_id = (SELECT s.id "
+            + OF.format("capture_payment", "do")
+            + ")",
+            order=order,
+        )
+
+
+def test_small_step_back_of_the_clock_does_not_count_as_another_order(rows):
+    order = rows.orders["processed"]
+    stepped_back(order, 2.2)  # it was sent 1.7 s after the end of what is before it
+    assert blamed(rows) == set()
+    stepped_back(order, 3.0)
+    assert blamed(rows) == {(6, order)}
+
+
+def test_attempt_that_ended_before_what_it_comes_after_was_sent_too_early(rows):
+    order = rows.orders["processed"]
+    stepped_back(order, 2.2, still_later=True)
+    assert blamed(rows) == {(6, order)}
+
+
+def test_small_step_back_between_two_undos_or_attempts_is_none(rows):
+    undone, retried = rows.orders["undone"], rows.orders["retried"]
+    plant(
+        ATTEMPT.format(
+            "dispatched_at = a.dispatched_at - interval '2.2 s'", "create_shipment", "undo"
+        ),
+        order=undone,
+    )
+    plant(
+        ATTEMPT.format("ended_at = a.ended_at + interval '0.9 s'", "reserve_stock", "do")
+        + " AND a.number = 1",
+        order=retried,
+    )
+    assert blamed(rows) == set()
 
 
 @pytest.mark.parametrize(

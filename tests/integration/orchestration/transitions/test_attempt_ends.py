@@ -7,9 +7,11 @@ table of what was seen. After a wanted change of it: `ATTEMPTS=write make test A
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field as attribute
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from drill.waiting import wait_for
 from orchestration import registry
 from orchestration.agents.actions import action
 from orchestration.agents.http import HttpAgent
+from orchestration.agents.performers import Performers
 from orchestration.messaging.messages import Reply
 from orchestration.models import Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
@@ -57,6 +60,14 @@ class Guest(HttpAgent):
         return answer
 
     @action
+    async def kill(self, call):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    @action
+    async def block(self, call):
+        time.sleep(60)  # noqa: ASYNC251 - it is what is tested
+
+    @action
     async def take_back(self, call):
         return await self.post(call, "/bench/undo", body=call.payload, expect={"effect": str})
 
@@ -65,6 +76,16 @@ class Host(Guest):
     """As `Guest`; it declares that its service keeps every refusal under the key."""
 
     stores_refusals = True
+
+
+class OneCall(Guest):
+    """As `Guest`; only the first call of an attempt finds its service."""
+
+    @action
+    async def greet(self, call):
+        if call.in_doubt:
+            self.base_url = "http://127.0.0.1:1"
+        return await super().greet(call)
 
 
 @dataclass(kw_only=True)
@@ -77,6 +98,9 @@ class End:
     agent: Callable[[str], HttpAgent] = Guest
     killed: str = ""  # "before", "during" or "after" the call: the agent's process
     reply: str = "recorded"  # or "lost", "late", "twice"
+    beside: str = (
+        ""  # what another request does to the process once the call is done: "kill", "block"
+    )
     fields: dict[str, Any] = attribute(default_factory=dict)  # of the request
 
 
@@ -142,6 +166,22 @@ ENDS = [
     End(what="a refusal comes twice", reply="twice", fault={"fault": "reject"}),
 ]  # fmt: skip
 
+# Ends that only an isolated agent has: another request kills or blocks the process during the call,
+# which is done by then, and it is performed anew.
+ANEW = [
+    End(what=f"another request {befalls} the process once it is done; the call anew {meets}",
+        beside=beside, first=TIMED_OUT, fault=fault, agent=agent, fields={"call_timeout": 8.0, "tries": 1})
+    for beside, befalls in (("kill", "kills"), ("block", "blocks"))
+    for meets, fault, agent in (
+        ("succeeds", None, Guest),
+        ("meets 429", {"fault": "too_many_requests", "retry_after": 1}, Guest),
+        ("meets 401", answered(401), Guest),
+        ("finds no connection", None, OneCall),
+        ("meets 500", answered(500), Guest),
+        ("is refused", answered(422), Guest),
+    )
+]  # fmt: skip
+
 pytestmark = pytest.mark.django_db
 
 
@@ -166,12 +206,27 @@ def _engine(monkeypatch):
     staff()
 
 
+class InPerformers:
+    """Has an agent's requests performed in other processes, as the worker of an isolated agent does."""
+
+    def __init__(self, agent):
+        self.performers = Performers(agent)
+
+    async def answer(self, request) -> Reply | None:
+        raw = await self.performers.answer(request)
+        return Reply.parse(raw) if raw else None
+
+    async def close(self):
+        await self.performers.close()
+
+
 class Tries:
     """One task for each end; what is asked of their steps, and how that ended."""
 
-    def __init__(self, port):
+    def __init__(self, port, *, isolated):
         self.port, self.url = port, f"http://127.0.0.1:{port}"
-        self.tasks = [new_task(workflow="one") for _ in ENDS]
+        self.isolated, self.ends = isolated, [*ENDS, *ANEW] if isolated else ENDS
+        self.tasks = [new_task(workflow="one") for _ in self.ends]
         self.order = [task.id for task in self.tasks]
 
     def step(self, number) -> Step:
@@ -187,7 +242,7 @@ class Tries:
 
     def script(self):
         faults = []
-        for end, task in zip(ENDS, self.order, strict=True):
+        for end, task in zip(self.ends, self.order, strict=True):
             for fault in (end.first, end.fault):
                 if fault:
                     scripted = {"partner": "bench", "action": "*", "key": f"{task}:*", "times": 1}
@@ -200,14 +255,14 @@ class Tries:
         requests = {request.task: request for request in claimed()}
         asked = [
             requests[task].altered(**{"tries": 2 if end.first else 1, **end.fields})
-            for end, task in zip(ENDS, self.order, strict=True)
+            for end, task in zip(self.ends, self.order, strict=True)
         ]
-        for end, request in zip(ENDS, asked, strict=True):
+        for end, request in zip(self.ends, asked, strict=True):
             if end.killed:
                 self.kill(end, request)
         replies = asyncio.run(self.answer(asked))
         late = []
-        for end, reply in zip(ENDS, replies, strict=True):
+        for end, reply in zip(self.ends, replies, strict=True):
             if reply is None or end.reply == "lost":
                 continue
             if end.reply == "late":
@@ -224,14 +279,37 @@ class Tries:
         )
 
     async def answer(self, requests) -> list[Reply | None]:
-        async def one(end, request):
-            agent = end.agent(self.url)
-            try:
-                return None if end.killed else await agent.answer(request)
-            finally:
+        """Have all requests performed at once, each by its agent; ends with an agent of their own, apart."""
+        agents = {}
+        calls = []
+        for number, (end, request) in enumerate(zip(self.ends, requests, strict=True)):
+            apart = number if end.beside else end.agent
+            agent = agents.setdefault(apart, self.performing(end))
+            calls.append(self.answer_one(number, agent, request))
+        try:
+            return await asyncio.gather(*calls)
+        finally:
+            for agent in agents.values():
                 await agent.close()
 
-        return await asyncio.gather(*map(one, ENDS, requests))
+    def performing(self, end):
+        agent = end.agent(self.url)
+        return InPerformers(agent) if self.isolated else agent
+
+    async def answer_one(self, number, agent, request) -> Reply | None:
+        end = self.ends[number]
+        if end.killed:
+            return None
+        call = asyncio.create_task(agent.answer(request))
+        if end.beside:
+            done = partial(self.standing, number)
+            await asyncio.to_thread(wait_for, done, "the call is done", 6)
+            other = asyncio.create_task(agent.answer(request.altered(action=end.beside)))
+            try:
+                return await call
+            finally:
+                other.cancel()
+        return await call
 
     def kill(self, end, request):
         """Perform a request in a process that is killed on the way."""
@@ -239,7 +317,7 @@ class Tries:
         if child == 0:
             try:
                 if end.killed != "before":
-                    asyncio.run(end.agent(self.url).answer(request))
+                    asyncio.run(self.answer_alone(end, request))
             finally:
                 os.kill(os.getpid(), signal.SIGKILL)
         if end.killed == "during":
@@ -247,6 +325,9 @@ class Tries:
             wait_for(lambda: send(self.port, "GET", at_work)[0] == 409, "the call is at work", 5)
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+    async def answer_alone(self, end, request):
+        await self.performing(end).answer(request)
 
     def run(self):
         """Have a service that works answer all, to the end; return each task's first request."""
@@ -285,7 +366,8 @@ HEAD = """# How an attempt can end
 Made by `tests/integration/orchestration/transitions/test_attempt_ends.py`, which has each of these
 ends really happen at a service and compares what the engine believes with the service's ledger: it
 never believes "not done" where there is an effect. The agent is an `HttpAgent` with its defaults:
-its author knows little of the service. The next try is a retry, or what an operator resubmits
+its author knows little of the service. It ends in the same way where the agent is `isolated`; the last
+rows are of such an agent only. The next try is a retry, or what an operator resubmits
 without changes; it and the undo were run to their ends: afterwards there was one effect, or none.
 
 | the attempt ends | recorded as | believed | at the service | next try | undo |
@@ -293,14 +375,15 @@ without changes; it and the undo were run to their ends: afterwards there was on
 """
 
 
-def test_step_with_an_effect_in_the_ledger_never_counts_as_undone(sandbox):
+@pytest.mark.parametrize("isolated", [False, True])
+def test_step_with_an_effect_in_the_ledger_never_counts_as_undone(sandbox, isolated):
     """Also, the next try leaves exactly one effect, and an undo none."""
-    retried = Tries(sandbox)
+    retried = Tries(sandbox, isolated=isolated)
     retried.first()
     ends = retried.steps()
     beliefs = [BELIEFS.get(step.process_state) or BELIEFS[step.in_doubt] for step in ends]
-    effects = [retried.standing(number) for number in range(len(ENDS))]
-    for end, known, effect in zip(ENDS, beliefs, effects, strict=True):
+    effects = [retried.standing(number) for number in range(len(retried.ends))]
+    for end, known, effect in zip(retried.ends, beliefs, effects, strict=True):
         assert (known, effect) not in {("not done", 1), ("done", 0)}, end.what
 
     for step in ends:
@@ -310,9 +393,9 @@ def test_step_with_an_effect_in_the_ledger_never_counts_as_undone(sandbox):
     assert set(Task.objects.filter(id__in=retried.order).values_list("state", flat=True)) == {
         "processed"
     }
-    assert {retried.standing(number) for number in range(len(ENDS))} == {1}
+    assert {retried.standing(number) for number in range(len(retried.ends))} == {1}
 
-    undone = Tries(sandbox)
+    undone = Tries(sandbox, isolated=isolated)
     undone.first()
     for task in undone.tasks:
         assert undo(task.id, actor="olga", reason="cancelled") is None
@@ -321,7 +404,7 @@ def test_step_with_an_effect_in_the_ledger_never_counts_as_undone(sandbox):
     assert set(Task.objects.filter(id__in=undone.order).values_list("state", flat=True)) == {
         "undone"
     }
-    assert {undone.standing(number) for number in range(len(ENDS))} == {0}
+    assert {undone.standing(number) for number in range(len(retried.ends))} == {0}
 
     rows = [
         " | ".join(
@@ -335,13 +418,16 @@ def test_step_with_an_effect_in_the_ledger_never_counts_as_undone(sandbox):
             ]
         )
         for end, step, known, effect, request, state, first in zip(
-            ENDS, ends, beliefs, effects, again, turned, asked, strict=True
+            retried.ends, ends, beliefs, effects, again, turned, asked, strict=True
         )
     ]
-    made = HEAD + "\n".join(rows) + "\n"
-    if os.environ.get("ATTEMPTS") == "write":
-        TABLE.write_text(made)
-    assert TABLE.read_text() == made, "the table differs: see the top of this test"
+    if isolated and os.environ.get("ATTEMPTS") == "write":
+        TABLE.write_text(HEAD + "\n".join(rows) + "\n")
+    text = TABLE.read_text()
+    assert text.startswith(HEAD)
+    table = text.removeprefix(HEAD).splitlines()
+    assert table[: len(rows)] == rows, "the table differs: see the top of this test"
+    assert len(table) == len(ENDS) + len(ANEW)
 
 
 def code(step) -> str:

@@ -187,6 +187,33 @@ class TestProofThatComesLate:
         assert (alert.severity, "twice" in alert.title) == ("critical", True)
         assert step_of(task).result == {"id": "g1"}
 
+    def test_a_repeat_that_says_so_is_none(self):
+        """A service may add to its answer that it has given it before."""
+        new_task()
+        (request,) = claimed()
+        made = {"id": "g1", "parts": [1, 2], "of": {"shop": "s"}}
+        record([reply_to(request, result=made)])
+        replayed = {**made, "of": {"shop": "s", "again": 1}, "replayed": True}
+        record([reply_to(request, result=replayed)])
+        assert open_alerts() == set()
+        record([reply_to(request, result={**replayed, "parts": [1, 3]})])
+        assert len(open_alerts()) == 1
+
+    def test_another_result_that_shares_no_field_is_an_alert(self):
+        task = new_task()
+        (request,) = claimed()
+        record([reply_to(request, result={"number": 7})])
+        record([reply_to(request, result={"id": "g2"})])
+        assert f"late_effect/{task.id}/hello/do/1" in open_alerts()
+
+    def test_a_repeat_of_what_was_taken_back_with_its_result_is_none(self):
+        task, request = self.given_up("by_whole_result")
+        record([reply_to(request, result={"id": "r7"})])
+        record([reply_to(sent) for sent in claimed()])
+        assert (state(task), open_alerts()) == ("undone", set())
+        record([reply_to(request, result={"id": "r7", "replayed": True})])
+        assert open_alerts() == set()
+
     def test_of_a_step_whose_undo_by_key_was_sent_is_none(self):
         task = new_task(workflow="in_turn")
         record([reply_to(request) for request in claimed()])
@@ -293,6 +320,29 @@ class TestWhatElseShowsLate:
         record([reply_to(request, "rejected", in_doubt=True)])
         act(step_of(task))
         assert claimed()[0].key == request.key
+
+    @pytest.mark.parametrize("late", ["unknown", "rejected"])
+    def test_settled_doubt_does_not_come_back(self, late):
+        """The refusal under the key came after the silence of which the late reply tells."""
+        task = new_task()
+        (first,) = claimed()
+        expire(task)
+        (second,) = claimed()
+        assert second.key == first.key
+        record([reply_to(second, "rejected", in_doubt=False)])
+        record([reply_to(first, late, in_doubt=True)])
+        step = step_of(task)
+        assert (step.process_state, step.in_doubt) == ("error", False)
+        assert act(step, request={"to": "Bob"}) is None
+        assert claimed()[0].generation == 2
+
+    def test_proof_after_a_refusal_that_settled_it_keeps_the_key(self):
+        task = new_task()
+        (first,) = claimed()
+        expire(task)
+        record([reply_to(second, "rejected", in_doubt=False) for second in claimed()])
+        record([reply_to(first, "done")])
+        assert step_of(task).in_doubt
 
     def absent_after(self, task, *late):
         """Have an attempt expire, and the next one learn that nothing is known; then come replies."""

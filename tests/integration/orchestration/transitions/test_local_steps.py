@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from django.urls import reverse
 
 from orchestration import conf, registry, scheduler
 from orchestration.agents.errors import Rejected
+from orchestration.agents.payload_schemas import Invalid
 from orchestration.audit import runner, snapshot
 from orchestration.cluster.debounce import Debounce
 from orchestration.database.prepared import statement as prepared
@@ -41,6 +43,15 @@ NO_AGENT = "local (no agent)"  # stands where pages name the agent
 
 def add(request):
     return {"sum": sum(request["of"])}
+
+
+@dataclass
+class Sum:
+    sum: int
+
+
+def fail_typed(request) -> Sum:
+    raise Rejected("no")
 
 
 def call(name, *after, **request):
@@ -360,6 +371,17 @@ class TestFailures:
         assert states(task) == {"one": "skipped", "two": "pending"}
         turn()
         assert step_of(task, "two").result == {"sum": 8}
+
+    def test_what_is_entered_by_hand_has_the_type_of_its_function(self, declare):
+        declare(local("one", of=[1], function=fail_typed))
+        task = task_of()
+        turn()
+        step = step_of(task, "one")
+        how = {"attempt": 1, "actor": "ann", "reason": "reckoned"}
+        with pytest.raises(Invalid, match="'sum' is missing"):
+            done_by_hand(step.id, result={"total": 8}, **how)
+        done_by_hand(step.id, result={"sum": 8}, **how)
+        assert states(step.task) == {"one": "skipped"}
 
     def test_one_that_cannot_be_recorded_waits_and_the_others_go_on(self, declare):
         declare(local("one", of=[field("a")]))

@@ -55,8 +55,21 @@ class Maker(Agent):
     async def forgets(self, call: Call, order: Order) -> Made:
         Made(id=order.number)  # and does not return it
 
+    @action
+    async def mistakes(self, call: Call, order: Order) -> Made:
+        return OTHERS[order.number]
+
     async def ask(self, call: Call) -> Made | None:
-        return Made(id="asked")
+        return OTHERS.get(call.payload["number"], Made(id="asked"))
+
+
+OTHERS = {
+    "another field": {"number": 7},
+    "another kind": Made(id=7),
+    "deep inside": Made(id="7", lines=[{"title": "a", "quantity": 0}]),
+    "empty": {},
+    "a list": [1],
+}
 
 
 GIVEN = {"number": "1", "lines": [{"title": "a", "quantity": 2}]}
@@ -100,6 +113,32 @@ def test_forgotten_return_is_a_mistake_of_the_agent():
     assert "forgets returned nothing, and its annotation says Made" in reply.message
 
 
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        ("another field", "Object missing required field `id`"),
+        ("another kind", "Expected `str`, got `int` - at `$.id`"),
+        ("deep inside", "`$.lines[0].quantity`"),
+        ("empty", "Object missing required field `id`"),
+        ("a list", "Expected `object`, got `array`"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["do", "ask"])
+def test_result_of_another_type_is_a_mistake_of_the_agent(mode, number, words):
+    """The call was made, so its effect may have happened."""
+    reply = answer(Maker(), action="mistakes", mode=mode, payload={"number": number})
+    assert (reply.outcome, reply.code) == ("unknown", "agent_error")
+    what = "mistakes" if mode == "do" else "the question about mistakes"
+    assert f"{what} returned no Made: " in reply.message
+    assert words in reply.message
+
+
+def test_result_may_have_more_than_its_type():
+    OTHERS["more"] = {"id": "7", "note": "urgent"}
+    reply = answer(Maker(), action="mistakes", payload={"number": "more"})
+    assert (reply.outcome, reply.result) == ("done", {"id": "7", "note": "urgent"})
+
+
 def test_answer_to_a_question_may_be_typed():
     assert answer(Maker(), action="make", mode="ask", payload=GIVEN).result["id"] == "asked"
 
@@ -132,6 +171,23 @@ def test_computed_step_gets_and_returns_values_of_its_types(monkeypatch):
     }
     wrong = local.perform("w", request(payload={"number": 1}), "me")
     assert (wrong.outcome, wrong.code) == ("rejected", "compute_failed")
+
+
+def price_wrongly(order: Order) -> Made:
+    """Compute something else."""
+    return {"total": 3} if order.number == "1" else None
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [("1", "price_wrongly returned no Made: "), ("2", "price_wrongly returned nothing, and")],
+)
+def test_computed_result_of_another_type_is_refused(monkeypatch, number, words):
+    step = Step(name="hello", compute=price_wrongly)
+    monkeypatch.setitem(local.registry.workflows, "w", Workflow(name="w", steps=[step]))
+    wrong = local.perform("w", request(payload={"number": number}), "me")
+    assert (wrong.outcome, wrong.code) == ("rejected", "compute_failed")
+    assert words in wrong.message
 
 
 class Poster(HttpAgent):
