@@ -11,6 +11,7 @@ import re
 from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, quote_plus
 from uuid import UUID
@@ -148,7 +149,8 @@ def redactors(tasks: Iterable[Task]) -> dict[UUID, Redactor]:
 def _parts(words: Iterable[str]) -> Iterator[str]:
     """Yield the words that names, streets and the first half of e-mail addresses consist of."""
     for word in words:
-        found = NAME.findall(word.partition("@")[0])
+        names = NAME.finditer(word.partition("@")[0])
+        found = [name[0] for name in islice(names, MOST_PARTS + 1)]
         if len(found) <= MOST_PARTS:
             yield from (part for part in found if len(part) >= SHORTEST_PART)
 
