@@ -74,7 +74,11 @@ COMPUTE_RETRY_S = 30.0  # before the next try of a step whose function is not de
 LOOP_BEAT_S = 0.25  # between two signs of life of an agent's event loop
 LOOP_BLOCKED_AFTER_S = 1.0  # a loop that is silent for longer is blocked
 LOOP_BLOCKED_LONG_S = 5.0  # after this it is logged, whether it goes on or not
+STALLED_AFTER_S = (
+    60.0  # a worker whose thread has shown no sign of life for longer counts as silent
+)
 LOOP_STACK_FRAMES = 12  # of the code that blocks it, in the log
+PAUSE_ALERT_S = 180.0  # a service that asks for a longer pause is an alert
 LOOP_ALERT_EVERY_S = 60.0  # at most, an alert about it, by each process and action
 LOOP_ALERT_LIFE_S = 3600.0  # without another time, the alert is closed
 REPLY_MARGIN_S = 0.1  # an agent stops this much before complete_by: the reply needs time to travel

@@ -28,6 +28,7 @@ def thresholds(policy: Policy) -> Thresholds:
         past_threshold=policy.past_threshold,
         extended_wait=policy.extended_wait,
         max_extended_waits=policy.max_extended_waits,
+        retry_after_cap=policy.retry_after_cap,
     )
 
 

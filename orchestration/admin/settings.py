@@ -161,6 +161,7 @@ class PolicyAdmin(FixedSettingAdmin):
                     "breaker_share",
                     "breaker_pause",
                     "breaker_pause_cap",
+                    "retry_after_cap",
                 ),
                 "description": "When too many recent attempts fail, the breaker opens: steps wait and "
                 "are not counted as failed. After a pause it is half-open: probes are sent one at "

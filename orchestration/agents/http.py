@@ -35,6 +35,8 @@ ASK_FOR_PAUSE = {*NOTHING_DONE, UNAVAILABLE}
 NOT_EXAMINED = {401, 403, 404, 405, 407}
 ONE_RESOURCE = {404, 405}  # the service is healthy: only this address or method is wrong
 IN_DOUBT = {408}  # a proxy may answer so after it forwarded the request
+# successes that have no body: any other one without an object may be cut off, or a proxy's
+WITHOUT_BODY = {204, 205}
 AT_WORK = {409, 423}  # the conflict may be with an earlier call under the same key that still runs
 
 
@@ -98,7 +100,7 @@ class HttpAgent(Agent):
         """POST JSON (`body`) or a form under the call's key; return the answer's JSON object.
 
         `expect` names the fields the answer must have, and their types, or is the dataclass or msgspec
-        Struct as which it is returned. `body` may be one, too.
+        Struct as which it is returned. `body` may be one, too. Without it, 204 and 205 (no content) give {}.
         """
         headers = {self.key_header: call.key}
         if body is not None:
@@ -111,6 +113,8 @@ class HttpAgent(Agent):
         found = _as_object(answer.raw)
         if answer.status >= 400 and found is not None:
             raise self.refusal(answer.status, found)
+        if answer.status in WITHOUT_BODY and not expect:
+            return {}
         return _as_expected(answer, found, expect)
 
     @overload

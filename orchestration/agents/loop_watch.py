@@ -97,6 +97,11 @@ class LoopWatch:
         self._closed.set()
         self._serving.set()
 
+    @property
+    def beat_at(self) -> float:
+        """Return when the loop last showed that it goes on (monotonic)."""
+        return self._beat
+
     def during(self, began: float) -> Blocked | None:
         """Return how the loop was blocked last, if that was after a moment (monotonic)."""
         last = self._last
@@ -157,10 +162,11 @@ class LoopWatch:
         )
 
     def _report(self, blocked: Blocked) -> None:
-        extra = about(blocked.request) if blocked.request else None
-        logger.error("%s", f"{blocked}\n{blocked.stack}".rstrip(), extra=extra)
+        # Told first: what blocks the loop may be the log, which then blocks this thread as well.
         if self._tell:
             self._tell(blocked)
+        extra = about(blocked.request) if blocked.request else None
+        logger.error("%s", f"{blocked}\n{blocked.stack}".rstrip(), extra=extra)
 
 
 def _outward(frame: FrameType | None) -> Iterator[FrameType]:

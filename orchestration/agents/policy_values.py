@@ -27,3 +27,4 @@ class PolicyValues(TypedDict, total=False):
     breaker_share: float
     breaker_pause: float
     breaker_pause_cap: float
+    retry_after_cap: float

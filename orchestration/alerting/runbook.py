@@ -40,6 +40,7 @@ RULES: Mapping[str, str] = {
     r"system/audit_late/": "audit-late",
     r"system/no_worker/": "no-worker",
     r"system/instance/": "worker-stepped-back",
+    r"system/paused/": "agent-paused",
     r"system/undeclared/": "agent-undeclared",
     r"system/uncomputed/": "step-uncomputed",
     r"system/waiting/": "steps-waiting",

@@ -36,15 +36,27 @@ def never(_queue: str) -> None:
     """Return None: no worker has stepped back."""
 
 
+def always(_queue: str) -> bool:
+    """Return True: the thread of a queue goes on."""
+    return True
+
+
 class Heartbeat:
     """Reports the queues of this process from its own thread, until the context ends.
 
-    Only that thread needs a database connection while the workers wait.
+    Only that thread needs a database connection while the workers wait. A queue whose own thread is not
+    `alive` is left out: it counts as silent, as if its process had ended.
     """
 
-    def __init__(self, *queues: str, stepped_back: StepsBack = never) -> None:
+    def __init__(
+        self,
+        *queues: str,
+        stepped_back: StepsBack = never,
+        alive: Callable[[str], bool] = always,
+    ) -> None:
         self.queues = queues
         self.stepped_back = stepped_back
+        self.alive = alive
         self._seen = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
@@ -79,7 +91,8 @@ class Heartbeat:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            if _try_to_report(*self.queues, stepped_back=self.stepped_back):
+            going_on = filter(self.alive, self.queues)
+            if _try_to_report(*going_on, stepped_back=self.stepped_back):
                 self._seen.set()
             self._stop.wait(
                 conf.HEARTBEAT_INTERVAL_S if self._seen.is_set() else conf.HEARTBEAT_INTERVAL_S / 2
@@ -114,7 +127,8 @@ def report(*queues: str, stepped_back: StepsBack = never) -> None:
         "pid": os.getpid(),
         "offset": clock.lead(),
     }
-    clock.measure(lambda: float(sql.run(SEEN, parameters)[0][0]))
+    if queues:
+        clock.measure(lambda: float(sql.run(SEEN, parameters)[0][0]))
 
 
 def alive(since: datetime | None = None) -> list[Worker]:

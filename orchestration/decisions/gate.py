@@ -25,7 +25,6 @@ GROWTH = 4  # times as many requests at each level of the recovery
 PROBES = 3  # that fail, one after the other, before the next pause: one may have had bad luck
 BEHIND = 10  # probes that a step with a trouble of its own is sent later than its turn
 EVERYBODY = 0.2  # share of requests put off by the service (Retry-After) that means all of them
-LONGEST_PAUSE = 3600.0  # seconds that a service can ask for in one go
 WINDOW = 10.0  # seconds, beside the time that an attempt may take, that health looks back on ...
 SLOTS = 20  # ... in this number of parts
 FURTHER = 3  # times as far back, as long as there are too few calls to tell
@@ -43,6 +42,7 @@ class Limits:
     share: float
     pause: float
     pause_cap: float
+    retry_after_cap: float
 
     @property
     def span(self) -> float:
@@ -207,7 +207,7 @@ def _noted(gate: GateView, limits: Limits, counted: Sequence[Observation], now: 
     most = seen.asked >= limits.failures and seen.asked > EVERYBODY * sum(seen[1:])
     probed = gate.state == GateState.HALF_OPEN
     if most or probed or any(one.health == Health.BUSY for one in counted):
-        until = max(gate.paused_until or 0.0, now + min(max(waits), LONGEST_PAUSE))
+        until = max(gate.paused_until or 0.0, now + min(max(waits), limits.retry_after_cap))
         return replace(gate, paused_until=until)
     return gate
 

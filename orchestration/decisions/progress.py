@@ -48,7 +48,7 @@ class Refusal(Enum):
     NOT_PERMITTED = "the account lacks the permission, or is not active any more"
     SAME_PRIORITY = "the priority is already set to this value"
     CLOSED = "an operator closed it"
-    NOT_OPEN = "the circuit breaker is not open, or its probe is already due"
+    NOT_WAITING = "the agent waits neither for a probe nor for the end of a pause"
 
 
 class StepView(Struct, frozen=True, gc=False):

@@ -35,6 +35,7 @@ class Thresholds:
     past_threshold: str = PastThreshold.ERROR
     extended_wait: float = 600.0
     max_extended_waits: int = 3
+    retry_after_cap: float = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +110,7 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
     backward = failure.undoing or failure.direction == Direction.UNDO
     threshold = thresholds.undo_threshold if backward else thresholds.failure_threshold
     silent = failure.outcome == Outcome.EXPIRED
+    put_off = min(failure.put_off, thresholds.retry_after_cap)
     if failure.undoing and failure.direction == Direction.DO and not failure.in_doubt:
         return Cancel()
     absent = failure.outcome == Outcome.ABSENT and not failure.in_doubt  # else it showed since
@@ -121,7 +123,7 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
     if failure.code == KEY_FORGOTTEN:
         return GiveUp(failure_count=failure.failure_count + 1)
     if failure.excused:
-        wait = max(failure.put_off, backoff(thresholds.backoff, thresholds.backoff_cap, 1, chance))
+        wait = max(put_off, backoff(thresholds.backoff, thresholds.backoff_cap, 1, chance))
         return Retry(
             failure_count=failure.failure_count, extended_waits=failure.extended_waits,
             wait=wait, counted=False,
@@ -129,9 +131,7 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
         )  # fmt: skip
     count = failure.failure_count + 1
     if count < threshold:
-        wait = max(
-            failure.put_off, backoff(thresholds.backoff, thresholds.backoff_cap, count, chance)
-        )
+        wait = max(put_off, backoff(thresholds.backoff, thresholds.backoff_cap, count, chance))
         isolated = silent and 2 * count >= threshold
         return Retry(
             failure_count=count, extended_waits=failure.extended_waits, wait=wait, isolated=isolated

@@ -12,11 +12,18 @@ from django.db.models import F, Q
 from ..agents.actions import Action
 from ..agents.base import Agent
 from ..agents.http import HttpAgent
+from ..cluster import heartbeat, leader_election
+from ..messaging import queues
 from ..models import Policy
 from ..registry import suggest
 from .problem import Problem, in_name, shown
 
 OWN = {name for kind in (Agent, HttpAgent) for name in vars(kind) if not name.startswith("__")}
+ENGINES = {
+    *queues.HANDLERS,
+    *leader_election.NAMES,
+    heartbeat.WEB,
+}  # names that it reports as served
 A_TYPE = (
     "Annotate it with a dataclass, a msgspec Struct or a TypedDict that its module has when Django "
     "starts; or leave it out, and read `call.payload`."
@@ -35,6 +42,12 @@ COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
 def problems(agent: type[Agent]) -> Iterable[Problem]:
     """Yield what is wrong with an agent."""
     yield from in_name("agent", agent.name)
+    if agent.name in ENGINES or str(agent.name).startswith(queues.STATUS_PREFIX):
+        yield Problem(
+            "E006",
+            f"the name of the agent {agent.name!r} is that of a queue, or process, of the engine's own",
+            "Its requests would go there: give the agent another name.",
+        )
     if issubclass(agent, HttpAgent) and _is_without_address(agent):
         yield Problem(
             "E008", "it has no base_url", "base_url is the address of the service that it calls."

@@ -14,6 +14,7 @@ from .function_task import PREFIX
 
 DAY = 86_400.0
 STEP = "call"
+PLACE = f"the engine's {__name__}"
 
 
 def queues() -> Iterator[str]:
@@ -28,22 +29,27 @@ def declare() -> None:
     """Declare the agents and workflows of the queues in TASKS."""
     for queue in dict.fromkeys(queues()):
         name = PREFIX + queue
-        registry.agents[name] = type("Functions", (FunctionAgent,), {"name": name})
-        registry.workflows[name] = Workflow(
-            name=name,
-            time_allowed=DAY,
-            run_after=field("run_after"),
-            label=_called,
-            steps=[
-                Step(
-                    name=STEP,
-                    agent=name,
-                    action=FunctionAgent.call_function.__name__,
-                    request={name: field(name) for name in ("function", "args", "kwargs")},
-                    irreversible="a function cannot be taken back",
-                )
-            ],
-        )
+        agent = type("Functions", (FunctionAgent,), {"name": name})
+        registry.add(registry.agents, "agent", name, agent, PLACE)
+        registry.add(registry.workflows, "workflow", name, _workflow(name), PLACE)
+
+
+def _workflow(name: str) -> Workflow:
+    return Workflow(
+        name=name,
+        time_allowed=DAY,
+        run_after=field("run_after"),
+        label=_called,
+        steps=[
+            Step(
+                name=STEP,
+                agent=name,
+                action=FunctionAgent.call_function.__name__,
+                request={name: field(name) for name in ("function", "args", "kwargs")},
+                irreversible="a function cannot be taken back",
+            )
+        ],
+    )
 
 
 def _called(data: Mapping[str, Any]) -> str:

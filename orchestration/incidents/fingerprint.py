@@ -17,7 +17,9 @@ MESSAGE_LENGTH = 200  # characters kept: agents cut long answers off at a place 
 
 # An id may consist of digits only, so ids and numbers share one placeholder.
 VALUE, ADDRESS, URL, ID, TIME = "<value>", "<address>", "<url>", "<#>", "<time>"
-VARIOUS = "<various>"  # the message of a cause whose service words each failure differently
+VARIOUS = (
+    "<various>"  # the message, or code, of a cause whose service words each failure differently
+)
 
 # Applied from top to bottom, the most specific pattern first. Later patterns keep a placeholder: it has
 # neither digits nor quotes.
@@ -74,9 +76,12 @@ class Cause:
     @property
     def kind(self) -> tuple[str, ...]:
         """All fields but the message."""
-        return (
-            self.workflow, self.step, self.direction, self.agent, self.outcome, self.code
-        )  # fmt: skip
+        return (*self.of_step, self.code)
+
+    @property
+    def of_step(self) -> tuple[str, ...]:
+        """All fields but the code and the message."""
+        return (self.workflow, self.step, self.direction, self.agent, self.outcome)
 
     @property
     def title(self) -> str:

@@ -1,5 +1,6 @@
 """Count failures for incidents as tallies, in a fixed number of statements per transaction."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +12,9 @@ from ..database import sql
 from ..models import Incident
 from .fingerprint import VARIOUS, VERSION, Cause
 
-MAX_CAUSES = 100  # distinct messages of one step and code; concurrent failures may add a few more
+# Distinct messages of one step and code, and distinct codes of one step; concurrent failures may add some.
+MAX_CAUSES = 100
+MAX_CODES = 100
 
 # In the order of fingerprints, so that two transactions with the same new causes do not deadlock.
 OPEN_INCIDENTS = """
@@ -116,7 +119,8 @@ def lock(causes: Iterable[Cause]) -> set[str]:
     Another session holds the incident or the open alert of those. Never waits.
     """
     names = {
-        cause.fingerprint: {cause.fingerprint, _various(cause).fingerprint} for cause in causes
+        cause.fingerprint: {one.fingerprint for one in (cause, *_stand_ins(cause))}
+        for cause in causes
     }
     if not names:
         return set()
@@ -165,17 +169,15 @@ def remove_open_failures(steps: Collection[int], *, retried_by: str = "") -> Non
 def _identify(causes: Mapping[str, StepFailure], by: str) -> dict[str, int]:
     """Return the incidents of causes by fingerprint; open the missing ones.
 
-    A service that words each failure differently would open an incident per failure. Past `MAX_CAUSES`
-    its further messages share one incident.
+    A service that words each failure differently, or gives each a code of its own, would open an incident
+    per failure. Past `MAX_CAUSES` its further messages share one incident, and past `MAX_CODES` its further
+    codes.
     """
     known = _known(causes)
     missing = {name: failure for name, failure in causes.items() if name not in known}
     if missing:
-        crowded = _crowded([failure.cause for failure in missing.values()])
-        meant = {
-            name: _various(failure.cause) if failure.cause.kind in crowded else failure.cause
-            for name, failure in missing.items()
-        }
+        crowd = _crowd({failure.cause.of_step for failure in missing.values()})
+        meant = {name: _meant(failure.cause, crowd) for name, failure in missing.items()}
         _open({meant[name].fingerprint: (meant[name], missing[name]) for name in missing}, by)
         # another transaction may have been first: a new statement sees its rows
         opened = _known([cause.fingerprint for cause in meant.values()])
@@ -183,9 +185,18 @@ def _identify(causes: Mapping[str, StepFailure], by: str) -> dict[str, int]:
     return known
 
 
-def _various(cause: Cause) -> Cause:
-    """The cause that stands for all further messages of a kind."""
-    return replace(cause, message=VARIOUS)
+def _stand_ins(cause: Cause) -> tuple[Cause, Cause]:
+    """The causes that stand for all further messages of its code, and for all further codes of its step."""
+    return replace(cause, message=VARIOUS), replace(cause, message=VARIOUS, code=VARIOUS)
+
+
+def _meant(cause: Cause, crowd: Mapping[tuple[str, ...], Mapping[str, int]]) -> Cause:
+    """Return a new cause, or what stands for it among those that are there: a number for each code."""
+    codes = crowd.get(cause.of_step, {})
+    of_code, of_step = _stand_ins(cause)
+    if cause.code in codes:
+        return of_code if codes[cause.code] >= MAX_CAUSES else cause
+    return of_step if len(codes) >= MAX_CODES else cause
 
 
 def _known(causes: Collection[str]) -> dict[str, int]:
@@ -193,16 +204,16 @@ def _known(causes: Collection[str]) -> dict[str, int]:
     return dict(rows.values_list("fingerprint", "id"))
 
 
-def _crowded(causes: Sequence[Cause]) -> set[tuple[str, ...]]:
-    """The kinds of causes that have reached `MAX_CAUSES`."""
+def _crowd(steps: Collection[tuple[str, ...]]) -> Mapping[tuple[str, ...], Mapping[str, int]]:
+    """Return how many causes there are of each step, by their codes."""
     rows = Incident.objects.filter(
-        workflow__in={cause.workflow for cause in causes}, code__in={cause.code for cause in causes}
+        workflow__in={workflow for workflow, *_ in steps}, step__in={step for _, step, *_ in steps}
     )
+    found: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
     kinds = rows.values_list("workflow", "step", "direction", "agent", "outcome", "code")
-    return {
-        kind for *kind_of, count in kinds.annotate(count=Count("id"))
-        if count >= MAX_CAUSES and (kind := tuple(kind_of))
-    }  # fmt: skip
+    for *of_step, code, count in kinds.annotate(count=Count("id")).order_by():
+        found[tuple(of_step)][code] = count
+    return found
 
 
 def _open(causes: Mapping[str, tuple[Cause, StepFailure]], by: str) -> None:

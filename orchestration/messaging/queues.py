@@ -16,13 +16,14 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache
 from threading import Lock
 from typing import Any
 
 import django_rq
 from django.conf import settings
-from django.db import transaction
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
@@ -221,9 +222,29 @@ def try_to_ring_all(messages: Mapping[str, Sequence[bytes]]) -> bool:
 
 
 def ring_after_commit(*names: str) -> None:
-    """Ring after the commit, or now outside a transaction; on failure the supervisor rings again."""
+    """Ring after the commit, or now outside a transaction; on failure the supervisor rings again.
+
+    A transaction rings once, however often it asks, also if a savepoint that asked first is rolled back.
+    """
     for name in names:
-        transaction.on_commit(partial(try_to_ring, name))
+        asked = connections[DEFAULT_DB_ALIAS].run_on_commit
+        earlier: Iterator[object] = (one[1] for one in reversed(asked))
+        rings = (one for one in earlier if isinstance(one, _Ring) and one.name == name)
+        same = next(rings, None)
+        transaction.on_commit(_Ring(name, same.rung if same else []))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """Rings for a queue, unless another one of the transaction has; those share `rung`."""
+
+    name: str
+    rung: list[bool]
+
+    def __call__(self) -> None:
+        if not self.rung:
+            self.rung.append(True)
+            try_to_ring(self.name)
 
 
 def put_back(name: str, messages: Sequence[bytes]) -> None:

@@ -96,6 +96,11 @@ class Policy(models.Model):
     breaker_pause_cap = models.FloatField(
         default=15.0, help_text="Longest wait for a probe, in seconds."
     )
+    retry_after_cap = models.FloatField(
+        default=3600.0,
+        db_default=3600.0,
+        help_text="Longest pause that the service may ask for in one go (Retry-After), in seconds.",
+    )
     updated_at = models.DateTimeField(auto_now=True)
     history = HistoricalRecords()
 
@@ -212,6 +217,13 @@ class Policy(models.Model):
                 violation_error_message=(
                     "The pause before a probe must be more than 0 seconds, and its cap at least as "
                     "long and at most a day."
+                ),
+            ),
+            models.CheckConstraint(
+                condition=Q(retry_after_cap__gt=0, retry_after_cap__lte=86400),
+                name="policy_retry_after_cap",
+                violation_error_message=(
+                    "A service may ask for a pause of more than 0 seconds, and at most a day."
                 ),
             ),
         ]

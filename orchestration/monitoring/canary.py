@@ -32,7 +32,8 @@ def declare() -> None:
         Step(name=agent, agent=agent, action=ACTION, undo=None) for agent in sorted(registry.agents)
     ]
     if steps:
-        registry.workflows[WORKFLOW] = Workflow(name=WORKFLOW, steps=steps, background=True)
+        made = Workflow(name=WORKFLOW, steps=steps, background=True)
+        registry.add(registry.workflows, "workflow", WORKFLOW, made, f"the engine's {__name__}")
 
 
 def send() -> str:

@@ -38,6 +38,7 @@ from ..transitions.holds import AGENT_UNTIL, ALL_UNTIL
 from ..transitions.local_steps import NO_FUNCTION
 
 NO_WORKER = f"{PREFIX}no_worker/"
+PAUSED_AGENT = f"{PREFIX}paused/"
 
 # The oldest claimable step of each agent that is not claimed. Holds and outages have their own alerts: steps
 # that they delay do not count, nor does the time for which they did.
@@ -75,6 +76,14 @@ SELECT workflow, count(*), min(since) FROM (
 GROUP BY workflow
 """  # noqa: S608 - put together from constants
 
+# Agents that their services asked to pause: for long, or alerted about already.
+PAUSED = f"""
+SELECT g.agent, g.paused_until FROM orchestration_gate g
+WHERE g.paused_until > {clock.VERIFIED} AND (
+    g.paused_until > {clock.VERIFIED} + %(limit)s * interval '1 second'
+    OR EXISTS (SELECT FROM orchestration_alert a
+        WHERE a.closed_at IS NULL AND a.fingerprint = %(paused)s || g.agent))
+"""  # noqa: S608 - put together from constants
 
 NOT_REACHED = "Check the log of the schedulers."
 
@@ -104,6 +113,7 @@ def look(
             absent.of(set(queue_names.declared()) - {worker.queue for worker in alive}, patience)
         ),
         *_stepped_back(alive),
+        *_paused(now),
         *_undeclared(),
         *_late_audits(late or Debounce()),
         *(_uncomputed(limits.oldest_waiting, now) if quiet > limits.oldest_waiting else ()),
@@ -157,6 +167,20 @@ def _stepped_back(alive: Sequence[Worker]) -> list[Condition]:
         )
         for worker in alive
         if worker.stepped_back_at is not None
+    ]
+
+
+def _paused(now: datetime | None) -> list[Condition]:
+    wanted = {"limit": conf.PAUSE_ALERT_S, "now": now, "paused": PAUSED_AGENT}
+    return [
+        Condition(
+            fingerprint=PAUSED_AGENT + agent,
+            severity=Severity.WARNING,
+            title=f"{agent}: the service asked for a long pause",
+            detail=f"Its steps wait until {_utc(until)} (Retry-After). *Probe now* on the agents' page ends "
+            "the pause; `retry_after_cap` of the agent's policy limits the next ones.",
+        )
+        for agent, until in sql.run(PAUSED, wanted)
     ]
 
 

@@ -13,7 +13,7 @@ from ..decisions.gate import Limits, Slot, share_failed
 from ..models import Gate, Hold, Policy, StepRollUp
 from ..models.rollup import Span
 from ..models.step import claimable
-from ..states import LOCAL, GateState
+from ..states import LOCAL
 from ..statistics.histogram import Buckets, merged, percentile
 from .agent_facts import CAP, agent_holds, agent_view
 from .holds import ended_holds, holds_in_force
@@ -93,10 +93,8 @@ class AgentRow:
 
     @property
     def may_probe(self) -> bool:
-        """Return whether a probe would come sooner if one asked for it."""
-        return self.gate.state == GateState.OPEN and bool(
-            self.view.blocked and self.view.blocked.at
-        )
+        """Return whether a request would go sooner if one asked for it: a probe, or after a pause."""
+        return bool(self.view.blocked and self.view.blocked.at)
 
     @property
     def opens_at(self) -> int:
@@ -176,6 +174,7 @@ def _limits(policy: Policy) -> Limits:
         share=policy.breaker_share,
         pause=policy.breaker_pause,
         pause_cap=policy.breaker_pause_cap,
+        retry_after_cap=policy.retry_after_cap,
     )
 
 

@@ -3,13 +3,15 @@
 A workflow declares which fields of its input are personal; what it loads is personal by itself. These
 are hidden where they are, and wherever else they turn up: in requests, in what a service answered, in
 its errors, in reasons. So are the parts of short ones (a first name, a street without its number), and
-what URLs make of them.
+what URLs and base64 make of them.
 """
 
 import json
 import re
+from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, quote_plus
 from uuid import UUID
@@ -19,10 +21,13 @@ from django.utils.functional import cached_property  # functools' has one lock f
 from .. import registry
 from ..models import Task
 from ..payloads.placeholders import at, placeholders
+from .word_finder import Finder
 
 HIDDEN = "[hidden]"
 SHORTEST = 4  # characters: a shorter word is hidden where it stands alone, not inside of others
 SHORTEST_PART = 3  # likewise of a part, which is hidden only where it is a word of its own
+SHORTEST_IN_BASE64 = 5  # bytes: fewer characters than six may stand in any encoded text
+URL_SAFE = str.maketrans("+/", "-_")
 NAME = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 MOST_PARTS = 5  # a text of more words is a letter, whose words say nothing
 LETTER = 200  # characters: no shorter text has it, and to look for it costs the most by far
@@ -78,34 +83,37 @@ class Redactor:
     def _text(self, text: str) -> str:
         if text.strip().lower() in self._words:
             return HIDDEN
-        pattern = self._pattern if len(text) < LETTER else self._pattern_of_all
-        return pattern.sub(HIDDEN, text) if pattern else text
+        finder = self._finder if len(text) < LETTER else self._finder_of_all
+        return finder.replace(text, HIDDEN)
+
+    @cached_property
+    def _as_written(self) -> frozenset[str]:
+        found = [self._loaded, *(at(self._data, path) for path in self._paths)]
+        return frozenset(word.strip() for value in found for word in _texts(value))
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        found = [self._loaded, *(at(self._data, path) for path in self._paths)]
-        return frozenset(word.strip().lower() for value in found for word in _texts(value))
+        return frozenset(word.lower() for word in self._as_written)
 
     @cached_property
-    def _pattern(self) -> "re.Pattern[str] | None":
-        return self._looking_for(word for word in self._words if len(word) < LETTER)
+    def _finder(self) -> Finder:
+        return self._looking_for(word for word in self._as_written if len(word) < LETTER)
 
     @cached_property
-    def _pattern_of_all(self) -> "re.Pattern[str] | None":
-        return self._looking_for(self._words)
+    def _finder_of_all(self) -> Finder:
+        return self._looking_for(self._as_written)
 
-    def _looking_for(self, words: Iterable[str]) -> "re.Pattern[str] | None":
+    def _looking_for(self, words: Iterable[str]) -> Finder:
         """Return what finds words, and the parts of all of them."""
         whole = {
-            form for word in words if len(word) >= SHORTEST for form in (word, *_encoded(word))
+            form
+            for word in words
+            if len(word) >= SHORTEST
+            for form in (word, *_encoded(word), *_in_base64(word))
         }
         long = [word for word in self._words if len(word) >= SHORTEST]
-        parts = {form for part in _parts(long) for form in (part, *_encoded(part))} - whole
-        either = [re.escape(word) for word in _longest_first(whole)]
-        if parts:
-            alone = "|".join(re.escape(part) for part in _longest_first(parts))
-            either.append(rf"(?<!\w)(?:{alone})(?!\w)")
-        return re.compile("|".join(either), re.IGNORECASE) if either else None
+        parts = {form for part in _parts(long) for form in (part, *_encoded(part))}
+        return Finder(whole, parts)
 
 
 def answer_text(answer: str, *, cut: bool, redactor: Redactor | None) -> str:
@@ -138,15 +146,11 @@ def redactors(tasks: Iterable[Task]) -> dict[UUID, Redactor]:
     return found
 
 
-def _longest_first(words: Iterable[str]) -> list[str]:
-    """Return words in the order in which they are looked for: a part of one may be another."""
-    return sorted(words, key=lambda word: (-len(word), word))
-
-
 def _parts(words: Iterable[str]) -> Iterator[str]:
     """Yield the words that names, streets and the first half of e-mail addresses consist of."""
     for word in words:
-        found = NAME.findall(word.partition("@")[0])
+        names = NAME.finditer(word.partition("@")[0])
+        found = [name[0] for name in islice(names, MOST_PARTS + 1)]
         if len(found) <= MOST_PARTS:
             yield from (part for part in found if len(part) >= SHORTEST_PART)
 
@@ -154,6 +158,20 @@ def _parts(words: Iterable[str]) -> Iterator[str]:
 def _encoded(word: str) -> Iterator[str]:
     """Yield a word as URLs have it, if that is another form."""
     yield from {quote(word, safe=""), quote_plus(word)} - {word}
+
+
+def _in_base64(word: str) -> Iterator[str]:
+    """Yield what a word is in base64, as written or in small letters, wherever in the encoded text it stands.
+
+    Only the characters that are the word's alone: the first and the last may have bits of what is around.
+    """
+    for raw in {word.encode(errors="replace"), word.lower().encode(errors="replace")}:
+        if len(raw) < SHORTEST_IN_BASE64:
+            continue
+        for before in range(3):
+            bits = 8 * before, 8 * (before + len(raw))
+            text = b64encode(bytes(before) + raw).decode()[-(-bits[0] // 6) : bits[1] // 6]
+            yield from {text, text.translate(URL_SAFE)}
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -11,7 +11,6 @@ from django.db.models import Q, QuerySet
 
 from ..database import sql
 from ..decisions.fairness import Arrival, Line
-from ..decisions.gate import LONGEST_PAUSE
 from ..decisions.progress import StepView
 from ..decisions.recovery import Failure
 from ..incidents import tallies
@@ -197,7 +196,7 @@ def _as_failed(step: Step, change: Change) -> Failed:
             direction=step.direction,
             undoing=change.undoing,
             in_doubt=view.in_doubt,
-            put_off=0.0 if silent else min(step.retry_after or 0.0, LONGEST_PAUSE),
+            put_off=0.0 if silent else step.retry_after or 0.0,
         ),
         message=NO_REPLY if silent else step.error_message,
         silent=silent,

@@ -9,7 +9,7 @@ from django.db import DatabaseError, transaction
 
 from ..alerting import alerts
 from ..database import clock, prepared, sql
-from ..decisions.gate import GateView, Limits, Slot, unasked
+from ..decisions.gate import GateView, Limits, Slot, again_at, unasked
 from ..decisions.progress import Refusal
 from ..models import Event, Hold, Policy
 from ..models.alert import Severity
@@ -187,16 +187,17 @@ def close_unasked() -> int:
 
 @transaction.atomic
 def probe_now(agent: str, *, actor: str, reason: str) -> Refusal | None:
-    """Make the next probe of an open breaker due at once; return why not, or None when it was done.
+    """Make a probe due at once, and end a pause; return why not, or None when it was done.
 
-    The next claim sends it: exactly one request, as ever, even where the service asked to be left
-    alone for longer.
+    The next claim sends the probe of an open breaker: exactly one request, as ever, even where the service
+    asked to be left alone for longer. Behind a closed one, what waited for the end of that pause goes.
     """
     now = clock.database_now().timestamp()
     gate = lock_gates([agent], wait=True).get(agent)
-    if gate is None or gate.view.state != GateState.OPEN or (gate.view.probe_at or now) <= now:
-        return Refusal.NOT_OPEN
-    gate.view = replace(gate.view, probe_at=now, paused_until=None)
+    if gate is None or again_at(gate.view, now) is None:
+        return Refusal.NOT_WAITING
+    due = now if gate.view.state == GateState.OPEN else None
+    gate.view = replace(gate.view, probe_at=due, paused_until=None)
     write([gate])
     Event.objects.create(kind=EventKind.PROBE, actor=actor, reason=reason, detail={"agent": agent})
     return None

@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 
 def take_submissions() -> None:
     """Serve the submission queue: turn submissions into tasks, carry out applications' requests."""
-    for _ in _Turns(queues.SUBMISSION):
+    for _ in (turns := _Turns(queues.SUBMISSION)):
         more = True
-        while more and not _stopping.is_set():
+        while more and turns.may_go_on():
             done = 0
             for take in (submission.take, task_requests.take):
                 if some := take(conf.BATCH_SIZE):
@@ -49,7 +49,7 @@ def schedule() -> None:
             if looks:
                 look_at |= scheduler.begin_undos()
                 looks = False
-            more = bool(look_at) and not _stopping.is_set()
+            more = bool(look_at) and turns.may_go_on()
         _alert_about_forged(queues.SCHEDULER)
 
 
@@ -91,25 +91,25 @@ def _alert_about_blocked(blocked: Blocked) -> None:
 
 def deliver_status(application: str) -> None:
     """Serve an application's status queue: deliver its status messages."""
-    for _ in _Turns(queues.STATUS_PREFIX + application):
+    for _ in (turns := _Turns(queues.STATUS_PREFIX + application)):
         size = conf.BATCH_SIZE
-        while not _stopping.is_set() and status_messages.deliver(application, size) >= size:
+        while turns.may_go_on() and status_messages.deliver(application, size) >= size:
             pass
 
 
 def send_notifications() -> None:
     """Serve the alerts' queue: send notifications."""
-    for _ in _Turns(queues.ALERTS):
+    for _ in (turns := _Turns(queues.ALERTS)):
         size = conf.NOTIFICATION_BATCH_SIZE
-        while not _stopping.is_set() and notifications.send_due() == size:
+        while turns.may_go_on() and notifications.send_due() == size:
             pass
 
 
 def push_status() -> None:
     """Serve the push queue: send status messages to applications with a webhook."""
-    for _ in _Turns(queues.PUSH):
+    for _ in (turns := _Turns(queues.PUSH)):
         # each message that is accepted releases the next one of its task
-        while not _stopping.is_set() and push.send_due():
+        while turns.may_go_on() and push.send_due():
             pass
 
 
@@ -155,8 +155,14 @@ class _Turns:
             soon = again_in is not None and again_in < conf.INBOX_IDLE_S and not leaving
             wait = max(again_in or 0.0, conf.TURN_INTERVAL_S) if soon else conf.INBOX_IDLE_S
             messages = queues.take(self.queue, conf.BATCH_SIZE, 0 if leaving else wait)
+            note_alive(self.queue)
             if soon and not messages:
                 messages = [queues.LOOK]
+
+    def may_go_on(self) -> bool:
+        """Return whether a turn may go on with more; note that its thread does not stand still."""
+        note_alive(self.queue)
+        return not _stopping.is_set()
 
 
 def stop() -> None:
@@ -183,6 +189,25 @@ def runtime(agent: str) -> Runtime:
         if _stopping.is_set():
             _runtimes[agent].stop()
     return _runtimes[agent]
+
+
+# What a turn of these waits for, mail servers or the whole database, has no bound that is worth a number.
+_UNBOUNDED = {queues.ALERTS, queues.AUDIT}
+_seen_alive: dict[str, float] = {}  # queue → when its thread last went on (monotonic)
+
+
+def note_alive(queue: str) -> None:
+    """Note that the thread of a queue goes on; only that thread calls this."""
+    _seen_alive[queue] = time.monotonic()
+
+
+def alive(queue: str) -> bool:
+    """Return whether the thread of a queue goes on; the heartbeat's thread must not hide that it hangs."""
+    seen, served = _seen_alive.get(queue), _runtimes.get(queue)
+    if seen is None or queue in _UNBOUNDED:
+        return True
+    beat = served.watch.beat_at if served else 0.0
+    return time.monotonic() - max(seen, beat) < conf.STALLED_AFTER_S
 
 
 def stepped_back(queue: str) -> float | None:

@@ -60,6 +60,7 @@ class QueueWorker(SimpleWorker):
     def serve(self, *, burst: bool = False) -> None:
         """Answer doorbells until the process stops; with `burst`, until the queue is empty."""
         while not jobs.stopping():
+            jobs.note_alive(self.served)
             try:
                 found = self._next(None if burst else self.dequeue_timeout)
             except DequeueTimeout:
@@ -155,7 +156,7 @@ def run(names: Sequence[str]) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    heartbeat = Heartbeat(*names, stepped_back=jobs.stepped_back)
+    heartbeat = Heartbeat(*names, stepped_back=jobs.stepped_back, alive=jobs.alive)
     with heartbeat, LeaderMonitor() if queues.ALERTS in names else nullcontext():
         over: SimpleQueue[str] = SimpleQueue()  # the queue whose thread ended, or "" for a signal
         _on_signals(lambda *_: over.put(""))

@@ -37,7 +37,7 @@ QUICK_RETRY = 0.1  # seconds between the two calls of an attempt
 TURN = 0.02  # seconds between two turns of the scheduler
 LIMITS = Limits(
     window=100, rate=None, time_allowed=10.0, calls=20, failures=5, share=0.5, pause=5.0,
-    pause_cap=15.0,
+    pause_cap=15.0, retry_after_cap=3600.0,
 )  # fmt: skip
 OFF = replace(LIMITS, failures=10**9)
 THRESHOLDS = Thresholds(failure_threshold=1000, backoff=1.0, backoff_cap=60.0, undo_threshold=1000)

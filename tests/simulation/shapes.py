@@ -84,6 +84,7 @@ def rules(rng: Random, undo_by: str) -> Rules:
             share=0.5,
             pause=rng.choice((2.0, 5.0)),
             pause_cap=10.0,
+            retry_after_cap=3600.0,
         ),
         on_rejection=rng.choice(OnRejection.values),
         key_memory=rng.choice((None, 15.0, 40.0)),

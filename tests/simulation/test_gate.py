@@ -36,7 +36,7 @@ class GateMachine(RuleBasedStateMachine):
     def begin(self, window, rate, calls, failures, share):
         self.limits = Limits(
             window=window, rate=rate, time_allowed=5.0, calls=calls, failures=min(failures, calls),
-            share=share, pause=2.0, pause_cap=20.0,
+            share=share, pause=2.0, pause_cap=20.0, retry_after_cap=3600.0,
         )  # fmt: skip
         self.gate, self.now = GateView(), 1000.0
         self.out: list[float] = []  # when what is in flight was sent

@@ -22,4 +22,5 @@ VALID = {
     "breaker_share": "0.5",
     "breaker_pause": "5",
     "breaker_pause_cap": "60",
+    "retry_after_cap": "3600",
 }

@@ -47,13 +47,13 @@ def _with_causes(
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(OPERATE, HOLD)
 def probe(request: HttpRequest, agent: str) -> HttpResponse:
-    """Have an open circuit breaker send its next probe at once."""
+    """Have an open circuit breaker send its next probe at once, and end a pause."""
     # Postgres takes no NUL, which an address may have
     found = or_404(None if "\0" in agent else queries_agents.agent_row(agent))
     gate, waiting = found
     now, back = clock.database_now(), (reverse("ops:agents"), "Back to the agents")
     form = ReasonForm(request.POST if request.method == "POST" else None)
-    waits = gate.probe_at is not None and gate.probe_at > now
+    waits = any(at is not None and at > now for at in (gate.probe_at, gate.paused_until))
     if waits and form.is_valid():
         refusal = probe_now(
             agent, actor=user_of(request).get_username(), reason=form.cleaned_data["reason"]
@@ -67,7 +67,7 @@ def probe(request: HttpRequest, agent: str) -> HttpResponse:
             request,
             what=f"the gate of {agent}",
             first=conflicts.last_probe_request(agent) if request.method == "POST" else None,
-            advice=f"The circuit breaker of {agent} is not open, or its probe is already due.",
+            advice=f"{agent} waits neither for a probe nor for the end of a pause.",
             back=back,
             section="agents",
         )

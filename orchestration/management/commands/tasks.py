@@ -103,7 +103,8 @@ class Command(BaseCommand):
         preferred.add_argument("task", type=task_id, help=A_TASK)
         preferred.add_argument("--priority", type=int, required=True, help="higher goes first")
         probed = acts.add_parser(
-            "probe", help="have an open circuit breaker send its next probe at once"
+            "probe",
+            help="end the pause of an agent: have an open circuit breaker send its next probe at once",
         )
         probed.add_argument("agent")
         settled = acts.add_parser("settle", help="close the alert of an effect that showed late")

@@ -43,6 +43,9 @@ VALUES = [
     {"breaker_share": 1.1},
     {"breaker_pause": 16.0},
     {"breaker_pause": 15.0},
+    {"retry_after_cap": 0.0},
+    {"retry_after_cap": 86_400.0},
+    {"retry_after_cap": 86_401.0},
 ]
 
 

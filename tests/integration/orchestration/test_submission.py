@@ -317,3 +317,37 @@ def test_messages_reach_only_the_named_application(monkeypatch):
     (status,) = delivered
     assert (status.reference, status.number, status.kind) == ("1", 1, "received")
     assert StatusMessage.objects.get().reply_to == "two"
+
+
+@pytest.mark.django_db(transaction=True)
+class TestManySubmissionsOfOneTransaction:
+    def submit(self, *references):
+        for reference in references:
+            api.submit("greet", reference=reference, data={"name": "Ada"})
+
+    def test_say_once_that_redis_is_away(self, settings, tmp_path, caplog):
+        settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+        queues._connection.cache_clear()
+        try:
+            with transaction.atomic():
+                self.submit(*map(str, range(100)))
+        finally:
+            queues._connection.cache_clear()
+        assert len([one for one in caplog.records if "cannot ring" in one.message]) == 1
+        assert Submission.objects.count() == 100
+
+    def test_ring_also_if_the_first_of_them_were_rolled_back(self):
+        with transaction.atomic():
+            with transaction.atomic():
+                self.submit("a", "b")
+                transaction.set_rollback(True)
+            self.submit("c")
+            assert not queues.connection().exists(queues.flag(queues.SUBMISSION))
+        assert queues.connection().exists(queues.flag(queues.SUBMISSION))
+        assert queues.connection().llen(queues.inbox(queues.SUBMISSION)) == 1
+
+    def test_ring_again_for_the_next_transaction(self):
+        for reference in "ab":
+            with transaction.atomic():
+                self.submit(reference, f"{reference}2")
+        assert queues.connection().llen(queues.inbox(queues.SUBMISSION)) == 2

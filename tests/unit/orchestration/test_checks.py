@@ -5,6 +5,7 @@ import inspect
 import sqlite3
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from orchestration import api, checks, registry
 from orchestration.api import Agent, Call, HttpAgent, Step, Workflow, action, field, key, result
 from orchestration.checks import check_agents, check_applications, check_names, check_workflows
+from orchestration.messaging import queues
 
 
 class Clerk(Agent):
@@ -206,6 +208,45 @@ def test_agents_that_cannot_work_are_reported(monkeypatch):
     assert sorted(error.id for error in check_agents()) == [
         f"orchestration.{one}" for one in ("E003", "E006", "E008")
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_reserved"),
+    [
+        *((one, True) for one in queues.HANDLERS),
+        ("status.shop", True),
+        ("web", True),
+        ("supervisor", True),
+        ("housekeeper", True),
+        ("push_notifications", False),
+        ("status", False),
+    ],
+)
+def test_agent_with_the_name_of_a_queue_of_the_engine_is_reported(monkeypatch, name, is_reserved):
+    class Clerk(Agent):
+        pass
+
+    Clerk.name = name
+    monkeypatch.setattr(registry, "agents", {name: Clerk})
+    assert [error.id for error in check_agents()] == ["orchestration.E006"] * is_reserved
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("orchestration.monitoring.canary", "canary"),
+        ("orchestration.functions.workflow", "tasks.default"),
+    ],
+)
+def test_workflow_with_the_name_of_one_of_the_engine_is_reported(monkeypatch, module, name):
+    monkeypatch.setattr(registry, "agents", dict(registry.agents))
+    for table in ("_places", "registered_twice", "workflows"):
+        monkeypatch.setattr(registry, table, type(getattr(registry, table))())
+    api.register(Workflow(name=name, steps=[Step(name="a", compute=dict)]))
+    import_module(module).declare()
+    errors = check_names()
+    assert {error.id for error in errors} == {"orchestration.E009"}
+    assert all(repr(name) in error.msg for error in errors)
 
 
 def test_plain_function_with_an_annotation_is_found_and_a_wrapper_is_not(monkeypatch):

@@ -165,6 +165,22 @@ def test_probe_is_sent_at_once_with_user_and_reason():
     assert Gate.objects.get(agent="greeter").state == "half_open"
 
 
+def test_pause_that_the_service_asked_for_is_ended_at_once():
+    client = holder()
+    new_task()
+    new_task()
+    Gate.objects.filter(agent="greeter").update(paused_until=DatabaseNow() + timedelta(hours=1))
+    assert claimed() == []
+    assert PROBE in client.get(ADDRESS).text
+    assert page(client.get(PROBE)).one("[data-paused]")
+    assert client.post(PROBE, {"reason": "it was a mistake"}).status_code == 303
+    assert Event.objects.get(kind="probe").reason == "it was a mistake"
+    assert len(claimed()) == 2
+    assert client.post(PROBE, {"reason": "again"}).status_code == 409
+    gate = Gate.objects.get(agent="greeter")
+    assert (gate.state, gate.paused_until) == ("closed", None)
+
+
 @pytest.mark.parametrize("state", ["closed", "half_open", "recovering"])
 def test_breaker_that_is_not_open_is_not_probed(state):
     opened(state=state, probe_at=None)

@@ -292,6 +292,24 @@ def test_ever_changing_messages_of_a_service_become_one_cause(monkeypatch):
     assert Incident.objects.get(code="other").message == "the bee says no"
 
 
+def test_ever_changing_codes_of_a_service_become_one_cause_with_one_alert(monkeypatch):
+    tallies = import_module("orchestration.incidents.tallies")
+    monkeypatch.setattr(tallies, "MAX_CODES", 3)
+    monkeypatch.setattr(tallies, "MAX_CAUSES", 2)
+    for number in range(1, 7):
+        failing(1, code=f"card_{number}", message=f"no {chr(64 + number)}")
+    for word in ("ant", "bee", "cat"):
+        failing(1, code="card_1", message=f"the {word} says no")  # a known code is still one
+    fold()
+    found = Incident.objects.order_by("id").values_list("code", "message", "failures")
+    assert list(found) == [
+        ("card_1", "no A", 1), ("card_2", "no B", 1), ("card_3", "no C", 1),
+        ("<various>", "<various>", 3),
+        ("card_1", "the ant says no", 1), ("card_1", "<various>", 2),
+    ]  # fmt: skip
+    assert Alert.objects.filter(closed_at=None).count() == len(found)
+
+
 def test_trend_is_kept_by_the_hour():
     failing(3)
     fold()

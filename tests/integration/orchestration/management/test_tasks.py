@@ -102,7 +102,7 @@ def test_open_breaker_is_probed_and_an_unknown_agent_is_refused():
     new_task()
     assert len(claimed()) == 1
     assert Event.objects.get(kind="probe").actor == "olga"
-    with pytest.raises(CommandError, match="not open"):
+    with pytest.raises(CommandError, match="waits neither"):
         tasks("probe", "greeter", "--reason", "again")
     for act in (["probe", "greter"], ["hold", "--agent", "greter"]):
         with pytest.raises(CommandError, match="did you mean 'greeter'"):

@@ -247,7 +247,7 @@ def test_queries_are_independent_of_the_number_of_waiting_steps(django_assert_nu
     for _ in range(5):
         waiting_step()
     troubles()
-    with django_assert_num_queries(21):  # eight say why the oldest of all agents wait
+    with django_assert_num_queries(22):  # eight say why the oldest of all agents wait
         look(Debounce())
 
 
@@ -319,3 +319,16 @@ def test_undeclared_agents_are_found_wherever_their_names_stand():
         waiting_step(since=timedelta(seconds=1), agent=name)
     assert sorted(others_wanted(registry.agents)) == sorted(names)
     assert sorted(others_wanted([])) == sorted([*names, *declared])
+
+
+def test_long_pause_that_a_service_asked_for_is_an_alert_until_it_ends():
+    def paused_for(seconds):
+        until = seconds and DatabaseNow() + timedelta(seconds=seconds)
+        Gate.objects.filter(agent="greeter").update(paused_until=until)
+        return troubles()
+
+    assert paused_for(conf.PAUSE_ALERT_S - 10) == []
+    assert paused_for(conf.PAUSE_ALERT_S + 10) == ["system/paused/greeter"]
+    assert paused_for(10) == ["system/paused/greeter"]
+    assert paused_for(-10) == []
+    assert paused_for(None) == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -12,6 +13,7 @@ from orchestration.agents.errors import Rejected, Transient, Unknown
 from orchestration.agents.http import LONGEST_PAUSE, HttpAgent
 from orchestration.database import clock
 from tests.support.messages import nested, request
+from tests.support.receiver import receiving
 from tests.support.sandbox import served
 
 
@@ -582,3 +584,52 @@ def test_action_declares_input_and_result_schemas():
     assert (shaped.accepts, shaped.returns) == ({"type": "object"}, {"type": "null"})
     assert (plain.accepts, plain.returns) == (None, None)
     assert asyncio.run(Shaped().answer(request(action="shaped"))).outcome == "done"
+
+
+@dataclass
+class Stamped:
+    """What a service returns."""
+
+    id: str
+
+
+class Janitor(HttpAgent):
+    name = "janitor"
+
+    @action
+    async def remove(self, call):
+        return await self.post(call, "/", body={})
+
+    @action
+    async def expect(self, call):
+        return await self.post(call, "/", body={}, expect={"id": str})
+
+    @action
+    async def expect_type(self, call):
+        return await self.post(call, "/", body={}, expect=Stamped)
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "outcome"),
+    [
+        ("remove", 204, "done"),
+        ("remove", 205, "done"),
+        ("remove", 200, "unknown"),  # its body may be lost
+        ("remove", 202, "unknown"),
+        ("expect", 204, "unknown"),
+        ("expect_type", 204, "unknown"),
+    ],
+)
+def test_answer_without_content_is_done_where_none_is_expected(act, status, outcome):
+    async def perform(port):
+        janitor = Janitor()
+        janitor.base_url = f"http://127.0.0.1:{port}"
+        try:
+            return await janitor.answer(request(action=act))
+        finally:
+            await janitor.close()
+
+    with receiving() as service:
+        service.answers = [status]
+        reply = asyncio.run(perform(service.port))
+    assert (reply.outcome, reply.result) == (outcome, {})

@@ -19,7 +19,15 @@ from orchestration.decisions.gate import (
 )
 
 LIMITS = Limits(
-    window=100, rate=None, time_allowed=10, calls=10, failures=4, share=0.5, pause=5, pause_cap=30
+    window=100,
+    rate=None,
+    time_allowed=10,
+    calls=10,
+    failures=4,
+    share=0.5,
+    pause=5,
+    pause_cap=30,
+    retry_after_cap=600,
 )
 CLOSED = GateView()
 
@@ -176,6 +184,11 @@ def test_retry_after_delays_one_step_unless_it_is_for_all():
         assert gate.state == "closed"
         assert [room(gate, LIMITS, 0, now) for now in (129.9, 130)] == [0, 100]
         assert again_at(gate, 100) == 130
+
+
+def test_pause_that_a_service_asks_for_is_limited_by_the_policy():
+    gate = observe(CLOSED, LIMITS, [asked(86_400, 100, "busy")], 100)
+    assert again_at(gate, 100) == 100 + LIMITS.retry_after_cap
 
 
 def test_retry_after_delays_the_next_probe_as_long():

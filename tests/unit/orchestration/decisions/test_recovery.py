@@ -49,6 +49,11 @@ LAST = Failure(failure_count=2)  # the next one reaches the threshold
         (UNDO, replace(LAST, code=INSTANCE_SICK), Retry(failure_count=2, wait=0.0, counted=False)),
         (LIMITS, Failure(failure_count=1, put_off=7.0), Retry(failure_count=2, wait=7.0)),
         (LIMITS, Failure(failure_count=1, put_off=0.3), Retry(failure_count=2, wait=1.0)),
+        (
+            replace(LIMITS, retry_after_cap=5.0),
+            Failure(failure_count=1, put_off=7.0),
+            Retry(failure_count=2, wait=5.0),
+        ),
         # who stayed silent for half of the chances has the rest of them alone
         (LIMITS, Failure(failure_count=0, outcome="expired"), Retry(failure_count=1, wait=0.5)),
         (

@@ -1,12 +1,17 @@
 """What those see of a task who may not see personal data."""
 
+import re
+from base64 import b64encode, urlsafe_b64encode
 from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from orchestration import registry
 from orchestration.api import Workflow, field
 from orchestration.queries.redaction import HIDDEN, LETTER, Redactor
+from orchestration.queries.word_finder import Finder
 
 DATA = {
     "email": "Ada@Example.org",
@@ -89,6 +94,62 @@ def test_letter_costs_little_until_a_text_may_have_it(monkeypatch):
 def test_text_of_any_length_is_hidden_in_a_longer_one(length):
     word = "x" * length
     assert Redactor("gone", [word])(f"it was {word}.") == f"it was {HIDDEN}."
+
+
+def test_cost_goes_with_the_text_and_not_with_the_number_of_words():
+    text = "the order of custom goods, nowhere near; " * 2000
+
+    def cost(words):
+        redactor = Redactor("gone", [f"customer-{number:05}" for number in range(words)])
+        assert redactor(f"{text}customer-00003") == f"{text}{HIDDEN}"  # what finds words is made
+        began = process_time()
+        redactor(text)
+        return process_time() - began
+
+    assert min(cost(4000) for _ in range(3)) < 10 * min(cost(10) for _ in range(3))
+
+
+@pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
+@pytest.mark.parametrize("before", ["", "x", "xy", "xyz"])
+def test_word_in_base64_is_hidden(redactor, encode, before):
+    for word in ("Ada@Example.org", "ada@example.org"):
+        encoded = encode(f"{before}{word} and more".encode()).decode()
+        assert HIDDEN in redactor(f"it got {encoded}")
+        shown = redactor(f"it got {encoded}").removeprefix("it got ").split(HIDDEN)
+        assert all(len(part) <= len(encode(before.encode())) + 20 for part in shown)
+        assert encoded not in redactor(f"it got {encoded}")
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("straße", "STRASSE 1"),
+        ("İstanbul", "istanbul"),
+        ("istanbul", "\u0130STANBUL"),
+        ("Kelvin", "\u212aELVIN"),
+        ("masses", "ma\u017f\u017fes"),
+        ("σοφος", "ΣΟΦΟΣ, σοφος, σοφο\u03c2"),
+        ("ÅNGSTRÖM", "ångström"),
+    ],
+)
+def test_words_are_found_as_a_regular_expression_without_case_finds_them(word, text):
+    expected = re.sub(re.escape(word), HIDDEN, text, flags=re.IGNORECASE)
+    assert Finder([word], []).replace(text, HIDDEN) == expected
+
+
+@given(
+    words=st.lists(st.text("abA-\u017f", min_size=3, max_size=8), max_size=5),
+    parts=st.lists(st.text("abA", min_size=3, max_size=5), max_size=5),
+    text=st.text("abA- \u017f", max_size=60),
+)
+def test_finder_finds_what_a_regular_expression_of_all_words_does(words, parts, text):
+    def longest_first(some):
+        return "|".join(re.escape(one) for one in sorted(some, key=len, reverse=True))
+
+    either = [longest_first(words)] if words else []
+    either += [rf"(?<!\w)(?:{longest_first(parts)})(?!\w)"] if parts else []
+    expected = re.sub("|".join(either), "#", text, flags=re.IGNORECASE) if either else text
+    assert Finder(words, parts).replace(text, "#") == expected
 
 
 def test_input_of_an_unknown_workflow_is_redacted_whole():
