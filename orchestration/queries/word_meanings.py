@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from uuid import UUID
 
 from django.db.models import Q
@@ -13,7 +14,7 @@ from ..models import Incident
 from ..states import TaskState
 from ..workflow import Found
 from . import search_grammar
-from .search_grammar import Node, Term, Unreadable, wording
+from .search_grammar import AllOf, AnyOf, Node, Not, Term, Unreadable, wording
 from .search_query import Fix, Query, Search
 from .search_terms import TROUBLE, Filters, as_uuid
 from .task_filters import matching
@@ -43,8 +44,9 @@ def resolved(search: Search) -> Resolved:
     labels: dict[str, list[str]] = defaultdict(list)
     references: dict[str, list[str]] = defaultdict(list)
     more = set()
-    for workflow in registry.workflows.values():
-        for word, found in workflow.find(words, search.personal).items():
+    together = dict.fromkeys(_together(search.tree))
+    for workflow, group in product(registry.workflows.values(), together):
+        for word, found in workflow.find(group, search.personal).items():
             labels[word] += found.labels
             references[word] += found.references
             if found.more:
@@ -56,6 +58,22 @@ def resolved(search: Search) -> Resolved:
     }
     ways = tuple(_with(one, known) for one in search.query.alternatives)
     return Resolved(query=Query(alternatives=ways), more=sorted(more))
+
+
+def _together(tree: Node | None) -> Iterable[tuple[str, ...]]:
+    """Yield the words that must all be true of a task; those that need not be come alone."""
+    match tree:
+        case Term(name="", value=word):
+            yield (word,)
+        case Not():
+            yield from _together(tree.part)
+        case AllOf() | AnyOf():
+            words = [part for part in tree.parts if isinstance(part, Term) and not part.name]
+            if isinstance(tree, AllOf) and words:
+                yield tuple(dict.fromkeys(word.value for word in words))
+            for part in tree.parts:
+                if isinstance(tree, AnyOf) or part not in words:
+                    yield from _together(part)
 
 
 def _with(filters: Filters, known: dict[str, Found]) -> Filters:
