@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain
 from uuid import UUID
 
 from django.db.models import Q
@@ -44,13 +44,17 @@ def resolved(search: Search) -> Resolved:
     labels: dict[str, list[str]] = defaultdict(list)
     references: dict[str, list[str]] = defaultdict(list)
     more = set()
-    together = dict.fromkeys(_together(search.tree))
-    for workflow, group in product(registry.workflows.values(), together):
-        for word, found in workflow.find(group, search.personal).items():
-            labels[word] += found.labels
-            references[word] += found.references
-            if found.more:
-                more.add(word)
+    groups = dict.fromkeys(_together(search.tree))
+    answers = (
+        workflow.find(group, search.personal)
+        for workflow in registry.workflows.values()
+        for group in groups
+    )
+    for word, found in chain.from_iterable(answer.items() for answer in answers):
+        labels[word] += found.labels
+        references[word] += found.references
+        if found.more:
+            more.add(word)
     known = {
         word: Found(labels=labels[word], references=references[word])
         for word in words
