@@ -396,3 +396,13 @@ def test_account_that_was_changed_while_its_page_was_open_keeps_the_sign_in(ada)
     ada.post(address_of(lea), typed(form, email="lea@example.org"))
     lea.refresh_from_db()
     assert lea.last_login.microsecond == 123456
+
+
+def test_list_with_a_row_that_is_gone_says_so(ada):
+    products(2)
+    form = opened(ada, "/admin/orders/product/")
+    Product.objects.filter(sku="sku-1").delete()
+    changed = typed(form, **{"form-0-position": "9", "_save": "Save"})
+    answer = ada.post("/admin/orders/product/", changed, follow=True)
+    assert "has been deleted since" in answer.text
+    assert Product.objects.get().position == 0
