@@ -108,8 +108,10 @@ def test_odd_parts_of_addresses(boss):
 def test_odd_queries_of_pages(boss):
     routes = [route for route in patterns() if "<" not in route and not route.startswith("admin/")]
     names = sorted({*names_read(), *PAGING})
-    queries = ["&".join(f"{name}={value}" for name in names) for value in ODDER]
-    queries += [f"{name}={value}" for name in names for value in (ODD[0], PAST_BIGINT)]
+    apart = [names[start::8] for start in range(8)]  # as one refusal hides what the next would do
+    asked = [(names, value) for value in ODDER]
+    asked += [(part, value) for part in apart for value in (ODD[0], PAST_BIGINT)]
+    queries = ["&".join(f"{name}={value}" for name in part) for part, value in asked]
     assert failures(got(boss, [f"/{route}?{query}" for route in routes for query in queries])) == []
 
 
