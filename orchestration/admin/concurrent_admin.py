@@ -66,6 +66,7 @@ class ConcurrentAdmin(FilteredAdmin):
         return response
 
     def _get_list_editable_queryset(self, request: HttpRequest, prefix: str) -> QuerySet[Any]:
+        self.check_keys(self._get_edited_object_pks(request, prefix))
         rows: QuerySet[Any] = super()._get_list_editable_queryset(request, prefix)
         return rows.order_by("pk").select_for_update(of=("self",))
 

@@ -1,5 +1,6 @@
 """Lists of the admin whose addresses anyone may write: with values that no column can hold."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -36,11 +37,15 @@ class FilteredAdmin(Base):
         self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **options: Any
     ) -> HttpResponse | None:
         """Act on the ticked rows; refuse what cannot be the key of a row."""
-        for key in request.POST.getlist(ACTION_CHECKBOX_NAME):
+        self.check_keys(request.POST.getlist(ACTION_CHECKBOX_NAME))
+        return super().response_action(request, queryset, *args, **options)
+
+    def check_keys(self, keys: Iterable[str]) -> None:
+        """Refuse a request with what cannot be the key of a row."""
+        for key in keys:
             try:
                 self.opts.pk.to_python(key)
             except ValidationError as error:
                 raise BadRequest(f"no key of a row: {key!r}") from error
             if "\0" in key:
                 raise BadRequest("a NUL in the key of a row")
-        return super().response_action(request, queryset, *args, **options)

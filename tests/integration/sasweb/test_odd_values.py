@@ -102,7 +102,7 @@ def got(client, addresses):
 def test_odd_parts_of_addresses(boss):
     routes = [route for route in patterns() if "<" in route]
     assert len(routes) > 100
-    assert failures(got(boss, [filled(route, value) for route in routes for value in ODD])) == []
+    assert failures(got(boss, [filled(route, value) for route in routes for value in FEW])) == []
 
 
 def test_odd_queries_of_pages(boss):
@@ -135,7 +135,7 @@ def test_odd_filters_of_the_admin(boss, model):
     assert failures(got(boss, [f"{address}?{query}" for query in queries])) == []
 
 
-@pytest.mark.parametrize("value", ["\0", HUGE, "-1", "x" * 3000])
+@pytest.mark.parametrize("value", ["\0", HUGE])
 def test_odd_fields_of_forms(boss, value):
     chosen = {"action": "delete_selected", "_selected_action": value, "index": "0"}
     rows = {"_save": "Save", "form-TOTAL_FORMS": "1", "form-INITIAL_FORMS": "1", "form-0-sku": value,
