@@ -175,10 +175,10 @@ class Workflow:
     rows reaches the next step. `private` names fields of the input that only `record` is given: the
     task is made without them, as what is personal need not be kept twice.
 
-    `find` says what else operators find its tasks by: it is called with the plain words of a search, and
-    whether who asks may see personal data, and returns what it finds by each. It costs a few
-    queries at most, each by an index, and returns at most some hundred references of a word. It need
-    not repeat what the engine has: references, labels, ids and contacts.
+    `find` says what else operators find its tasks by: it is called with plain words of a search that
+    must all hold, and whether who asks may see personal data, and returns what it finds by each. It
+    costs a few queries at most, each by an index, and returns at most some hundred references of a
+    word. It need not repeat what the engine has: references, labels, ids and contacts.
 
     `remove` is called with a batch of references inside the transaction that removes their tasks, which
     ended long ago: the application removes its own rows, or keeps them.

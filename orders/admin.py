@@ -6,11 +6,13 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.staticfiles import finders
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.forms import Field, ModelForm
 from django.http import HttpRequest
 
 from orchestration.api import CappedPaginator, format_money
 
+from .lifecycle import operator_search
 from .models import Order, OrderLine, Product
 
 PICTURE = re.compile("[A-Za-z0-9_-]+")
@@ -99,6 +101,15 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     # counting millions of orders is slow
     paginator = CappedPaginator
     show_full_result_count = False
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Order], search_term: str
+    ) -> tuple[QuerySet[Order], bool]:
+        """Search by the customer's name too, as the dashboard does."""
+        found, repeats = super().get_search_results(request, queryset, search_term)
+        if by_name := operator_search.named(search_term):
+            found |= queryset.filter(pk__in=by_name)
+        return found, repeats
 
     @admin.display(description="total", ordering="total")
     def amount(self, order: Order) -> str:

@@ -66,6 +66,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "sasweb.cookies.storable_cookies",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "orders.shop.language.ShopLocale",
     "django.middleware.common.CommonMiddleware",

@@ -1,10 +1,9 @@
 """What makes an admin safe for two people at once: forms that compare, and rows that are locked."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.admin.options import ModelAdmin
 from django.contrib.admin.utils import unquote
 from django.db import router, transaction
 from django.db.models import Model, QuerySet
@@ -12,16 +11,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from .concurrent_form import concurrent
-
-if TYPE_CHECKING:  # generic for the type checker only
-    Base = ModelAdmin[Any]
-else:
-    Base = ModelAdmin
+from .filters import FilteredAdmin
 
 SEEN = "seen"  # of a page that asks whether to delete: what the row was
 
 
-class ConcurrentAdmin(Base):
+class ConcurrentAdmin(FilteredAdmin):
     """Forms, lists and inlines that write what their user changed, to a locked row."""
 
     def __init__(self, model: type[Model], admin_site: Any) -> None:
@@ -60,11 +55,18 @@ class ConcurrentAdmin(Base):
             response = super().changelist_view(request, extra_context)
         shown = (getattr(response, "context_data", None) or {}).get("cl")
         if shown and shown.formset:
-            # the rows may be in another order since
-            shown.result_list = [form.instance for form in shown.formset.forms]
+            rows = [form.instance for form in shown.formset.forms]
+            if any(row._state.adding for row in rows):  # noqa: SLF001 - documented by Django
+                text = (
+                    "A row of this list has been deleted since you opened it. Check the list again."
+                )
+                self.message_user(request, text, messages.ERROR)
+                return HttpResponseRedirect(request.get_full_path())
+            shown.result_list = rows  # which may be in another order since
         return response
 
     def _get_list_editable_queryset(self, request: HttpRequest, prefix: str) -> QuerySet[Any]:
+        self.check_keys(self._get_edited_object_pks(request, prefix))
         rows: QuerySet[Any] = super()._get_list_editable_queryset(request, prefix)
         return rows.order_by("pk").select_for_update(of=("self",))
 

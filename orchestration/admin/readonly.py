@@ -10,10 +10,10 @@ from django.http import HttpRequest
 from .. import registry
 from ..queries.capped_paginator import CappedPaginator
 from ..states import StepState
-from .concurrent_admin import Base
+from .filters import Base, FilteredAdmin
 
 
-class ReadOnlyAdmin(Base):
+class ReadOnlyAdmin(FilteredAdmin):
     """Rows to look at. Lists cost the same however many rows there are."""
 
     actions: Sequence[str] | None = None

@@ -14,7 +14,7 @@ from .. import registry
 from ..models import StateStore
 from ..models.statestore import ProcessState
 from ..states import FINAL_TASK_STATES, StepState, TaskState
-from .concurrent_admin import Base
+from .filters import Base
 from .readonly import DeclaredFilter, ReadOnlyAdmin, WorkflowFilter
 
 # By the engine's states, as these are what indexes are about; waiting steps are found by their tasks.

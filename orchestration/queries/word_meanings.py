@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from uuid import UUID
 
 from django.db.models import Q
@@ -13,7 +14,7 @@ from ..models import Incident
 from ..states import TaskState
 from ..workflow import Found
 from . import search_grammar
-from .search_grammar import Node, Term, Unreadable, wording
+from .search_grammar import AllOf, AnyOf, Node, Not, Term, Unreadable, wording
 from .search_query import Fix, Query, Search
 from .search_terms import TROUBLE, Filters, as_uuid
 from .task_filters import matching
@@ -43,12 +44,17 @@ def resolved(search: Search) -> Resolved:
     labels: dict[str, list[str]] = defaultdict(list)
     references: dict[str, list[str]] = defaultdict(list)
     more = set()
-    for workflow in registry.workflows.values():
-        for word, found in workflow.find(words, search.personal).items():
-            labels[word] += found.labels
-            references[word] += found.references
-            if found.more:
-                more.add(word)
+    groups = dict.fromkeys(_together(search.tree))
+    answers = (
+        workflow.find(group, search.personal)
+        for workflow in registry.workflows.values()
+        for group in groups
+    )
+    for word, found in chain.from_iterable(answer.items() for answer in answers):
+        labels[word] += found.labels
+        references[word] += found.references
+        if found.more:
+            more.add(word)
     known = {
         word: Found(labels=labels[word], references=references[word])
         for word in words
@@ -56,6 +62,22 @@ def resolved(search: Search) -> Resolved:
     }
     ways = tuple(_with(one, known) for one in search.query.alternatives)
     return Resolved(query=Query(alternatives=ways), more=sorted(more))
+
+
+def _together(tree: Node | None) -> Iterable[tuple[str, ...]]:
+    """Yield the words that must all be true of a task; those that need not be come alone."""
+    match tree:
+        case Term(name="", value=word):
+            yield (word,)
+        case Not():
+            yield from _together(tree.part)
+        case AllOf() | AnyOf():
+            words = [part for part in tree.parts if isinstance(part, Term) and not part.name]
+            if isinstance(tree, AllOf) and words:
+                yield tuple(dict.fromkeys(word.value for word in words))
+            for part in tree.parts:
+                if isinstance(tree, AnyOf) or part not in words:
+                    yield from _together(part)
 
 
 def _with(filters: Filters, known: dict[str, Found]) -> Filters:

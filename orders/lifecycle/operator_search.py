@@ -1,9 +1,11 @@
 """What operators find orders by, besides what the engine knows: typed numbers, names, parcels."""
 
-import re
+import unicodedata
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.db import connection
 
 from orchestration.api import Found
 from orders.models import Order
@@ -11,11 +13,15 @@ from orders.models import Order
 from .message import BASE32, as_typed
 
 MOST = 300  # orders of one word: more are too many to look through
-SHORTEST_NAME = 3  # characters
+SHORTEST_BEGINNING = 3  # characters: shorter words of a name are whole ones
 SHORTEST_PARCEL = 4
-LETTERS = re.compile(r"[^\W\d_]+")
-NAME = re.compile(rf"{LETTERS.pattern}(?:['\u2019. -]+{LETTERS.pattern})*\.?")
+FORMS: tuple[Literal["NFC"], Literal["NFD"]] = (
+    "NFC",
+    "NFD",
+)  # a name may be written in either; both look the same
 NAMES = SearchVector("name", config="simple")  # as in the index order_by_name
+# the words of texts as the index has them, which is true of names in any script
+WORDS = "SELECT tsvector_to_array(to_tsvector('simple', text)) FROM unnest(%s) text"
 
 
 def find(words: Sequence[str], personal: bool) -> Mapping[str, Found]:
@@ -34,6 +40,11 @@ def find(words: Sequence[str], personal: bool) -> Mapping[str, Found]:
     return found
 
 
+def named(text: str) -> list[str]:
+    """Return the ids of orders whose customer's name has all words of a text, MOST and one at most."""
+    return _named([text])
+
+
 def _number(text: str) -> str:
     """Return the number, or the beginning of one, that a text may be."""
     number = as_typed(text).rstrip("-")
@@ -42,22 +53,40 @@ def _number(text: str) -> str:
 
 
 def _references_by_name(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return the orders by the words of a name: those with all of them, then those with each."""
-    names = [word for word in words if len(word) >= SHORTEST_NAME and _parts(word)]
-    together = _named(names) if len(names) > 1 else []
-    return {word: together[:MOST] or _named([word]) for word in names}
+    """Return the orders by the words of a name: those with all of them, then those with each.
+
+    What has digits may be a number beside a name; and a name may have digits.
+    """
+    letters = [word for word in words if not any(map(str.isdigit, word))]
+    for together in (words, letters):
+        if len(together) > 1 and (found := _named(together)):
+            each = {word: _named([word]) for word in words if word not in together}
+            return {**each, **dict.fromkeys(together, found[:MOST])}
+    return {word: _named([word]) for word in words}
 
 
-def _named(words: Sequence[str]) -> list[str]:
-    query = " & ".join(f"{part}:*" for word in words for part in _parts(word))
-    named = Order.objects.annotate(words=NAMES).order_by()
-    found = named.filter(words=SearchQuery(query, config="simple", search_type="raw"))
+def _named(texts: Sequence[str]) -> list[str]:
+    query = _query(" ".join(texts))
+    if not query:
+        return []
+    with_words = Order.objects.annotate(words=NAMES).order_by()
+    found = with_words.filter(words=SearchQuery(query, config="simple", search_type="raw"))
     return [str(id_) for id_ in found.values_list("id", flat=True)[: MOST + 1]]
 
 
-def _parts(word: str) -> list[str]:
-    """Return the words of a name in a text that is one; none if it has digits or signs."""
-    return LETTERS.findall(word) if NAME.fullmatch(word) else []
+def _query(text: str) -> str:
+    """Return the condition on the words of a name: all of a text, in either form of its letters."""
+    forms = list(dict.fromkeys(unicodedata.normalize(form, text) for form in FORMS))
+    with connection.cursor() as cursor:
+        cursor.execute(WORDS, [forms])
+        parts = [" & ".join(map(_part, words)) for (words,) in cursor.fetchall() if words]
+    return " | ".join(f"({part})" for part in parts)
+
+
+def _part(word: str) -> str:
+    """Return the condition that a name has a word, or, of a longer one, its beginning."""
+    quoted = word.replace("\\", "\\\\").replace("'", "''")
+    return f"'{quoted}':*" if len(word) >= SHORTEST_BEGINNING else f"'{quoted}'"
 
 
 def _references_by_parcel(word: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a browser sends of a form that nobody has touched."""
+"""What a browser sends of a form as it is shown."""
 
 from tests.support.page import Element
 

@@ -1,10 +1,12 @@
 """What is refused says so in the dress of its address, with the way back."""
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 
 from tests.support.operators import browser, person
-from tests.support.page import POLL, page
+from tests.support.page import POLL, elements, page
+from tests.support.shop import products
 
 pytestmark = pytest.mark.django_db
 SHOP, OPS = "Kettlewell", "Operations"
@@ -136,3 +138,24 @@ def test_login_of_staff_is_in_the_dashboards_dress_also_for_the_admin():
     assert dress(answer) == OPS
     wrong = Client().post("/login/", {"username": "x", "password": "y"})
     assert dress(wrong) == OPS
+
+
+@pytest.mark.parametrize("address", ["/nowhere/", "/cart/add/", "/products/nowhere/"])
+def test_error_page_of_the_shop_has_its_menu(client, address):
+    menu = page(client.get(address)).one("nav.nav").all("a")
+    assert [one["href"] for one in menu] == ["/", "/orders/find/", "/account/", "/cart/"]
+
+
+@pytest.mark.parametrize(
+    "template", ["400.html", "403.html", "404.html", "405.html", "500.html", "503.html"]
+)
+def test_menu_of_an_error_page_needs_no_database(template, django_assert_num_queries):
+    with django_assert_num_queries(0):
+        assert elements(render_to_string(template)).all("nav.nav")
+
+
+def test_number_of_an_empty_cart_is_plain(client):
+    products(1)
+    assert page(client.get("/")).one("#cart-link").one("span.count")["class"] == "count"
+    client.post("/cart/add/", {"sku": "sku-0"})
+    assert page(client.get("/")).one("#cart-link").one("span.count")["class"] == "count full"

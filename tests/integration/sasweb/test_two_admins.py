@@ -1,4 +1,4 @@
-"""Two people have the same form of the admin open: each keeps the change of the other."""
+"""Two people have the same form of the admin open: each keeps what the other changed."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -290,7 +290,7 @@ def test_page_shows_the_present_value_of_a_field_that_was_left_alone(ada, bea):
     assert again["price"] == ["0"]
 
 
-def test_same_change_by_both_is_no_conflict(ada, bea):
+def test_same_change_by_both_is_accepted(ada, bea):
     row = product()
     address = address_of(row)
     hers, his = opened(ada, address), opened(bea, address)
@@ -317,7 +317,7 @@ def test_form_without_what_it_showed_is_compared_with_the_row(ada):
     assert row.price == 7
 
 
-def test_secret_is_not_in_the_page(ada):
+def test_page_has_not_the_secret(ada):
     channel = NotificationChannel.objects.create(
         name="duty", kind="webhook", address="https://example.org/x", secret="s" * 30
     )
@@ -368,7 +368,7 @@ def test_row_that_changed_is_not_deleted(ada, bea):
     assert not FairnessWeight.objects.exists()
 
 
-def test_row_that_is_gone_is_said_to_be(ada):
+def test_page_of_a_row_that_is_gone_says_so(ada):
     weight = FairnessWeight.objects.create(key="big", weight=1)
     change, delete = opened(ada, address_of(weight)), opened(ada, address_of(weight, "delete"))
     weight.delete()
@@ -396,3 +396,13 @@ def test_account_that_was_changed_while_its_page_was_open_keeps_the_sign_in(ada)
     ada.post(address_of(lea), typed(form, email="lea@example.org"))
     lea.refresh_from_db()
     assert lea.last_login.microsecond == 123456
+
+
+def test_list_with_a_row_that_is_gone_says_so(ada):
+    products(2)
+    form = opened(ada, "/admin/orders/product/")
+    Product.objects.filter(sku="sku-1").delete()
+    changed = typed(form, **{"form-0-position": "9", "_save": "Save"})
+    answer = ada.post("/admin/orders/product/", changed, follow=True)
+    assert "has been deleted since" in answer.text
+    assert Product.objects.get().position == 0
