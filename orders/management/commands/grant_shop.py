@@ -5,10 +5,13 @@ from typing import Any
 
 from django.apps import apps
 from django.contrib.auth import get_user_model
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, connection, transaction
 from django.db.models.options import Options
 from psycopg2 import sql
+
+from orders.lifecycle.message import APPLICATION, EMAIL_WORKFLOW
 
 APPLICATIONS = ("orders", "sessions", "axes")  # the shop reads and writes their tables
 WRITE = sql.SQL("SELECT, INSERT, UPDATE, DELETE")
@@ -19,9 +22,8 @@ class Command(BaseCommand):
     """Grants a role rights on the tables of the shop, sessions, sign-ins and accounts."""
 
     help = (
-        "Grant a database role what a web process with SERVES=shop needs of the shop's own tables. "
-        "What it needs of the engine is granted by `manage.py grant_application`. Run both again "
-        "after each migration."
+        "Grant a database role what a web process with SERVES=shop needs: of the shop's own tables, "
+        "and of the engine, by `manage.py grant_application`. Run it again after each migration."
     )
 
     def add_arguments(self, parser: Any) -> None:
@@ -34,6 +36,9 @@ class Command(BaseCommand):
             with transaction.atomic(), connection.cursor() as cursor:
                 for table, rights in _rights():
                     _grant(cursor, role, table, rights)
+                # its letters are a workflow of their own, of which nobody is sent word
+                more = {"workflow": [EMAIL_WORKFLOW], "stdout": self.stdout}
+                call_command("grant_application", role, APPLICATION, **more)
         except Error as problem:
             raise CommandError(str(problem).strip()) from problem
 
