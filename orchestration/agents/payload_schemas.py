@@ -1,13 +1,14 @@
 """Validate payloads and results that people enter against the JSON Schemas of actions."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from jsonschema import Draft202012Validator, ValidationError
 
 from .. import registry
 from ..payloads.limits import is_deep
+from ..payloads.placeholders import placeholders
 from ..payloads.text import READER, as_text
 
 DEEPEST = 50  # lists and objects inside one another, of what a person types
@@ -31,6 +32,23 @@ class RequestedStep(Protocol):
     action: str
     request: Any
     loads: Any
+
+
+class TemplatedStep(Protocol):
+    """The part of a workflow's step that says what its requests are made from."""
+
+    @property
+    def agent(self) -> str: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def request(self) -> Mapping[str, Any]: ...
+    @property
+    def undo(self) -> str | None: ...
+    @property
+    def undo_request(self) -> Mapping[str, Any]: ...
+    @property
+    def charges(self) -> Mapping[str, Any] | None: ...
 
 
 class Invalid(ValueError):
@@ -110,6 +128,19 @@ def guarded(step: RequestedStep) -> Sequence[str]:
 def changed_guarded(step: RequestedStep, request: Mapping[str, Any]) -> list[str]:
     """Return the guarded fields that `request` changes."""
     return [name for name in guarded(step) if request.get(name) != step.request.get(name)]
+
+
+def guards(steps: Iterable[TemplatedStep], data: Iterable[str]) -> list[str]:
+    """Return those of the names in `data` from which steps take guarded fields, or what they charge."""
+    templates: list[Any] = []
+    for step in steps:
+        for action, request in ((step.action, step.request), (step.undo, step.undo_request)):
+            names = _declared(step.agent, action or "", "guarded") or ()
+            templates += [request.get(name) for name in names]
+        templates.append(step.charges)
+    paths = (path for template in templates for path in placeholders(template))
+    taken = {names[0] for origin, *names in paths if not origin and names}
+    return [name for name in data if name in taken]
 
 
 def problems(schema: Mapping[str, Any], value: Any) -> list[tuple[tuple[str, ...], str]]:

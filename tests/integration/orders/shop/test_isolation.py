@@ -1,12 +1,14 @@
 """The shop's pages need no privilege on the engine's tables (P22, P27)."""
 
 import re
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
 from django.db import ProgrammingError, connection, transaction
 
-from orchestration.models import Event, Task
+from orchestration import api
+from orchestration.models import Event, Task, TaskRequest
 from orders.lifecycle import tracking
 from orders.lifecycle.access import link
 from orders.lifecycle.message import order_number
@@ -136,6 +138,50 @@ def test_fix_of_a_failed_order_in_the_role(client, what):
         finish_all()
         assert order_verdict(client, order) == tracking.CONFIRMED
     assert (Order.objects.get(id=order).waits_until is not None) == (what == "wait")
+
+
+ONE_CENT = [
+    ("authorize_payment", {"request": {"amount": 1}}),
+    ("authorize_payment", {"request": {"amount": 1, "payment_method": "pm_card_visa"}}),
+    ("authorize_payment", {"data": {"total": 1}}),
+    ("authorize_payment", {"data": {"currency": "JPY"}}),
+    ("authorize_payment", {"request": {"order": "another"}}),
+]
+
+
+@pytest.mark.parametrize(("step", "change"), ONE_CENT)
+@pytest.mark.parametrize("note", [None, {"act": "card", "card": "pm_card_visa"}])
+def test_role_cannot_set_a_price(client, step, change, note):
+    order = declined(client)
+    before = Task.objects.get(reference=str(order)).data
+    with in_role():
+        api.request_resubmit(
+            "process_order", str(order), step, attempt=1, actor="lead", reason="looks fine",
+            id=uuid4(), amendment=api.Amendment(**change), note=note,
+        )  # fmt: skip
+    carry_out()
+    assert TaskRequest.objects.get().refused_at is not None
+    assert not Event.objects.filter(kind="resubmitted").exists()
+    assert Task.objects.get(reference=str(order)).data == before
+
+
+CHEAPER = {"sku": "sku-0", "name": "Product 0", "unit_price": 1, "quantity": 1}
+
+
+@pytest.mark.parametrize("lines", [[], [CHEAPER]])
+def test_role_cannot_set_a_price_by_leaving_goods_out(client, lines):
+    order = sold_out(client)
+    with in_role():
+        api.request_resubmit(
+            "process_order", str(order), "reserve_stock", attempt=1, actor="lead", reason="",
+            id=uuid4(), note={"act": "leave_out", "sku": "sku-1", "total": 1},
+            amendment=api.Amendment(
+                request={"lines": lines}, data={"lines": lines, "total": 1, "confirmation": {}}
+            ),
+        )  # fmt: skip
+    carry_out()
+    assert TaskRequest.objects.get().refused_at is not None
+    assert not Event.objects.filter(kind="resubmitted").exists()
 
 
 def test_repeated_checkout_in_the_role(client):
