@@ -34,23 +34,6 @@ class RequestedStep(Protocol):
     loads: Any
 
 
-class TemplatedStep(Protocol):
-    """The part of a workflow's step that says what its requests are made from."""
-
-    @property
-    def agent(self) -> str: ...
-    @property
-    def action(self) -> str: ...
-    @property
-    def request(self) -> Mapping[str, Any]: ...
-    @property
-    def undo(self) -> str | None: ...
-    @property
-    def undo_request(self) -> Mapping[str, Any]: ...
-    @property
-    def charges(self) -> Mapping[str, Any] | None: ...
-
-
 class Invalid(ValueError):
     """A payload or result that does not match its schema, or cannot be stored."""
 
@@ -130,7 +113,7 @@ def changed_guarded(step: RequestedStep, request: Mapping[str, Any]) -> list[str
     return [name for name in guarded(step) if request.get(name) != step.request.get(name)]
 
 
-def guards(steps: Iterable[TemplatedStep], data: Iterable[str]) -> list[str]:
+def guards(steps: Iterable[Any], data: Iterable[str]) -> list[str]:
     """Return those of the names in `data` from which steps take guarded fields, or what they charge."""
     templates: list[Any] = []
     for step in steps:

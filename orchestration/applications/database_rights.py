@@ -32,9 +32,10 @@ class NotGranted(Exception):
 def grant(role: str, application: str = "", workflows: Sequence[str] = ()) -> Sequence[str]:
     """Let a role post submissions and requests of an application; return what was done, as text.
 
-    Its tasks are those of the workflows that it keeps, and of `workflows`, which no application keeps. Without
-    a name it is the only application that keeps any; what was granted before stays. Raises `NotGranted` where it cannot be these, and if
-    the role has rights on tables all the same, by another role's or PUBLIC's.
+    Its tasks are those of the workflows that it keeps, and of `workflows`, which no application keeps.
+    Without a name it is the only application that keeps any; what was granted before stays. Raises
+    `NotGranted` where it cannot be these, and if the role has rights on tables all the same, by another
+    role's or PUBLIC's.
     """
     application = application or _only_owner()
     former = ApplicationRole.objects.filter(role=role, application=application).first()

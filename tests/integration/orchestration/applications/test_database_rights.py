@@ -136,7 +136,7 @@ def test_owner_of_the_tables_acts_for_every_application(role):
 def test_role_of_no_application_is_refused(role):
     ApplicationRole.objects.all().delete()
     for call in (ask, post):
-        with acting_apart(), pytest.raises(ProgrammingError, match="manage.py grant_application"):
+        with acting_apart(), pytest.raises(ProgrammingError, match="is of no application"):
             call()
 
 

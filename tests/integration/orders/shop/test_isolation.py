@@ -5,7 +5,11 @@ from uuid import uuid4
 
 import pytest
 from django.apps import apps
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session
 from django.db import ProgrammingError, connection, transaction
+from django.test import Client
 
 from orchestration import api
 from orchestration.models import Event, Task, TaskRequest
@@ -13,8 +17,10 @@ from orders.lifecycle import tracking
 from orders.lifecycle.access import link
 from orders.lifecycle.message import order_number
 from orders.lifecycle.stages import STEPS
-from orders.models import Order, OrderStatus
+from orders.models import Order, OrderStatus, Throttle
 from orders.templatetags.shop import BADGES
+from sasweb.session_store import SessionStore
+from sasweb.staff import second_factor
 from tests.support.engine import staff
 from tests.support.shop import (
     answer,
@@ -91,7 +97,9 @@ def test_browsing_ordering_and_polling_in_the_role(client):
     assert found["Location"] == link(order)
 
 
-def test_account_and_its_orders_in_the_role(client):
+def test_account_and_its_orders_in_the_role(client, settings):
+    client.get("/")  # the addresses are loaded once, for all tests
+    settings.FOR_STAFF = False  # as SERVES=shop says
     secret = {"password": "correct horse", "again": "correct horse"}
     assert (
         client.post("/account/sign-up/", {"email": "ada@example.org", **secret}).status_code == 303
@@ -191,3 +199,69 @@ def test_repeated_checkout_in_the_role(client):
     assert first["Location"] == second["Location"]
     carry_out()
     assert Order.objects.count() == 1
+
+
+def test_staff_are_out_of_reach_of_the_role():
+    leader = User.objects.create_superuser("leader", password="correct horse")
+    browser = Client()
+    browser.force_login(leader)
+    assert browser.get("/ops/").status_code == 200
+    keys = [browser.session.session_key]
+    customer = User.objects.create_user("eve@example.org", password="correct horse")
+    with_a_right = User.objects.create_user("viewer", password="correct horse")
+    with_a_right.groups.add(Group.objects.create(name="any"))
+    assert second_factor.TRIES.allows(str(leader.pk))
+    with in_role():
+        assert set(User.objects.values_list("username", flat=True)) == {customer.username}
+        assert not Session.objects.filter(session_key__startswith="staff").exists()
+        assert Session.objects.all().delete()[0] == 0
+        assert Throttle.objects.filter(key__startswith="staff").delete()[0] == 0
+    assert Throttle.objects.filter(key__startswith="staff").exists()
+    assert browser.get("/ops/").status_code == 200
+    assert not Session.objects.filter(session_key__in=keys).exists()
+
+
+UPDATE = "UPDATE auth_user SET {} WHERE username = 'eve@example.org'"
+RAISES = [
+    UPDATE.format("is_staff = true"),
+    UPDATE.format("is_superuser = true"),
+    UPDATE.format("email = 'other@example.org'"),
+    "INSERT INTO auth_user_groups (user_id, group_id) SELECT id, 1 FROM auth_user",
+    (
+        "INSERT INTO auth_user (username, password, first_name, last_name, email, is_active, date_joined,"
+        " is_staff, is_superuser) VALUES ('x', '', '', '', '', true, now(), true, false)"
+    ),
+    (
+        "INSERT INTO auth_user (username, password, first_name, last_name, email, is_active, date_joined,"
+        " is_staff, is_superuser) VALUES ('x', '', '', '', '', true, now(), false, true)"
+    ),
+    "INSERT INTO django_session VALUES ('staff.x', '', now() + interval '1 day')",
+    "UPDATE django_session SET session_key = 'staff.x'",
+]
+
+
+@pytest.mark.parametrize("statement", RAISES)
+def test_role_makes_nobody_staff(client, statement):
+    User.objects.create_user("eve@example.org", password="correct horse")
+    client.post("/cart/add/", {"sku": "sku-0", "quantity": 1})
+    refused = pytest.raises(ProgrammingError, match=r"permission denied|row-level security")
+    with in_role(), refused, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def test_session_that_the_role_has_written_is_none_of_staff(client):
+    """Even with the secret key, and the password's digest from before the account got its rights."""
+    leader = User.objects.create_superuser("leader", password="correct horse")
+    with in_role():
+        session = SessionStore()
+        session.update(
+            {
+                SESSION_KEY: str(leader.pk),
+                BACKEND_SESSION_KEY: "django.contrib.auth.backends.ModelBackend",
+                HASH_SESSION_KEY: leader.get_session_auth_hash(),
+            }
+        )
+        session.save()
+    browser = Client()
+    browser.cookies["sessionid"] = session.session_key
+    assert browser.get("/ops/").status_code == 302
