@@ -204,6 +204,7 @@ class Workflow:
     ended long ago: the application removes its own rows, or keeps them.
 
     `not_by_hand` is why operators must not start its tasks, as a sentence for them; empty: they may.
+    `refuse_by_hand` returns such a sentence for a task with this input, or "".
     """
 
     name: str
@@ -224,6 +225,7 @@ class Workflow:
     personal: Sequence[Mapping[str, Any]] = ()
     background: bool = False
     not_by_hand: str = ""
+    refuse_by_hand: Callable[[Mapping[str, Any]], str] = _no_label
 
     @cached_property
     def fields(self) -> tuple[tuple[str, ...], ...]:
