@@ -65,7 +65,7 @@ from .payloads.placeholders import field, key, loaded, result
 from .queries.capped_paginator import CappedPaginator
 from .states import Direction, Health, StepState, TaskState
 from .transitions.amendments import NOTHING, Amendment
-from .workflow import Accepted, Found, Refused, Step, Submitted, Workflow
+from .workflow import Accepted, AskedChange, Found, Refused, Step, Submitted, Workflow
 
 __all__ = [
     "LATELY",
@@ -73,6 +73,7 @@ __all__ = [
     "Accepted",
     "Agent",
     "Amendment",
+    "AskedChange",
     "Call",
     "Caller",
     "CappedPaginator",
@@ -273,7 +274,8 @@ def request_resubmit(  # noqa: PLR0913 - what it is about, who wants it, and wha
     """Ask for a step in error to be tried again, as `request_undo` asks for an undo.
 
     `attempt` is the one that was seen to fail: if it was resubmitted since, the request is refused.
-    `amendment` is what changes with it; `note` is what your `accepted` is given to write then.
+    `amendment` is what changes with it; `note` is what your `accepted` is given to write then. Guarded
+    fields change only as the workflow's `permit` allows.
     """
     task_requests.post(
         TaskRequest(

@@ -32,7 +32,7 @@ from .tracing.subject import about_reference
 from .transitions.amendments import Amendment
 from .transitions.resubmit import resubmit
 from .transitions.undo import undo
-from .workflow import Accepted, Refused
+from .workflow import Accepted, AskedChange, Refused
 
 logger = logging.getLogger(__name__)
 
@@ -148,20 +148,40 @@ def _undo(request: TaskRequest, task: UUID) -> Refusal | None:
 
 
 def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:
-    steps = Step.objects.filter(task=task, name=request.step, direction=Direction.DO)
-    step = steps.values_list("id", flat=True).first()
+    step = Step.objects.filter(task=task, name=request.step, direction=Direction.DO).first()
     if step is None:
         return Refusal.NO_SUCH_STEP
+    amendment = Amendment(**request.amendment)
+    _permit(request, step, amendment)
     try:
         return resubmit(
-            step,
+            step.id,
             attempt=request.attempt,
             actor=request.actor,
             reason=request.because,
-            amendment=Amendment(**request.amendment),
+            amendment=amendment,
         )
     except (TypeError, ValueError):  # it was posted by SQL, or the schema refuses it
         return Refusal.INVALID
+
+
+def _permit(request: TaskRequest, step: Step, amendment: Amendment) -> None:
+    """Raise `Refused` if a request changes what is guarded, and its workflow does not permit that."""
+    if not (amendment.request or amendment.data):
+        return
+    workflow = registry.get(registry.workflows, "workflow", request.workflow)
+    changed = payload_schemas.changed_guarded(step, {**step.request, **amendment.request})
+    if changed or payload_schemas.guards(workflow.steps, amendment.data):
+        workflow.permit(
+            AskedChange(
+                reference=request.reference,
+                step=request.step,
+                request=amendment.request,
+                data=amendment.data,
+                task_data=step.task.data,
+                note=request.note,
+            )
+        )
 
 
 CARRY_OUT: dict[RequestedAct, Callable[[TaskRequest, UUID], Refusal | None]] = {

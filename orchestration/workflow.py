@@ -94,6 +94,22 @@ class Accepted:
     note: Mapping[str, Any] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class AskedChange:
+    """What a request changes that one person must not change alone, before it is carried out.
+
+    `request` has the changed fields of the step's request, `data` those of the task's input, by name;
+    `task_data` is the input as it is, and `note` the application's own.
+    """
+
+    reference: str
+    step: str
+    request: Mapping[str, Any]
+    data: Mapping[str, Any]
+    task_data: Mapping[str, Any]
+    note: Mapping[str, Any] | None = None
+
+
 class Refused(ValueError):
     """Raised by an application: it can never take this submission, message or request, and why.
 
@@ -138,6 +154,12 @@ def _accept_silently(_accepted: Sequence[Accepted]) -> None:
     """Serve a workflow whose application writes nothing when its requests are carried out."""
 
 
+def _permit_nothing(asked: AskedChange) -> None:
+    """Serve a workflow whose application never changes what is guarded."""
+    names = ", ".join([*asked.request, *asked.data])
+    raise Refused(f"it changes {names} of {asked.step}, which the workflow permits no request")
+
+
 @dataclass(frozen=True, kw_only=True)
 class TaskCard:
     """How operators know a task; `amount` in minor units."""
@@ -156,7 +178,10 @@ class Workflow:
     what it writes is committed with them or not at all (P19). It raises `Refused` for one that
     can never be taken; after any other exception a submission is tried again. `accepted` is
     called likewise with requests of the application about its tasks (`api.request_undo`), inside the
-    transaction that carries them out. `time_allowed` is the seconds until a task counts as overdue.
+    transaction that carries them out. `permit` is called before, with a request that changes guarded fields
+    of a step, or of the input what these are made from: it raises `Refused` unless the change is one that
+    the application makes, by the task's own input and not by what the request says of it. Without it no
+    request changes them. `time_allowed` is the seconds until a task counts as overdue.
     `run_after` is a template of the time before which no step begins: ISO 8601 with an offset, or null.
     `owner_application` is an application that is notified of every task of any submitter, and of each change
     of its steps: that which keeps what `record` wrote. The tasks of a
@@ -184,12 +209,14 @@ class Workflow:
     ended long ago: the application removes its own rows, or keeps them.
 
     `not_by_hand` is why operators must not start its tasks, as a sentence for them; empty: they may.
+    `refuse_by_hand` returns such a sentence for a task with this input, or "".
     """
 
     name: str
     steps: Sequence[Step]
     record: Callable[[Sequence[Submitted]], None] = _record_nothing
     accepted: Callable[[Sequence[Accepted]], None] = _accept_silently
+    permit: Callable[[AskedChange], None] = _permit_nothing
     load: Load | None = None
     remove: Callable[[Sequence[str]], None] = _keep
     find: Callable[[Sequence[str], bool], Mapping[str, Found]] = _find_nothing
@@ -203,6 +230,7 @@ class Workflow:
     personal: Sequence[Mapping[str, Any]] = ()
     background: bool = False
     not_by_hand: str = ""
+    refuse_by_hand: Callable[[Mapping[str, Any]], str] = _no_label
 
     @cached_property
     def fields(self) -> tuple[tuple[str, ...], ...]:

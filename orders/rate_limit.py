@@ -49,7 +49,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Limit:
-    """At most `most` tries in `seconds`; `name` separates the kinds of tries."""
+    """At most `most` tries in `seconds`; `name` separates the kinds of tries.
+
+    Those of staff begin with "staff-": the database role of the shop reaches no such count.
+    """
 
     name: str
     most: int

@@ -19,7 +19,7 @@ from .agents.payment import Payment
 from .agents.shipping import Shipping
 from .api import scopes  # noqa: F401 - registers the scopes
 from .audit.runner import audit
-from .lifecycle.changes import accepted
+from .lifecycle.changes import accepted, permit
 from .lifecycle.loading import load
 from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW, number
 from .lifecycle.operator_search import find
@@ -38,6 +38,7 @@ register(
         find=find,
         private=PRIVATE,
         accepted=accepted,
+        permit=permit,
         owner_application=APPLICATION,
         not_by_hand="An order is placed in the shop or by its API: only there it gets its customer, its "
         "goods and its price.",

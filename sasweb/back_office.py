@@ -24,6 +24,7 @@ GROUPS = {
     "Applications, webhooks and notices": (
         "orchestration.Application",
         "orchestration.ApplicationToken",
+        "orchestration.ApplicationRole",
         "orchestration.NotificationChannel",
         "orchestration.Notification",
     ),

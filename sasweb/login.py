@@ -20,7 +20,8 @@ from .staff import kept_form, sessions
 from .staff.door import visit
 
 # Wrong passwords are counted per name by axes; this holds for one address and all names.
-LOG_INS = Limit("log-in", most=120, seconds=600)
+LOG_INS = Limit("staff-log-in", most=120, seconds=600)
+NAMES = Limit("staff-name", most=devices.TRIES.most, seconds=devices.TRIES.seconds)
 TEMPLATE = "staff/login.html"
 
 
@@ -41,8 +42,8 @@ class Login(LoginView):
         over = None
         if not LOG_INS.allows_address(request):
             over = LOG_INS
-        elif not devices.may_try(request, request.POST.get("username", "")):
-            over = devices.TRIES
+        elif not devices.may_try(request, request.POST.get("username", ""), NAMES):
+            over = NAMES
         return over_limit(request, over) if over else super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:

@@ -11,6 +11,7 @@ from ..incidents import actions
 from ..models import (
     AccountTie,
     Alert,
+    ApplicationRole,
     Attempt,
     AttemptEvidence,
     AuditRun,
@@ -123,6 +124,7 @@ show(
     TaskRequest, "id", "what", "workflow", "reference", "created_at", "done_at", "refusal",
     list_filter=("what", empty("done_at")),
 )  # fmt: skip
+show(ApplicationRole, "role", "application", "workflows", ordering=("role",))
 show(
     DeadLetter, "id", "queue", "tries", "retry_at", "created_at", "reason",
     list_filter=(empty("retry_at"),),

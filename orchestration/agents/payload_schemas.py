@@ -1,7 +1,7 @@
 """Validate payloads and results that people enter against the JSON Schemas of actions."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from jsonschema import Draft202012Validator, ValidationError
@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from .. import registry
 from ..payloads import typed
 from ..payloads.limits import why_not_kept
+from ..payloads.placeholders import placeholders
 from ..payloads.text import READER, as_text
 from ..states import LOCAL
 
@@ -120,6 +121,19 @@ def guarded(step: RequestedStep) -> Sequence[str]:
 def changed_guarded(step: RequestedStep, request: Mapping[str, Any]) -> list[str]:
     """Return the guarded fields that `request` changes."""
     return [name for name in guarded(step) if request.get(name) != step.request.get(name)]
+
+
+def guards(steps: Iterable[Any], data: Iterable[str]) -> list[str]:
+    """Return those of the names in `data` from which steps take guarded fields, or what they charge."""
+    templates: list[Any] = []
+    for step in steps:
+        for action, request in ((step.action, step.request), (step.undo, step.undo_request)):
+            names = _declared(step.agent, action or "", "guarded") or ()
+            templates += [request.get(name) for name in names]
+        templates.append(step.charges)
+    paths = (path for template in templates for path in placeholders(template))
+    taken = {names[0] for origin, *names in paths if not origin and names}
+    return [name for name in data if name in taken]
 
 
 def problems(schema: Mapping[str, Any], value: Any) -> list[tuple[tuple[str, ...], str]]:

@@ -45,9 +45,8 @@ def start(
 
     `again` is the task whose input it has: its history names the new one. Raises what `post` raises.
     """
-    if refusal := why_not(
-        registry.get(registry.workflows, "workflow", workflow), again=bool(again)
-    ):
+    declared = registry.get(registry.workflows, "workflow", workflow)
+    if refusal := why_not(declared, again=bool(again)) or declared.refuse_by_hand(data):
         raise ValueError(refusal)
     sql.run(LOCK, {"reference": reference})
     if started(workflow, reference):

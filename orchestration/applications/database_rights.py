@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from django.db import connection, transaction
 
+from .. import registry
 from ..database import sql
+from ..models import ApplicationRole
 
 FUNCTIONS = ("orchestration_submit", "orchestration_request")
 RELATIONS = r"""
@@ -22,16 +24,23 @@ ORDER BY c.relname
 """
 
 
-class TableRightsRemain(Exception):
-    """A role still has rights on tables of the engine, by inheritance; the text names them."""
+class NotGranted(Exception):
+    """What was asked for would give a role too much, or nothing; the text says why."""
 
 
 @transaction.atomic
-def grant(role: str) -> Sequence[str]:
-    """Let a role post submissions and requests only; return the statements that were run.
+def grant(role: str, application: str = "", workflows: Sequence[str] = ()) -> Sequence[str]:
+    """Let a role post submissions and requests of an application; return what was done, as text.
 
-    Raises `TableRightsRemain` if it has rights on tables all the same, by another role's or PUBLIC's.
+    Its tasks are those of the workflows that it keeps, and of `workflows`, which no application keeps.
+    Without a name it is the only application that keeps any; what was granted before stays. Raises
+    `NotGranted` where it cannot be these, and if the role has rights on tables all the same, by another
+    role's or PUBLIC's.
     """
+    application = application or _only_owner()
+    former = ApplicationRole.objects.filter(role=role, application=application).first()
+    more = former.workflows if former else []
+    names = _workflows(application, [*workflows, *(name for name in more if _is_free(name))])
     quoted = connection.ops.quote_name(role)
     schema = connection.ops.quote_name(sql.run("SELECT current_schema()", {})[0][0])
     tables = [name for (name,) in sql.run(RELATIONS, {})]
@@ -43,5 +52,36 @@ def grant(role: str) -> Sequence[str]:
     for statement in done:
         sql.run(statement, {})
     if readable := [name for (name,) in sql.run(READABLE, {"role": role, "names": tables})]:
-        raise TableRightsRemain(f"{role} still has rights on {', '.join(readable)}")
-    return done
+        raise NotGranted(f"{role} still has rights on {', '.join(readable)}")
+    values = {"application": application, "workflows": names}
+    ApplicationRole.objects.update_or_create(role=role, defaults=values)
+    return [*done, f"-- {role} speaks for {application}, about tasks of {', '.join(names)}"]
+
+
+def _only_owner() -> str:
+    owners = _owners()
+    if len(owners) != 1:
+        raise NotGranted(f"name the application: {', '.join(owners) or 'none keeps a workflow'}")
+    return owners[0]
+
+
+def _workflows(application: str, more: Sequence[str]) -> list[str]:
+    """Return the workflows of an application, and those of `more` that are no other's."""
+    own = [one.name for one in registry.workflows.values() if one.owner_application == application]
+    for name in more:
+        if name not in registry.workflows:
+            raise NotGranted(f"there is no workflow {name!r}")
+        if (owner := registry.workflows[name].owner_application) not in {"", application}:
+            raise NotGranted(f"{name} is kept by {owner}")
+    if not own and not more:
+        raise NotGranted(f"{application} keeps no workflow; {', '.join(_owners())} do")
+    return sorted({*own, *more})
+
+
+def _is_free(name: str) -> bool:
+    """Return whether there is such a workflow, and no application keeps it."""
+    return name in registry.workflows and not registry.workflows[name].owner_application
+
+
+def _owners() -> list[str]:
+    return sorted({one.owner_application for one in registry.workflows.values()} - {""})

@@ -23,7 +23,7 @@ from ..agents.base import Agent
 from ..agents.errors import Fault, Rejected, Transient, Unknown
 from ..database import clock
 from ..states import Health
-from .function_task import FunctionTask
+from .function_task import DECLARED, FunctionTask
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class FunctionAgent(Agent):
         super().__init__(instance)
         self._threads: ThreadPoolExecutor | None = None
 
-    @action(accepts=CALL, returns=RETURNED)
+    @action(accepts=CALL, returns=RETURNED, guarded=("function", "args", "kwargs"))
     async def call_function(self, call: Call) -> Result:
         """Call {function, args, kwargs}; returns {value}."""
         task = _task(str(call.payload["function"]))
@@ -143,7 +143,12 @@ def _in_thread(called: Callable[[], Any]) -> Any:
 
 
 def _task(path: str) -> FunctionTask[..., Any]:
-    """Return the decorated function of a name; only such are called."""
+    """Return the decorated function of a name; only such are called.
+
+    One that no module has declared yet is where the application that enqueued it has it.
+    """
+    if path in DECLARED:
+        return DECLARED[path]
     try:
         found = import_string(path)
     except Exception as error:  # a module may raise anything

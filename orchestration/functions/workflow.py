@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.utils.module_loading import autodiscover_modules
 from django_tasks import task_backends
 
 from .. import registry
@@ -10,7 +11,7 @@ from ..payloads.placeholders import field
 from ..workflow import Step, Workflow
 from .agent import FunctionAgent
 from .backend import WorkflowBackend
-from .function_task import PREFIX
+from .function_task import DECLARED, PREFIX
 
 DAY = 86_400.0
 STEP = "call"
@@ -40,6 +41,7 @@ def _workflow(name: str) -> Workflow:
         time_allowed=DAY,
         run_after=field("run_after"),
         label=_called,
+        refuse_by_hand=_refuse_by_hand,
         steps=[
             Step(
                 name=STEP,
@@ -57,4 +59,15 @@ def _called(data: Mapping[str, Any]) -> str:
     return ".".join(str(data.get("function", "")).split(".")[-2:])
 
 
+def _refuse_by_hand(data: Mapping[str, Any]) -> str:
+    """Return why an operator must not have a function called; only those that say so may be."""
+    task = DECLARED.get(str(data.get("function", "")))
+    if task is not None and task.by_hand:
+        return ""
+    return (
+        "Only a function with @task(by_hand=True), of a module that is loaded, is started by hand."
+    )
+
+
+autodiscover_modules("tasks")  # what they declare is known before anybody names it
 declare()

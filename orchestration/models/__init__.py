@@ -1,7 +1,7 @@
 """The state store: what the engine must never lose (P1, P5, P6)."""
 
 from .alert import Alert
-from .application import Application, ApplicationToken
+from .application import Application, ApplicationRole, ApplicationToken
 from .audit import AuditRun
 from .export import Export
 from .gate import Gate

@@ -94,6 +94,27 @@ class Application(models.Model):
         return self.name
 
 
+class ApplicationRole(models.Model):
+    """A role of the database that speaks for an application, and for its workflows alone.
+
+    `manage.py grant_application` writes it; the database's functions for applications read it. Without an
+    application it is from before there were these rows, and may still name any.
+    """
+
+    role = models.CharField(max_length=63, primary_key=True, help_text="As it logs in.")
+    application = models.CharField(max_length=60, blank=True)
+    workflows = ArrayField(
+        models.CharField(max_length=60),
+        help_text="Of whose tasks it may submit and ask for changes.",
+    )
+
+    class Meta:
+        ordering = ["role"]
+
+    def __str__(self) -> str:
+        return self.role
+
+
 class ApplicationToken(models.Model):
     """What an application shows to be let in: only a hash is kept, so it is seen once."""
 

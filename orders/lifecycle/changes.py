@@ -107,6 +107,32 @@ def cancel(
     return None
 
 
+def permit(asked: api.AskedChange) -> None:
+    """Refuse a change that the functions above do not make of an order, as its task has it.
+
+    Runs in the submission process. What is asked for comes from a process that serves the public.
+    """
+    note = asked.note or {}
+    match note.get("act"):
+        case Change.CARD:
+            amount = {"payment_method": note.get("card"), "amount": asked.task_data["total"]}
+            as_offered = (asked.step, asked.request, asked.data) == (CARD, amount, {})
+        case Change.LEAVE_OUT:
+            lines = [line for line in asked.task_data["lines"] if line["sku"] != note.get("sku")]
+            total = sum(line["unit_price"] * line["quantity"] for line in lines)
+            words = asked.data.get("confirmation")
+            changed = {"lines": lines, "total": total, "confirmation": words}
+            as_offered = (
+                (asked.step, asked.request, asked.data) == (STOCK, {"lines": lines}, changed)
+                and bool(lines)
+                and note.get("total") == total
+            )
+        case _:
+            as_offered = False
+    if not as_offered:
+        raise api.Refused(f"no page of the shop asks to change {asked.step} like this")
+
+
 def accepted(requests: Sequence[api.Accepted]) -> None:
     """Change the orders' rows for accepted requests, in the engine's transaction.
 

@@ -57,6 +57,10 @@ def _look(request: Visit) -> None:
     user = request.user
     if not user.is_authenticated or not sessions.works_here(user):
         return
+    if not sessions.began_here(request):
+        request.ended = user
+        logout(request)
+        return
     match sessions.standing(request, user):
         case Standing.IN:
             sessions.touch(request)

@@ -23,8 +23,8 @@ from orders.rate_limit import Limit
 logger = logging.getLogger(__name__)
 # By account, from all addresses: who has come here knows the password. With three codes good at a time
 # a hundred tries a day find one in nine years on average.
-TRIES = Limit("second-factor", most=10, seconds=600)
-TRIES_A_DAY = Limit("second-factor-day", most=100, seconds=86_400)
+TRIES = Limit("staff-second-factor", most=10, seconds=600)
+TRIES_A_DAY = Limit("staff-second-factor-day", most=100, seconds=86_400)
 CODES = 10
 DIGITS = 6
 NAME = "authenticator app"

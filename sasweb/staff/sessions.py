@@ -1,4 +1,4 @@
-"""When a session of staff ends, and whether it has shown its second factor.
+"""When a session of staff begins and ends, and whether it has shown its second factor.
 
 What is known of one is kept in it: when it began, when it was last used by a person, when its password
 was typed, and the device that showed the second factor. Customers' sessions have nothing of this.
@@ -6,13 +6,16 @@ was typed, and the device that showed the second factor. Customers' sessions hav
 
 import time
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
 
 from . import second_factor
+
+if TYPE_CHECKING:
+    from sasweb.session_store import SessionStore
 
 KEY = "staff"
 TOUCH_S = 60  # a session is written again after this long, not with each request
@@ -30,6 +33,17 @@ class Standing(Enum):
 def works_here(user: User | AnonymousUser) -> bool:
     """Return whether an account is one of staff: it may enter the admin, or has any permission."""
     return bool(user.is_staff or user.is_superuser or user.get_all_permissions())
+
+
+def keep_apart(*, request: HttpRequest, user: User) -> None:
+    """Have the session of staff who log in be one of staff, whichever way they do."""
+    if settings.FOR_STAFF and works_here(user):
+        _store(request).begin_for_staff()
+
+
+def began_here(request: HttpRequest) -> bool:
+    """Return whether a session began as one of staff; no other is good for a page of staff."""
+    return _store(request).of_staff
 
 
 def begin(request: HttpRequest, user: User) -> None:
@@ -81,6 +95,10 @@ def touch(request: HttpRequest) -> None:
         return
     if KEY not in request.session or now - known["seen"] > min(TOUCH_S, idle / 10):
         request.session[KEY] = {**known, "seen": now}
+
+
+def _store(request: HttpRequest) -> "SessionStore":
+    return cast("SessionStore", request.session)
 
 
 def _of(request: HttpRequest) -> dict[str, Any]:

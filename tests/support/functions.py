@@ -17,6 +17,11 @@ def add(one, other, *, to=0):
     return one + other + to
 
 
+@task(by_hand=True)
+def by_hand():
+    return "done"
+
+
 @task(queue_name="mail", priority=5)
 def write(name):
     """Write a row, as a function that works with the database."""

@@ -14,20 +14,19 @@ def make_role() -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE ROLE {ROLE}")
     call_command("grant_shop", ROLE)
-    call_command("grant_application", ROLE)
 
 
 @contextmanager
 def in_role():
     """Have what follows run with the rights of the role."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SET ROLE {ROLE}")
+        cursor.execute(f"SET SESSION AUTHORIZATION {ROLE}")  # as if it had logged in
     try:
         yield
     finally:
         if not connection.needs_rollback:  # then the role goes with what is rolled back
             with connection.cursor() as cursor:
-                cursor.execute("RESET ROLE")
+                cursor.execute("RESET SESSION AUTHORIZATION")
 
 
 class Visitor(Client):

@@ -37,7 +37,7 @@ def start(request: HttpRequest, workflow: str) -> HttpResponse:
         try:
             return _started(request, declared, form, payload.value)
         except (Unresolved, ValueError) as error:  # an input that cannot be kept, say
-            payload.add_error(None, f"{error}.")
+            payload.add_error(None, f"{str(error).rstrip('.')}.")
     back = (f"{reverse('ops:workflows')}#workflow-{workflow}", "Back to the workflows")
     return _page(request, form, heading=f"Start a task of {workflow}", back=back,
                  payload=payload, refusal=refusal, section="workflows")  # fmt: skip
@@ -53,7 +53,7 @@ def again(request: HttpRequest, task_id: UUID) -> HttpResponse:
     form = StartForm(typed, initial={"reference": by_hand.new_reference(again=True)})
     refusal = "Its workflow is no longer declared."
     if declared is not None:
-        refusal = by_hand.why_not(declared, again=True)
+        refusal = by_hand.why_not(declared, again=True) or declared.refuse_by_hand(task.data)
         if not refusal and form.is_valid():
             try:
                 return _started(request, declared, form, task.data, again=task)

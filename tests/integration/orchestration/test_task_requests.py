@@ -87,6 +87,33 @@ def test_step_in_error_is_retried_with_the_applications_input(accepted):
     assert last_message().kind == "resumed"
 
 
+@pytest.mark.parametrize(
+    "change", [{"request": {"to": "Eve"}}, {"data": {"name": "Eve"}}], ids=["request", "input"]
+)
+def test_guarded_field_changes_only_where_the_workflow_permits_it(accepted, monkeypatch, change):
+    action = registry.agents["greeter"].greet
+    monkeypatch.setattr(action, "guarded", ("to",))
+    step = in_error(new_task("7"), "rejected")
+    ask_again(step, amendment=api.Amendment(**change))
+    task_requests.take(10)
+    assert "which the workflow permits no request" in TaskRequest.objects.get().reason
+    step.refresh_from_db()
+    assert step.process_state == "error"
+    asked = []
+    permits = replace(registry.workflows["greet"], permit=asked.append)
+    monkeypatch.setitem(registry.workflows, "greet", permits)
+    TaskRequest.objects.all().delete()
+    ask_again(step, amendment=api.Amendment(**change))
+    task_requests.take(10)
+    step.refresh_from_db()
+    assert step.process_state == "pending"
+    assert {"request": asked[0].request, "data": asked[0].data} == {
+        "request": {},
+        "data": {},
+    } | change
+    assert asked[0].task_data["name"] == "Ada"
+
+
 def test_refused_request_is_answered_with_the_reason(accepted):
     calls, _ = accepted
     step = in_error(new_task("7"), "rejected")

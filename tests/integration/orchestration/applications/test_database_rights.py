@@ -1,6 +1,7 @@
 """An application whose database role may read none of the engine's tables posts all the same (P22)."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from uuid import uuid4
 
@@ -8,32 +9,38 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, connection, transaction
 
-from orchestration import api, submission, task_requests
-from orchestration.applications import database_rights
-from orchestration.models import Submission, Task, TaskRequest
+from orchestration import api, registry, submission, task_requests
+from orchestration.applications import database_rights, submissions
+from orchestration.models import ApplicationRole, Event, Submission, Task, TaskRequest
+from tests.support.engine import new_task
 
 pytestmark = pytest.mark.django_db
 ROLE = "some_application"
+APPLICATION = "greetings"
 
 
 @pytest.fixture
-def role():
+def role(monkeypatch):
+    """Make a role of the application that keeps the workflow "greet"."""
+    kept = replace(registry.workflows["greet"], owner_application=APPLICATION)
+    monkeypatch.setitem(registry.workflows, "greet", kept)
+    monkeypatch.setitem(registry.receivers, APPLICATION, list)
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE ROLE {ROLE}")  # with the test's transaction it is gone
-    call_command("grant_application", ROLE)
-    call_command("grant_application", ROLE)  # again changes nothing
+    call_command("grant_application", ROLE, APPLICATION)
+    call_command("grant_application", ROLE, APPLICATION)  # again changes nothing
 
 
 @contextmanager
 def acting():
-    """Run as the application's role, even if it fails."""
+    """Run as the application's role, as if it had logged in, even if it fails."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL ROLE {ROLE}")
+        cursor.execute(f"SET LOCAL SESSION AUTHORIZATION {ROLE}")
     try:
         yield
     finally:
         with connection.cursor() as cursor:
-            cursor.execute("RESET ROLE")
+            cursor.execute("RESET SESSION AUTHORIZATION")
 
 
 def test_role_without_tables_posts_submissions_and_requests(role):
@@ -41,14 +48,17 @@ def test_role_without_tables_posts_submissions_and_requests(role):
     with acting():
         api.submit("greet", reference="7", data={"name": "Ada"}, fairness_key="a")
         api.submit("greet", reference="8", data={"name": "Bob"}, fairness_key="a")
-        api.request_undo("greet", "7", actor="ada", reason="no", id=number)
-        api.request_undo("greet", "7", actor="ada", reason="no", id=number)
+        api.request_undo("greet", "7", actor="lead", reason="no", id=number)
+        api.request_undo("greet", "7", actor="lead", reason="no", id=number)
     first, second = Submission.objects.order_by("id")
     assert first.turn < second.turn  # it is counted, too
     assert submission.take(10) == 2
     assert task_requests.take(10) == 1
     assert Task.objects.get(reference="7").state == "undone"
     assert TaskRequest.objects.get().request == number
+    # the history names the application, and nobody that it may have named
+    by = set(Event.objects.filter(reason="no").values_list("actor", flat=True))
+    assert by == {f"application {APPLICATION}"}
 
 
 def test_role_can_read_and_write_no_relation_of_the_engine(role):
@@ -72,13 +82,97 @@ def acting_apart():
     with transaction.atomic():
         point = transaction.savepoint()
         with connection.cursor() as cursor:
-            cursor.execute(f"SET LOCAL ROLE {ROLE}")
+            cursor.execute(f"SET LOCAL SESSION AUTHORIZATION {ROLE}")
         try:
             yield
         finally:
             transaction.savepoint_rollback(point)
-            with connection.cursor() as cursor:
-                cursor.execute("RESET ROLE")
+
+
+def ask(**changed):
+    """Call the function for requests as a program does that is not this one."""
+    values = {
+        "request": str(uuid4()), "workflow": "greet", "reference": "7", "what": "undo", "step": "",
+        "attempt": 0, "amendment": "{}", "note": None, "actor": "lead", "because": "no", "reply_to": "",
+    } | changed  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(task_requests.POST, values)
+
+
+def post(**changed):
+    """Call the function for submissions as such a program does."""
+    values = {
+        "workflow": "greet", "reference": "7", "data": '{"name": "Ada"}', "reply_to": APPLICATION,
+        "owner_application": APPLICATION, "priority": 0, "fairness_key": "a",
+    } | changed  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(submissions.POST, {name: [value] for name, value in values.items()})
+
+
+@pytest.mark.parametrize(
+    ("call", "changed"),
+    [
+        (ask, {"workflow": "process_order"}),
+        (ask, {"reply_to": "shop"}),
+        (post, {"workflow": "process_order"}),
+        (post, {"workflow": "canary"}),
+        (post, {"reply_to": "shop"}),
+        (post, {"owner_application": "shop"}),
+    ],
+)
+def test_role_acts_for_no_other_application(role, call, changed):
+    new_task("7")
+    with acting():
+        call()
+    with acting_apart(), pytest.raises(ProgrammingError, match="application greetings may not"):
+        call(**changed)
+
+
+def test_owner_of_the_tables_acts_for_every_application(role):
+    ask(workflow="process_order", actor="ada")
+    assert TaskRequest.objects.get().actor == "ada"
+
+
+def test_role_of_no_application_is_refused(role):
+    ApplicationRole.objects.all().delete()
+    for call in (ask, post):
+        with acting_apart(), pytest.raises(ProgrammingError, match="is of no application"):
+            call()
+
+
+def test_role_from_before_applications_were_named_acts_as_then(role):
+    ApplicationRole.objects.update(application="", workflows=[])
+    with acting():
+        ask(actor="ada")
+    assert TaskRequest.objects.get().actor == "ada"
+
+
+def test_workflow_that_no_application_keeps_is_granted_by_its_name(role, monkeypatch):
+    loose = replace(registry.workflows["greet"], name="loose", owner_application="")
+    monkeypatch.setitem(registry.workflows, "loose", loose)
+    call_command("grant_application", ROLE, APPLICATION, "--workflow", "loose")
+    call_command("grant_application", ROLE, APPLICATION)
+    with acting():
+        post(workflow="loose", owner_application="")
+    with pytest.raises(CommandError, match="process_order is kept by shop"):
+        call_command("grant_application", ROLE, APPLICATION, "--workflow", "process_order")
+    with pytest.raises(CommandError, match="no workflow 'lose'"):
+        call_command("grant_application", ROLE, APPLICATION, "--workflow", "lose")
+
+
+def test_application_that_keeps_no_workflow_is_not_granted_anything(role):
+    with pytest.raises(CommandError, match="greeting keeps no workflow; greetings, shop do"):
+        call_command("grant_application", ROLE, "greeting")
+
+
+def test_only_application_need_not_be_named(role, monkeypatch):
+    with pytest.raises(CommandError, match="name the application: greetings, shop"):
+        call_command("grant_application", ROLE)
+    for name, workflow in list(registry.workflows.items()):
+        if workflow.owner_application == "shop":
+            monkeypatch.delitem(registry.workflows, name)
+    call_command("grant_application", ROLE)
+    assert ApplicationRole.objects.get().application == APPLICATION
 
 
 def test_role_without_the_grant_may_not_post():
@@ -88,15 +182,13 @@ def test_role_without_the_grant_may_not_post():
         api.submit("greet", reference="7", data={"name": "Ada"})
 
 
-def test_migration_lets_roles_submit_that_could_post():
-    migration = import_module("orchestration.migrations.0007_submit")
-    may_call = "SELECT proname FROM pg_proc WHERE has_function_privilege(%s, oid, 'EXECUTE')"
+def test_migration_keeps_roles_that_could_post():
+    migration = import_module("orchestration.migrations.0028_application_roles")
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE ROLE {ROLE}")
-        cursor.execute(f"GRANT EXECUTE ON FUNCTION orchestration_post TO {ROLE}")
-        cursor.execute(migration.GRANT)
-        cursor.execute(f"{may_call} AND proname LIKE 'orchestration%%' ORDER BY 1", [ROLE])
-        assert {"orchestration_post", "orchestration_submit"} <= {name for (name,) in cursor}
+        cursor.execute(f"GRANT EXECUTE ON FUNCTION orchestration_submit TO {ROLE}")
+        cursor.execute(migration.KEEP)
+    assert ApplicationRole.objects.get(role=ROLE).application == ""
 
 
 def test_role_that_inherits_rights_is_reported():

@@ -12,7 +12,8 @@ from django_tasks import TaskResultStatus, task_backends
 from django_tasks.exceptions import InvalidTaskError, TaskResultDoesNotExist, TaskResultMismatch
 from django_tasks.signals import task_enqueued, task_finished, task_started
 
-from orchestration import api, conf
+from orchestration import api, conf, registry
+from orchestration.applications import by_hand
 from orchestration.housekeeping import agent_rows
 from orchestration.models import Alert, Step, Submission, Task
 from orchestration.transitions.resubmit import done_by_hand, resubmit
@@ -175,6 +176,29 @@ def test_only_decorated_functions_are_called(run):
     task = run.submit("tasks.default", {**data, "run_after": None})
     run.go()
     assert task.step("call").error_code == "no_such_function"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["add", "plain", "later_release"])
+def test_function_is_not_started_by_hand(name):
+    data = {"function": f"tests.support.functions.{name}", "args": [1, 2], "kwargs": {}}
+    asked = {"actor": "operator", "reason": "why not"}
+    with pytest.raises(ValueError, match="by_hand=True"):
+        by_hand.start(
+            "tasks.default", by_hand.new_reference(), {**data, "run_after": None}, **asked
+        )
+    assert not Submission.objects.exists()
+
+
+def test_function_that_says_so_is_started_by_hand(run):
+    data = {"function": "tests.support.functions.by_hand", "args": [], "kwargs": {}}
+    asked = {"actor": "operator", "reason": "why not"}
+    reference = by_hand.new_reference()
+    assert by_hand.start("tasks.default", reference, {**data, "run_after": None}, **asked)
+
+
+def test_what_a_function_is_called_with_is_guarded():
+    assert registry.agents["tasks.default"].call_function.guarded == ("function", "args", "kwargs")
 
 
 def test_function_of_a_later_release_is_waited_for(run):

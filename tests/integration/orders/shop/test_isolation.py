@@ -1,18 +1,26 @@
 """The shop's pages need no privilege on the engine's tables (P22, P27)."""
 
 import re
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session
 from django.db import ProgrammingError, connection, transaction
+from django.test import Client
 
-from orchestration.models import Event, Task
+from orchestration import api
+from orchestration.models import Event, Task, TaskRequest
 from orders.lifecycle import tracking
 from orders.lifecycle.access import link
 from orders.lifecycle.message import order_number
 from orders.lifecycle.stages import STEPS
-from orders.models import Order, OrderStatus
+from orders.models import Order, OrderStatus, Throttle
 from orders.templatetags.shop import BADGES
+from sasweb.session_store import SessionStore
+from sasweb.staff import second_factor
 from tests.support.engine import staff
 from tests.support.shop import (
     answer,
@@ -89,7 +97,9 @@ def test_browsing_ordering_and_polling_in_the_role(client):
     assert found["Location"] == link(order)
 
 
-def test_account_and_its_orders_in_the_role(client):
+def test_account_and_its_orders_in_the_role(client, settings):
+    client.get("/")  # the addresses are loaded once, for all tests
+    settings.FOR_STAFF = False  # as SERVES=shop says
     secret = {"password": "correct horse", "again": "correct horse"}
     assert (
         client.post("/account/sign-up/", {"email": "ada@example.org", **secret}).status_code == 303
@@ -138,6 +148,50 @@ def test_fix_of_a_failed_order_in_the_role(client, what):
     assert (Order.objects.get(id=order).waits_until is not None) == (what == "wait")
 
 
+ONE_CENT = [
+    ("authorize_payment", {"request": {"amount": 1}}),
+    ("authorize_payment", {"request": {"amount": 1, "payment_method": "pm_card_visa"}}),
+    ("authorize_payment", {"data": {"total": 1}}),
+    ("authorize_payment", {"data": {"currency": "JPY"}}),
+    ("authorize_payment", {"request": {"order": "another"}}),
+]
+
+
+@pytest.mark.parametrize(("step", "change"), ONE_CENT)
+@pytest.mark.parametrize("note", [None, {"act": "card", "card": "pm_card_visa"}])
+def test_role_cannot_set_a_price(client, step, change, note):
+    order = declined(client)
+    before = Task.objects.get(reference=str(order)).data
+    with in_role():
+        api.request_resubmit(
+            "process_order", str(order), step, attempt=1, actor="lead", reason="looks fine",
+            id=uuid4(), amendment=api.Amendment(**change), note=note,
+        )  # fmt: skip
+    carry_out()
+    assert TaskRequest.objects.get().refused_at is not None
+    assert not Event.objects.filter(kind="resubmitted").exists()
+    assert Task.objects.get(reference=str(order)).data == before
+
+
+CHEAPER = {"sku": "sku-0", "name": "Product 0", "unit_price": 1, "quantity": 1}
+
+
+@pytest.mark.parametrize("lines", [[], [CHEAPER]])
+def test_role_cannot_set_a_price_by_leaving_goods_out(client, lines):
+    order = sold_out(client)
+    with in_role():
+        api.request_resubmit(
+            "process_order", str(order), "reserve_stock", attempt=1, actor="lead", reason="",
+            id=uuid4(), note={"act": "leave_out", "sku": "sku-1", "total": 1},
+            amendment=api.Amendment(
+                request={"lines": lines}, data={"lines": lines, "total": 1, "confirmation": {}}
+            ),
+        )  # fmt: skip
+    carry_out()
+    assert TaskRequest.objects.get().refused_at is not None
+    assert not Event.objects.filter(kind="resubmitted").exists()
+
+
 def test_repeated_checkout_in_the_role(client):
     client.post("/cart/add/", {"sku": "sku-0", "quantity": 1})
     token = re.search(r'name="token" value="([^"]+)"', client.get("/checkout/").text)[1]
@@ -145,3 +199,69 @@ def test_repeated_checkout_in_the_role(client):
     assert first["Location"] == second["Location"]
     carry_out()
     assert Order.objects.count() == 1
+
+
+def test_staff_are_out_of_reach_of_the_role():
+    leader = User.objects.create_superuser("leader", password="correct horse")
+    browser = Client()
+    browser.force_login(leader)
+    assert browser.get("/ops/").status_code == 200
+    keys = [browser.session.session_key]
+    customer = User.objects.create_user("eve@example.org", password="correct horse")
+    with_a_right = User.objects.create_user("viewer", password="correct horse")
+    with_a_right.groups.add(Group.objects.create(name="any"))
+    assert second_factor.TRIES.allows(str(leader.pk))
+    with in_role():
+        assert set(User.objects.values_list("username", flat=True)) == {customer.username}
+        assert not Session.objects.filter(session_key__startswith="staff").exists()
+        assert Session.objects.all().delete()[0] == 0
+        assert Throttle.objects.filter(key__startswith="staff").delete()[0] == 0
+    assert Throttle.objects.filter(key__startswith="staff").exists()
+    assert browser.get("/ops/").status_code == 200
+    assert not Session.objects.filter(session_key__in=keys).exists()
+
+
+UPDATE = "UPDATE auth_user SET {} WHERE username = 'eve@example.org'"
+RAISES = [
+    UPDATE.format("is_staff = true"),
+    UPDATE.format("is_superuser = true"),
+    UPDATE.format("email = 'other@example.org'"),
+    "INSERT INTO auth_user_groups (user_id, group_id) SELECT id, 1 FROM auth_user",
+    (
+        "INSERT INTO auth_user (username, password, first_name, last_name, email, is_active, date_joined,"
+        " is_staff, is_superuser) VALUES ('x', '', '', '', '', true, now(), true, false)"
+    ),
+    (
+        "INSERT INTO auth_user (username, password, first_name, last_name, email, is_active, date_joined,"
+        " is_staff, is_superuser) VALUES ('x', '', '', '', '', true, now(), false, true)"
+    ),
+    "INSERT INTO django_session VALUES ('staff.x', '', now() + interval '1 day')",
+    "UPDATE django_session SET session_key = 'staff.x'",
+]
+
+
+@pytest.mark.parametrize("statement", RAISES)
+def test_role_makes_nobody_staff(client, statement):
+    User.objects.create_user("eve@example.org", password="correct horse")
+    client.post("/cart/add/", {"sku": "sku-0", "quantity": 1})
+    refused = pytest.raises(ProgrammingError, match=r"permission denied|row-level security")
+    with in_role(), refused, transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def test_session_that_the_role_has_written_is_none_of_staff(client):
+    """Even with the secret key, and the password's digest from before the account got its rights."""
+    leader = User.objects.create_superuser("leader", password="correct horse")
+    with in_role():
+        session = SessionStore()
+        session.update(
+            {
+                SESSION_KEY: str(leader.pk),
+                BACKEND_SESSION_KEY: "django.contrib.auth.backends.ModelBackend",
+                HASH_SESSION_KEY: leader.get_session_auth_hash(),
+            }
+        )
+        session.save()
+    browser = Client()
+    browser.cookies["sessionid"] = session.session_key
+    assert browser.get("/ops/").status_code == 302
