@@ -16,7 +16,7 @@ from orders.lifecycle import access, placement
 from orders.lifecycle.message import Address, Mail, Message
 from orders.rate_limit import Limit
 from orders.shop.accounts import usual_address
-from orders.shop.cart import Cart, PricedCart, price
+from orders.shop.cart import Cart, PricedCart, cart_of, changing, price
 from orders.shop.checkout_token import BadToken, Token, read_token
 from orders.shop.forms import CheckoutForm
 
@@ -48,7 +48,7 @@ def checkout(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         errors.may_be_repeated(request)
     # read the cart before the placement: a parallel request that empties the cart has placed it
-    cart = Cart(request.session)
+    cart = cart_of(request)
     if request.method == "POST":
         return _place(request, cart)
     if cart.id is None:
@@ -65,8 +65,6 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     content = token.agreed(form.details) if form.is_valid() else ""
     before = placement.placed(token.order)
     if before is not None:
-        if cart.id == token.order:
-            cart.clear()  # the request that placed it may have failed before this
         return _again(request, token.order, same=before == content)
     priced = price(cart)
     stale = cart.id is None or token != Token.offer(cart.id, priced)
@@ -78,11 +76,19 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     try:
         # from here on the order may exist, so an error page must not deny it
         errors.may_be_ordered(request)
-        placement.place(message, content)
+        _order(request, message, content)
     except placement.OtherContent:
         return _again(request, token.order, same=False)
-    cart.clear()
     return _again(request, token.order, same=True)
+
+
+def _order(request: HttpRequest, message: Message, content: str) -> None:
+    """Place the order and take it out of the cart, both or neither, and once."""
+    with changing(request) as cart:
+        new = placement.placed(message.order) is None
+        placement.place(message, content)
+        if new:
+            cart.take(message.order, {line.sku: line.quantity for line in message.lines})
 
 
 def _again(request: HttpRequest, order: UUID, *, same: bool) -> HttpResponse:
