@@ -12,8 +12,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
+from orchestration.api import format_money
 from orders.lifecycle import access, placement
-from orders.lifecycle.message import Address, Mail, Message
+from orders.lifecycle.message import MAX_TOTAL, Address, Mail, Message
 from orders.rate_limit import Limit
 from orders.shop.accounts import usual_address
 from orders.shop.cart import Cart, PricedCart, cart_of, changing, price
@@ -29,6 +30,10 @@ ORDERS = Limit("checkout", most=100, seconds=600)
 TOO_MANY = _(
     "Very many orders came from your connection in a short time. Nothing was ordered; your cart and "
     "what you filled in are kept. Please wait %(minutes)d minutes, then send it again."
+)
+TOO_MUCH = _(
+    "One order can come to at most %(most)s. Please take something out of your cart, and order it "
+    "separately. Nothing was ordered."
 )
 CHANGED = _(
     "Your cart or a price has changed since you opened this page. Please check your order below "
@@ -67,9 +72,9 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     if before is not None:
         return _again(request, token.order, same=before == content)
     priced = price(cart)
-    stale = cart.id is None or token != Token.offer(cart.id, priced)
-    if stale or not form.is_valid():
-        return _show(request, cart, priced, form, str(CHANGED) if stale else "")
+    problem = _problem(cart, priced, token)
+    if problem or not form.is_valid():
+        return _show(request, cart, priced, form, problem)
     if not ORDERS.allows_address(request):
         return _too_many(request, cart, priced, form)
     message = _message(token, priced, form, request)
@@ -80,6 +85,15 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     except placement.OtherContent:
         return _again(request, token.order, same=False)
     return _again(request, token.order, same=True)
+
+
+def _problem(cart: Cart, priced: PricedCart, token: Token) -> str:
+    """Return why this cart cannot be ordered as it was shown, or ""."""
+    if cart.id is None or token != Token.offer(cart.id, priced):
+        return str(CHANGED)
+    if priced.total > MAX_TOTAL:
+        return TOO_MUCH % {"most": format_money(MAX_TOTAL, priced.lines[0].product.currency)}
+    return ""
 
 
 def _order(request: HttpRequest, message: Message, content: str) -> None:

@@ -20,7 +20,7 @@ from django.views.generic import FormView
 from orders.rate_limit import Limit
 from orders.shop import password_letters
 from orders.shop.account_forms import ForgottenForm, ResetPasswordForm
-from orders.shop.accounts import account_name
+from orders.shop.accounts import find_account
 from orders.shop.password_letters import Letter
 
 if TYPE_CHECKING:  # generic for the type checker only
@@ -35,7 +35,8 @@ ASKS = Limit("forgotten", most=10, seconds=3600)  # from one address of the netw
 
 def customers(email: str) -> list[User]:
     """Return the customer's account of an e-mail address: it is named by it."""
-    return list(User.objects.filter(username=account_name(email), is_active=True))
+    known = find_account(email)
+    return [known] if known and known.is_active else []
 
 
 @method_decorator(never_cache, "dispatch")

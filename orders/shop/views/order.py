@@ -24,11 +24,13 @@ from orders.lifecycle.message import order_number
 from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
 from orders.lifecycle.tracking import CARD, Fix, track
 from orders.models import Order
+from orders.normal import email_key
 from orders.rate_limit import Limit
 from orders.shop.forms import FindForm, OtherCardForm
 
 from .redirect import see_other
 
+MOST_ALIKE = 20  # orders that share a number by chance
 NEVER = 9_999_999_999  # seconds since 1970
 GUESSES = Limit("find", most=30, seconds=600)
 NOT_FOUND = _(
@@ -81,11 +83,11 @@ def find(request: HttpRequest) -> HttpResponse:
         context = {"form": form, "problem": GUESSES.refusal_text}
         return render(request, "shop/find.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
     if form.is_valid():
-        found = Order.objects.filter(
-            number=form.cleaned_data["number"], email__iexact=form.cleaned_data["email"]
-        ).first()
-        if found:
-            return see_other(access.link(found.id))
+        typed = email_key(form.cleaned_data["email"])
+        same_number = Order.objects.filter(number=form.cleaned_data["number"])
+        for order_id, email in same_number.values_list("id", "email")[:MOST_ALIKE]:
+            if email_key(email) == typed:
+                return see_other(access.link(order_id))
         form.add_error(None, NOT_FOUND)
     status = HTTPStatus.UNPROCESSABLE_ENTITY
     return render(request, "shop/find.html", {"form": form}, status=status)
