@@ -235,8 +235,11 @@ class OtherCardForm(CustomerForm):
     )
     payment_method = _card_field()
 
-    def __init__(self, *args: Any, attempt: int | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, initial={"attempt": attempt}, auto_id="id_other_%s", **kwargs)
+    def __init__(
+        self, *args: Any, attempt: int | None = None, card: str | None = None, **kwargs: Any
+    ) -> None:
+        initial = {"attempt": attempt, "payment_method": card}
+        super().__init__(*args, initial=initial, auto_id="id_other_%s", **kwargs)
 
 
 class FindForm(CustomerForm):

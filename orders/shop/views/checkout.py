@@ -10,7 +10,6 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods
 
 from orchestration.api import format_money
 from orders.lifecycle import access, placement
@@ -20,6 +19,7 @@ from orders.shop.accounts import usual_address
 from orders.shop.cart import Cart, PricedCart, cart_of, changing, price
 from orders.shop.checkout_token import BadToken, Token, read_token
 from orders.shop.forms import CheckoutForm
+from orders.shop.typed import form_page, typed
 
 from . import errors
 from . import order as order_page
@@ -47,7 +47,7 @@ ORDERED_BEFORE = _(
 
 @never_cache  # going back must not show a cart that was ordered
 @sensitive_post_parameters()
-@require_http_methods(["GET", "HEAD", "POST"])
+@form_page
 def checkout(request: HttpRequest) -> HttpResponse:
     """Show the form, or place the order and redirect to its page (303)."""
     if request.method == "POST":
@@ -58,7 +58,9 @@ def checkout(request: HttpRequest) -> HttpResponse:
         return _place(request, cart)
     if cart.id is None:
         return redirect("shop:cart")
-    return _show(request, cart, price(cart), CheckoutForm(initial=_known(request)))
+    return _show(
+        request, cart, price(cart), CheckoutForm(initial={**_known(request), **typed(request)})
+    )
 
 
 def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
@@ -118,7 +120,7 @@ def _show(
 ) -> HttpResponse:
     """Show the form with a new token; 422 with errors."""
     context = {
-        "form": form,
+        "form": form if priced.lines else None,
         "cart": priced,
         "problem": problem,
         "token": Token.offer(cart.id, priced).sign() if cart.id and priced.lines else "",
