@@ -10,6 +10,7 @@ from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import salted_hmac
 
+from .normal import email_key
 from .rate_limit import Limit
 
 TRIES = Limit("name", most=100, seconds=3600)
@@ -52,4 +53,4 @@ def _digest(name: str) -> str:
 
 
 def _normal(name: str) -> str:
-    return name.strip().lower()
+    return email_key(name)

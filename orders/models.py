@@ -318,3 +318,14 @@ class Throttle(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class Visitor(models.Model):
+    """What a browser's visitor has; `orders/visitors.py` reads and changes it."""
+
+    key = models.UUIDField(primary_key=True, editable=False, help_text="The cookie's value.")
+    content = models.JSONField(default=dict, help_text="The cart, and the ids of orders.")
+    changed_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return str(self.key)

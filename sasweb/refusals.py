@@ -6,6 +6,8 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import Resolver404, resolve
 
+from orders.shop.typed import after_old_token
+from orders.shop.views import order as order_page
 from orders.shop.views.errors import error_page
 from orders.shop.views.redirect import see_other
 
@@ -52,8 +54,8 @@ def _page_above(path: str) -> str:
     return "/"
 
 
-def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001
-    """Answer a form without a good CSRF token; what staff typed is shown again, in a fresh form.
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:  # noqa: ARG001
+    """Answer a form without a good CSRF token; what was typed is shown again, in a fresh form.
 
     After a login in another tab the token in this one is old. Htmx keeps the form, and offers to send it
     as a browser does.
@@ -63,4 +65,6 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noq
             return HttpResponse(status=HTTPStatus.UNAUTHORIZED)
         if kept_form.keep_in_session(request):
             return see_other(kept_form.place(request))
+    elif "HX-Request" not in request.headers and kept_form.of_this_site(request):
+        return after_old_token(request, order_page.order)
     return error_page(request, HTTPStatus.FORBIDDEN, "403_csrf")

@@ -68,6 +68,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "sasweb.cookies.storable_cookies",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "orders.visitors.give_cookie",
     "orders.shop.language.ShopLocale",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -126,6 +127,7 @@ ARCHIVE_DIR = env.text("ARCHIVE_DIR")
 # Other applications' tables that only grow: key, column of the time, days for which their rows are kept.
 REMOVE_AFTER_DAYS = {
     "django_session": ("session_key", "expire_date", 0.0),
+    "orders_visitor": ("key", "changed_at", 14.0),
     "axes_accessattempt": ("id", "attempt_time", 30.0),
     "axes_accesslog": ("id", "attempt_time", 365.0),
 }

@@ -35,15 +35,19 @@ class Notification(KeyedAgent):
     async def send(self, call: Call) -> dict[str, Any]:
         """Send {order?, to, mail: {subject, text, html?}, parcel?}; returns {id}.
 
-        A `{parcel}` in the text stands for `parcel`. Orders that were placed before there was HTML
+        The last `{parcel}` in the text stands for `parcel`. Orders that were placed before there was HTML
         ask for {order, to, subject, text}.
         """
         asked = dict(call.payload)
         mail, parcel = asked.pop("mail", {}), asked.pop("parcel", "")
-        words = {"text": parcel, "html": escape(parcel)}
+        words = {"text": parcel, "html": escape(parcel)} if parcel else {}
         filled = {
-            name: text.replace(PARCEL, words.get(name, PARCEL))
-            for name, text in mail.items()
-            if text
+            name: _with_parcel(text, words.get(name, PARCEL)) for name, text in mail.items() if text
         }
         return await self.done(call, "/mail/messages", {**asked, **filled})
+
+
+def _with_parcel(text: str, words: str) -> str:
+    """Return a letter with the tracking number; a customer's name before it may be anything."""
+    before, mark, after = text.rpartition(PARCEL)
+    return f"{before}{words}{after}" if mark else text

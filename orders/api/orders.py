@@ -13,7 +13,7 @@ from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
 from orders.lifecycle import changes, placement, queries
-from orders.lifecycle.message import Message, fingerprint
+from orders.lifecycle.message import MAX_TOTAL, Message, fingerprint
 from orders.models import Order, Placement, Product
 from orders.shop.cart import PricedCart, PricedLine
 from orders.shop.forms import CheckoutForm
@@ -78,6 +78,8 @@ def place(request: HttpRequest, order: schemas.NewOrder, idempotency_key: Key) -
             )
         except placement.OtherContent:
             raise _key_used() from None
+        except placement.TooMuch:
+            raise _too_much() from None
     elif before.fingerprint != content:
         raise _key_used()
     return Status(202, order_json.placed(request, before))
@@ -238,6 +240,14 @@ def _key_used() -> Problem:
         status=HTTPStatus.UNPROCESSABLE_ENTITY,
         code="key_used",
         detail="This Idempotency-Key was used for another order.",
+    )
+
+
+def _too_much() -> Problem:
+    return Problem(
+        status=HTTPStatus.UNPROCESSABLE_ENTITY,
+        code="too_much",
+        detail=f"The total of one order is at most {MAX_TOTAL} (cents). Nothing was ordered.",
     )
 
 

@@ -39,6 +39,7 @@ WHAT_TO_DO = {  # by code
     "not_json": "Send the body as JSON with “Content-Type: application/json”.",
     "invalid": "Correct what is named in errors, and send the request again.",
     "key_used": "Use a new key for another order. The order placed with this key is unchanged.",
+    "too_much": "Place several orders, each below this total.",
     "not_sold": "Remove the lines named in errors, and place the order again.",
     "too_often": "Wait for the number of seconds in Retry-After.",
     "failed": "The error is not in your request. Send the same request again later.",

@@ -11,6 +11,7 @@ from orders.cards import Card
 from orders.countries import COUNTRIES
 from orders.lifecycle.message import LANGUAGES, MAX_LENGTH, MAX_LINES, MAX_PRICE, MAX_QUANTITY
 from orders.lifecycle.plain_text import OPTIONAL, TRIMMED, VISIBLE
+from orders.normal import composed
 
 
 def _number(value: object) -> object:
@@ -42,10 +43,7 @@ PaymentMethod = Annotated[
         examples=["pm_card_visa"],
     ),
 ]
-LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-EMAIL = (
-    rf"^[A-Za-z0-9_+-]{{1,60}}(\.[A-Za-z0-9_+-]{{1,60}}){{0,4}}@({LABEL}\.){{1,4}}[A-Za-z]{{2,24}}$"
-)
+COMPOSED = BeforeValidator(composed)
 POSTCODE = "As the country writes it. Required, except in Ireland."
 REGION = (
     "The county or province, by name or code; in Italy and Spain the postcode may stand for it."
@@ -73,7 +71,7 @@ PLACED_EXAMPLE: dict[str, Any] = {
 def text(name: str, example: str) -> Any:
     """Return the type of a text field: printable, of limited length, without outer spaces."""
     field = Field(min_length=1, max_length=MAX_LENGTH[name], pattern=TRIMMED, examples=[example])
-    return Annotated[str, field]
+    return Annotated[str, field, COMPOSED]
 
 
 def optional_text(name: str, example: str, description: str) -> Any:
@@ -84,7 +82,7 @@ def optional_text(name: str, example: str, description: str) -> Any:
         examples=[example],
         description=description,
     )
-    return Annotated[str, field]
+    return Annotated[str, field, COMPOSED]
 
 
 class Strict(Schema):
@@ -136,10 +134,11 @@ class NewOrder(Strict):
         str,
         Field(
             max_length=MAX_LENGTH["email"],
-            pattern=EMAIL,
+            json_schema_extra={"format": "email"},  # the checkout's form decides
             description="The customer's e-mail address.",
             examples=["ada@example.org"],
         ),
+        COMPOSED,
     ]
     address: Address
     payment_method: PaymentMethod

@@ -1,18 +1,21 @@
-"""Who may see an order: holders of its signed link, its session and its account.
+"""Who may see an order: holders of its signed link, its account, and the browser of a guest.
 
 Others get 404 for an order of an account. A guest's order has no account, so without the link its
 page shows a stub without personal data. Staff get a link that expires soon: it shows what the
 customer sees, without actions in the customer's name.
 """
 
+from contextlib import suppress
 from uuid import UUID
 
 from django.core.signing import BadSignature, Signer, TimestampSigner
 from django.http import HttpRequest
 from django.urls import reverse
 
+from orders import visitors
+
 KEY = "orders"
-MAX_REMEMBERED = 50  # orders per session
+MAX_REMEMBERED = 50  # orders per browser
 STAFF_LINK_LIFE = 3600  # seconds
 SALT = "orders.link"
 _signer = Signer(salt=SALT)
@@ -30,18 +33,24 @@ def link(order: UUID) -> str:
 
 
 def remember(request: HttpRequest, order: UUID) -> None:
-    """Let this session see an order from now on."""
-    known = [one for one in request.session.get(KEY, []) if one != str(order)]
-    request.session[KEY] = [*known, str(order)][-MAX_REMEMBERED:]
+    """Let a guest's browser see an order from now on; an account sees its own."""
+    if request.user.is_authenticated or str(order) in visitors.content(request).get(KEY, []):
+        return
+    # without room for another row, the link alone shows it
+    with suppress(visitors.TooManyVisitors), visitors.changing(request) as content:
+        content[KEY] = [*content.get(KEY, []), str(order)][-MAX_REMEMBERED:]
 
 
 def may_see(request: HttpRequest, order: UUID, customer: int | None) -> bool:
     """Return whether a request may see all of an order; `customer` is the id of its account."""
     if _is_signed(order, request.GET.get("t", "")):
         return True
-    if str(order) in request.session.get(KEY, []):
+    if customer is not None and request.user.pk == customer:
         return True
-    return customer is not None and request.user.pk == customer
+    # the release before kept them in the session
+    return any(
+        str(order) in seen.get(KEY, []) for seen in (visitors.content(request), request.session)
+    )
 
 
 def _is_signed(order: UUID, given: str) -> bool:

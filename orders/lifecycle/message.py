@@ -5,6 +5,8 @@ A queue lies between the two, so `read` validates every detail of untrusted inpu
 
 import hashlib
 import json
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,6 +24,8 @@ CURRENCIES = ("EUR",)
 MAX_QUANTITY = 99
 MAX_LINES = 50
 MAX_PRICE = 1_000_000  # of one unit, in minor units
+MAX_TOTAL = 99_999_999  # in minor units: the payment provider takes 8 digits
+NO_NUMBER = re.compile("[^\\w@'\u2019]|_")
 BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U to misread
 MAX_LENGTH = {  # characters
     "email": 254,
@@ -141,8 +145,12 @@ def order_number(order: UUID) -> str:
 
 
 def as_typed(text: str) -> str:
-    """Return an order's number as people type it, in its own form: misread letters, no hyphen."""
-    typed = "".join(text.upper().split()).replace("-", "")
+    """Return an order's number as people type or copy it, in its own form.
+
+    Letters that are misread are put right, and all signs are dropped: hyphens of every kind, "#", a full
+    stop. An "@" or an apostrophe stays: with it, the text is an address or a name.
+    """
+    typed = NO_NUMBER.sub("", unicodedata.normalize("NFKC", text).upper())
     letters = typed.replace("O", "0").replace("I", "1").replace("L", "1")
     return f"{letters[:5]}-{letters[5:]}"
 

@@ -12,7 +12,7 @@ from orchestration import api
 from orders.models import Placement
 
 from . import emails
-from .message import APPLICATION, WORKFLOW, Mail, Message
+from .message import APPLICATION, MAX_TOTAL, WORKFLOW, Mail, Message
 
 CLAIM = """
 INSERT INTO orders_placement ("order", fingerprint, customer_id, application, offer)
@@ -23,6 +23,10 @@ RETURNING created_at
 
 class OtherContent(Exception):
     """The id was used for an order with other content, which is unchanged."""
+
+
+class TooMuch(Exception):
+    """The total is more than the payment provider takes at once; nothing was placed."""
 
 
 def placed(order: UUID) -> str | None:
@@ -46,8 +50,11 @@ def place(
     within one, orders of different `fairness_key`s take turns (default: one per application).
 
     Placing the same order again changes nothing; raises `OtherContent` if the content differs. A
-    parallel call waits for the first one's commit, so exactly one of them posts.
+    parallel call waits for the first one's commit, so exactly one of them posts. Raises `TooMuch` above
+    the largest total.
     """
+    if message.total > MAX_TOTAL:
+        raise TooMuch(message.number)
     new = Placement(
         order=message.order,
         fingerprint=content,

@@ -10,8 +10,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
-from .accounts import LONGEST_NAME, account_name
-from .forms import NO_EMAIL, CustomerForm, shown
+from orders.normal import new_password, passwords
+
+from .accounts import LONGEST_NAME, account_name, find_account
+from .forms import ERRORS, NO_EMAIL, CustomerForm, Email, shown
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Words
@@ -25,8 +27,8 @@ WEAK = {  # by the codes of Django's validators
 LONGEST_PASSWORD = 4096  # characters; hashing more would waste time
 
 
-def _email(autocomplete: str, help_text: "Words" = "") -> forms.EmailField:
-    return forms.EmailField(
+def _email(autocomplete: str, help_text: "Words" = "") -> Email:
+    return Email(
         label=_("E-mail"),
         max_length=LONGEST_NAME,
         validators=[shown],
@@ -73,6 +75,8 @@ class NewPasswordForm(CustomerForm):
     def clean(self) -> dict[str, Any]:
         """Compare the two, and validate the password."""
         values = super().clean() or self.cleaned_data
+        for name in {"password", "again"} & values.keys():
+            values[name] = new_password(values[name])
         password, again = values.get("password"), values.get("again")
         if password:
             try:
@@ -92,6 +96,14 @@ class SignUpForm(NewPasswordForm):
 
     email = _email("username", _("You sign in with it, and confirmations go there."))
     field_order = ["email", "password", "again"]
+
+    def clean_email(self) -> str:
+        """Refuse an address that is too long for the name of an account."""
+        email: str = self.cleaned_data["email"]
+        if len(account_name(email)) > LONGEST_NAME:
+            limit = {"limit_value": LONGEST_NAME}
+            raise ValidationError(ERRORS["max_length"], code="max_length", params=limit)
+        return email
 
     def owner(self) -> User:
         """Return the unsaved account."""
@@ -121,7 +133,7 @@ class ChangePasswordForm(NewPasswordForm):
     def clean_old(self) -> str:
         """Check the current password."""
         old: str = self.cleaned_data["old"]
-        if not self.customer.check_password(old):
+        if not any(map(self.customer.check_password, passwords(old))):
             raise ValidationError(_("This is not your current password."), code="wrong")
         return old
 
@@ -166,11 +178,20 @@ class SignInForm(CustomerForm):
         """Authenticate. After too many wrong passwords the right one is refused too."""
         values = super().clean() or self.cleaned_data
         if {"email", "password"} <= values.keys():
-            name = account_name(values["email"])
-            user = authenticate(self.request, username=name, password=values["password"])
-            if not isinstance(user, User):
+            self.user = self._authenticated(values["email"], values["password"])
+            if self.user is None:
                 raise ValidationError(
                     _("The e-mail address or the password is wrong."), code="wrong"
                 )
-            self.user = user
         return values
+
+    @sensitive_variables()
+    def _authenticated(self, email: str, typed: str) -> User | None:
+        """Return the account, if the password is its own in one of the forms it may be kept in."""
+        known = find_account(email)
+        name = known.get_username() if known else account_name(email)
+        tries = (
+            authenticate(self.request, username=name, password=password)
+            for password in passwords(typed)
+        )
+        return next((user for user in tries if isinstance(user, User)), None)

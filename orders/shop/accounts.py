@@ -15,6 +15,7 @@ from django.db.models import Q
 
 from orders.lifecycle.message import Address, order_number
 from orders.models import Order, Placement, Profile
+from orders.normal import email_key, in_ascii
 
 LONGEST_NAME = 150  # characters of a username, which is the e-mail address
 PAGE_SIZE = 20  # orders
@@ -25,13 +26,26 @@ class EmailTaken(Exception):
 
 
 def account_name(email: str) -> str:
-    """Return the username for an e-mail address; case is ignored."""
-    return email.strip().lower()
+    """Return the username of a new account with an e-mail address."""
+    return email_key(email)
+
+
+def find_account(email: str) -> User | None:
+    """Return the account of an e-mail address, in whatever form and case it was named."""
+    name = account_name(email)
+    names = {name, in_ascii(name), email.strip().lower()}
+    same = Q()
+    for known in names:
+        same |= Q(username__iexact=known)  # by the index user_by_name
+    found = User.objects.filter(same)[: len(names) * 2]
+    return min(found, key=lambda user: (user.username != name, user.pk), default=None)
 
 
 def open_account(email: str, password: str) -> User:
     """Create an account; raise `EmailTaken` if it exists."""
     users = get_user_model().objects
+    if find_account(email):
+        raise EmailTaken
     try:
         with transaction.atomic():
             return users.create_user(account_name(email), email.strip(), password)

@@ -1,18 +1,20 @@
-"""The cart: SKUs, quantities and prices in the session, and an id that changes with the content.
+"""The cart: SKUs, quantities and prices of a visitor, and an id that changes with the content.
 
 The id becomes the order's id at checkout. So two tabs with the same cart place the same order, and a
 tab with an older cart is detected. The stored prices are those the customer saw; they serve to show
 that a price has changed, never to charge.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.contrib.sessions.backends.base import SessionBase
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from orders import visitors
 from orders.lifecycle.message import MAX_LINES, MAX_QUANTITY, Line, fingerprint
 from orders.models import Product
 
@@ -49,11 +51,11 @@ class Removed:
 
 
 class Cart:
-    """The cart of one session."""
+    """The cart in what a visitor has."""
 
-    def __init__(self, session: SessionBase) -> None:
-        self._session = session
-        kept = session.get(KEY)
+    def __init__(self, content: MutableMapping[str, Any]) -> None:
+        self._content = content
+        kept = content.get(KEY)
         self._kept: Mapping[str, Any] = kept if isinstance(kept, dict) else {}
         self.quantities: dict[str, int] = dict(self._kept.get("quantities", {}))
         self.seen: dict[str, int] = dict(self._kept.get("seen", {}))
@@ -100,7 +102,17 @@ class Cart:
     def clear(self) -> None:
         """Empty it."""
         self.quantities, self.seen, self.removed = {}, {}, None
-        self._session.pop(KEY, None)
+        self._content.pop(KEY, None)
+
+    def take(self, order: UUID, ordered: Mapping[str, int]) -> None:
+        """Take out the quantities that were ordered; what was added since stays."""
+        if self.id == order:
+            self.clear()
+            return
+        left = {sku: number - ordered.get(sku, 0) for sku, number in self.quantities.items()}
+        self.quantities = {sku: number for sku, number in left.items() if number > 0}
+        self.removed = None
+        self._keep()
 
     def _keep(self) -> None:
         removed = self.removed
@@ -110,7 +122,19 @@ class Cart:
             "seen": self.seen,
             "removed": removed and (removed.sku, removed.quantity, removed.price),
         }
-        self._session[KEY] = self._kept
+        self._content[KEY] = self._kept
+
+
+def cart_of(request: HttpRequest) -> Cart:
+    """Return a visitor's cart, to read it."""
+    return Cart(visitors.content(request))
+
+
+@contextmanager
+def changing(request: HttpRequest) -> Iterator[Cart]:
+    """Change a visitor's cart, under its lock; nothing is changed if this fails."""
+    with visitors.changing(request) as content:
+        yield Cart(content)
 
 
 @dataclass(frozen=True)

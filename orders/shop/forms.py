@@ -14,6 +14,7 @@ from orders.cards import Card
 from orders.countries import COUNTRIES, choices
 from orders.lifecycle.message import MAX_LENGTH, Address, as_typed
 from orders.lifecycle.plain_text import TRIMMED
+from orders.normal import CustomerEmail, composed
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise as Words
@@ -34,10 +35,28 @@ ERRORS = {  # where a field has no sentence of its own, by Django's codes
 }
 
 
+class Text(forms.CharField):
+    """A text; its letters are composed, so that the same words are the same text."""
+
+    def to_python(self, value: Any) -> Any:
+        """Return the composed text."""
+        return composed(super().to_python(value))
+
+
+class Email(forms.EmailField):
+    """An e-mail address of a customer, composed; shop and API take the same ones."""
+
+    default_validators = [CustomerEmail()]
+
+    def to_python(self, value: Any) -> Any:
+        """Return the composed address."""
+        return composed(super().to_python(value))
+
+
 def _text(
     name: str, label: "Words", autocomplete: str, missing: "Words", widget: type[forms.Widget]
-) -> forms.CharField:
-    return forms.CharField(
+) -> Text:
+    return Text(
         label=label,
         max_length=MAX_LENGTH[name],
         validators=[shown],
@@ -185,7 +204,7 @@ class CheckoutForm(AddressForm):
     """Address, e-mail and card of an order."""
 
     field_order = ["name", "email"]  # then the others
-    email = forms.EmailField(
+    email = Email(
         label=_("E-mail"),
         max_length=MAX_LENGTH["email"],
         validators=[shown],
@@ -216,21 +235,24 @@ class OtherCardForm(CustomerForm):
     )
     payment_method = _card_field()
 
-    def __init__(self, *args: Any, attempt: int | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, initial={"attempt": attempt}, auto_id="id_other_%s", **kwargs)
+    def __init__(
+        self, *args: Any, attempt: int | None = None, card: str | None = None, **kwargs: Any
+    ) -> None:
+        initial = {"attempt": attempt, "payment_method": card}
+        super().__init__(*args, initial=initial, auto_id="id_other_%s", **kwargs)
 
 
 class FindForm(CustomerForm):
     """Number and e-mail address of an order."""
 
-    number = forms.CharField(
+    number = Text(
         label=_("Order number"),
         max_length=30,
         help_text=_("As in the confirmation: 7KQ4M-9XD2P"),
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
         error_messages={"required": _("Please enter the order number.")},
     )
-    email = forms.EmailField(
+    email = Email(
         label=_("E-mail"),
         max_length=MAX_LENGTH["email"],
         help_text=_("The one you gave with the order."),

@@ -21,6 +21,7 @@ from django.utils import translation
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
+from orders.normal import email_key
 from orders.rate_limit import Limit
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ def _threads() -> ThreadPoolExecutor:
 
 def _send(letter: Letter, email: str, language: str) -> None:
     try:
-        if LETTERS.allows(email.strip().lower()):
+        if LETTERS.allows(email_key(email)):
             with translation.override(language):
                 for user in letter.users(email.strip()):
                     _write(letter, user)

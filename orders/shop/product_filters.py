@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orders.models import Product
 
-from .forms import CustomerForm
+from .forms import CustomerForm, Text
 
 PRICES = {  # from, below; in minor units
     "under-10": (_("Under €10"), 0, 10_00),
@@ -24,7 +24,7 @@ MOST_WORDS = 6
 class Filters(CustomerForm):
     """Shelf, price and words; an invalid value filters nothing."""
 
-    q = forms.CharField(
+    q = Text(
         label=_("Search"),
         required=False,
         max_length=80,

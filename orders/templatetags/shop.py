@@ -7,7 +7,7 @@ from django.utils.translation import gettext
 
 from orchestration.api import format_money
 from orders.models import Order, OrderStatus
-from orders.shop.cart import Cart
+from orders.shop.cart import cart_of
 from orders.times import moment as in_words
 
 register = template.Library()
@@ -48,5 +48,5 @@ def badge(order: Order) -> str:
 
 @register.simple_tag(takes_context=True)
 def cart_count(context: template.Context) -> int:
-    """Return the number of items in the session's cart."""
-    return Cart(context["request"].session).count
+    """Return the number of items in the visitor's cart."""
+    return cart_of(context["request"]).count

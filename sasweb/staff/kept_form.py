@@ -32,7 +32,7 @@ def of_request(request: HttpRequest, user: int | None = None) -> Kept | None:
 
     `user` is whose session it was, if that is known: shown to no other one.
     """
-    if request.method != "POST" or not _of_this_site(request):
+    if request.method != "POST" or not of_this_site(request):
         return None
     fields = [
         [name, str(value)]
@@ -108,6 +108,7 @@ def show(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     return see_other(place(request))
 
 
-def _of_this_site(request: HttpRequest) -> bool:
+def of_this_site(request: HttpRequest) -> bool:
+    """Return whether a browser sent a request from a page of this site."""
     own = f"{request.scheme}://{request.get_host()}"
     return request.headers.get("Origin") in {own, *settings.CSRF_TRUSTED_ORIGINS}

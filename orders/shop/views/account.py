@@ -17,9 +17,9 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
-from orders import devices
+from orders import devices, visitors
 from orders.rate_limit import Limit
 from orders.shop.account_forms import ChangePasswordForm, SignInForm, SignUpForm
 from orders.shop.accounts import (
@@ -31,6 +31,7 @@ from orders.shop.accounts import (
     usual_address,
 )
 from orders.shop.forms import AddressForm
+from orders.shop.typed import form_page, typed
 
 from .redirect import next_path, see_other
 
@@ -45,7 +46,6 @@ TAKEN = _(
 )
 
 signed_in = login_required(login_url="shop:sign_in")
-form_page = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @never_cache
@@ -54,7 +54,7 @@ form_page = require_http_methods(["GET", "HEAD", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
     """Sign in."""
     if request.method != "POST":
-        return _form(request, "sign_in", SignInForm(request))
+        return _form(request, "sign_in", SignInForm(request, initial=typed(request)))
     if not SIGN_INS.allows_address(request):
         return _form(request, "sign_in", SignInForm(request, initial=_typed(request)), SIGN_INS)
     if not devices.may_try(request, request.POST.get("email", "")):
@@ -63,6 +63,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     form = SignInForm(request, request.POST)
     if not form.is_valid() or form.user is None:
         return _form(request, "sign_in", form)
+    _change_of_person(request, form.user)
     login(request, form.user)
     response = see_other(next_path(request) or reverse("shop:account"))
     devices.remember(response, form.user.get_username())
@@ -79,7 +80,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     e-mail. So the number of tries per IP address is limited.
     """
     if request.method != "POST":
-        return _form(request, "sign_up", SignUpForm())
+        return _form(request, "sign_up", SignUpForm(initial=typed(request)))
     form = SignUpForm(request.POST)
     if not form.is_valid():
         return _form(request, "sign_up", form)
@@ -90,6 +91,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     except EmailTaken:
         form.add_error("email", ValidationError(TAKEN, code="taken"))
         return _form(request, "sign_up", form)
+    _change_of_person(request, customer)
     login(request, customer, backend=BACKEND)
     messages.success(request, _("Your account is created, and you are signed in."))
     response = see_other(next_path(request) or reverse("shop:account"))
@@ -120,7 +122,11 @@ def address(request: HttpRequest) -> HttpResponse:
     customer = _customer(request)
     if request.method != "POST":
         known = usual_address(customer)
-        return _form(request, "address", AddressForm(initial=asdict(known) if known else None))
+        return _form(
+            request,
+            "address",
+            AddressForm(initial={**(asdict(known) if known else {}), **typed(request)}),
+        )
     form = AddressForm(request.POST)
     if not form.is_valid():
         return _form(request, "address", form)
@@ -148,6 +154,12 @@ def password(request: HttpRequest) -> HttpResponse:
     update_session_auth_hash(request, customer)
     messages.success(request, _("Your password is changed. You are signed out everywhere else."))
     return see_other(reverse("shop:account"))
+
+
+def _change_of_person(request: HttpRequest, user: User) -> None:
+    """Take the cart away where one account follows another."""
+    if request.user.is_authenticated and request.user.pk != user.pk:
+        visitors.forget(request)
 
 
 def _form(request: HttpRequest, name: str, form: Form, over: Limit | None = None) -> HttpResponse:

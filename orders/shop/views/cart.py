@@ -12,7 +12,8 @@ from django_htmx.middleware import HtmxDetails
 
 from orders.lifecycle.message import MAX_QUANTITY
 from orders.models import Product
-from orders.shop.cart import BadQuantity, Cart, price, read_quantity
+from orders.shop.cart import BadQuantity, cart_of, changing, price, read_quantity
+from orders.visitors import TooManyVisitors
 
 from .redirect import next_path, see_other
 
@@ -39,9 +40,10 @@ def add(request: Request) -> HttpResponse:
         return _stay(request, _("We do not sell this product (any more)."), failed=True)
     try:
         quantity = read_quantity(request.POST.get("quantity", "1"))
-        Cart(request.session).add(product.sku, quantity, price=product.price)
-    except BadQuantity as problem:
-        return _stay(request, str(problem), failed=True)
+        with changing(request) as cart:
+            cart.add(product.sku, quantity, price=product.price)
+    except (BadQuantity, TooManyVisitors) as problem:
+        return _stay(request, str(problem), failed=True, status=_status(problem))
     return _stay(request, _("%(product)s is in your cart.") % {"product": _(product.name)})
 
 
@@ -49,18 +51,19 @@ def add(request: Request) -> HttpResponse:
 @vary_on_headers("HX-Request")
 def change(request: Request) -> HttpResponse:
     """Set a product's quantity; 0 or the Remove button removes it."""
-    cart, sku = Cart(request.session), request.POST.get("sku", "")
-    if sku not in cart.quantities:
+    sku = request.POST.get("sku", "")
+    if sku not in cart_of(request).quantities:
         return _changed(request, _("This product is not in your cart (any more)."), sku)
-    if "remove" in request.POST:
-        cart.change(sku, 0)
-        return _changed(request)
-    try:
-        quantity = read_quantity(request.POST.get("quantity", ""), least=0)
-    except BadQuantity as problem:
-        return _changed(request, str(problem), sku)
-    product = _sold(sku)  # the page shows the price beside the quantity
-    cart.change(sku, quantity, price=product.price if product else None)
+    quantity = 0
+    if "remove" not in request.POST:
+        try:
+            quantity = read_quantity(request.POST.get("quantity", ""), least=0)
+        except BadQuantity as problem:
+            return _changed(request, str(problem), sku)
+    product = _sold(sku) if quantity else None  # the page shows the price beside the quantity
+    with changing(request) as cart:
+        if sku in cart.quantities:  # it may have been removed or ordered meanwhile
+            cart.change(sku, quantity, price=product.price if product else None)
     return _changed(request)
 
 
@@ -69,8 +72,9 @@ def change(request: Request) -> HttpResponse:
 def undo(request: Request) -> HttpResponse:
     """Undo the last removal."""
     try:
-        undone = Cart(request.session).put_back()
-    except BadQuantity as problem:
+        with changing(request) as cart:
+            undone = cart.put_back()
+    except (BadQuantity, TooManyVisitors) as problem:
         return _changed(request, str(problem))
     return _changed(request, "" if undone else _("There is nothing to put back (any more)."))
 
@@ -80,7 +84,7 @@ def _sold(sku: str) -> Product | None:
 
 
 def _context(request: HttpRequest) -> dict[str, object]:
-    cart = Cart(request.session)
+    cart = cart_of(request)
     removed = _sold(cart.removed.sku) if cart.removed else None
     return {"cart": price(cart), "removed": removed, "most": MAX_QUANTITY}
 
@@ -95,9 +99,13 @@ def _changed(request: Request, problem: str = "", sku: str = "") -> HttpResponse
     return see_other(reverse("shop:cart"))
 
 
-def _stay(request: Request, text: str, *, failed: bool = False) -> HttpResponse:
+def _status(problem: Exception) -> int:
+    return 429 if isinstance(problem, TooManyVisitors) else 422
+
+
+def _stay(request: Request, text: str, *, failed: bool = False, status: int = 422) -> HttpResponse:
     if request.htmx:
         context = {"text": text, "failed": failed}
-        return render(request, "shop/_added.html", context, status=422 if failed else 200)
+        return render(request, "shop/_added.html", context, status=status if failed else 200)
     messages.add_message(request, messages.ERROR if failed else messages.SUCCESS, text)
     return see_other(next_path(request) or reverse("shop:cart"))

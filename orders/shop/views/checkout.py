@@ -10,15 +10,16 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods
 
+from orchestration.api import format_money
 from orders.lifecycle import access, placement
-from orders.lifecycle.message import Address, Mail, Message
+from orders.lifecycle.message import MAX_TOTAL, Address, Mail, Message
 from orders.rate_limit import Limit
 from orders.shop.accounts import usual_address
-from orders.shop.cart import Cart, PricedCart, price
+from orders.shop.cart import Cart, PricedCart, cart_of, changing, price
 from orders.shop.checkout_token import BadToken, Token, read_token
 from orders.shop.forms import CheckoutForm
+from orders.shop.typed import form_page, typed
 
 from . import errors
 from . import order as order_page
@@ -29,6 +30,10 @@ ORDERS = Limit("checkout", most=100, seconds=600)
 TOO_MANY = _(
     "Very many orders came from your connection in a short time. Nothing was ordered; your cart and "
     "what you filled in are kept. Please wait %(minutes)d minutes, then send it again."
+)
+TOO_MUCH = _(
+    "One order can come to at most %(most)s. Please take something out of your cart, and order it "
+    "separately. Nothing was ordered."
 )
 CHANGED = _(
     "Your cart or a price has changed since you opened this page. Please check your order below "
@@ -42,18 +47,20 @@ ORDERED_BEFORE = _(
 
 @never_cache  # going back must not show a cart that was ordered
 @sensitive_post_parameters()
-@require_http_methods(["GET", "HEAD", "POST"])
+@form_page
 def checkout(request: HttpRequest) -> HttpResponse:
     """Show the form, or place the order and redirect to its page (303)."""
     if request.method == "POST":
         errors.may_be_repeated(request)
     # read the cart before the placement: a parallel request that empties the cart has placed it
-    cart = Cart(request.session)
+    cart = cart_of(request)
     if request.method == "POST":
         return _place(request, cart)
     if cart.id is None:
         return redirect("shop:cart")
-    return _show(request, cart, price(cart), CheckoutForm(initial=_known(request)))
+    return _show(
+        request, cart, price(cart), CheckoutForm(initial={**_known(request), **typed(request)})
+    )
 
 
 def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
@@ -65,24 +72,39 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     content = token.agreed(form.details) if form.is_valid() else ""
     before = placement.placed(token.order)
     if before is not None:
-        if cart.id == token.order:
-            cart.clear()  # the request that placed it may have failed before this
         return _again(request, token.order, same=before == content)
     priced = price(cart)
-    stale = cart.id is None or token != Token.offer(cart.id, priced)
-    if stale or not form.is_valid():
-        return _show(request, cart, priced, form, str(CHANGED) if stale else "")
+    problem = _problem(cart, priced, token)
+    if problem or not form.is_valid():
+        return _show(request, cart, priced, form, problem)
     if not ORDERS.allows_address(request):
         return _too_many(request, cart, priced, form)
     message = _message(token, priced, form, request)
     try:
         # from here on the order may exist, so an error page must not deny it
         errors.may_be_ordered(request)
-        placement.place(message, content)
+        _order(request, message, content)
     except placement.OtherContent:
         return _again(request, token.order, same=False)
-    cart.clear()
     return _again(request, token.order, same=True)
+
+
+def _problem(cart: Cart, priced: PricedCart, token: Token) -> str:
+    """Return why this cart cannot be ordered as it was shown, or ""."""
+    if cart.id is None or token != Token.offer(cart.id, priced):
+        return str(CHANGED)
+    if priced.total > MAX_TOTAL:
+        return TOO_MUCH % {"most": format_money(MAX_TOTAL, priced.lines[0].product.currency)}
+    return ""
+
+
+def _order(request: HttpRequest, message: Message, content: str) -> None:
+    """Place the order and take it out of the cart, both or neither, and once."""
+    with changing(request) as cart:
+        new = placement.placed(message.order) is None
+        placement.place(message, content)
+        if new:
+            cart.take(message.order, {line.sku: line.quantity for line in message.lines})
 
 
 def _again(request: HttpRequest, order: UUID, *, same: bool) -> HttpResponse:
@@ -98,7 +120,7 @@ def _show(
 ) -> HttpResponse:
     """Show the form with a new token; 422 with errors."""
     context = {
-        "form": form,
+        "form": form if priced.lines else None,
         "cart": priced,
         "problem": problem,
         "token": Token.offer(cart.id, priced).sign() if cart.id and priced.lines else "",

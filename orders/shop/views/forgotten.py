@@ -20,8 +20,9 @@ from django.views.generic import FormView
 from orders.rate_limit import Limit
 from orders.shop import password_letters
 from orders.shop.account_forms import ForgottenForm, ResetPasswordForm
-from orders.shop.accounts import account_name
+from orders.shop.accounts import find_account
 from orders.shop.password_letters import Letter
+from orders.shop.typed import form_page, typed
 
 if TYPE_CHECKING:  # generic for the type checker only
     from django.utils.functional import _StrOrPromise as Words
@@ -35,10 +36,11 @@ ASKS = Limit("forgotten", most=10, seconds=3600)  # from one address of the netw
 
 def customers(email: str) -> list[User]:
     """Return the customer's account of an e-mail address: it is named by it."""
-    return list(User.objects.filter(username=account_name(email), is_active=True))
+    known = find_account(email)
+    return [known] if known and known.is_active else []
 
 
-@method_decorator(never_cache, "dispatch")
+@method_decorator([never_cache, form_page], "dispatch")
 class Forgotten(AskView):
     """Ask for a letter."""
 
@@ -55,6 +57,10 @@ class Forgotten(AskView):
             return response
         return super().post(request, *args, **kwargs)
 
+    def get_initial(self) -> dict[str, Any]:
+        """Return what was typed, where the form is shown again."""
+        return dict(typed(self.request))
+
     def form_valid(self, form: ForgottenForm) -> HttpResponse:
         """Say that a letter is on its way, if there is an account."""
         password_letters.send_later(self.letter, form.cleaned_data["email"])
@@ -67,6 +73,7 @@ class Forgotten(AskView):
         )
 
 
+@method_decorator(form_page, "dispatch")
 class Reset(PasswordResetConfirmView):
     """Set a new password by the link of a letter, once: all sessions of the account end."""
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from math import ceil
@@ -16,7 +17,7 @@ from django.utils import timezone, translation
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from orders.lifecycle import access, changes
@@ -24,11 +25,14 @@ from orders.lifecycle.message import order_number
 from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
 from orders.lifecycle.tracking import CARD, Fix, track
 from orders.models import Order
+from orders.normal import email_key
 from orders.rate_limit import Limit
 from orders.shop.forms import FindForm, OtherCardForm
+from orders.shop.typed import form_page, typed
 
 from .redirect import see_other
 
+MOST_ALIKE = 20  # orders that share a number by chance
 NEVER = 9_999_999_999  # seconds since 1970
 GUESSES = Limit("find", most=30, seconds=600)
 NOT_FOUND = _(
@@ -71,21 +75,21 @@ def show(
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
+@form_page
 def find(request: HttpRequest) -> HttpResponse:
     """Redirect to an order by number and e-mail; either being wrong gets the same answer."""
     if request.method != "POST":
-        return render(request, "shop/find.html", {"form": FindForm()})
+        return render(request, "shop/find.html", {"form": FindForm(initial=typed(request))})
     form = FindForm(request.POST)
     if not GUESSES.allows_address(request):
         context = {"form": form, "problem": GUESSES.refusal_text}
         return render(request, "shop/find.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
     if form.is_valid():
-        found = Order.objects.filter(
-            number=form.cleaned_data["number"], email__iexact=form.cleaned_data["email"]
-        ).first()
-        if found:
-            return see_other(access.link(found.id))
+        key = email_key(form.cleaned_data["email"])
+        same_number = Order.objects.filter(number=form.cleaned_data["number"])
+        for order_id, email in same_number.values_list("id", "email")[:MOST_ALIKE]:
+            if email_key(email) == key:
+                return see_other(access.link(order_id))
         form.add_error(None, NOT_FOUND)
     status = HTTPStatus.UNPROCESSABLE_ENTITY
     return render(request, "shop/find.html", {"form": form}, status=status)
@@ -154,15 +158,22 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "placed_at": visit.order.placed_at,
         "tracking": tracking,
         "link": f"?{urlencode(link)}" if link else "",
-        "fixes": [_fix(fix, order_id, order) for fix in tracking.fixes] if order else [],
+        "fixes": [_fix(fix, order_id, order, typed(request)) for fix in tracking.fixes]
+        if order
+        else [],
         "poll": f"{reverse('shop:order_status', args=[order_id])}?{urlencode(query)}",
     }
 
 
-def _fix(fix: Fix, order_id: UUID, order: OrderDetails) -> dict[str, Any]:
+def _fix(
+    fix: Fix, order_id: UUID, order: OrderDetails, filled: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the context of a fix: a choice of cards, or options without a product."""
     if fix.step == CARD:
-        return {"fix": fix, "cards": OtherCardForm(attempt=fix.attempt)}
+        return {
+            "fix": fix,
+            "cards": OtherCardForm(attempt=fix.attempt, card=filled.get("payment_method")),
+        }
     gone = next((line for line in order.lines if line.sku == fix.sku), None)
     waits = changes.may_wait(order_id)
     return {"fix": fix, "gone": gone, "others": len(order.lines) > 1, "waits": waits}

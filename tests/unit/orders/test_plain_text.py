@@ -48,7 +48,7 @@ def by_api(name):
     order = new_order()
     order["address"] = {**order["address"], "name": name}
     try:
-        return ORDER.validate_python(order).address.name == name
+        return ORDER.validate_python(order).address.name == unicodedata.normalize("NFC", name)
     except ValidationError:
         return False
 

@@ -360,3 +360,20 @@ def test_rate_limit_of_unknown_tokens():
 def test_unknown_address_is_a_problem(till, method, address, expected):
     response = getattr(till.client, method)(address, headers=till.headers)
     assert problem(response) == expected
+
+
+@pytest.mark.parametrize("email", ["O'Brien@example.org", "x@münchen.example", "a&b@example.org"])
+def test_address_that_the_checkout_takes_is_taken(till, email):
+    assert till.place(order=new_order(email=email)).status_code == 202
+
+
+@pytest.mark.parametrize("email", ["a@localhost", "a@[127.0.0.1]", "a..b@example.org"])
+def test_address_that_no_letter_arrives_at_is_refused(till, email):
+    assert problem(till.place(order=new_order(email=email))) == (422, "invalid")
+
+
+def test_total_above_what_can_be_paid_is_refused(till):
+    Product.objects.update(price=1_000_000)
+    lines = [{"sku": "sku-0", "quantity": 99}, {"sku": "sku-1", "quantity": 1}]
+    assert problem(till.place(order=new_order(lines=lines))) == (422, "too_much")
+    assert till.place(order=new_order(quantity=99)).status_code == 202

@@ -287,7 +287,9 @@ def test_account_page_query_count(django_assert_max_num_queries, count):
     client, _ = sign_up()
     past_orders(User.objects.get(), count)
     client.get("/account/")
-    with django_assert_max_num_queries(6):  # session, user, orders, placements, profile, last order
+    with django_assert_max_num_queries(
+        7
+    ):  # session, visitor, user, orders, placements, profile, last order
         client.get("/account/")
 
 

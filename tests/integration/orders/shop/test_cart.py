@@ -1,9 +1,16 @@
 """The cart: changes with and without htmx, limits, undo, and changed products."""
 
+from uuid import uuid4
+
 import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.test import Client
 
-from orders.models import Product
+from orders import visitors
+from orders.models import Product, Visitor
+from orders.rate_limit import Limit
+from orders.shop.views.account import BACKEND
 from tests.support.page import elements
 from tests.support.shop import fill_cart
 
@@ -13,7 +20,14 @@ UNDO = 'action="/cart/undo/"'  # the form that undoes a removal
 
 
 def quantities(client):
-    return client.session.get("cart", {}).get("quantities", {})
+    return content(client).get("cart", {}).get("quantities", {})
+
+
+def content(client):
+    if "visitor" not in client.cookies:
+        return {}
+    row = Visitor.objects.filter(key=client.cookies["visitor"].value).first()
+    return row.content if row else {}
 
 
 def test_cart_change_without_javascript(client):
@@ -146,7 +160,37 @@ def test_cart_with_an_inactive_product(client):
 
 def test_cart_without_stored_prices(client):
     fill_cart(client, sku_0=1)
+    cart = {"id": str(uuid4()), "quantities": {"sku-0": 1}}
+    Visitor.objects.update(content={"cart": cart})
+    assert "€10.00" in client.get("/cart/").text
+
+
+def test_cart_of_the_former_release_moves_out_of_the_session(client):
     session = client.session
-    session["cart"] = {"id": session["cart"]["id"], "quantities": {"sku-0": 1}}
+    session["cart"] = {"id": str(uuid4()), "quantities": {"sku-0": 1}, "seen": {"sku-0": 1000}}
     session.save()
     assert "€10.00" in client.get("/cart/").text
+    fill_cart(client, sku_0=1)
+    assert quantities(client) == {"sku-0": 2}
+    assert "cart" not in client.session
+
+
+def test_strangers_without_cookies_begin_a_bounded_number_of_rows(monkeypatch):
+    monkeypatch.setattr(visitors, "NEW", Limit("visitor", most=3, seconds=600))
+    answers = [Client().post("/cart/add/", {"sku": "sku-0"}, **HTMX) for _ in range(6)]
+    assert [one.status_code for one in answers] == [200] * 3 + [429] * 3
+    assert (Visitor.objects.count(), Session.objects.count()) == (3, 0)
+
+
+def test_page_gives_the_cookie_and_makes_no_row(client):
+    client.get("/")
+    assert client.cookies["visitor"]["httponly"]
+    assert Visitor.objects.count() == 0
+
+
+def test_cart_goes_with_the_one_who_signs_out(client):
+    client.force_login(User.objects.create_user("ada"), BACKEND)
+    fill_cart(client, sku_0=1)
+    client.post("/logout/")
+    assert quantities(client) == {}
+    assert 'class="empty"' in client.get("/cart/").text
