@@ -25,7 +25,7 @@ DROP = "ALTER TABLE orchestration_{table} DROP CONSTRAINT {name}"
 
 class Migration(migrations.Migration):
 
-    dependencies = [("orchestration", "0023_task_due_in_error")]
+    dependencies = [("orchestration", "0024_undo_request_attempt")]
 
     operations = [
         migrations.RunSQL(
