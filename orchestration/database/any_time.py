@@ -14,7 +14,7 @@ TIMESTAMPTZ = 1184  # the type's id in Postgres
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
-def _read(text: str | None, cursor: Any) -> datetime | None:
+def _read(text: Any, cursor: Any) -> datetime | None:
     try:
         moment: datetime | None = PYDATETIMETZ(text, cursor)
     except (ValueError, OverflowError):
