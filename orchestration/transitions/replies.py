@@ -95,7 +95,7 @@ class Recorded:
             self.observed[agent] += observed
 
     def take_ready(self) -> list[Ready]:
-        """Return the steps that are ready, once: whoever takes them writes them in this transaction."""
+        """Return the steps that are ready, once: the caller writes them in the same transaction."""
         ready, self.ready = self.ready, {}
         return [one for of_task in ready.values() for one in of_task]
 

@@ -19,7 +19,7 @@ def unlock(*statements: tuple[str, str], put=setattr) -> None:
 
 
 def unguard() -> None:
-    """Have this process claim steps whatever version they have by now."""
+    """Have this process claim steps without a look at the version they have by now."""
     module = import_module("orchestration.transitions.claim")
     text, guards = re.subn(
         r"WHERE s\.id = r\.id AND .*?(?=RETURNING)",

@@ -113,7 +113,7 @@ def test_settings_are_right_after_a_rollback_to_a_savepoint():
 
 @pytest.mark.django_db(transaction=True)
 def test_settings_of_a_transaction_end_with_it():
-    """One whose first statement is Django's has none of them, whatever was sent in the one before."""
+    """One whose first statement is Django's has none of them, though the one before had."""
     for first, _ in product([planned_by_index, planned_as_usual], repeat=2):
         with transaction.atomic():
             first()
