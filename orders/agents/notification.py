@@ -31,7 +31,11 @@ class Notification(KeyedAgent):
     policy = {"time_allowed": 10.0, "call_timeout": 4.0, "tries": 2, "failure_threshold": 8}
     results = {"send": {"id": str}}
 
-    @action(accepts=SENT, returns=exact_object(id=TEXT), guarded=("order",))
+    @action(
+        accepts=SENT,
+        returns=exact_object(id=TEXT),
+        guarded=("order", "to", "mail", "parcel", "subject", "text"),  # it speaks for the shop
+    )
     async def send(self, call: Call) -> dict[str, Any]:
         """Send {order?, to, mail: {subject, text, html?}, parcel?}; returns {id}.
 

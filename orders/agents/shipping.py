@@ -16,13 +16,14 @@ class Shipping(KeyedAgent):
     name = "shipping"
     partner = "shipping"
     base_url = settings.SHIPPING_URL
+    moves_money = True  # goods are worth it: a parcel that was never sent is not taken on one person's word
     policy = {"time_allowed": 10.0, "call_timeout": 4.0, "tries": 2, "failure_threshold": 5}
     results = {"book": {"id": str, "tracking": str}, "cancel": {"effect": str}}
 
     @action(
         accepts=exact_object(order=TEXT, reservation=TEXT, address=ADDRESS),
         returns=exact_object(id=TEXT, tracking=TEXT),
-        guarded=("order", "reservation"),
+        guarded=("order", "reservation", "address"),
     )
     async def book(self, call: Call) -> dict[str, Any]:
         """Book {order, reservation, address}; returns {id, tracking}."""
