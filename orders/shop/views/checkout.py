@@ -67,8 +67,8 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     form = CheckoutForm(request.POST)
     try:
         token = read_token(request.POST.get("token", ""))
-    except BadToken as refused:
-        return _show(request, cart, price(cart), form, str(refused))
+    except BadToken as bad:
+        return _show(request, cart, price(cart), form, str(bad))
     content = token.agreed(form.details) if form.is_valid() else ""
     before = placement.placed(token.order)
     if before is not None:
