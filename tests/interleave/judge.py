@@ -38,7 +38,7 @@ WHERE u.kind = 'undo' AND EXISTS (SELECT FROM orchestration_event r WHERE r.step
     AND r.kind = 'resubmitted' AND r.id BETWEEN a.id AND u.id)
 """
 PARAMETERS = {
-    "since": None, "supervised": False, "lag": 60.0, "undelivered": 600.0,
+    "since": None, "supervised": False, "lag": 60.0, "undelivered": 600.0, "undo_stuck": 900.0,
     "first": snapshot.FIRST, "last": snapshot.LAST, "first_step": 0, "last_step": snapshot.LAST_STEP,
 }  # fmt: skip
 
