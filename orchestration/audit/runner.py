@@ -187,20 +187,13 @@ class _Finding:
         also: Mapping[str, object] = MappingProxyType({}),
         each: Each = nullcontext,
     ) -> None:
-        limits = {
-            "lag": RESUME_WITHIN_S, "undelivered": _undelivered(), "undo_stuck": _undo_stuck(),
-            "deployed": DEPLOYED_WITHIN_S,
-        }  # fmt: skip
-        parameters = {
-            "since": self.since, "supervised": self.supervised, "agents": sorted(registry.agents),
-            **limits, **also,
-        }  # fmt: skip
+        values = {**parameters(self.since, supervised=self.supervised), **also}
         for check in CHECKS:
             wanted = check.scope == scope and (self.ledgers or not check.ledgers)
             # one cause may break it for each task: then more of them say no more
             if wanted and self.times[check] < MAX_VIOLATIONS:
                 with each():
-                    found = check.violations(parameters)
+                    found = check.violations(values)
                 self.times[check] += len(found)
                 self.found += found
 
@@ -210,14 +203,18 @@ class _Finding:
             self.found += islice(audit(part), MAX_VIOLATIONS)
 
 
-def _undo_stuck() -> float:
+def parameters(since: datetime | None, *, supervised: bool) -> dict[str, object]:
+    """Return the values that the queries of all checks take, besides a slice's ranges; times in seconds."""
     policy = SupervisorPolicy.objects.first() or SupervisorPolicy()
-    return max(policy.undo_stuck, RESUME_WITHIN_S)
-
-
-def _undelivered() -> float:
-    policy = SupervisorPolicy.objects.first() or SupervisorPolicy()
-    return max(policy.status_undelivered, RESUME_WITHIN_S)
+    return {
+        "since": since,
+        "supervised": supervised,
+        "agents": sorted(registry.agents),
+        "lag": RESUME_WITHIN_S,
+        "undelivered": max(policy.status_undelivered, RESUME_WITHIN_S),
+        "undo_stuck": max(policy.undo_stuck, RESUME_WITHIN_S),
+        "deployed": DEPLOYED_WITHIN_S,
+    }
 
 
 def _begin(by: str, since: datetime | None) -> AuditRun | None:
@@ -228,7 +225,7 @@ def _begin(by: str, since: datetime | None) -> AuditRun | None:
             return AuditRun.objects.create(by=by, since=since, until=until)
         sql.run("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": LOCK})
         whole, lately = next(iter(sql.run(DUE, {})), (False, False))
-        ((before,),) = sql.run(SINCE, {"again": _undelivered()})
+        ((before,),) = sql.run(SINCE, {"again": parameters(None, supervised=False)["undelivered"]})
         if whole or (lately and before is None):
             return AuditRun.objects.create(by=DAILY, until=until)
         return AuditRun.objects.create(by=by, since=before, until=until) if lately else None

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import asdict
 from tempfile import TemporaryFile
 
 from django.db import connection, transaction
@@ -37,10 +38,6 @@ JOIN orchestration_step s ON s.id = a.step_id
 WHERE u.kind = 'undo' AND EXISTS (SELECT FROM orchestration_event r WHERE r.step_id = a.step_id
     AND r.kind = 'resubmitted' AND r.id BETWEEN a.id AND u.id)
 """
-PARAMETERS = {
-    "since": None, "supervised": False, "lag": 60.0, "undelivered": 600.0, "undo_stuck": 900.0,
-    "first": snapshot.FIRST, "last": snapshot.LAST, "first_step": 0, "last_step": snapshot.LAST_STEP,
-}  # fmt: skip
 
 
 def problems(*, calm: bool) -> list[str]:
@@ -121,9 +118,10 @@ def _audit() -> Iterator[str]:
 def _preparing() -> str:
     """Return the statement that prepares all checks as one."""
     parts = []
+    values = {**runner.parameters(None, supervised=False), **asdict(snapshot.Slice())}
     with connection.cursor() as cursor:
         for number, check in enumerate(runner.CHECKS):
             if check.scope in Scope:
-                text = cursor.mogrify(check.query, PARAMETERS).decode()
+                text = cursor.mogrify(check.query, values).decode()
                 parts.append(f"SELECT {number}, x.* FROM ({text}) AS x (reference, problem)")
     return "PREPARE interleave_audit AS " + " UNION ALL ".join(parts)
