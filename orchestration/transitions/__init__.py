@@ -17,6 +17,10 @@ These rules keep any number of writers apart:
   the open alert of a failure are locked without waiting, before anything is written: a failure whose
   cause is locked waits, the rest of its batch does not.
 
-Under the lock each write still names the state and the attempt it expects, and a write that does
-not land is a normal outcome with a name (`Refusal`), never an exception.
+- What one transaction read, decided or released is written and sent by that one only.
+
+What is not as its caller saw it is a normal outcome with a name (`Refusal`), found out under the lock. Each
+write then still names the state, attempt and generation that it was decided on (`versions`): if a row
+has others, a session has kept to no lock. That is `ConcurrentUpdate`; nothing is committed, and the
+batch is decided anew.
 """
