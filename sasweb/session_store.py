@@ -64,5 +64,5 @@ class SessionStore(db.SessionStore):
         return row
 
     def _get_new_session_key(self) -> str:
-        key: str = super()._get_new_session_key()
+        key: str = super()._get_new_session_key()  # type: ignore[misc] # stubs lack it
         return f"{STAFF_KEY}{key}" if self._begins_for_staff or self.of_staff else key
