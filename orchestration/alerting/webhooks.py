@@ -14,7 +14,7 @@ import secrets
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
@@ -24,6 +24,8 @@ from django.conf import settings
 
 TIMEOUT = 5.0  # seconds for a whole POST, with the look-up of the name
 PREFIX = "whsec_"  # of a secret whose key is what follows, in base64
+# of IANA's registries of special addresses, what an older Python takes for global
+NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
 NAT64 = IPv6Network("64:ff9b::/96")  # stands for IPv4 addresses, private ones too
 
 
@@ -169,6 +171,8 @@ def _public(address: IPv4Address | IPv6Address) -> bool:
             return _public(inner)
         if address.teredo or address in NAT64 or address.is_site_local:
             return False
+    if any(address in network for network in NOT_PUBLIC):
+        return False
     # documentation, shared and reserved ranges are not global either
     return address.is_global and not address.is_multicast and not address.is_reserved
 

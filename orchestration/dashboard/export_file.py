@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,8 +12,10 @@ from ..models.export import ExportFormat
 
 Record = dict[str, Any]
 TYPES = {ExportFormat.CSV: "text/csv; charset=utf-8", ExportFormat.JSON: "application/json"}
-# a spreadsheet takes a text that begins so for a formula, and runs it
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+# A spreadsheet takes a cell that begins so for a formula, and runs it. In some countries a cell begins after
+# a semicolon, or after a tab.
+FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"']*)([=+\-@])|^(?=[\t\r\n])""")
+BOM = "\ufeff"  # by which a spreadsheet knows that it is UTF-8
 
 
 class _Echo:
@@ -35,20 +38,18 @@ def sent(
 
 def _csv(records: Iterator[Record], columns: Sequence[str]) -> Iterator[str]:
     writer = csv.writer(_Echo())
-    yield str(writer.writerow(columns))
+    yield BOM + str(writer.writerow(columns))
     for record in records:
         yield str(writer.writerow([_safe(record[name]) for name in columns]))
 
 
 def _safe(value: Any) -> Any:
-    """Return a cell as data: an apostrophe makes a formula a text."""
+    """Return a cell as data: an apostrophe before it makes a formula a text."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return value
+        value = json.dumps(value, ensure_ascii=False)
+    return FORMULA.sub(r"\1'\2", value) if isinstance(value, str) else value
 
 
 def _json(records: Iterator[Record]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from django.db import models
 from .fields import DatabaseNow
 
 LONGEST_VIEW = 500  # characters of a search
+MOST_VIEWS = 50  # of one person
 
 
 class SavedView(models.Model):

@@ -10,7 +10,9 @@ from typing import Any, cast
 from django.conf import settings
 from django.core import signing
 from django.http import HttpRequest, HttpResponseBase
+from django.middleware.csrf import get_token
 from django.urls import reverse
+from django.utils.crypto import salted_hmac
 from django.views.debug import SafeExceptionReporterFilter
 
 from orders.shop.views.errors import page_before
@@ -43,11 +45,12 @@ def of_request(request: HttpRequest, user: int | None = None) -> Kept | None:
     if len(fields) > MOST or sum(len(name) + len(value) for name, value in fields) > LONGEST:
         fields = []
     path = request.get_full_path()
+    get_token(request)  # has the browser keep the cookie, if it has none
     # the form stood on the page before, or has a page at its own address
     places = [place for place in (page_before(request), path) if place]
     return {
         "user": user, "path": path, "places": places, "fields": fields, "at": time.time(),
-        "whole": bool(fields) and not request.FILES,
+        "whole": bool(fields) and not request.FILES, "browser": _browser(request.META["CSRF_COOKIE"]),
     }  # fmt: skip
 
 
@@ -71,7 +74,9 @@ def restore(request: HttpRequest, user: int) -> bool:
         kept = signing.loads(request.POST.get("kept", ""), salt=SALT, max_age=LIFE_S)
     except signing.BadSignature:
         return False
-    if kept["user"] not in (None, user):
+    browser = _browser(request.COOKIES.get(settings.CSRF_COOKIE_NAME, ""))
+    # whose it was is not known: then it is who has the browser
+    if kept["user"] != user and (kept["user"] is not None or kept.get("browser") != browser):
         return False
     request.session[KEY] = kept
     return True
@@ -106,6 +111,11 @@ def show(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         return response
     request.session[KEY] = {**kept, "places": kept["places"][1:]}
     return see_other(place(request))
+
+
+def _browser(cookie: str) -> str:
+    """Return a digest by which a browser is known that has no session: of its cookie against forged forms."""
+    return salted_hmac(SALT, cookie, algorithm="sha256").hexdigest()
 
 
 def of_this_site(request: HttpRequest) -> bool:

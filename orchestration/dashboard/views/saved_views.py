@@ -6,6 +6,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from ...models import SavedView
+from ...models.saved import MOST_VIEWS
 from ...queries import search_query
 from ..forms.search import View
 from .permissions import OPERATE, SEE_PERSONAL, SHARE, requires, user_of
@@ -22,6 +23,9 @@ def save_view(request: HttpRequest) -> HttpResponse:
     query = str(form.cleaned_data.get("query", ""))
     if not wrong:
         wrong += search_query.read({"q": query}, personal=user.has_perm(SEE_PERSONAL)).problems
+    mine = SavedView.objects.filter(owner=user)
+    if not wrong and mine.exclude(name=form.cleaned_data["name"]).count() >= MOST_VIEWS:
+        wrong = [f"You have {MOST_VIEWS} views, which is the most: delete one first."]
     if wrong:
         for text in wrong:
             messages.error(request, f"The view was not saved. {text}")

@@ -42,7 +42,7 @@ def sent(client, name, form, /, **narrowing):
 
 
 def body(response) -> str:
-    return b"".join(response.streaming_content).decode()
+    return b"".join(response.streaming_content).decode("utf-8-sig")
 
 
 @pytest.mark.usefixtures("three")

@@ -10,6 +10,7 @@ from django.utils import timezone
 from orchestration import registry
 from orchestration.api import field
 from orchestration.models import SavedView, Task
+from orchestration.models.saved import MOST_VIEWS
 from orchestration.queries.task_list import PAGE
 from orchestration.transitions.create import NewTask, create
 from tests.support.engine import in_error, new_task
@@ -213,6 +214,15 @@ def test_view_is_saved_replaced_shared_and_deleted(client):
     assert page(deleted).one("#messages").one(".success")
     assert "bad" not in views_of(deleted)
     assert SavedView.objects.get().name == "night"
+
+
+def test_person_has_so_many_views_at_most(client):
+    for number in range(MOST_VIEWS + 1):
+        saved = client.post("/ops/views/", {"name": f"v{number}", "query": ""}, follow=True)
+    assert f"You have {MOST_VIEWS} views" in saved.text
+    assert SavedView.objects.count() == MOST_VIEWS
+    client.post("/ops/views/", {"name": "v0", "query": "is:held"})  # replaces one
+    assert SavedView.objects.get(name="v0").query == "is:held"
 
 
 def test_shared_views_with_personal_data_require_the_permission(client):

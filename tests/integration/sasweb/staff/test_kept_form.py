@@ -202,3 +202,11 @@ def test_text_that_was_changed_on_its_way_is_not_taken(ada, step):
     fields = {"username": "ada", "password": PASSWORD, "kept": f"{kept[:-2]}xx", "next": "/ops/"}
     assert client.post("/login/", fields)["Location"] == "/ops/"
     assert kept_form.KEY not in client.session
+
+
+def test_form_of_another_browser_is_not_restored(ada, step):
+    shown = sent(Client(), f"/ops/steps/{step.id}/resubmit/", {"attempt": 1, "reason": WHY})
+    other = Client()
+    other.get("/login/")
+    log_in(other, shown, ada)
+    assert kept_form.KEY not in other.session
