@@ -39,7 +39,7 @@ def give_cookie(
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     """Middleware: give the cookie with a page that shows a cart, and again with each change."""
 
-    def given(request: HttpRequest) -> HttpResponseBase:
+    def answered(request: HttpRequest) -> HttpResponseBase:
         response = answer(request)
         if KEY in request.META:
             patch_vary_headers(response, ["Cookie"])
@@ -54,7 +54,7 @@ def give_cookie(
             )
         return response
 
-    return given
+    return answered
 
 
 def content(request: HttpRequest) -> Content:

@@ -19,7 +19,9 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 const say = (cause) => {
   const place = document.getElementById("failure");
   const words = document.getElementById("failures")?.content.querySelector(`[data-cause="${cause}"]`);
-  if (place && words) place.replaceChildren(words.cloneNode(true));
+  if (!place || !words) return;
+  place.replaceChildren(words.cloneNode(true));
+  document.querySelectorAll(".toast").forEach((toast) => toast.remove()); // of a click before
 };
 
 const causeOf = (status) => {

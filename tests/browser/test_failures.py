@@ -52,6 +52,8 @@ def test_click_offline_or_with_an_old_token_says_so(shop):
     expect(failure(page, "offline")).to_have_count(0)
     stale(page)
     page.get_by_role("button", name=ADD).first.click()
+    expect(failure(page, "reload")).to_be_visible()
+    expect(page.locator(".toast")).to_have_count(0)  # it would cover the sentence
     failure(page, "reload").get_by_role("link").click()
     page.get_by_role("button", name=ADD).first.click()
     expect(page.locator("#cart-link .count")).to_contain_text("2")
