@@ -45,14 +45,13 @@ DUE = {
 }
 LOOKED_AT = ("fresh", "retries")
 
-KNOWN = """
-SELECT workflow, reference, data FROM orchestration_task WHERE reference = ANY(%(references)s)
-"""
-# A reference stays taken once its task was removed: then its content is known by a hash.
-REMOVED = f"""
-SELECT s.workflow, s.reference, r.content::text FROM orchestration_submission s
-JOIN orchestration_removedtask r ON r.key = {removal_key("s.workflow", "s.reference")}
-WHERE s.id = ANY(%(ids)s)
+# The input of a task, or a hash of it, as a reference stays taken once its task was removed. Both in one
+# statement: what another session moves from one place to the other is seen in one of them.
+KNOWN = f"""
+SELECT s.workflow, s.reference, t.data, r.content::text FROM orchestration_submission s
+LEFT JOIN orchestration_task t ON t.workflow = s.workflow AND t.reference = s.reference
+LEFT JOIN orchestration_removedtask r ON r.key = {removal_key("s.workflow", "s.reference")}
+WHERE s.id = ANY(%(ids)s) AND (t.id IS NOT NULL OR r.key IS NOT NULL)
 """  # noqa: S608 - put together from constants
 CONTENT = f"SELECT {content_hash('%(data)s::jsonb')}::text"
 TAKEN = "DELETE FROM orchestration_submission WHERE id = ANY(%(ids)s)"
@@ -262,10 +261,11 @@ def _named(submission: Submission) -> tuple[str, str]:
 
 def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
     """Return the input of existing tasks, and what is known of removed ones, by workflow and reference."""
-    removed = sql.run(REMOVED, {"ids": [one.id for one in submissions]})
-    known: dict[tuple[str, str], object] = {(a, b): Removed(text) for a, b, text in removed}
-    rows = prepared.run(KNOWN, {"references": [one.reference for one in submissions]})
-    return known | {(workflow, reference): read_json(data) for workflow, reference, data in rows}
+    rows = sql.run(KNOWN, {"ids": [one.id for one in submissions]})
+    return {
+        (workflow, reference): Removed(removed) if data is None else read_json(data)
+        for workflow, reference, data, removed in rows
+    }
 
 
 def _hashed(data: Any) -> str:
