@@ -12,6 +12,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from .. import registry
 from ..database import clock
+from ..models import Task
 from ..payloads.money import digits
 from ..states import TaskState
 from ..workflow import Found
@@ -132,6 +133,19 @@ def _named(what: str, field: str, known: Callable[[], Iterable[str]]) -> Reader:
     return read
 
 
+def _workflow(value: str) -> Meaning:
+    """Read the name of a workflow: one that is declared, or one that is gone and has tasks still."""
+    try:
+        return _DECLARED(value)
+    except Nonsense:
+        if Task.objects.filter(workflow=value).exists():
+            return {"workflow": value}
+        raise
+
+
+_DECLARED = _named("workflow", "workflow", lambda: registry.workflows)
+
+
 def _trouble(value: str) -> Meaning:
     name = _named("condition", "trouble", lambda: TROUBLE)(value)["trouble"]
     return {"troubles": (name,)}
@@ -222,7 +236,7 @@ def _contact(value: str) -> Meaning:
 QUALIFIERS: dict[str, Reader] = {
     "state": _named("state", "state", lambda: TaskState.values),
     "is": _trouble,
-    "workflow": _named("workflow", "workflow", lambda: registry.workflows),
+    "workflow": _workflow,
     "step": _named(
         "step", "step", lambda: (s.name for w in registry.workflows.values() for s in w.steps)
     ),

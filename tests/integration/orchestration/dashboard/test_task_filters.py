@@ -168,3 +168,13 @@ def test_due_of_a_task_in_error_is_shown_as_on_its_page(client):
     (due,) = [time["datetime"] for time in shown.all("time[data-due]")]
     seen = page(client.get(f"/ops/tasks/{task.id}/"))
     assert due in [time["datetime"] for time in seen.all("time[data-due]")]
+
+
+@pytest.mark.usefixtures("_three")
+def test_tasks_of_a_workflow_that_is_gone_are_listed(client):
+    Task.objects.filter(reference="a-bad").update(workflow="gone")
+    for query in ("q=workflow:gone", "workflow=gone"):
+        response = client.get(f"/ops/tasks/?{query}")
+        assert response.status_code == 200
+        assert listed(response) == {"a-bad"}
+    assert client.get("/ops/tasks/?q=workflow:never").status_code == 400
