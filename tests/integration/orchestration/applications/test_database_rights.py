@@ -183,7 +183,7 @@ def test_role_without_the_grant_may_not_post():
 
 
 def test_migration_keeps_roles_that_could_post():
-    migration = import_module("orchestration.migrations.0028_application_roles")
+    migration = import_module("orchestration.migrations.0026_application_roles")
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE ROLE {ROLE}")
         cursor.execute(f"GRANT EXECUTE ON FUNCTION orchestration_submit TO {ROLE}")

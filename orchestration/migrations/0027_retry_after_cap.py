@@ -10,7 +10,7 @@ CAP = models.FloatField(
 
 
 class Migration(migrations.Migration):
-    dependencies = [("orchestration", "0028_application_roles")]
+    dependencies = [("orchestration", "0026_application_roles")]
 
     operations = [
         migrations.AddField(

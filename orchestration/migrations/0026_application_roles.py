@@ -96,7 +96,7 @@ def restore_functions(_, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("orchestration", "0026_shallow_messages")]
+    dependencies = [("orchestration", "0025_shallow_messages")]
 
     operations = [
         migrations.CreateModel(
