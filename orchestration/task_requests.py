@@ -151,7 +151,10 @@ def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:
     step = Step.objects.filter(task=task, name=request.step, direction=Direction.DO).first()
     if step is None:
         return Refusal.NO_SUCH_STEP
-    amendment = Amendment(**request.amendment)
+    try:
+        amendment = Amendment(**request.amendment)
+    except (TypeError, ValueError):  # it was posted by SQL
+        return Refusal.INVALID
     _permit(request, step, amendment)
     try:
         return resubmit(
@@ -161,7 +164,7 @@ def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:
             reason=request.because,
             amendment=amendment,
         )
-    except (TypeError, ValueError):  # it was posted by SQL, or the schema refuses it
+    except ValueError:  # the schema, or the task's own form, refuses it
         return Refusal.INVALID
 
 

@@ -18,9 +18,9 @@ LIFE = 31_536_000  # seconds
 _signer = TimestampSigner(salt="orders.device")
 
 
-def may_try(request: HttpRequest, name: str, limit: Limit = TRIES) -> bool:
-    """Count a try to sign in; return whether it may be made."""
-    return _is_known(request, name) or limit.allows(_normal(name))
+def may_try(request: HttpRequest, name: str, limit: Limit | None = None) -> bool:
+    """Count a try to sign in, by `TRIES` or another limit; return whether it may be made."""
+    return _is_known(request, name) or (limit or TRIES).allows(_normal(name))
 
 
 def remember(response: HttpResponse, name: str) -> None:

@@ -11,7 +11,6 @@ from django.utils.translation import gettext_lazy as _
 
 from .cards import Card
 from .lifecycle import requests
-from .lifecycle.requests import ChangeRequest
 
 
 class Availability(models.TextChoices):
@@ -261,7 +260,7 @@ class Order(models.Model):
         return reverse("shop:order", args=[self.id])
 
     @property
-    def request(self) -> ChangeRequest | None:
+    def request(self) -> requests.ChangeRequest | None:
         """The customer's last request to change it, if any."""
         return requests.read(self.asked)
 

@@ -162,7 +162,7 @@ class LoopWatch:
         )
 
     def _report(self, blocked: Blocked) -> None:
-        # Told first: what blocks the loop may be the log, which then blocks this thread as well.
+        # The alert first: what blocks the loop may be the log, which then blocks this thread as well.
         if self._tell:
             self._tell(blocked)
         extra = about(blocked.request) if blocked.request else None

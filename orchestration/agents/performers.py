@@ -172,7 +172,7 @@ def _fork(
 
 
 def _of_repeat(raw: bytes) -> bytes:
-    """Return the reply to a request that was performed anew; a refusal in it tells the doubt itself."""
+    """Return the reply to a request that was performed anew; a refusal in it has the doubt itself."""
     reply = Reply.parse(raw)
     return reply.altered(outcome=outcome_of_repeat(reply.outcome)).dump()
 

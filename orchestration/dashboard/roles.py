@@ -32,7 +32,7 @@ LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 RECORDS = (
     *("task", "step", "statestore", "attempt", "attemptevidence", "event"),
     *("submission", "statusmessage", "taskrequest", "undorequest", "deadletter", "notification"),
-    *("removedtask", "accounttie", "soloact"),
+    *("removedtask", "applicationrole", "accounttie", "soloact"),
     *(
         "alert",
         "incident",

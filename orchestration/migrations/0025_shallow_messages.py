@@ -1,4 +1,4 @@
-"""Applications' messages are at most a hundred levels deep and some megabytes long, whoever writes them.
+"""Applications' messages are at most a hundred levels deep and some megabytes long, at every door.
 
 `api.submit` refuses the rest with a sentence. An application's own role calls functions of the database,
 and what Python cannot read would stand before all other messages. Rows that are there are left alone: they

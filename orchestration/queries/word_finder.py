@@ -1,4 +1,4 @@
-"""Find any of many words in a text, whatever their case, at a cost that goes with the text alone.
+"""Find any of many words in a text, in any case, at a cost that goes with the text alone.
 
 A regular expression of all words tries each of them at each place. Here a place is looked up by its first
 characters, then by as many as the words that begin so have: of words with one beginning, however many they

@@ -16,7 +16,9 @@ class Shipping(KeyedAgent):
     name = "shipping"
     partner = "shipping"
     base_url = settings.SHIPPING_URL
-    moves_money = True  # goods are worth it: a parcel that was never sent is not taken on one person's word
+    moves_money = (
+        True  # goods are worth it: a parcel that was never sent is not taken on one person's word
+    )
     policy = {"time_allowed": 10.0, "call_timeout": 4.0, "tries": 2, "failure_threshold": 5}
     results = {"book": {"id": str, "tracking": str}, "cancel": {"effect": str}}
 

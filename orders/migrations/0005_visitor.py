@@ -1,4 +1,4 @@
-"""What a browser's visitor has, in a row of its own; and accounts by name, whatever its case.
+"""What a browser's visitor has, in a row of its own; and accounts by name, in any case.
 
 It can be run again if it was interrupted.
 """

@@ -31,7 +31,7 @@ def account_name(email: str) -> str:
 
 
 def find_account(email: str) -> User | None:
-    """Return the account of an e-mail address, in whatever form and case it was named."""
+    """Return the account of an e-mail address, in any form and case."""
     name = account_name(email)
     names = {name, in_ascii(name), email.strip().lower()}
     same = Q()

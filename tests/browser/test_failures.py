@@ -97,7 +97,7 @@ def test_other_language_and_an_old_token_keep_the_checkout(shop):
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_order_of_one_who_has_signed_out_is_no_longer_shown(shop, client, status):
+def test_order_disappears_after_a_sign_out(shop, client, status):
     ada = User.objects.create_user("ada@example.org", "ada@example.org", "correct horse")
     client.force_login(ada, "django.contrib.auth.backends.ModelBackend")
     order = placed(client)

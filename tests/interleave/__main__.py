@@ -1,4 +1,4 @@
-"""python -m tests.interleave --seeds 10000 --start 0, or --seed 17 --trace, or --seed 17 --shrink."""
+"""python -m tests.interleave --seeds 10000 --start 0, or --seed 17 --trace."""
 
 import os
 
@@ -6,7 +6,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 
 import argparse
 import logging
-import subprocess
 import sys
 import time
 
@@ -16,12 +15,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interleave", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000, help="how many")
     parser.add_argument("--start", type=int, default=0, help="the first")
-    parser.add_argument("--processes", type=int, default=1, help="each with a database of its own")
     parser.add_argument("--seed", type=int, help="only this one")
     parser.add_argument("--trace", action="store_true", help="print what happens in it")
-    parser.add_argument("--shrink", action="store_true", help="look for a plainer run of it")
     parser.add_argument("--log", action="store_true", help="show what the product logs")
-    parser.add_argument("--database", default="interleave", help=argparse.SUPPRESS)
     options = parser.parse_args()
     return _here(options)
 
@@ -45,7 +41,9 @@ def _here(options: argparse.Namespace) -> int:
             rows = place.Rows()
             failed = 0
             started = time.perf_counter()
-            seeds = [options.seed] if options.seed is not None else range(options.start, options.start + options.seeds)
+            if options.seed is not None:
+                options.start, options.seeds = options.seed, 1
+            seeds = range(options.start, options.start + options.seeds)
             for seed in seeds:
                 place.set_time(stage)
                 rows.reset()
@@ -57,7 +55,8 @@ def _here(options: argparse.Namespace) -> int:
                     failed += 1
                     print(f"seed {seed} ({run.kind}): " + "\n    ".join(wrong), flush=True)
             seconds = time.perf_counter() - started
-            print(f"{len(seeds)} seeds, {failed} went wrong, {seconds:.1f} s, {len(seeds) / seconds:.1f} a second")
+            rate = len(seeds) / seconds
+            print(f"{len(seeds)} seeds, {failed} went wrong, {seconds:.1f} s, {rate:.1f} a second")
     return bool(failed)
 
 

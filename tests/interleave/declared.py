@@ -1,7 +1,7 @@
 """The workflows and policies of the runs."""
 
-from contextlib import ExitStack, contextmanager
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -36,7 +36,12 @@ def step(name: str, agent: str, *after: str, **options: Any) -> Step:
     known: dict[str, Any] = {"undo": "take_back", "undo_request": {"key": key(name)}}
     request = {"to": field("name"), **({"of": result(after[0], "id")} if after else {})}
     return Step(
-        name=name, agent=agent, action="perform_it", after=after, request=request, **(options or known)
+        name=name,
+        agent=agent,
+        action="perform_it",
+        after=after,
+        request=request,
+        **(options or known),
     )
 
 
@@ -53,7 +58,9 @@ def last(name: str, agent: str, after: str) -> Step:
 
 
 WORKFLOWS = (
-    Workflow(name="chain", steps=[step("a", "alpha"), step("b", "beta", "a"), step("c", "gamma", "b")]),
+    Workflow(
+        name="chain", steps=[step("a", "alpha"), step("b", "beta", "a"), step("c", "gamma", "b")]
+    ),
     Workflow(
         name="fan",
         steps=[step("call", "alpha"), step("beside", "beta", "call"), computed("sum", "call")],
@@ -67,7 +74,9 @@ WORKFLOWS = (
             step("last", "beta", "left", "right", irreversible="it is in the post"),
         ],
     ),
-    Workflow(name="long", steps=[step("x", "gamma"), computed("sum", "x"), last("y", "alpha", "sum")]),
+    Workflow(
+        name="long", steps=[step("x", "gamma"), computed("sum", "x"), last("y", "alpha", "sum")]
+    ),
 )
 
 

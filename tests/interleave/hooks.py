@@ -34,7 +34,7 @@ class Session:
     def __init__(self, actor: Actor, here: Any) -> None:
         self.actor = actor
         self.here = here
-        self._commit = here._commit  # noqa: SLF001 - where Django calls the driver
+        self._commit = here._commit
         here._commit = self.commit
         here.execute_wrappers.append(self.execute)
 

@@ -105,7 +105,7 @@ def mend() -> None:
 
 
 def mend_by_hand() -> None:
-    """Do the first step in error by hand, as an operator does; nobody knows of an effect of it."""
+    """Do the first step in error by hand, as an operator does; no effect of it is known."""
     if step := in_error().filter(in_doubt=False, direction=Direction.DO).first():
         resubmit.done_by_hand(
             step.id, attempt=step.attempt, actor="olga", reason="by hand", result={"id": "by hand"}

@@ -25,7 +25,7 @@ FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id
 TWICE = f"""
 SELECT t.reference FROM orchestration_task t
 JOIN orchestration_removedtask r ON r.key = {removal_key("t.workflow", "t.reference")}
-"""  # noqa: S608 - put together from constants
+"""
 # Undone by a request about an attempt that was resubmitted before.
 STALE = """
 SELECT t.reference, s.name, a.attempt
@@ -66,7 +66,14 @@ def _ledger() -> Iterator[str]:
     for (reference, name, direction), tasks in by_reference.items():
         if len(tasks) > 1:
             yield f"done for {len(tasks)} tasks: {name} ({direction}) of {reference}"
-    for task, reference, _, state, name, direction, step_state, agent, generation, _ in sql.run(STEPS, {}):
+    yield from _steps(by_step)
+
+
+def _steps(by_step: dict[tuple[str, str, str], set[str]]) -> Iterator[str]:
+    """Compare each step with the keys under which the services did it."""
+    for task, reference, _, state, name, direction, step_state, agent, generation, _ in sql.run(
+        STEPS, {}
+    ):
         keys = by_step.get((task, name, direction), set())
         if direction == "do" and state == "undone":
             standing = [key for key in keys if key not in LEDGER.taken_back]
@@ -74,7 +81,11 @@ def _ledger() -> Iterator[str]:
                 yield f"stands on an undone task: {name} of {reference}"
         if step_state == "processed" and agent and not keys:
             yield f"processed without effect: {name} ({direction}) of {reference}"
-        if step_state == "processed" and keys and f"{task}:{name}:{direction}:{generation}" not in keys:
+        if (
+            step_state == "processed"
+            and keys
+            and f"{task}:{name}:{direction}:{generation}" not in keys
+        ):
             yield f"done under another key: {name} ({direction}) of {reference}"
 
 

@@ -57,7 +57,7 @@ class Rows:
     def __init__(self) -> None:
         kept = [f"orchestration_{name}" for name in KEPT]
         tables = [name for (name,) in sql.run(EMPTIED, {"kept": kept})]
-        gone = ";".join(f"DELETE FROM {table}" for table in tables)  # noqa: S608 - names of tables
+        gone = ";".join(f"DELETE FROM {table}" for table in tables)
         self._tables = tables
         self._statement = f"""
         BEGIN; SET LOCAL session_replication_role = replica; {gone};
@@ -81,7 +81,9 @@ class Rows:
         self._runs += 1
         if self._runs % VACUUM_EVERY == 0:
             with connection.cursor() as cursor:
-                cursor.execute(f"VACUUM {', '.join(self._tables)}, orchestration_gate, orchestration_lease")
+                cursor.execute(
+                    f"VACUUM {', '.join(self._tables)}, orchestration_gate, orchestration_lease"
+                )
         sql.run(self._statement, {})
         redis = queues.connection()
         redis.flushdb()

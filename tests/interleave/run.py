@@ -9,8 +9,8 @@ import psycopg2
 
 from orchestration.cluster.debounce import Pauses
 from orchestration.database import sql
-from orchestration.messaging import queues
 from orchestration.housekeeping.housekeeper import HousekeeperSweep
+from orchestration.messaging import queues
 from orchestration.models import Hold, fields
 from orchestration.testing.run import NEXT
 from orchestration.transitions import holds, resubmit, undo
@@ -74,7 +74,9 @@ class Run:
             self.stage.free = False
             for _ in range((15, 30, 45, 60)[self.choices.below(4)]):
                 options = self._options()
-                label = list(options)[self.choices.weighted([weight for weight, _ in options.values()])]
+                label = list(options)[
+                    self.choices.weighted([weight for weight, _ in options.values()])
+                ]
                 options[label][1]()
             self.settle()
             self.drain()
@@ -111,7 +113,9 @@ class Run:
             found.append((f"submission-{number}", "take", 1.0, jobs.take))
             by = f"scheduler-{number}"
             found.append((by, "reply", 0.5, lambda by=by: jobs.schedule(by, look=False)))
-            found.append((by, "look", 0.5 if late else 1.0, lambda by=by: jobs.schedule(by, look=True)))
+            found.append(
+                (by, "look", 0.5 if late else 1.0, lambda by=by: jobs.schedule(by, look=True))
+            )
             name = f"supervisor-{number}"
             memory = self.memories[name]
             found.append(
@@ -127,11 +131,12 @@ class Run:
             )  # fmt: skip
         posted = 3.0 if again else 0.3
         number = self.stage.points
+        who, about, again_often = "application", (workflow, reference), 1.5 if late else 0.5
         found += [
-            ("application", f"post {reference} again", posted, lambda: jobs.post(workflow, reference)),
-            ("application", f"post another {reference}", posted / 2, lambda: jobs.post(workflow, reference, "Bob")),
-            ("application", f"ask to undo {reference}", 0.3, lambda: jobs.ask_undo(workflow, reference, number)),
-            ("application", f"ask to resubmit {reference}", 1.5 if late else 0.5, lambda: jobs.ask_resubmit(workflow, reference, number)),
+            (who, f"post {reference} again", posted, lambda: jobs.post(*about)),
+            (who, f"post another {reference}", posted / 2, lambda: jobs.post(*about, "Bob")),
+            (who, f"ask to undo {reference}", 0.3, lambda: jobs.ask_undo(*about, number)),
+            (who, f"ask to resubmit {reference}", again_often, lambda: jobs.ask_resubmit(*about, number)),
             ("operator", "mend", 1.0 if late else 0.5, jobs.mend),
             ("operator", "mend by hand", 0.2, jobs.mend_by_hand),
             ("operator", f"undo {reference}", 0.05 if late else 0.3, lambda: jobs.undo_task(reference)),
@@ -181,7 +186,9 @@ class Run:
             error, actor.error = actor.error, None
             for one in _leaves(error) if error else ():
                 if not _is_expected(one):
-                    self.wrong.append(f"{actor.what} raised {type(one).__name__}: {sql.first_line(one)}")  # type: ignore[arg-type]
+                    self.wrong.append(
+                        f"{actor.what} raised {type(one).__name__}: {sql.first_line(one)}"
+                    )  # type: ignore[arg-type]
 
     def answer(self, agent: type[services.Service], *, well: bool = False) -> None:
         """Have an agent answer a request."""

@@ -59,7 +59,7 @@ class Service(Agent):
 
     def _serve(self, call: Call) -> Result:
         how, key = Service.ending, call.key
-        if how == "transient":  # whatever it knows of the key
+        if how == "transient":  # also with a known key
             raise Transient("busy", "come again later")
         if how == "unknown, not done":
             raise Unknown("timeout", "no answer")
@@ -81,7 +81,9 @@ class Service(Agent):
         for key, result in LEDGER.effects.items():
             if LEDGER.agents[key] == self.name:
                 kind = "undo" if ":undo:" in key else "do"
-                yield LedgerEntry(key=key, reference=LEDGER.references[key], kind=kind, result=result)
+                yield LedgerEntry(
+                    key=key, reference=LEDGER.references[key], kind=kind, result=result
+                )
 
 
 class Alpha(Service):
@@ -125,7 +127,7 @@ class Workers:
         return queues.waiting(list(names))
 
     def answer(self, agent: type[Agent], *, well: bool) -> str:
-        """Take one request and answer it; with `well`, it is done. Return what came of it."""
+        """Take one request and answer it; with `well`, it is done. Return the outcome."""
         raw = queues.take(agent.name, 1)
         if not raw or raw[0] == queues.LOOK:
             return "nothing"

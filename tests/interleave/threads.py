@@ -1,4 +1,4 @@
-"""Actors in threads, of which a controller lets one run at a time."""
+"""Actors in threads: a controller lets one run at a time."""
 
 import threading
 from collections.abc import Callable
@@ -15,7 +15,9 @@ STUCK_AFTER_S = 10.0
 TICK_S = 0.001  # that each switch point takes by the run's clock
 START = 1_900_000_000.0  # the Unix time at which each run begins
 
-WAITING = "SELECT pid FROM unnest(%(pids)s::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0"
+WAITING = (
+    "SELECT pid FROM unnest(%(pids)s::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0"
+)
 ALIVE = "SELECT 1 FROM pg_stat_activity WHERE pid = %(pid)s"
 KILL = "SELECT pg_terminate_backend(%(pid)s, 5000)"
 
@@ -51,7 +53,7 @@ class Actor:
                 break
             try:
                 self.job()
-            except (Exception, Crashed) as error:
+            except (Exception, Crashed) as error:  # noqa: BLE001 - the judge reads it
                 self.error = error
             if self.dead or self.error:
                 connections["default"].close()

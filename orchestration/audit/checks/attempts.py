@@ -42,7 +42,7 @@ ONCE = (
     ),
     Check(
         invariant=5,
-        remedy="Ask the partner what came of it; then have a developer enter that as its result.",
+        remedy="Ask the partner for the outcome; then have a developer enter that as its result.",
         query="""
         SELECT reference, 'step ' || name || ' (' || direction || ') is processed, but has no result'
         FROM audit_step WHERE state = 'processed' AND unanswered

@@ -11,7 +11,7 @@ LONGEST_ATTEMPT = "interval '1 day'"
 LONGEST_WAIT = "interval '1 day'"  # between tries, or for an undo that was requested
 LONGEST_EXTENDED_WAIT = "interval '8 days'"  # a week, and a tenth of it at random
 # What a person or the input set is as long as it is: the time of a first attempt, the wait of a resubmit.
-WAITS_AS_TOLD = """(s.attempt = 0 AND s.direction = 'do' AND s.after = '{}' OR EXISTS (
+WAITS_BY_ORDER = """(s.attempt = 0 AND s.direction = 'do' AND s.after = '{}' OR EXISTS (
     SELECT FROM audit_event e
     WHERE e.step_id = s.id AND e.kind = 'resubmitted' AND e.attempt = s.attempt))"""
 
@@ -23,7 +23,7 @@ TIME_LIMITS = (
         SELECT s.reference, 'step ' || s.name || ' waits for a retry until '
             || to_char(s.run_after, 'YYYY-MM-DD HH24:MI:SS') || ', which is longer than any policy allows'
         FROM audit_step s
-        WHERE s.state = 'pending' AND NOT {WAITS_AS_TOLD}
+        WHERE s.state = 'pending' AND NOT {WAITS_BY_ORDER}
           AND s.run_after > {NOW} + {SLACK} + greatest(
             CASE WHEN s.extended_waits > 0 THEN {LONGEST_EXTENDED_WAIT} ELSE {LONGEST_WAIT} END,
             s.patient_wait * 1.1 * interval '1 second')

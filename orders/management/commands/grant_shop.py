@@ -59,7 +59,7 @@ class Command(BaseCommand):
                 for table, rights in _rights():
                     _grant(cursor, role, table, rights)
                 _restrict(cursor, role)
-                # its letters are a workflow of their own, of which nobody is sent word
+                # its letters are a workflow of their own, without status messages
                 more = {"workflow": [EMAIL_WORKFLOW], "stdout": self.stdout}
                 call_command("grant_application", role, APPLICATION, **more)
         except Error as problem:

@@ -326,7 +326,7 @@ class TestManySubmissionsOfOneTransaction:
             api.submit("greet", reference=reference, data={"name": "Ada"})
 
     def test_say_once_that_redis_is_away(self, settings, tmp_path, caplog):
-        settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+        settings.REDIS_URL = f"unix://{tmp_path}/absent.sock"
         queues._connection.cache_clear()
         try:
             with transaction.atomic():

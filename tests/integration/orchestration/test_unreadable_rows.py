@@ -29,7 +29,7 @@ AMENDED = {"request": {"to": "Eve"}, "data": {}, "wait": 0.0, "patience": 0.0}
 
 
 def nested(levels):
-    """Return the text of JSON of so many levels: Python could not write it."""
+    """Return the text of JSON of a number of levels: Python could not write it."""
     return '{"name":' * levels + "1" + "}" * levels
 
 
@@ -48,7 +48,7 @@ def operator():
 
 
 def deepen(row, column, levels):
-    """Write JSON of so many levels into a row."""
+    """Write JSON of a number of levels into a row."""
     table = row._meta.db_table
     sql.run(f"UPDATE {table} SET {column} = %(deep)s::jsonb WHERE id = %(id)s",
             {"deep": nested(levels), "id": str(row.pk)})  # fmt: skip

@@ -10,7 +10,11 @@ LETTER = {"order": "1", "to": "ada@example.org", "mail": {"subject": "Yes", "tex
 CASES = [
     ("shipping", "book", {"order": "1", "reservation": "r", "address": {"name": "Ada"}}),
     ("notification", "send", {**LETTER, "parcel": "p"}),
-    ("notification", "send", {"order": "1", "to": "a@b.example", "subject": "Yes", "text": "It is."}),
+    (
+        "notification",
+        "send",
+        {"order": "1", "to": "a@b.example", "subject": "Yes", "text": "It is."},
+    ),
 ]
 
 

@@ -19,6 +19,7 @@ from orchestration.dashboard import roles
 from orchestration.messaging.messages import Evidence
 from orchestration.models import (
     AccountTie,
+    ApplicationRole,
     AuditRun,
     ClockJump,
     Export,
@@ -52,7 +53,7 @@ RECORDS = ["task", "step", "statestore", "attempt", "attemptevidence", "event", 
            "clockjump", "jumpedtime", "auditrun", "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
            "deadletter", "taskrequest", "undorequest", "taskrollup", "steprollup", "gaterollup",
-           "rollupmark", "removedtask", "accounttie", "soloact", "export"]  # fmt: skip
+           "rollupmark", "removedtask", "applicationrole", "accounttie", "soloact", "export"]  # fmt: skip
 SET_UP = ["notificationchannel", "application", "applicationtoken"]  # by admins
 
 
@@ -66,6 +67,7 @@ def _some_of_each(client):
     Submission.objects.create(workflow="greet", reference="s-1", data={})
     DeadLetter.objects.create(queue="scheduler", body="{}", reason="no such row", tries=1)
     AuditRun.objects.create(by="ann")
+    ApplicationRole.objects.create(role="party_web", application="party", workflows=["greet"])
     Export.objects.create(
         actor="ann", what="tasks", format="csv", columns="task", personal=False, rows=3
     )

@@ -56,7 +56,7 @@ def test_role_without_tables_posts_submissions_and_requests(role):
     assert task_requests.take(10) == 1
     assert Task.objects.get(reference="7").state == "undone"
     assert TaskRequest.objects.get().request == number
-    # the history names the application, and nobody that it may have named
+    # the history names the application, and no person that it may have named
     by = set(Event.objects.filter(reason="no").values_list("actor", flat=True))
     assert by == {f"application {APPLICATION}"}
 

@@ -178,8 +178,8 @@ def test_cancelled_step_that_was_settled_is_not_found(rows, shown_by):
     assert blamed(rows) == set()
 
 
-# what waits for long as it was told to
-TOLD = [
+# what waits for long as it was asked to
+ASKED_TO_WAIT = [
     ("waiting", "run_after = clock_timestamp() + interval '2 years', attempt = 0", "reserve_stock"),
     ("waiting", "run_after = clock_timestamp() + interval '23 h'", "create_shipment"),
     ("waiting", "run_after = clock_timestamp() + interval '7 days', extended_waits = 1", "create_shipment"),
@@ -190,7 +190,7 @@ TOLD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("stage", "columns", "name"), TOLD)
+@pytest.mark.parametrize(("stage", "columns", "name"), ASKED_TO_WAIT)
 def test_what_waits_as_long_as_it_may_is_not_found(rows, stage, columns, name):
     order = rows.orders[stage]
     if name == "reserve_stock":  # the first step: its time is the submission's
@@ -226,7 +226,7 @@ def test_longer_time_to_mend_that_was_since_shortened_is_not_found(rows):
     assert blamed(rows) == set()
 
 
-def test_wait_for_an_undo_that_nobody_is_asked_for_is_found(rows):
+def test_wait_for_an_undo_without_a_request_is_found(rows):
     """As after a request that was lost to an earlier one of the same step."""
     order = rows.orders["waiting"]
     step = Step.objects.get(task__reference=order, name="create_shipment")

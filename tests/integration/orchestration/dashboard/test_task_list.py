@@ -216,7 +216,7 @@ def test_view_is_saved_replaced_shared_and_deleted(client):
     assert SavedView.objects.get().name == "night"
 
 
-def test_person_has_so_many_views_at_most(client):
+def test_number_of_views_of_a_person_is_limited(client):
     for number in range(MOST_VIEWS + 1):
         saved = client.post("/ops/views/", {"name": f"v{number}", "query": ""}, follow=True)
     assert f"You have {MOST_VIEWS} views" in saved.text

@@ -44,12 +44,13 @@ def test_statements_of_a_turn_read_no_more_than_they_return(backlog):
 
 
 def test_write_that_goes_by_what_is_in_flight_is_found(backlog, monkeypatch):
-    by_key = "s.complete_by IS NOT NULL AND s.locked_by IS NOT NULL"
+    by_key = "WHERE s.id = r.id AND s.locked_by IS NOT NULL"
     assert by_key in replies.ENDED
     by_state = replies.ENDED.replace(
-        "WHERE s.id = r.id AND s.attempt = r.attempt",
-        "WHERE s.id + 0 = r.id AND s.attempt = r.attempt AND s.agent = 'inventory'",
-    ).replace(by_key, "s.process_state = 'processing' AND s.locked_by IS NOT NULL")
+        by_key,
+        "WHERE s.id + 0 = r.id AND s.attempt = r.attempt AND s.agent = 'inventory'"
+        " AND s.process_state = 'processing' AND s.locked_by IS NOT NULL",
+    )
     monkeypatch.setattr(replies, "ENDED", by_state)
     assert any(read.wasteful for read in explain_turns(["inventory"], 20))
 

@@ -323,7 +323,7 @@ class TestWhatElseShowsLate:
 
     @pytest.mark.parametrize("late", ["unknown", "rejected"])
     def test_settled_doubt_does_not_come_back(self, late):
-        """The refusal under the key came after the silence of which the late reply tells."""
+        """The refusal under the key came after the silence that the late reply reports."""
         task = new_task()
         (first,) = claimed()
         expire(task)

@@ -77,5 +77,5 @@ def test_worker_that_cannot_log_falls_silent_until_it_can(queue):
 def test_blocked_log_of_an_agent_is_an_alert_before_it_is_a_line():
     with worker("greeter", STALLED_AFTER_S="60"):
         queues.ring("greeter", [GARBAGE])
-        alert = wait_for(lambda: Alert.objects.filter(closed_at=None).first(), "it is told")
+        alert = wait_for(lambda: Alert.objects.filter(closed_at=None).first(), "an alert is open")
     assert alert.fingerprint.startswith("blocked_loop/greeter/")

@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from orders import devices
+from sasweb import login
 from tests.support.operators import person
 
 pytestmark = pytest.mark.django_db
@@ -44,6 +45,7 @@ def test_addresses_of_one_network_count_as_one(form):
 @pytest.fixture
 def _few(monkeypatch):
     monkeypatch.setattr(devices, "TRIES", devices.Limit("name", most=5, seconds=3600))
+    monkeypatch.setattr(login, "NAMES", devices.Limit("staff-name", most=5, seconds=3600))
 
 
 @pytest.mark.usefixtures("_few")

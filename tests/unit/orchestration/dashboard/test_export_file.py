@@ -32,6 +32,6 @@ def test_words_stay_as_they_are():
     )
 
 
-def test_spreadsheet_is_told_the_encoding_and_a_program_is_not():
+def test_csv_names_its_encoding_and_json_does_not():
     assert written(ExportFormat.CSV, "Grüße").startswith("\ufeffreason")
     assert written(ExportFormat.JSON, "Grüße").startswith("[")

@@ -1,4 +1,4 @@
-"""The tracking number in a letter stands in the shop's own sentence, whatever the customer is called."""
+"""The tracking number in a letter stands in the shop's own sentence, with any name of a customer."""
 
 import asyncio
 from uuid import uuid4
