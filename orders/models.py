@@ -324,7 +324,7 @@ class Visitor(models.Model):
 
     key = models.UUIDField(primary_key=True, editable=False, help_text="The cookie's value.")
     content = models.JSONField(default=dict, help_text="The cart, and the ids of orders.")
-    changed_at = models.DateTimeField(db_default=Now())
+    changed_at = models.DateTimeField(db_default=Now(), db_index=True)  # old ones are removed
 
     def __str__(self) -> str:
         return str(self.key)

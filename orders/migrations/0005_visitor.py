@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("key", models.UUIDField(editable=False, help_text="The cookie's value.", primary_key=True, serialize=False)),
                 ("content", models.JSONField(default=dict, help_text="The cart, and the ids of orders.")),
-                ("changed_at", models.DateTimeField(db_default=Now())),
+                ("changed_at", models.DateTimeField(db_default=Now(), db_index=True)),
             ],
         ),
         migrations.RunSQL(UNTIL_DONE, AS_USUAL),

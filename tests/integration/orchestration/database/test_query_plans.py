@@ -33,6 +33,7 @@ SMALL = {
     "django_session",
     "orchestration_alert",  # those that are open, by a partial index: one for each cause
     "orchestration_application",
+    "orchestration_gate",  # a row for each agent
     "orchestration_incident",
     "orchestration_lease",
     "orchestration_operation",
