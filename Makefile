@@ -8,7 +8,7 @@ SOURCES := $(PRODUCT) gunicorn.conf.py tests bench deploy drill $(shell git ls-f
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: run test check hooks house check-machines image-check deploy-check alerts-check alerts-drill slow pattern bench goodput poison fair \
-	flat locked scale ended size gate idle journeys pages pictures polls drill trace simulate format messages lock sbom licences browser clean
+	flat locked scale ended size gate idle journeys pages pictures polls drill trace simulate interleave format messages lock sbom licences browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -125,6 +125,9 @@ trace: $(VENV)/.dev  ## one order on a stack of its own, and its trace as a coll
 
 simulate: $(VENV)/.dev  ## any number of simulated runs: make simulate ARGS='--seeds 100000 --start 2000'
 	$(BIN)/python -m tests.simulation $(ARGS)
+
+interleave: $(VENV)/.dev  ## the product's functions in threads that a seed switches: make interleave ARGS='--seeds 1000'
+	$(BIN)/python -m tests.interleave $(ARGS)
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format $(SOURCES) manage.py

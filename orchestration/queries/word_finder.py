@@ -9,9 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 BEGINNING = 3  # characters; no word may be shorter
-LONGEST = (
-    200  # characters that are looked up; those that begin with as many are compared one by one
-)
+LONGEST = 200  # characters that are looked up; words with the same ones are compared one by one
 
 # Letters that are the same to a regular expression that ignores case, and have no capitals of their own; the
 # last is the dotless i.
@@ -55,6 +53,8 @@ class Words:
         """Yield where the words that begin at a place of a folded text end, the longest first."""
         for length in self._lengths.get(text[start : start + BEGINNING], ()):
             piece = text[start : start + length]
+            if len(piece) < length:
+                continue  # the text ends before such a word could
             if piece in self._short:
                 yield start + length
             elif length == LONGEST:
