@@ -198,7 +198,8 @@ class _Reading:
             case Term():
                 return [self._meanings[node]]
             case Not():
-                return [replace(everything, without=tuple(self._ways(node.part)))]
+                left_out = tuple(self._ways(node.part))
+                return [] if everything in left_out else [replace(everything, without=left_out)]
             case AnyOf():
                 return self._few([way for part in node.parts for way in self._ways(part)])
             case AllOf():

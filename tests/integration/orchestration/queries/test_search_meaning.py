@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 from django.db import connection
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
 from orchestration.models import Step, Task
@@ -170,6 +170,7 @@ def understood(tree):
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+@example(tree=Not(Not(AllOf((Term("reference", "a"), Term("reference", "by"))))))
 @given(tree=trees)
 def test_search_finds_what_its_tree_means(tasks, tree):
     if (search := understood(tree)) is None:
