@@ -10,7 +10,7 @@ from uuid import uuid4
 from django.apps import AppConfig
 
 from sasweb.stack import folders
-from tests.support.unlocked import CLAIM_LOCKS, unlock
+from tests.support.unlocked import CLAIM_LOCKS, unguard, unlock
 
 ORDER = "sabotage"  # the file in a stack's folder that names the guard to remove
 
@@ -20,7 +20,8 @@ def fence():
     record = import_module("orchestration.transitions.replies")
     assert replace(record, "refuse_reply", lambda *given: None)
     guard = (
-        " AND s.attempt = r.attempt\n  AND s.complete_by IS NOT NULL AND s.locked_by IS NOT NULL"
+        " AND s.locked_by IS NOT NULL\n"
+        "    AND (s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)"
     )
     assert guard in record.ENDED
     record.ENDED = record.ENDED.replace(guard, "").replace(
@@ -36,8 +37,9 @@ def key():
 
 
 def claim():
-    """Claim without locks, and with a pause between reading and writing, so that claims overlap."""
+    """Claim without locks and versions, with a pause between reading and writing: claims overlap."""
     unlock(*CLAIM_LOCKS)
+    unguard()
     module = import_module("orchestration.transitions.claim")
 
     def slowly(taken, by):
