@@ -10,7 +10,7 @@ from django.db.models.fields.json import KeyTransform
 
 from ..database import clock
 from ..decisions.fairness import LONGEST_KEY
-from ..payloads.limits import DEEPEST, is_deep
+from ..payloads.limits import TOO_DEEP, is_too_deep
 
 
 class DatabaseNow(models.Func):
@@ -39,15 +39,14 @@ class Unreadable(str):
 def read_json(text: str) -> Any:
     """Return the value of stored JSON, or an `Unreadable`: a list has other rows to show, a batch to take.
 
-    The doors refuse what is nested deeper than `DEEPEST`; who writes the tables by SQL passes none.
+    The doors refuse what is nested too deeply; who writes the tables by SQL passes none.
     """
-    why = f"it is nested deeper than {DEEPEST} levels"
+    why = Unreadable(f"it is {TOO_DEEP}")
     try:
         value = json.loads(text)
     except RecursionError:
-        return Unreadable(why)
-    deep = text.count("{") + text.count("[") > DEEPEST and is_deep(value)
-    return Unreadable(why) if deep else value
+        return why
+    return why if is_too_deep(text, value) else value
 
 
 class StoredJSON(models.JSONField):
