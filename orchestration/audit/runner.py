@@ -204,12 +204,15 @@ class _Finding:
 
 
 def parameters(since: datetime | None, *, supervised: bool) -> dict[str, object]:
-    """Return the values that the queries of all checks take, besides a slice's ranges; times in seconds."""
+    """Return the values that the queries of all checks take, besides a slice's ranges."""
+    agents = sorted(registry.agents)
+    return {"since": since, "supervised": supervised, "agents": agents, **_limits()}
+
+
+def _limits() -> dict[str, float]:
+    """Return for how long what the checks look at may last, in seconds."""
     policy = SupervisorPolicy.objects.first() or SupervisorPolicy()
     return {
-        "since": since,
-        "supervised": supervised,
-        "agents": sorted(registry.agents),
         "lag": RESUME_WITHIN_S,
         "undelivered": max(policy.status_undelivered, RESUME_WITHIN_S),
         "undo_stuck": max(policy.undo_stuck, RESUME_WITHIN_S),
@@ -225,7 +228,7 @@ def _begin(by: str, since: datetime | None) -> AuditRun | None:
             return AuditRun.objects.create(by=by, since=since, until=until)
         sql.run("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": LOCK})
         whole, lately = next(iter(sql.run(DUE, {})), (False, False))
-        ((before,),) = sql.run(SINCE, {"again": parameters(None, supervised=False)["undelivered"]})
+        ((before,),) = sql.run(SINCE, {"again": _limits()["undelivered"]})
         if whole or (lately and before is None):
             return AuditRun.objects.create(by=DAILY, until=until)
         return AuditRun.objects.create(by=by, since=before, until=until) if lately else None
