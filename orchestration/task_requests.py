@@ -164,7 +164,7 @@ def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:
             reason=request.because,
             amendment=amendment,
         )
-    except ValueError:  # the schema, or the task's own form, refuses it
+    except (payload_schemas.Invalid, Refused):  # by a schema, or by the task's own form
         return Refusal.INVALID
 
 
