@@ -74,9 +74,7 @@ COMPUTE_RETRY_S = 30.0  # before the next try of a step whose function is not de
 LOOP_BEAT_S = 0.25  # between two signs of life of an agent's event loop
 LOOP_BLOCKED_AFTER_S = 1.0  # a loop that is silent for longer is blocked
 LOOP_BLOCKED_LONG_S = 5.0  # after this it is logged, whether it goes on or not
-STALLED_AFTER_S = (
-    60.0  # a worker whose thread has shown no sign of life for longer counts as silent
-)
+STALLED_AFTER_S = 60.0  # a worker whose thread shows no sign of life for longer counts as silent
 LOOP_STACK_FRAMES = 12  # of the code that blocks it, in the log
 PAUSE_ALERT_S = 180.0  # a service that asks for a longer pause is an alert
 LOOP_ALERT_EVERY_S = 60.0  # at most, an alert about it, by each process and action

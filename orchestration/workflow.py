@@ -26,10 +26,8 @@ from .payloads.placeholders import (
 )
 from .states import LOCAL
 
-EARLIEST_YEAR, LATEST_YEAR = (
-    1900,
-    9000,
-)  # of times that people give: Postgres goes on where Python ends
+# of times that people give: Postgres goes on where Python's calendar ends
+EARLIEST_YEAR, LATEST_YEAR = 1900, 9000
 LARGEST_VALUE = 10**18  # minor units; the column ends at nine of these
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 

@@ -22,9 +22,8 @@ from .rate_limit import Limit
 
 COOKIE = "visitor"
 LIFE = 1_209_600  # seconds after the last change, as for sessions
-NEW = Limit(
-    "visitor", most=300, seconds=600
-)  # rows for one address, which a whole company may share
+# rows for one address, which a whole company may share
+NEW = Limit("visitor", most=300, seconds=600)
 KEY, CONTENT, GIVE = "orders.visitor", "orders.visitor.content", "orders.visitor.give"
 FORMER = "cart"  # in the session, where the release before kept it
 Content = dict[str, Any]

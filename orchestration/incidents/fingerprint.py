@@ -17,9 +17,8 @@ MESSAGE_LENGTH = 200  # characters kept: agents cut long answers off at a place 
 
 # An id may consist of digits only, so ids and numbers share one placeholder.
 VALUE, ADDRESS, URL, ID, TIME = "<value>", "<address>", "<url>", "<#>", "<time>"
-VARIOUS = (
-    "<various>"  # the message, or code, of a cause whose service words each failure differently
-)
+# the message, or code, of a cause whose service words each failure differently
+VARIOUS = "<various>"
 
 # Applied from top to bottom, the most specific pattern first. Later patterns keep a placeholder: it has
 # neither digits nor quotes.

@@ -133,17 +133,17 @@ def _named(what: str, field: str, known: Callable[[], Iterable[str]]) -> Reader:
     return read
 
 
+_declared_workflow = _named("workflow", "workflow", lambda: registry.workflows)
+
+
 def _workflow(value: str) -> Meaning:
     """Read the name of a workflow: one that is declared, or one that is gone and has tasks still."""
     try:
-        return _DECLARED(value)
+        return _declared_workflow(value)
     except Nonsense:
         if Task.objects.filter(workflow=value).exists():
             return {"workflow": value}
         raise
-
-
-_DECLARED = _named("workflow", "workflow", lambda: registry.workflows)
 
 
 def _trouble(value: str) -> Meaning:

@@ -21,10 +21,8 @@ from . import embedded, folders
 
 SERVERS, APPLICATION, ONCE = "servers", "application", "once"
 LONGEST_LOG = "10MB"  # of one process; one older file of that length is kept
-TWICE = (
-    "scheduler",
-    "payment",
-)  # served by two processes at least: there may be any number, as one sees
+# served by two processes at least: there may be any number, as one sees
+TWICE = ("scheduler", "payment")
 COPIES = "COPIES"  # how many of each worker and leader run, at least: an environment variable
 LEADERS = {"supervisor": 2, "housekeeper": 1}  # how many of each run, at least; one of each leads
 SETUP, DEMO = "setup", "demo"  # they come to an end, and are not started again
