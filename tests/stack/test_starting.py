@@ -172,7 +172,8 @@ def test_part_that_cannot_start_is_named_and_all_stop():
     with started(stack) as printed:
         assert stack.process.wait(120) == 1
         wait_for(lambda: "Stopping" in printed.text, "it says that it stops")
-    assert "Not ready: work-audit-1 ends again and again." in printed.text
+    # both copies are broken: the first that has ended often enough is named
+    assert re.search(r"Not ready: work-audit-[12] ends again and again\.", printed.text)
     assert "    RuntimeError: the audit's worker cannot start" in printed.text
     assert "Ready." not in printed.text
 
