@@ -12,7 +12,8 @@ TABLES = """
 SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
     AND relname <> 'django_migrations' ORDER BY relname
 """
-LARGE = 1_000_000  # bytes; beyond it, deleting takes longer than truncating
+# bytes of a table; a larger one is truncated: what is deleted stays in its pages and indexes until a vacuum
+LARGE = 65_536
 
 
 class FirstRows:
@@ -25,6 +26,7 @@ class FirstRows:
             self.rows = {name: rows for name in self.tables if (rows := copied(cursor, name))}
         self.find = " UNION ALL ".join(
             f"SELECT '{name}', pg_relation_size('{name}') WHERE EXISTS (SELECT FROM \"{name}\")"
+            f" OR pg_relation_size('{name}') > {LARGE}"
             for name in self.tables
         )
 
