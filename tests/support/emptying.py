@@ -13,7 +13,7 @@ TABLES = """
 SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
     AND relname <> 'django_migrations' ORDER BY relname
 """
-LARGE = 65_536  # bytes of a table; a larger one has dead rows, also where its live rows are the first
+LARGE = 65_536  # bytes of a table; a larger one has dead rows, even if its live rows are the first
 
 
 class FirstRows:
