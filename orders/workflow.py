@@ -45,7 +45,12 @@ register(
         label=number,
         contact=field("email"),
         value={"amount": field("total"), "currency": field("currency")},
-        personal=[field("address"), field("confirmation"), field("customer")],
+        personal=[
+            field("address"),
+            field("confirmation", "text"),
+            field("confirmation", "html"),
+            field("customer"),
+        ],
         steps=[
             Step(
                 name="reserve_stock",
@@ -116,7 +121,7 @@ register(
         name=EMAIL_WORKFLOW,
         label=lambda data: str(data["number"]),
         contact=field("email"),
-        personal=[field("mail")],
+        personal=[field("mail", "text"), field("mail", "html")],  # a subject has a number only
         not_by_hand="A letter belongs to an order: the change of the order sends it.",
         background=True,  # several per order; operators look for the orders first
         steps=[
