@@ -4,16 +4,20 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 from django.db.backends.signals import connection_created
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
+from orchestration import conf
 from orchestration.cluster import leader_election
 from orchestration.database import clock, sql
 from orchestration.messaging import queues
+from orchestration.models import low_water
 from orchestration.testing import fake_clock
+from orchestration.testing.run import BUDGETS
 
 from .threads import START, Actor, Stage
 
@@ -116,6 +120,10 @@ def hooked(stage: Stage) -> Iterator[None]:
         stack.enter_context(patch.object(clock, "steady", lambda: stage.now - START))
         stack.enter_context(patch.object(clock, "_measured", (START, 0.0)))
         stack.enter_context(patch.object(queues, "_patience", Watched(stage)))
+        stack.enter_context(patch.object(low_water, "time", SimpleNamespace(monotonic=clock.steady)))
+        stack.enter_context(patch.object(low_water, "COSTLY", low_water.COSTLY))
+        for budget in BUDGETS:
+            stack.enter_context(patch.object(conf, budget, float("inf")))
         stack.enter_context(patch.object(sql, "BRIEFLY", NO_LIMIT))
         stack.enter_context(patch.object(leader_election, "BRIEFLY", "SET lock_timeout = 0;"))
         yield

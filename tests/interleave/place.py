@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 import psycopg2
 from django.db import connection
 
+from orchestration.cluster.debounce import Pauses
 from orchestration.database import sql
 from orchestration.housekeeping import agent_rows
 from orchestration.messaging import queue_names, queues
-from orchestration.models import RetentionPolicy, Worker
+from orchestration.models import RetentionPolicy, Worker, low_water
 from orchestration.testing import fake_clock
 
 from . import declared, services
@@ -89,6 +90,9 @@ class Rows:
         redis.flushdb()
         # as if each queue's worker had been called: no job of RQ is made
         redis.mset({queues.flag(name): 1 for name in queue_names.declared()})
+        Pauses.end_all()
+        for marks in (low_water.AGENTS, low_water.PROCESSING):
+            marks.__init__(marks.lowest, marks.kind)  # type: ignore[misc]
         services.LEDGER.__init__()  # type: ignore[misc]
 
 

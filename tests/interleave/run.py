@@ -1,23 +1,26 @@
 """One run: tasks, trouble, quiet, and a verdict."""
 
 import random
+import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from unittest.mock import patch
 
 import psycopg2
 
+from orchestration import conf
 from orchestration.cluster.debounce import Pauses
 from orchestration.database import sql
 from orchestration.housekeeping.housekeeper import HousekeeperSweep
 from orchestration.messaging import queues
-from orchestration.models import Hold, fields
+from orchestration.models import Hold, fields, low_water
 from orchestration.testing.run import NEXT
 from orchestration.transitions import holds, resubmit, undo
 
 from . import declared, jobs, judge, services
 from .choices import Choices
 from .hooks import IMPATIENT, NO_LIMIT
+from .jobs import NEVER
 from .place import NAMES, set_time
 from .threads import TICK_S, Actor, Crashed, Stage
 
@@ -53,7 +56,11 @@ class Run:
         stage.preempt = (0.02, 0.1, 0.3)[choices.below(3)]
         stage.faults = 0.0 if self.calm else (0.0, 0.01, 0.05)[choices.below(3)]
         stage.faults_left = 3
-        sql.BRIEFLY = IMPATIENT if choices.chance(0.3) else NO_LIMIT
+        stage.impatient = choices.chance(0.3)
+        sql.BRIEFLY = IMPATIENT if stage.impatient else NO_LIMIT
+        # with marks, looks always begin at one, as if old transactions kept dead entries
+        marked = choices.chance(0.2)
+        conf.SLOW_LOOK_S, low_water.COSTLY = (-1.0, -1) if marked else (NEVER, sys.maxsize)
         self.workers = services.Workers(choices, self.calm)
         self.memories = {name: jobs.memory() for name in NAMES if name.startswith("supervisor")}
         self.asked = 0

@@ -10,8 +10,9 @@ from orchestration.agents.actions import Call, Result, action
 from orchestration.agents.base import Agent
 from orchestration.agents.errors import Rejected, Transient, Unknown
 from orchestration.agents.service_ledger import LedgerEntry
+from orchestration.decisions.progress import outcome_of_repeat
 from orchestration.messaging import queues
-from orchestration.messaging.messages import Request
+from orchestration.messaging.messages import Reply, Request
 
 from .choices import Choices
 
@@ -149,13 +150,17 @@ class Workers:
     def _perform(self, agent: type[Agent], request: Request, how: str) -> str:
         if how == "lost, not done":
             return "no reply"
-        if how == "again elsewhere":
+        anew = how == "again elsewhere"
+        if anew:
             # as performers do it: the first process had the effect and died, the next one is refused
             self._call(agent, request, "done")
             request, how = request.altered(in_doubt=True), "transient"
         reply = self._call(agent, request, "done" if how in UNSEEN | {"twice"} else how)
         if reply is None or how == "lost, done":
             return "no reply"
+        if anew:
+            answered = Reply.parse(reply)
+            reply = answered.altered(outcome=outcome_of_repeat(answered.outcome)).dump()
         if how == "late":
             self.late.append(reply)
             return "its reply waits"

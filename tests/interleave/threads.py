@@ -11,6 +11,7 @@ from django.db import connections
 from .choices import Choices
 
 LOOK_AFTER_S = 0.003  # an actor that is silent for this long may wait for a lock
+IMPATIENT_LOOKS = 10  # before that counts, where a statement gives up by itself first
 STUCK_AFTER_S = 10.0
 TICK_S = 0.001  # that each switch point takes by the run's clock
 START = 1_900_000_000.0  # the Unix time at which each run begins
@@ -102,6 +103,7 @@ class Stage:
         self.free = True  # nothing is switched, nothing strikes
         self.now = START
         self.points = 0
+        self.impatient = False  # statements that meet a lock give up soon
         self.preempt = 0.1
         self.faults = 0.0
         self.faults_left = 0
@@ -177,11 +179,12 @@ class Stage:
         self._recheck(self.waiting())
 
     def _await(self, actor: Actor) -> None:
-        for _ in range(int(STUCK_AFTER_S / LOOK_AFTER_S)):
+        looks = IMPATIENT_LOOKS if self.impatient else 0
+        for number in range(int(STUCK_AFTER_S / LOOK_AFTER_S)):
             try:
                 came = self.back.get(timeout=LOOK_AFTER_S)
             except Empty:
-                if actor.pid and self._blocked([actor]):
+                if number >= looks and actor.pid and self._blocked([actor]):
                     actor.waits = actor.released = True
                     self.note(actor, "waits for a lock")
                     return
