@@ -1,13 +1,13 @@
-"""python -m tests.interleave --seeds 10000 --start 0, or --seed 17 --trace."""
-
-import os
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+"""python -m tests.interleave --seeds 10000 --start 0, or --seed 17 --trace, or --seed 17 --shrink."""
 
 import argparse
-import logging
+import multiprocessing
+import os
 import sys
 import time
+from contextlib import suppress
+
+from . import seeds
 
 
 def main() -> int:
@@ -17,47 +17,42 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first")
     parser.add_argument("--seed", type=int, help="only this one")
     parser.add_argument("--trace", action="store_true", help="print what happens in it")
+    parser.add_argument(
+        "--shrink",
+        action="store_true",
+        help="look for the plainest run that goes wrong so, and print it",
+    )
     parser.add_argument("--log", action="store_true", help="show what the product logs")
+    parser.add_argument(
+        "--without",
+        default="",
+        help="a guard of the product to leave out (guards.py): runs must go wrong",
+    )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=os.cpu_count(),
+        help="how many run seeds, each on servers of its own",
+    )
     options = parser.parse_args()
-    return _here(options)
-
-
-def _here(options: argparse.Namespace) -> int:
-    import django
-
-    django.setup()
-    logging.getLogger().setLevel(logging.INFO if options.log else logging.CRITICAL)
-    if not options.log:
-        logging.disable(logging.CRITICAL)
-    from django.db import connection
-
-    from drill.servers import FAST, servers
-    from tests.interleave import place
-    from tests.interleave.run import Run
-
-    with servers(*FAST, "synchronous_commit=off", "autovacuum=off"):
-        connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-        with place.standing() as stage:
-            rows = place.Rows()
-            failed = 0
-            started = time.perf_counter()
-            if options.seed is not None:
-                options.start, options.seeds = options.seed, 1
-            seeds = range(options.start, options.start + options.seeds)
-            for seed in seeds:
-                place.set_time(stage)
-                rows.reset()
-                run = Run(stage, seed, trace=options.trace)
-                wrong = run.go()
-                for line in run.trace or ():
-                    print(line)
-                if wrong:
-                    failed += 1
-                    print(f"seed {seed} ({run.kind}): " + "\n    ".join(wrong), flush=True)
-            seconds = time.perf_counter() - started
-            rate = len(seeds) / seconds
-            print(f"{len(seeds)} seeds, {failed} went wrong, {seconds:.1f} s, {rate:.1f} a second")
-    return bool(failed)
+    if options.seed is not None:
+        options.start, options.seeds, options.processes = options.seed, 1, 1
+    started = time.perf_counter()
+    context = multiprocessing.get_context("spawn")
+    failed, ended = context.Value("i", 0), context.Value("i", 0)
+    parts = [
+        context.Process(target=seeds.part, args=(options, number, failed, ended))
+        for number in range(options.processes)
+    ]
+    with suppress(KeyboardInterrupt):
+        for part in parts:
+            part.start()
+        for part in parts:
+            part.join()
+    seconds = time.perf_counter() - started
+    count, wrong = ended.value, failed.value
+    print(f"{count:,} seeds, {wrong:,} went wrong, {seconds:.1f} s, {count / seconds:.1f} a second")
+    return int(wrong > 0 or any(part.exitcode for part in parts))
 
 
 if __name__ == "__main__":

@@ -120,7 +120,9 @@ def hooked(stage: Stage) -> Iterator[None]:
         stack.enter_context(patch.object(clock, "steady", lambda: stage.now - START))
         stack.enter_context(patch.object(clock, "_measured", (START, 0.0)))
         stack.enter_context(patch.object(queues, "_patience", Watched(stage)))
-        stack.enter_context(patch.object(low_water, "time", SimpleNamespace(monotonic=clock.steady)))
+        stack.enter_context(
+            patch.object(low_water, "time", SimpleNamespace(monotonic=clock.steady))
+        )
         stack.enter_context(patch.object(low_water, "COSTLY", low_water.COSTLY))
         for budget in BUDGETS:
             stack.enter_context(patch.object(conf, budget, float("inf")))

@@ -8,7 +8,7 @@ from tempfile import TemporaryFile
 from django.db import connection, transaction
 
 from orchestration import registry
-from orchestration.audit import runner, snapshot
+from orchestration.audit import runner, snapshot, tables
 from orchestration.audit.check import Scope
 from orchestration.database import clock, sql
 from orchestration.models import Event, Task
@@ -17,6 +17,7 @@ from orchestration.models.retention import removal_key
 
 from .services import LEDGER
 
+LOADS = (tables.SLICE, tables.STEPS, tables.ATTEMPTS, tables.EVENTS, tables.TASKS, tables.EFFECTS)
 STEPS = """
 SELECT t.id::text, t.reference, t.workflow, t.state, s.name, s.direction, s.process_state, s.agent,
     s.generation, s.irreversible
@@ -118,7 +119,10 @@ def _audit() -> Iterator[str]:
             with connection.cursor() as cursor:
                 file.seek(0)
                 cursor.copy_expert("COPY audit_ledger FROM STDIN WITH (FORMAT csv)", file)
-            snapshot.fill(clock.database_now())
+            # not `snapshot.fill`: its ANALYZE, of no use for a few rows, has all checks planned anew
+            now = clock.database_now()
+            for statement in LOADS:
+                sql.run(statement, {**asdict(snapshot.Slice()), "cut": now})
             rows = sql.run("EXECUTE interleave_audit", {})
             transaction.set_rollback(True)
     for number, reference, problem in rows:

@@ -27,6 +27,9 @@ EMPTIED = """
 SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^orchestration_[a-z]+$'
     AND NOT relname = ANY(%(kept)s) ORDER BY relname
 """
+TEMPORARY = """
+SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = pg_my_temp_schema()
+"""
 VACUUM_EVERY = 100  # runs
 
 
@@ -85,6 +88,8 @@ class Rows:
                 cursor.execute(
                     f"VACUUM {', '.join(self._tables)}, orchestration_gate, orchestration_lease"
                 )
+                for (table,) in sql.run(TEMPORARY, {}):  # of the audits
+                    cursor.execute(f"VACUUM pg_temp.{table}")
         sql.run(self._statement, {})
         redis = queues.connection()
         redis.flushdb()

@@ -41,7 +41,7 @@ FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id GROUP BY
 
 
 class Run:
-    """A run of a seed on a stage; `go` returns what is wrong."""
+    """A run of a seed on a stage; after `go`, `wrong` is what is wrong."""
 
     def __init__(
         self, stage: Stage, seed: int, replay: Sequence[int] | None = None, *, trace: bool = False
@@ -69,8 +69,8 @@ class Run:
             (choices.one(workflows), f"{seed}-{number}") for number in range(1 + choices.below(3))
         ]
 
-    def go(self) -> list[str]:
-        """Run to the end; return what is wrong."""
+    def go(self) -> None:
+        """Run to the end, and judge."""
         shim = SimpleNamespace(urandom=random.Random(self.seed).randbytes)  # noqa: S311
         with patch.object(fields, "os", shim):
             if self.kind == "posted again":
@@ -87,15 +87,17 @@ class Run:
                 options[label][1]()
             self.settle()
             self.drain()
-        if self.wrong:
-            return self.wrong
-        set_time(self.stage)
-        faults = bool(self.stage.struck or self.workers.faults)
-        return judge.problems(calm=self.calm and not faults)
+        if not self.wrong:
+            set_time(self.stage)
+            faults = bool(self.stage.struck or self.workers.faults)
+            self.wrong = judge.problems(calm=self.calm and not faults)
 
     def _options(self) -> dict[str, tuple[float, Callable[[], object]]]:
-        """Return what can happen next: its weight, and how it does. The first is the plainest."""
-        options: dict[str, tuple[float, Callable[[], object]]] = {}
+        """Return what can happen next: its weight, and how it does.
+
+        The first, nothing, is the plainest: no seed draws it, but a shrunk run has it.
+        """
+        options: dict[str, tuple[float, Callable[[], object]]] = {"nothing": (0.0, lambda: None)}
         for actor in self.stage.standing():
             options[f"go on {actor.name}"] = (3.0, lambda actor=actor: self.resume(actor))
         idle = set(self.stage.idle())
@@ -265,6 +267,8 @@ class Run:
             jobs.schedule("scheduler-1", look=True)
             self.stage.now += 0.01
             self._timed()
+            if not self.workers.waiting([agent.name for agent in declared.AGENTS]):
+                break
             for agent in declared.AGENTS:
                 while self.workers.waiting([agent.name]):
                     self.answer(agent, well=True)

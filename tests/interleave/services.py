@@ -10,7 +10,7 @@ from orchestration.agents.actions import Call, Result, action
 from orchestration.agents.base import Agent
 from orchestration.agents.errors import Rejected, Transient, Unknown
 from orchestration.agents.service_ledger import LedgerEntry
-from orchestration.decisions.progress import outcome_of_repeat
+from orchestration.decisions import progress
 from orchestration.messaging import queues
 from orchestration.messaging.messages import Reply, Request
 
@@ -160,7 +160,7 @@ class Workers:
             return "no reply"
         if anew:
             answered = Reply.parse(reply)
-            reply = answered.altered(outcome=outcome_of_repeat(answered.outcome)).dump()
+            reply = answered.altered(outcome=progress.outcome_of_repeat(answered.outcome)).dump()
         if how == "late":
             self.late.append(reply)
             return "its reply waits"

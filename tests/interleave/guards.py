@@ -1,0 +1,34 @@
+"""Guards of the product that can be left out, each for a block: runs without one must go wrong."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from orchestration import submission
+from orchestration.decisions import progress
+from orchestration.decisions.progress import StepView
+from orchestration.models import UndoRequest
+from orchestration.states import StepState
+from orchestration.transitions import requested_undos
+
+
+def _of_any_attempt(step: StepView, request: UndoRequest) -> bool:
+    return step.state == (StepState.ERROR if request.unmended else StepState.PENDING)
+
+
+GUARDS: dict[str, tuple[Any, str, Any]] = {
+    "doubt": (progress, "outcome_of_repeat", str),
+    "attempt": (requested_undos, "_is_valid", _of_any_attempt),
+    "removed": (submission, "KNOWN", submission.KNOWN.replace(" OR r.key IS NOT NULL", "")),
+}
+
+
+@contextmanager
+def without(name: str) -> Iterator[None]:
+    """Leave a guard out in this block; none if `name` is empty. Raises `KeyError`."""
+    if name:
+        with patch.object(*GUARDS[name]):
+            yield
+    else:
+        yield

@@ -1,0 +1,64 @@
+"""Run seeds, one after the other, on servers of this process."""
+
+import argparse
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+
+def part(options: argparse.Namespace, number: int, failed: Any, ended: Any) -> None:
+    """Run each n-th seed, from the one with this number on; add up shared numbers."""
+    from sasweb.stack import folders
+
+    folder = Path(os.environ.get("TEST_DATA_DIR") or folders.data_dir())
+    os.environ["TEST_DATA_DIR"] = str(folder / f"interleave-{number}")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    which = range(options.start + number, options.start + options.seeds, options.processes)
+    for wrong in run(which, options):
+        with failed.get_lock():
+            failed.value += bool(wrong)
+        with ended.get_lock():
+            ended.value += 1
+
+
+def run(seeds: Iterable[int], options: argparse.Namespace) -> Iterator[list[str]]:
+    """Yield what is wrong after each seed, and print it."""
+    import django
+
+    django.setup()
+    if not options.log:
+        logging.disable(logging.CRITICAL)
+    from django.db import connection
+
+    from drill.servers import FAST, servers
+
+    from . import guards, place, shrink
+    from .run import Run
+
+    with servers(*FAST, "synchronous_commit=off", "autovacuum=off"):
+        with redirect_stderr(StringIO()):  # it says so if a run before was ended
+            connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+        with place.standing() as stage, guards.without(options.without):
+            rows = place.Rows()
+
+            def once(seed: int, replay: Sequence[int] | None = None, *, trace: bool = False) -> Run:
+                place.set_time(stage)
+                rows.reset()
+                run = Run(stage, seed, replay, trace=trace)
+                run.go()
+                return run
+
+            for seed in seeds:
+                ended = once(seed, trace=options.trace)
+                if ended.wrong and options.shrink:
+                    ended = shrink.shrunk(ended, once)
+                for line in ended.trace or ():
+                    print(line)
+                if ended.wrong:
+                    lines = "\n    ".join(ended.wrong)
+                    print(f"seed {seed} ({ended.kind}): {lines}", flush=True)
+                yield ended.wrong

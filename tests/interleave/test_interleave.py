@@ -1,0 +1,56 @@
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from .shrink import plainer
+
+SEEDS = 200
+# a seed that goes wrong without a guard, and how
+WITHOUT = [
+    ("doubt", 33, "stands on an undone task"),
+    ("removed", 174, "a task was made again after its removal"),
+]
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def interleave(*arguments):
+    """Run seeds in a process of their own; return its output."""
+    command = [sys.executable, "-m", "tests.interleave", "--processes", "1", *arguments]
+    environment = {**os.environ, "TEST_DATA_DIR": os.environ["DATA_DIR"]}
+    del environment["DATA_DIR"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert not ended.stderr
+    return ended.stdout, ended.returncode
+
+
+def test_no_interleaving_goes_wrong():
+    said, code = interleave("--seeds", str(SEEDS))
+    assert said.startswith(f"{SEEDS} seeds, 0 went wrong"), said
+    assert code == 0
+
+
+@pytest.mark.parametrize(("guard", "seed", "problem"), WITHOUT)
+def test_run_without_a_guard_goes_wrong_and_shrinks(guard, seed, problem):
+    said, code = interleave("--without", guard, "--seed", str(seed), "--shrink")
+    assert f"seed {seed} (" in said
+    assert problem in said
+    assert code == 1
+    events = [line for line in said.splitlines() if re.match(r" +\d+\.\d{3} ", line)]
+    assert 0 < len(events) < 60
+
+
+def test_plainer_choices_are_found():
+    choices = [3, 0, 1, 7, 2, 0, 5, 1, 1, 4]
+
+    def fails(tried):
+        return any(number >= 5 for number in tried)
+
+    assert plainer(choices, fails) == [5]
+
+
+def test_choices_that_never_fail_again_stay():
+    assert plainer([1, 2], lambda _: False) == [1, 2]
