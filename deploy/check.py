@@ -17,7 +17,9 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import yaml
 
 from deploy import proxy
-from deploy.installations import HERE, KUBERNETES, SYSTEMD
+from deploy.installations import HERE
+from deploy.pods import KUBERNETES
+from deploy.units import SYSTEMD
 
 CURRENT = "1.37"
 OTHERS = {"keda.sh/v1alpha1"}  # kinds that Kubernetes itself does not have
