@@ -49,7 +49,7 @@ def _process(
     template = (one["spec"]["jobTemplate"] if one["kind"] == "CronJob" else one)["spec"]["template"]
     pod = template["spec"]
     [container] = [each for each in pod["containers"] if each["name"] == "sas"]
-    variables = {**shared, **{each["name"]: each["value"] for each in container.get("env", [])}}
+    variables = {**shared, **{each["name"]: each.get("value", "") for each in container.get("env", [])}}
     sources = {
         f"{MOUNTED}{variable}": source
         for secret in _secrets(pod)
