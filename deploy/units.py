@@ -8,22 +8,22 @@ from deploy.started import Started, paired
 
 SYSTEMD = Path(__file__).with_name("systemd")
 FOLDER = "/etc/sas/secrets/"
-USUAL_GRACE = 90.0  # seconds, systemd's own
 PEOPLE = "sas-manage-1.service"  # as deploy/sas-manage names its unit
 SHARED = ("sas-migrate.service", "sas-grant.service", "sas-archive.service")
 
 
 def by_systemd(folder: Path = SYSTEMD) -> Iterator[Started]:
     """Return the processes that `sas.target` starts, those beside it, and the worker of every queue."""
-    [wanted] = _lines(folder / "sas.target", "Wants")
-    for name in [*wanted.split(), *SHARED, "sas-worker@1.service", PEOPLE]:
+    wanted = " ".join(_lines(folder / "sas.target", "Wants")).split()
+    for name in [*wanted, *SHARED, "sas-worker@1.service", PEOPLE]:
         yield _process(folder, name)
 
 
 def _process(folder: Path, name: str) -> Started:
-    stem, _, instance = name.removesuffix(".service").partition("@")
+    instance = name.removesuffix(".service").partition("@")[2]
     files = list(_files(folder, name))
-    variables, sources = {}, {}
+    variables: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for file in files:
         for line in _lines(file, "Environment"):
             variables |= dict(each.split("=", 1) for each in shlex.split(line))
@@ -33,7 +33,7 @@ def _process(folder: Path, name: str) -> Started:
     commands = [line for file in files for line in _lines(file, "ExecStart")] or ["sleep 8h"]
     queues = variables.get("QUEUES", "")
     program, *rest = shlex.split(commands[0].replace("$QUEUES", queues).replace("%i", instance))
-    graces = [line for file in files for line in _lines(file, "TimeoutStopSec")] or [USUAL_GRACE]
+    graces = [line for file in files for line in _lines(file, "TimeoutStopSec")] or ["90"]
     return Started(
         name=name,
         command=[Path(program).name, *rest],
