@@ -1,8 +1,8 @@
 """`python -m deploy.check`: have each tool say whether it takes our files. Nothing is started or installed.
 
 kubectl renders the overlays, and each object has to be one of a current Kubernetes; systemd-analyze verifies
-the units; nginx tests its configuration, with each way to be reached and to log. No process has a secret that the
-table in `needs` does not give it.
+the units; nginx tests its configuration, with each way to be reached and to log. No process has a
+secret that the table in `needs` does not give it.
 """
 
 import re
@@ -42,7 +42,12 @@ def main() -> int:
     if missing := [name for name in ("kubectl", "systemd-analyze") if not shutil.which(name)]:
         raise SystemExit(f"{', '.join(missing)} is needed for this check.")
     with tempfile.TemporaryDirectory(dir=HERE) as folder:
-        problems = [*secrets(), *kubernetes(Path(folder)), *systemd(Path(folder)), *nginx(Path(folder))]
+        problems = [
+            *secrets(),
+            *kubernetes(Path(folder)),
+            *systemd(Path(folder)),
+            *nginx(Path(folder)),
+        ]
     for problem in problems:
         print(f"BAD: {problem}")
     return 1 if problems else 0

@@ -14,7 +14,7 @@ from deploy.units import by_systemd
 
 HERE = Path(__file__).parent
 PEOPLE = "manage"  # the service of compose for management commands
-PARTNERS = "sandbox"  # a stand-in, and no process of ours
+PARTNERS = "sandbox"  # a stand-in
 
 
 def by_compose(file: Path = compose.FILE) -> Iterator[Started]:

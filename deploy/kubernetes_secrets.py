@@ -1,7 +1,7 @@
 """`python3 -m deploy.kubernetes_secrets small FOLDER`: print the commands that make an overlay's Secrets.
 
-Each process has one with what it needs (deploy/needs.py). FOLDER has a file for each secret, by its name there:
-secret_key, database_url, shop_database_url, redis_url_web, …
+Each process has one with what it needs (deploy/needs.py). FOLDER has a file for each secret, by its name
+there: secret_key, database_url, shop_database_url, redis_url_web, …
 """
 
 import argparse

@@ -9,11 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deploy.installations import Started
+    from deploy.started import Started
 
 ALL_QUEUES = "worker"  # the Redis user of processes that serve queues of several users
 AGENTS = "agents"  # of those that serve several agents
-OF_ENGINE = {"submission", "alerts", "audit", "push"}  # and status.…: queues of the Redis user `engine`
+OF_ENGINE = {
+    "submission",
+    "alerts",
+    "audit",
+    "push",
+}  # and status.…: queues of the Redis user `engine`
 # What a queue's worker reads beside its addresses. Schedulers and agents sign messages, and the letters
 # of status.shop have signed links.
 OF_QUEUE: Mapping[str, Sequence[str]] = {

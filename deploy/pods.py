@@ -36,7 +36,7 @@ def processes(objects: Sequence[Mapping[str, Any]], shared: Mapping[str, str]) -
     """Return the processes of objects, whose containers have `shared` variables beside their own."""
     running = [one for one in objects if one["kind"] in KINDS]
     contents = {
-        f"{PREFIX}{process.name}": {variable: source for variable, source in needed(process)}
+        f"{PREFIX}{process.name}": dict(needed(process))
         for process in (_process(one, shared, {}) for one in running)
     }
     return [_process(one, shared, contents) for one in running]
@@ -49,7 +49,10 @@ def _process(
     template = (one["spec"]["jobTemplate"] if one["kind"] == "CronJob" else one)["spec"]["template"]
     pod = template["spec"]
     [container] = [each for each in pod["containers"] if each["name"] == "sas"]
-    variables = {**shared, **{each["name"]: each.get("value", "") for each in container.get("env", [])}}
+    variables = {
+        **shared,
+        **{each["name"]: each.get("value", "") for each in container.get("env", [])},
+    }
     sources = {
         f"{MOUNTED}{variable}": source
         for secret in _secrets(pod)
@@ -76,7 +79,11 @@ def _secrets(pod: Mapping[str, Any]) -> Iterator[str]:
             if "secret" in source:
                 yield source["secret"]["name"]
     for container in (*pod.get("initContainers", []), *pod["containers"]):
-        yield from (each["secretRef"]["name"] for each in container.get("envFrom", []) if "secretRef" in each)
+        yield from (
+            each["secretRef"]["name"]
+            for each in container.get("envFrom", [])
+            if "secretRef" in each
+        )
         for each in container.get("env", []):
             if key := each.get("valueFrom", {}).get("secretKeyRef"):
                 yield key["name"]

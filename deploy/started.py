@@ -37,10 +37,10 @@ class Started:
                 return named
 
 
-def paired(
-    variables: Mapping[str, str], sources: Mapping[str, str]
-) -> frozenset[tuple[str, str]]:
+def paired(variables: Mapping[str, str], sources: Mapping[str, str]) -> frozenset[tuple[str, str]]:
     """Return the secrets of a process, by its variables and by the files that secrets lie in."""
     files = {name: path for name, path in variables.items() if name.endswith(FILE)}
     named = {(name.removesuffix(FILE), sources.get(path, "")) for name, path in files.items()}
-    return frozenset(named | {("", one) for path, one in sources.items() if path not in files.values()})
+    return frozenset(
+        named | {("", one) for path, one in sources.items() if path not in files.values()}
+    )

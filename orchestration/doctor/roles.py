@@ -115,7 +115,7 @@ def applications(found: Roles) -> Iterator[CheckMessage]:
     for one in _of_applications(found):
         if one.application not in found.kept and not set(one.workflows) & found.kept.get("", set()):
             yield Warn(
-                f"The database role {one.name} is of the application {one.application}, which keeps no workflow.",
+                f"The database role {one.name} is of {one.application}, which keeps no workflow.",
                 hint="Name another by `manage.py grant_application`, or drop the role.",
             )
 
@@ -145,5 +145,5 @@ def gone(found: Roles) -> Iterator[CheckMessage]:
         if not one.there:
             yield Info(
                 f"There is a row for the database role {one.name}, and no such role.",
-                hint=f"DELETE FROM orchestration_applicationrole WHERE role = '{one.name}';",
+                hint=f"Remove it from orchestration_applicationrole (role = '{one.name}').",
             )

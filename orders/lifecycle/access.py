@@ -79,6 +79,8 @@ def staff_link(order: UUID) -> str:
 def has_staff_link(request: HttpRequest, order: UUID) -> bool:
     """Return whether a request has a staff link that has not expired."""
     try:
-        return _staff_links().unsign(request.GET.get("look", ""), max_age=STAFF_LINK_LIFE) == str(order)
+        return _staff_links().unsign(request.GET.get("look", ""), max_age=STAFF_LINK_LIFE) == str(
+            order
+        )
     except BadSignature:
         return False

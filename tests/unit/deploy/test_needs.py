@@ -31,11 +31,13 @@ def test_table_names_every_queue():
 
 
 def who_has(started, variable):
+    """Return the queues, commands and web servers that have a secret."""
     return {
-        queue or one.command[0] if one.command[0] == "gunicorn" else queue or one.command[2]
+        name
         for one in started
-        if not one.for_people and variable in {name for name, _ in one.secrets}
-        for queue in one.queues(list(needs.OF_QUEUE)) or [""]
+        if not one.for_people and variable in dict(one.secrets)
+        for name in one.queues(list(needs.OF_QUEUE))
+        or [one.command[0] if one.command[0] == "gunicorn" else one.command[2]]
     }
 
 
@@ -82,7 +84,9 @@ def test_planted_secret_is_found(name, secret):
 
 def test_secret_planted_in_compose_is_found(tmp_path):
     text = compose.FILE.read_text()
-    planted = re.sub(r"(  housekeeper:\n(?:    .*\n)*?    secrets: \[)", r"\1payment_secret_key, ", text)
+    planted = re.sub(
+        r"(  housekeeper:\n(?:    .*\n)*?    secrets: \[)", r"\1payment_secret_key, ", text
+    )
     assert planted != text
     (tmp_path / "compose.yaml").write_text(planted)
     [problem] = needs.problems(list(by_compose(tmp_path / "compose.yaml")))

@@ -33,7 +33,7 @@ def found():
     return {one.id for one in roles.subject.examine()}
 
 
-def test_role_of_an_application_is_no_finding():
+def test_role_of_an_application_is_sound():
     assert found() == set()
 
 
