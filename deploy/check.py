@@ -1,7 +1,8 @@
 """`python -m deploy.check`: have each tool say whether it takes our files. Nothing is started or installed.
 
 kubectl renders the overlays, and each object has to be one of a current Kubernetes; systemd-analyze verifies
-the units; nginx tests its configuration, with each way to be reached and to log.
+the units; nginx tests its configuration, with each way to be reached and to log. No process has a
+secret that the table in `needs` does not give it.
 """
 
 import re
@@ -16,8 +17,10 @@ from typing import Any
 import kubernetes_validate  # type: ignore[import-untyped]
 import yaml
 
-from deploy import proxy
-from deploy.installations import HERE, KUBERNETES, SYSTEMD
+from deploy import needs, pods, proxy
+from deploy.installations import HERE, INSTALLATIONS
+from deploy.pods import KUBERNETES
+from deploy.units import SYSTEMD
 
 CURRENT = "1.37"
 OTHERS = {"keda.sh/v1alpha1"}  # kinds that Kubernetes itself does not have
@@ -39,10 +42,23 @@ def main() -> int:
     if missing := [name for name in ("kubectl", "systemd-analyze") if not shutil.which(name)]:
         raise SystemExit(f"{', '.join(missing)} is needed for this check.")
     with tempfile.TemporaryDirectory(dir=HERE) as folder:
-        problems = [*kubernetes(Path(folder)), *systemd(Path(folder)), *nginx(Path(folder))]
+        problems = [
+            *secrets(),
+            *kubernetes(Path(folder)),
+            *systemd(Path(folder)),
+            *nginx(Path(folder)),
+        ]
     for problem in problems:
         print(f"BAD: {problem}")
     return 1 if problems else 0
+
+
+def secrets() -> Iterator[str]:
+    """Yield each secret that a process has though it does not need it, or lacks."""
+    for name, started in INSTALLATIONS.items():
+        processes = list(started())
+        yield from (f"{name}: {problem}" for problem in needs.problems(processes))
+        print(f"secrets, {name}: {len(processes)} processes")
 
 
 def kubernetes(folder: Path) -> Iterator[str]:
@@ -61,12 +77,22 @@ def kubernetes(folder: Path) -> Iterator[str]:
             yield f"{overlay.name}: {done.stderr}"
             continue
         objects = list(yaml.safe_load_all(done.stdout))
-        for problem in (*_scaled_twice(objects), *_lost(objects)):
+        for problem in (*_scaled_twice(objects), *_lost(objects), *_secrets(objects)):
             yield f"{overlay.name}: {problem}"
         for one in objects:
             name = f"{overlay.name}: {one['kind']} {one['metadata']['name']}"
             yield from (f"{name}: {problem}" for problem in (*_invalid(one), *_open(one)))
         print(f"kubernetes {CURRENT}, {overlay.name}: {len(objects)} objects")
+
+
+def _secrets(objects: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield what is wrong with the secrets of processes as kubectl renders them, patches included."""
+    [shared] = [
+        one["data"]
+        for one in objects
+        if one["kind"] == "ConfigMap" and one["metadata"]["name"].startswith("sas-environment")
+    ]
+    yield from needs.problems(pods.processes(objects, shared))
 
 
 def _invalid(one: dict[str, Any]) -> Iterator[str]:
@@ -143,7 +169,7 @@ def nginx(folder: Path) -> Iterator[str]:
         shutil.copytree(proxy.CONFIGURATION, tested / "conf")
         text = way.read_text().replace("/run/secrets/", f"{folder}/")
         (tested / "conf" / f"{way.stem.partition('-')[0]}.conf").write_text(text)
-        (tested / "conf" / "upstream.conf").write_text(proxy.UPSTREAM.format(port=8000))
+        (tested / "conf" / "upstream.conf").write_text(proxy.upstreams(8000, 8001))
         done = _run(*proxy.command(tested, "-t", "-q"))
         if done.returncode or done.stderr:
             yield f"{way.name}: {done.stderr}"

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import redis
@@ -27,7 +28,7 @@ from drill.waiting import wait_for
 from sasweb.stack import embedded, folders
 
 ORDERS = 3
-NAMES = ("postgres", "redis", "web", "sandbox")  # of services, as others know them
+NAMES = ("postgres", "redis", "web", "shop", "sandbox")  # of services, as others know them
 STATE = "SELECT count(*) FROM orchestration_task WHERE reference = %s AND state = 'processed'"
 
 
@@ -142,8 +143,9 @@ def check(folder: Path, container: str) -> int:
     try:
         start_servers(project)
         say(f"migrate: {len(project.once('migrate').splitlines())} lines")
+        say(f"grant: {len(project.once('grant').splitlines())} lines")
         project.start("sandbox")
-        project.once("web", "python", "manage.py", "seed")
+        project.once("manage", "python", "manage.py", "seed")
         for name, service in project.services.items():
             if not service.once and name != "sandbox":
                 project.start(name)
@@ -161,15 +163,20 @@ def start_servers(project: Project) -> None:
     servers = project.servers
     servers.start_postgres("listen_addresses=127.0.0.1")
     servers.execute("CREATE ROLE sas LOGIN")
+    servers.execute("CREATE ROLE shop_web LOGIN")
     servers.execute("CREATE DATABASE sas OWNER sas")
-    password = (project.secrets / "redis_password").read_text()
-    network = ["--bind", "127.0.0.1", "--port", "6379", "--requirepass", password]
+    users = folders.make(servers.logs.parent / "redis", servers=True) / "users.acl"
+    users.write_text((project.secrets / "redis_users.acl").read_text())
+    users.chmod(0o644)
+    network = ["--bind", "127.0.0.1", "--port", "6379", "--aclfile", str(users)]
     command = [*embedded.prepare_redis(), *network]
     servers.running["redis"] = servers.process("redis", command, **folders.server_identity())
 
+    address = (project.secrets / "redis_url_admin").read_text().replace("@redis:", "@127.0.0.1:")
+
     def answers() -> bool:
         try:
-            return bool(redis.Redis(password=password).ping())
+            return bool(redis.Redis.from_url(address).ping())
         except redis.RedisError:
             return False
 
@@ -178,11 +185,10 @@ def start_servers(project: Project) -> None:
 
 def observe(project: Project, folder: Path) -> list[str]:
     """Place orders through the proxy, look at processes and files, end all; return what is bad."""
-    health = project.services["web"].health
-    assert health
-    wait_for(lambda: _healthy(project, health), "the web server's health check succeeds", 60)
+    for name in ("web", "shop"):
+        wait_for(partial(_healthy, project, name), f"the health check of {name} succeeds", 60)
     say(f"canary: {wait_for(lambda: _canary(project), 'a task goes through all parts', 60)}")
-    with proxy(folder / "proxy", 8000) as port:
+    with proxy(folder / "proxy", 8000, shop_port=8001) as port:
         for _ in range(ORDERS):
             began = time.monotonic()
             order = Shopper(port).buy()
@@ -205,14 +211,15 @@ def observe(project: Project, folder: Path) -> list[str]:
     return bad + [f"{path} was written" for path in found]
 
 
-def _healthy(project: Project, health: list[str]) -> bool:
-    command = project.command(project.services["web"], health)
+def _healthy(project: Project, name: str) -> bool:
+    service = project.services[name]
+    command = project.command(service, service.health or [])
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def _canary(project: Project) -> str:
     try:
-        return project.once("engine", "python", "manage.py", "canary").splitlines()[-1]
+        return project.once("manage", "python", "manage.py", "canary").splitlines()[-1]
     except AssertionError:
         return ""  # a part is not up yet
 

@@ -5,7 +5,13 @@ the log. Other users of this machine cannot enter the folder; the containers' us
 """
 
 import secrets
+import sys
 from pathlib import Path
+from urllib.parse import urlsplit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # as a program it is in no package
+
+from deploy import redis_users
 
 FOLDER = Path(__file__).with_name("secrets")
 
@@ -25,12 +31,19 @@ def main() -> None:
     FOLDER.chmod(0o700)
     keep("secret_key", secrets.token_urlsafe(48))
     keep("message_key", secrets.token_urlsafe(48))
-    postgres = keep("postgres_password", secrets.token_urlsafe(24))
-    redis = keep("redis_password", secrets.token_urlsafe(24))
-    keep("database_url", f"postgresql://sas:{postgres}@postgres:5432/sas")
-    keep("redis_url", f"redis://:{redis}@redis:6379/0")
+    owner = keep("postgres_password", secrets.token_urlsafe(24))
+    shop = keep("shop_database_password", secrets.token_urlsafe(24))
+    keep("database_url", f"postgresql://sas:{owner}@postgres:5432/sas")
+    keep("shop_database_url", f"postgresql://shop_web:{shop}@postgres:5432/sas")
+    keep("redis_users.acl", redis_users.acl({user: _redis(user) for user in redis_users.RULES}))
     keep("payment_secret_key", "sk_test_sandbox")
     keep("email_url", "console:")
+
+
+def _redis(user: str) -> str:
+    """Make a user's address; return its password."""
+    url = keep(f"redis_url_{user}", f"redis://{user}:{secrets.token_urlsafe(24)}@redis:6379/0")
+    return urlsplit(url.strip()).password or ""
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from drill.process import Process, free_port
 from drill.waiting import wait_for
 
 CONFIGURATION = Path(__file__).with_name("nginx")
-UPSTREAM = "upstream web {{ server 127.0.0.1:{port}; }}\n"
+UPSTREAM = "upstream {name} {{ server 127.0.0.1:{port}; }}\n"
 
 
 def program() -> str:
@@ -29,8 +29,16 @@ def command(folder: Path, *more: str) -> list[str]:
     return [program(), *files, "-e", "stderr", *more]
 
 
-def configure(folder: Path, *, port: int, web_port: int, proto: str = "$scheme") -> None:
-    """Write the configuration to a folder; only where nginx listens, and the web server, are changed.
+def upstreams(web_port: int, shop_port: int | None = None) -> str:
+    """Return where the web servers are; without a port of the shop's, one serves everything."""
+    ports = {"web": web_port, "shop": shop_port or web_port}
+    return "".join(UPSTREAM.format(name=name, port=port) for name, port in ports.items())
+
+
+def configure(
+    folder: Path, *, port: int, web_port: int, shop_port: int | None = None, proto: str = "$scheme"
+) -> None:
+    """Write the configuration to a folder; only where nginx listens, and the web servers, are changed.
 
     With `proto` "https" it is as if TLS ended here.
     """
@@ -38,18 +46,20 @@ def configure(folder: Path, *, port: int, web_port: int, proto: str = "$scheme")
     listen = folder / "conf" / "listen.conf"
     text = listen.read_text().replace("listen 8080", f"listen 127.0.0.1:{port}")
     listen.write_text(text.replace("$scheme", proto))
-    (folder / "conf" / "upstream.conf").write_text(UPSTREAM.format(port=web_port))
+    (folder / "conf" / "upstream.conf").write_text(upstreams(web_port, shop_port))
     (folder / "conf" / "inside.conf").write_text("")  # its port is one for all
     folder.chmod(0o711)  # root's nginx gives its processes to another user
     subprocess.run(command(folder, "-t", "-q"), check=True)
 
 
 @contextmanager
-def proxy(folder: Path, web_port: int, *, proto: str = "$scheme") -> Iterator[int]:
-    """Run nginx, in an empty folder, before the web server at a port; yield its own port."""
+def proxy(
+    folder: Path, web_port: int, *, shop_port: int | None = None, proto: str = "$scheme"
+) -> Iterator[int]:
+    """Run nginx, in an empty folder, before the web servers at their ports; yield its own port."""
     port = free_port()
     folder.mkdir(parents=True)
-    configure(folder, port=port, web_port=web_port, proto=proto)
+    configure(folder, port=port, web_port=web_port, shop_port=shop_port, proto=proto)
     log = folder / "nginx.log"
     process = Process(command(folder), log)
 

@@ -5,6 +5,8 @@ it are counted by the account's name, over all addresses. So those who guess are
 signs in as before where they did so before. OWASP calls this a device cookie.
 """
 
+from functools import cache
+
 from django.conf import settings
 from django.core.signing import BadSignature, TimestampSigner
 from django.http import HttpRequest, HttpResponse
@@ -15,7 +17,12 @@ from .rate_limit import Limit
 
 TRIES = Limit("name", most=100, seconds=3600)
 LIFE = 31_536_000  # seconds
-_signer = TimestampSigner(salt="orders.device")
+
+
+@cache
+def _signer() -> TimestampSigner:
+    """Return the signer, made when it is used: a process that signs nothing has no key."""
+    return TimestampSigner(salt="orders.device")
 
 
 def may_try(request: HttpRequest, name: str, limit: Limit | None = None) -> bool:
@@ -27,7 +34,7 @@ def remember(response: HttpResponse, name: str) -> None:
     """Have this browser known to an account that has just signed in with it."""
     response.set_cookie(
         _cookie(name),
-        _signer.sign(_digest(name)),
+        _signer().sign(_digest(name)),
         max_age=LIFE,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
@@ -37,7 +44,7 @@ def remember(response: HttpResponse, name: str) -> None:
 
 def _is_known(request: HttpRequest, name: str) -> bool:
     try:
-        known = _signer.unsign(request.COOKIES.get(_cookie(name), ""), max_age=LIFE)
+        known = _signer().unsign(request.COOKIES.get(_cookie(name), ""), max_age=LIFE)
     except BadSignature:
         return False
     return known == _digest(name)

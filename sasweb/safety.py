@@ -9,8 +9,11 @@ FEWEST_DIFFERENT = 8  # of them
 MAKE_ONE = "Make one: python -c 'import secrets; print(secrets.token_urlsafe(48))'"
 
 
-def check(*, debug: bool, secret_key: str, https: bool, environment: str) -> None:
-    """Raise `ImproperlyConfigured` for what an installation for customers must not have."""
+def check(*, debug: bool, secret_key: str | None, https: bool, environment: str) -> None:
+    """Raise `ImproperlyConfigured` for what an installation for customers must not have.
+
+    `secret_key` is None for a process that signs nothing.
+    """
     if not https and environment != "production":
         return
     if debug:
@@ -18,7 +21,7 @@ def check(*, debug: bool, secret_key: str, https: bool, environment: str) -> Non
             "DEBUG=1 is refused with HTTPS=1 or ENVIRONMENT=production: its pages show code, data and "
             "settings to everybody. Unset DEBUG."
         )
-    if is_weak(secret_key):
+    if secret_key is not None and is_weak(secret_key):
         raise ImproperlyConfigured(
             f"SECRET_KEY is too weak for HTTPS=1 or ENVIRONMENT=production: it needs {SHORTEST_KEY} "
             f"random characters. {MAKE_ONE}"

@@ -12,8 +12,13 @@ from .stack import embedded, folders
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 DEBUG = env.flag("DEBUG", default=False)
-SECRET_KEY = env.text("SECRET_KEY") or folders.secret("secret_key")
-if not SECRET_KEY:
+# Whether this process signs sessions, links or forms. One that does not has no key to lose; Django raises
+# an error wherever something would be signed all the same.
+SIGNS = env.flag("SIGNS", default=True)
+SECRET_KEY = env.text("SECRET_KEY") or (folders.secret("secret_key") if SIGNS else "")
+if SECRET_KEY and not SIGNS:
+    raise ImproperlyConfigured("SIGNS is 0 and SECRET_KEY is set; keep one of them.")
+if SIGNS and not SECRET_KEY:
     raise ImproperlyConfigured(
         "SECRET_KEY is not set. `make run` makes one for the demo by itself; in production set "
         "the variable SECRET_KEY to a long random text and keep it."
@@ -32,7 +37,12 @@ FOR_STAFF = SERVES == "everything"
 PROXIES = env.number("PROXIES", 1 if HTTPS else 0)  # trusted ones in front of this process
 # which installation this is, as the admin and the dashboard show it: "production", "staging", …
 ENVIRONMENT = env.text("ENVIRONMENT", "demo")
-safety.check(debug=DEBUG, secret_key=SECRET_KEY, https=HTTPS, environment=ENVIRONMENT)
+safety.check(
+    debug=DEBUG,
+    secret_key=SECRET_KEY if SIGNS else None,
+    https=HTTPS,
+    environment=ENVIRONMENT,
+)
 DEFAULT_EXCEPTION_REPORTER = "sasweb.debug_page.Reporter"
 
 INSTALLED_APPS = [

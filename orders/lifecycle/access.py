@@ -6,6 +6,7 @@ customer sees, without actions in the customer's name.
 """
 
 from contextlib import suppress
+from functools import cache
 from uuid import UUID
 
 from django.core.signing import BadSignature, Signer, TimestampSigner
@@ -18,13 +19,22 @@ KEY = "orders"
 MAX_REMEMBERED = 50  # orders per browser
 STAFF_LINK_LIFE = 3600  # seconds
 SALT = "orders.link"
-_signer = Signer(salt=SALT)
-_staff = TimestampSigner(salt="orders.look")
+
+
+# Made when they are used: a process that signs nothing has no key to make them with.
+@cache
+def _links() -> Signer:
+    return Signer(salt=SALT)
+
+
+@cache
+def _staff_links() -> TimestampSigner:
+    return TimestampSigner(salt="orders.look")
 
 
 def signature(order: UUID) -> str:
     """Return the signature that gives a link access to an order."""
-    return _signer.signature(str(order))
+    return _links().signature(str(order))
 
 
 def link(order: UUID) -> str:
@@ -56,19 +66,21 @@ def may_see(request: HttpRequest, order: UUID, customer: int | None) -> bool:
 def _is_signed(order: UUID, given: str) -> bool:
     """Return whether this key made the signature, or a former one: letters are kept for long."""
     try:
-        return _signer.unsign(f"{order}:{given}") == str(order)
+        return _links().unsign(f"{order}:{given}") == str(order)
     except BadSignature:
         return False
 
 
 def staff_link(order: UUID) -> str:
     """Return the path of an order's page, signed for staff for an hour."""
-    return f"{reverse('shop:order', args=[order])}?look={_staff.sign(str(order))}"
+    return f"{reverse('shop:order', args=[order])}?look={_staff_links().sign(str(order))}"
 
 
 def has_staff_link(request: HttpRequest, order: UUID) -> bool:
     """Return whether a request has a staff link that has not expired."""
     try:
-        return _staff.unsign(request.GET.get("look", ""), max_age=STAFF_LINK_LIFE) == str(order)
+        return _staff_links().unsign(request.GET.get("look", ""), max_age=STAFF_LINK_LIFE) == str(
+            order
+        )
     except BadSignature:
         return False

@@ -9,7 +9,13 @@ from django.core.checks import INFO, WARNING, CheckMessage
 from django.core.management.base import BaseCommand
 from django.utils.module_loading import autodiscover_modules
 
-from orchestration.doctor import database, processes, redis, subjects  # noqa: F401 - imported, they count
+from orchestration.doctor import (  # noqa: F401 - imported, they count
+    database,
+    processes,
+    redis,
+    roles,
+    subjects,
+)
 
 # whose silence leaves most of the others' questions open
 ESSENTIAL = {f"{one.subject.name}.{subjects.UNREACHABLE}" for one in (database, redis)}
@@ -21,7 +27,7 @@ class Command(BaseCommand):
     requires_system_checks = []  # they are among what it reports
 
     help = (
-        "Check the configuration: database, Redis, processes, settings, partners. "
+        "Check the configuration: database and its roles, Redis, processes, settings, partners. "
         "Exits with 0 if there are notes at most, 1 if there are warnings or errors, 2 if the database or "
         "Redis could not be asked. Examples: `manage.py doctor`; `manage.py doctor --json`."
     )

@@ -58,6 +58,9 @@ class Command(BaseCommand):
             with transaction.atomic(), connection.cursor() as cursor:
                 for table, rights in _rights():
                     _grant(cursor, role, table, rights)
+                # its pods wait until the database has the tables of their release
+                see = sql.SQL("GRANT SELECT ON django_migrations TO {}")
+                cursor.execute(see.format(sql.Identifier(role)))
                 _restrict(cursor, role)
                 # its letters are a workflow of their own, without status messages
                 more = {"workflow": [EMAIL_WORKFLOW], "stdout": self.stdout}

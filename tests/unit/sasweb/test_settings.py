@@ -32,3 +32,33 @@ def test_first_weeks_of_https_and_a_key_that_is_replaced():
     assert json.loads(done.stdout) == [3600, "x"]
     (line,) = [json.loads(one) for one in done.stderr.splitlines() if "a line" in one]
     assert line["process"] == "shell"  # its command, where the environment gives no name
+
+
+def start(command, **environment):
+    """Run a command of manage.py with these variables alone; return how it ended."""
+    names = {"PATH", "HOME", "TEST_DATA_DIR", "DATA_DIR", "LD_LIBRARY_PATH"}
+    usual = {name: value for name, value in os.environ.items() if name in names}
+    return subprocess.run(
+        [sys.executable, "manage.py", *command], cwd=PROJECT, env={**usual, **environment},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_process_that_signs_nothing_starts_without_the_key(tmp_path):
+    production = {"ENVIRONMENT": "production", "DATA_DIR": str(tmp_path)}
+    assert "SECRET_KEY is not set" in start(["work", "--help"], **production).stderr
+    done = start(["check"], SIGNS="0", **production)
+    assert done.returncode == 0, done.stderr
+
+
+def test_process_that_signs_nothing_is_refused_the_key(tmp_path):
+    done = start(["check"], SIGNS="0", SECRET_KEY=KEY, DATA_DIR=str(tmp_path))
+    assert "SIGNS" in done.stderr
+    assert done.returncode
+
+
+def test_process_without_the_key_fails_to_sign(tmp_path):
+    look = "from uuid import UUID\nfrom orders.lifecycle import access\naccess.link(UUID(int=1))"
+    done = start(["shell", "--no-imports", "-c", look], SIGNS="0", DATA_DIR=str(tmp_path))
+    assert "SECRET_KEY" in done.stderr
+    assert done.returncode

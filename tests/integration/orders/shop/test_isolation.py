@@ -8,6 +8,7 @@ from django.apps import apps
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
+from django.core.management import call_command
 from django.db import ProgrammingError, connection, transaction
 from django.test import Client
 
@@ -267,3 +268,9 @@ def test_session_that_the_role_has_written_is_none_of_staff(client):
     browser = Client()
     browser.cookies["sessionid"] = session.session_key
     assert browser.get("/ops/").status_code == 302
+
+
+def test_role_may_look_whether_the_tables_of_its_release_are_there():
+    """A pod of the shop waits for the migration in its own role."""
+    with in_role():
+        call_command("migrate", check_unapplied=True, verbosity=0)

@@ -16,7 +16,7 @@ FORMER = "the key before this one"
 def sees(monkeypatch):
     """Call it for whether a link with a signature shows an order, though a key was replaced."""
     signer = Signer(salt=access.SALT, fallback_keys=[FORMER])
-    monkeypatch.setattr(access, "_signer", signer)
+    monkeypatch.setattr(access, "_links", lambda: signer)
 
     def look(order, signature):
         request = RequestFactory().get("/", {"t": signature})
