@@ -1,7 +1,7 @@
 """Look for the plainest run that still goes wrong in the same way.
 
 Hypothesis shrinks what it has drawn itself, so it cannot begin with a run of a seed. The choices of a run are
-small numbers, of which 0 is the plainest: so parts of them are left out or set to 0 for as long as that
+small numbers, and 0 is the plainest: so parts of them are left out or set to 0 for as long as that
 makes the run plainer.
 """
 

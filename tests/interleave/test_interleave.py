@@ -28,18 +28,18 @@ def interleave(*arguments):
 
 
 def test_no_interleaving_goes_wrong():
-    said, code = interleave("--seeds", str(SEEDS))
-    assert said.startswith(f"{SEEDS} seeds, 0 went wrong"), said
+    output, code = interleave("--seeds", str(SEEDS))
+    assert output.startswith(f"{SEEDS} seeds, 0 went wrong"), output
     assert code == 0
 
 
 @pytest.mark.parametrize(("guard", "seed", "problem"), WITHOUT)
 def test_run_without_a_guard_goes_wrong_and_shrinks(guard, seed, problem):
-    said, code = interleave("--without", guard, "--seed", str(seed), "--shrink")
-    assert f"seed {seed} (" in said
-    assert problem in said
+    output, code = interleave("--without", guard, "--seed", str(seed), "--shrink")
+    assert f"seed {seed} (" in output
+    assert problem in output
     assert code == 1
-    events = [line for line in said.splitlines() if re.match(r" +\d+\.\d{3} ", line)]
+    events = [line for line in output.splitlines() if re.match(r" +\d+\.\d{3} ", line)]
     assert 0 < len(events) < 60
 
 
