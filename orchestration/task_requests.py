@@ -1,9 +1,10 @@
 """Carry out applications' requests about their tasks, each exactly once (P18).
 
-A request is posted like a submission. It runs after the submission of its task, and after earlier requests
-about the same task, by the same transitions that operators use. The application's own writes are committed
-with it, or not at all. A request that fails is retried with backoff; one that the application refuses is
-set aside until a person acts. Neither blocks requests about other tasks.
+A request is posted like a submission. It runs after the submission of its task, also where that is set aside
+until a person acts, and after earlier requests about the same task, by the same transitions that operators
+use. The application's own writes are committed with it, or not at all. A request that fails is retried with
+backoff; one that the application refuses is set aside until a person acts. Neither blocks requests about
+other tasks.
 """
 
 import logging
@@ -94,12 +95,16 @@ def _due() -> QuerySet[TaskRequest]:
     about = {"workflow": OuterRef("workflow"), "reference": OuterRef("reference")}
     before = TaskRequest.objects.filter(REQUEST_OPEN, **about, id__lt=OuterRef("id"))
     submission = Submission.objects.filter(**about, refused_at=None)
+    # one may still become the task; beside a task it is a twin that never does
+    aside = Submission.objects.filter(**about, refused_at__isnull=False, closed_at=None)
+    task = Task.objects.filter(**about)
     due = TaskRequest.objects.filter(
         REQUEST_OPEN, Q(retry_at=None) | Q(retry_at__lte=DatabaseNow())
     )
     return (
         due.exclude(Exists(before))
         .exclude(Exists(submission))
+        .exclude(Exists(aside) & ~Exists(task))
         .order_by(F("retry_at").asc(nulls_first=True), "id")
     )
 

@@ -1,7 +1,7 @@
 """Tell a submission that is posted again from another one of the same reference.
 
-It is compared with what was posted, of which a task keeps a hash: its input may have been amended since. A
-hash is that of the database, of jsonb as text: the order of keys does not matter.
+It is compared with what was posted. A task keeps a hash of that, as its input may have been amended since.
+The database makes it, of jsonb as text: the order of keys does not matter.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A submission that is posted again is compared with what was posted, whatever became of its task's input."""
+"""A submission that is posted again is compared with what was posted, not with what was amended since."""
 
 from dataclasses import replace
 from datetime import timedelta
