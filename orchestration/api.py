@@ -241,9 +241,9 @@ def request_undo(
 
     It is carried out after the task's submission, also after one that an operator has to decide on, and
     after earlier requests about it; `id` is yours: one posted twice is one. When the undo has begun, the
-    workflow's `accepted` is called in the same transaction, and the message `undoing` names the request. Where something that was done, or may
-    have been, is irreversible, `reply_to` (by default the workflow's owner) gets a message `refused`
-    whose detail is {"request": id, "refusal": the name of a `Refusal`}.
+    workflow's `accepted` is called in the same transaction, and the message `undoing` names the request.
+    Where something that was done, or may have been, is irreversible, `reply_to` (by default the workflow's
+    owner) gets a message `refused` whose detail is {"request": id, "refusal": the name of a `Refusal`}.
     """
     task_requests.post(
         TaskRequest(
