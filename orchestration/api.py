@@ -244,6 +244,10 @@ def request_undo(
     workflow's `accepted` is called in the same transaction, and the message `undoing` names the request.
     Where something that was done, or may have been, is irreversible, `reply_to` (by default the workflow's
     owner) gets a message `refused` whose detail is {"request": id, "refusal": the name of a `Refusal`}.
+
+    A task whose workflow is no longer declared is undone by what its steps have, without `accepted`, once no
+    worker has known the workflow for some two minutes. `NotRegistered` is raised for an undeclared
+    workflow without this task.
     """
     task_requests.post(
         TaskRequest(
