@@ -185,7 +185,7 @@ def _put_back(files: Folder, entry: Entry, now: lines.Shape) -> int:
 
 
 def _tasks(entry: Entry, written: Iterable[str]) -> list[dict[str, str]]:
-    """Return the names of the tasks of a file's lines; raise `Damaged` for a line that is no task."""
+    """Return the names of the tasks of a file's lines; raise `Damaged` for a line without one."""
     tasks = []
     for number, line in enumerate(written, 1):
         try:

@@ -25,7 +25,8 @@ LONG_AGO = "2020-01-01"
 HOLD = """
 INSERT INTO orchestration_hold (scope, agent, workflow, step, task_id, cause, reason, actor, since, until,
     released_by, released_why)
-VALUES (%(scope)s, %(agent)s, %(workflow)s, %(step)s, %(task)s, 'hand', 'r', 'ann', %(since)s, %(until)s, '', '')
+VALUES (%(scope)s, %(agent)s, %(workflow)s, %(step)s, %(task)s, 'hand', 'r', 'ann', %(since)s, %(until)s,
+    '', '')
 """
 SCOPES = (
     {"scope": "all"},
