@@ -239,11 +239,15 @@ def request_undo(
 ) -> None:
     """Ask for a task to be undone, durably, inside your own transaction if you like.
 
-    It is carried out after the task's submission and earlier requests about it; `id` is yours: one
-    posted twice is one. When the undo has begun, the workflow's `accepted` is called in the same
-    transaction, and the message `undoing` names the request. Where something that was done, or may
-    have been, is irreversible, `reply_to` (by default the workflow's owner) gets a message `refused`
-    whose detail is {"request": id, "refusal": the name of a `Refusal`}.
+    It is carried out after the task's submission, also after one that an operator has to decide on, and
+    after earlier requests about it; `id` is yours: one posted twice is one. When the undo has begun, the
+    workflow's `accepted` is called in the same transaction, and the message `undoing` names the request.
+    Where something that was done, or may have been, is irreversible, `reply_to` (by default the workflow's
+    owner) gets a message `refused` whose detail is {"request": id, "refusal": the name of a `Refusal`}.
+
+    A task whose workflow is no longer declared is undone by what its steps have, without `accepted`, once no
+    worker has known the workflow for some two minutes. `NotRegistered` is raised for an undeclared
+    workflow without this task.
     """
     task_requests.post(
         TaskRequest(

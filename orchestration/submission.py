@@ -6,29 +6,27 @@ for another reason is retried with backoff, as a deploy may be under way. Neithe
 submissions and retries are separate lines, each with its own batch.
 """
 
-import json
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery, TextField
-from django.db.models.functions import Cast
+from django.db.models import F, Q, QuerySet
 
 from . import conf, registry
-from .applications import failed_submissions
+from .applications import failed_submissions, repeated_postings
+from .applications.repeated_postings import Earlier
 from .cluster import crash_points
 from .cluster.debounce import Pauses
 from .database import batches, prepared, sql
 from .database.sql import MANY, Among, Given, compiled
 from .decisions.fairness import for_aged
-from .models import RemovedTask, Submission, Task
+from .models import Submission
 from .models.fields import DatabaseNow, Unreadable, read_json
-from .models.retention import RemovalKey, content_hash, removal_key
 from .tracing import spans, switch
 from .transitions.create import NewTask, create
 from .workflow import Refused, Submitted, Workflow
@@ -45,24 +43,7 @@ DUE = {
 }
 LOOKED_AT = ("fresh", "retries")
 
-# The input of a task, or a hash of it, as a reference stays taken once its task was removed. Both in one
-# statement: what another session moves from one place to the other is seen in one of them.
-KNOWN = f"""
-SELECT s.workflow, s.reference, t.data, r.content::text FROM orchestration_submission s
-LEFT JOIN orchestration_task t ON t.workflow = s.workflow AND t.reference = s.reference
-LEFT JOIN orchestration_removedtask r ON r.key = {removal_key("s.workflow", "s.reference")}
-WHERE s.id = ANY(%(ids)s) AND (t.id IS NOT NULL OR r.key IS NOT NULL)
-"""  # noqa: S608 - put together from constants
-CONTENT = f"SELECT {content_hash('%(data)s::jsonb')}::text"
 TAKEN = "DELETE FROM orchestration_submission WHERE id = ANY(%(ids)s)"
-
-
-class Removed(NamedTuple):
-    """What is known of a task that was removed: a hash of its input."""
-
-    content: str
-
-
 COLUMNS = [field.attname for field in Submission._meta.concrete_fields]  # noqa: SLF001 - documented
 
 _paused: Pauses[tuple[str, str]] = Pauses()  # lines and workflows whose submissions all fail here
@@ -147,14 +128,9 @@ def _waiting() -> str:
 
 @cache
 def _locking(line: str) -> str:
-    """Return the statement that locks the first of a line, each with the input of its task, if any."""
-    named = OuterRef("workflow"), OuterRef("reference")
-    same = Task.objects.filter(workflow=named[0], reference=named[1]).values("data")
-    removed = RemovedTask.objects.filter(key=RemovalKey(*named)).values(
-        text=Cast("content", TextField())
-    )
+    """Return the statement that locks the first of a line, each with what is known of its reference."""
     rows = _first(line).select_for_update(skip_locked=True)
-    return compiled(rows.values_list(*COLUMNS, Subquery(same), Subquery(removed)))
+    return compiled(rows.values_list(*COLUMNS, *repeated_postings.columns()))
 
 
 @transaction.atomic
@@ -166,12 +142,11 @@ def _take_first(line: str, limit: int) -> int:
     """
     rows = prepared.run(_locking(line), {f"paused_{line}": _paused_in(line), "limit": limit})
     submissions = [Submission.from_db(connection.alias, COLUMNS, _read(row)) for row in rows]
-    known: dict[tuple[str, str], object] = {}
-    for one, (*_, data, removed) in zip(submissions, rows, strict=True):
-        if data is not None:
-            known[_named(one)] = read_json(data)
-        elif removed is not None:
-            known[_named(one)] = Removed(removed)
+    known = {
+        _named(one): before
+        for one, (*_, task, removed) in zip(submissions, rows, strict=True)
+        if (before := repeated_postings.earlier(task, removed)) is not None
+    }
     return _accept(submissions, known)
 
 
@@ -183,7 +158,7 @@ def _read(row: tuple[Any, ...]) -> list[Any]:
 @transaction.atomic
 def _take(some: QuerySet[Submission]) -> int:
     submissions = list(some.select_for_update(skip_locked=True))
-    return _accept(submissions, _known(submissions))
+    return _accept(submissions, repeated_postings.known([one.id for one in submissions]))
 
 
 @transaction.atomic
@@ -194,29 +169,30 @@ def adopt(workflow: str, reference: str, task: UUID) -> bool:
     """
     rows = Submission.objects.filter(workflow=workflow, reference=reference, refused_at=None)
     submissions = list(rows.select_for_update())
-    return bool(_accept(submissions, _known(submissions), task))
+    return bool(
+        _accept(submissions, repeated_postings.known([one.id for one in submissions]), task)
+    )
 
 
 def _accept(
     submissions: Sequence[Submission],
-    known: Mapping[tuple[str, str], object],
+    known: Mapping[tuple[str, str], Earlier],
     task: UUID | None = None,
 ) -> int:
     """Create tasks of new submissions and delete them all; a repeated one changes nothing.
 
-    `known` is the input of existing tasks, and what is known of removed ones, by workflow and reference.
+    `known` is what is known of references that are taken, by workflow and reference.
     `task` is the id of the task to be, if it had one before.
     """
     fresh: dict[str, list[Submission]] = defaultdict(list)
+    repeated: list[tuple[Earlier, object]] = []
     for submission in submissions:
-        data = known.get(_named(submission))
-        if data is None:
+        before = known.get(_named(submission))
+        if before is None:
             fresh[submission.workflow].append(submission)
-        elif isinstance(data, Removed):
-            if data.content != _hashed(_public(submission)):
-                raise Refused("its reference was taken by a removed task with other content")
-        elif data != _public(submission):
-            raise Refused("its reference is taken by a task with other content")
+        else:
+            repeated.append((before, _public(submission)))
+    repeated_postings.require_same(repeated)
     unknown: list[int] = []
     for name in sorted(fresh.keys() - registry.workflows.keys()):
         unknown += failed_submissions.put_off_unknown(name, fresh.pop(name))
@@ -257,20 +233,6 @@ def _trace(batch: Sequence[Submission]) -> None:
 
 def _named(submission: Submission) -> tuple[str, str]:
     return submission.workflow, submission.reference
-
-
-def _known(submissions: Sequence[Submission]) -> dict[tuple[str, str], object]:
-    """Return the input of existing tasks, and what is known of removed ones, by workflow and reference."""
-    rows = sql.run(KNOWN, {"ids": [one.id for one in submissions]})
-    return {
-        (workflow, reference): Removed(removed) if data is None else read_json(data)
-        for workflow, reference, data, removed in rows
-    }
-
-
-def _hashed(data: Any) -> str:
-    """Return the hash of an input, as the database makes it of the one that it stores."""
-    return str(sql.run(CONTENT, {"data": json.dumps(data)})[0][0])
 
 
 def _public(submission: Submission) -> Any:

@@ -1,20 +1,20 @@
 """Carry out applications' requests about their tasks, each exactly once (P18).
 
-A request is posted like a submission. It runs after the submission of its task, and after earlier requests
-about the same task, by the same transitions that operators use. The application's own writes are committed
-with it, or not at all. A request that fails is retried with backoff; one that the application refuses is
-set aside until a person acts. Neither blocks requests about other tasks.
+A request is posted like a submission. It runs after the submission of its task, also where that is set aside
+until a person acts, and after earlier requests about the same task, by the same transitions that operators
+use. The application's own writes are committed with it, or not at all. A request that fails is retried with
+backoff; one that the application refuses is set aside until a person acts. Neither blocks requests about
+other tasks.
 """
 
 import logging
-from collections.abc import Callable
 from functools import cache
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 
-from . import registry
+from . import conf, registry
 from .agents import payload_schemas
 from .alerting import alerts
 from .applications import status_messages
@@ -32,16 +32,22 @@ from .tracing.subject import about_reference
 from .transitions.amendments import Amendment
 from .transitions.resubmit import resubmit
 from .transitions.undo import undo
-from .workflow import Accepted, AskedChange, Refused
+from .workflow import Accepted, AskedChange, Refused, Workflow
 
 logger = logging.getLogger(__name__)
 
 POSTPONE = f"""
-UPDATE orchestration_taskrequest SET tries = least(tries + 1, 32767), problem = %(problem)s,
+UPDATE orchestration_taskrequest SET problem = %(problem)s,
+    tries = CASE WHEN problem IN ('', %(problem)s) THEN least(tries + 1, 32767) ELSE 1 END,
     reason = %(reason)s, retry_at = clock_timestamp() + {batches.WAIT}
 WHERE id = %(id)s
 RETURNING tries
 """  # noqa: S608 - put together from constants
+
+# As many tries have found no worker with the workflow, for some two minutes, when it counts as gone and not
+# as one that a deploy has not brought yet: then there is no code of the application to call.
+UNKNOWN_TRIES = conf.ALERT_AFTER_FAILURES - 1
+MAY_READ = "SELECT has_table_privilege('orchestration_task', 'SELECT')"
 
 CONTENT = ("amendment", "note")  # what sets a request aside reads none of it: it may be unreadable
 COLUMNS = (
@@ -61,11 +67,29 @@ WHERE task_id = %(task)s AND id > %(last)s
 
 def post(request: TaskRequest) -> None:
     """Post a request, durably, and ring for the submission process; see `api.request_undo`."""
-    registry.get(registry.workflows, "workflow", request.workflow)
+    _require_known(request)
     changes, note = map(payload_schemas.written, (request.amendment, request.note))
     values = {name: getattr(request, name) for name in COLUMNS}
     sql.run(POST, values | {"amendment": changes, "note": note, "request": str(request.request)})
     queues.ring_after_commit(queues.SUBMISSION)
+
+
+def _require_known(request: TaskRequest) -> None:
+    """Raise `NotRegistered` for a workflow that was never there, or that is gone and has nothing to undo.
+
+    For a database role that may not read the tasks, `orchestration_request` decides what it may ask for.
+    """
+    try:
+        registry.get(registry.workflows, "workflow", request.workflow)
+    except registry.NotRegistered as unknown:
+        if request.what != RequestedAct.UNDO:
+            raise registry.NotRegistered(f"{unknown}; its tasks can only be undone") from None
+        about = {"workflow": request.workflow, "reference": request.reference}
+        if sql.run(MAY_READ, {})[0][0] and not any(
+            model.objects.filter(**about).exists() for model in (Task, Submission)
+        ):
+            why = f"{unknown}; no task of it has the reference {request.reference!r}"
+            raise registry.NotRegistered(why) from None
 
 
 def take(limit: int) -> int:
@@ -94,12 +118,16 @@ def _due() -> QuerySet[TaskRequest]:
     about = {"workflow": OuterRef("workflow"), "reference": OuterRef("reference")}
     before = TaskRequest.objects.filter(REQUEST_OPEN, **about, id__lt=OuterRef("id"))
     submission = Submission.objects.filter(**about, refused_at=None)
+    # one may still become the task; beside a task it is a twin that never does
+    aside = Submission.objects.filter(**about, refused_at__isnull=False, closed_at=None)
+    task = Task.objects.filter(**about)
     due = TaskRequest.objects.filter(
         REQUEST_OPEN, Q(retry_at=None) | Q(retry_at__lte=DatabaseNow())
     )
     return (
         due.exclude(Exists(before))
         .exclude(Exists(submission))
+        .exclude(Exists(aside) & ~Exists(task))
         .order_by(F("retry_at").asc(nulls_first=True), "id")
     )
 
@@ -110,27 +138,47 @@ def _deal(number: int) -> int:
     request = _due().select_for_update(skip_locked=True, of=("self",)).filter(id=number).first()
     if request is None:
         return 0  # another process has it
-    workflow = registry.get(registry.workflows, "workflow", request.workflow)
+    workflow = _workflow(request)
     found = Task.objects.filter(workflow=request.workflow, reference=request.reference)
     free = found.select_for_update(no_key=True, skip_locked=True)
-    task = free.values_list("id", flat=True).first()
+    task, owner_application = free.values_list("id", "owner_application").first() or (None, "")
     if task is None and found.exists():
         return 0  # another session has locked it, and other requests must not wait
     last = StatusMessage.objects.filter(task=task).aggregate(last=Max("id", default=0))["last"]
-    refusal = CARRY_OUT[RequestedAct(request.what)](request, task) if task else Refusal.NO_SUCH_TASK
+    refusal = _carry_out(request, task, workflow)
     if refusal is None:
         names = {"request": str(request.request), "task": str(task), "last": last}
         sql.run(NAME, names)
-        workflow.accepted([_as_accepted(request)])
+        if workflow:
+            workflow.accepted([_as_accepted(request)])
     else:
         status_messages.write_refusal(request, task, refusal)
     request.done_at = DatabaseNow()
     request.refusal = refusal.name if refusal else ""
     request.problem = request.reason = ""
     request.save(update_fields=["done_at", "refusal", "problem", "reason"])
-    receivers = {request.reply_to, workflow.owner_application} & registry.receivers.keys()
+    owner_application = workflow.owner_application if workflow else owner_application
+    receivers = {request.reply_to, owner_application} & registry.receivers.keys()
     queues.ring_after_commit(queues.SCHEDULER, *map(status_messages.queue_of, receivers))
     return 1
+
+
+def _workflow(request: TaskRequest) -> Workflow | None:
+    """Return the workflow of a request, or None for one that is gone; raise `NotRegistered` before."""
+    if request.problem == Problem.UNKNOWN and request.tries >= UNKNOWN_TRIES:
+        return registry.workflows.get(request.workflow)
+    return registry.get(registry.workflows, "workflow", request.workflow)
+
+
+def _carry_out(
+    request: TaskRequest, task: UUID | None, workflow: Workflow | None
+) -> Refusal | None:
+    """Do what is asked for; return why not. Without its workflow a task is undone by what its steps have."""
+    if task is None:
+        return Refusal.NO_SUCH_TASK
+    if RequestedAct(request.what) is RequestedAct.UNDO:
+        return undo(task, actor=request.actor, reason=request.because)
+    return _resubmit(request, task) if workflow else Refusal.NO_SUCH_WORKFLOW
 
 
 def _as_accepted(request: TaskRequest) -> Accepted:
@@ -141,10 +189,6 @@ def _as_accepted(request: TaskRequest) -> Accepted:
         step=request.step,
         note=request.note,
     )
-
-
-def _undo(request: TaskRequest, task: UUID) -> Refusal | None:
-    return undo(task, actor=request.actor, reason=request.because)
 
 
 def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:
@@ -185,12 +229,6 @@ def _permit(request: TaskRequest, step: Step, amendment: Amendment) -> None:
                 note=request.note,
             )
         )
-
-
-CARRY_OUT: dict[RequestedAct, Callable[[TaskRequest, UUID], Refusal | None]] = {
-    RequestedAct.UNDO: _undo,
-    RequestedAct.RESUBMIT: _resubmit,
-}
 
 
 @transaction.atomic

@@ -23,7 +23,7 @@ from ..cluster.debounce import Pauses
 from ..database import batches, clock, sql
 from ..decisions.progress import Refusal
 from ..messaging import queues
-from ..models import StatusMessage, TaskRequest
+from ..models import StatusMessage, Task, TaskRequest
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
 from ..models.inbox import StatusKind
@@ -86,8 +86,11 @@ def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal) -> 
 
     The task's owner has it in order with its other messages; for another the number is 0.
     """
-    workflow = registry.workflows.get(request.workflow)
-    owner_application = workflow.owner_application if workflow else ""
+    if workflow := registry.workflows.get(request.workflow):
+        owner_application = workflow.owner_application
+    else:
+        about = Task.objects.filter(workflow=request.workflow, reference=request.reference)
+        owner_application = about.values_list("owner_application", flat=True).first() or ""
     detail = {"request": str(request.request), "refusal": refusal.name}
     asked = request.reply_to or owner_application
     if task is not None and asked == owner_application != "":

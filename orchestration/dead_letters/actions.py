@@ -249,6 +249,8 @@ def close(wanted: DeadLetterFilter, *, by: str, reason: str) -> int:
     """
     done = _act(CLOSE, EventKind.CLOSED, wanted, by, reason)
     alerts.close_recovered()
+    if {Kind.SUBMISSION, Kind.REQUEST} & {kind for kind, _ in done}:
+        queues.ring_after_commit(queues.SUBMISSION)  # requests may have waited for these
     return done.total()
 
 

@@ -23,6 +23,7 @@ class Refusal(Enum):
     NOT_IN_ERROR = "the step is not in error"
     NOT_BUILDABLE = "the request still cannot be built"
     NO_SUCH_TASK = "the task does not exist"
+    NO_SUCH_WORKFLOW = "its workflow is not declared any more: it can only be undone"
     IN_DOUBT = (
         "the effect may have happened, so the input cannot be changed: the service recognises "
         "only the same request with the same key"

@@ -17,12 +17,17 @@ def removal_key(workflow: str, reference: str) -> str:
     return content_hash(f"{workflow} || chr(10) || {reference}")
 
 
-class RemovalKey(Func):
-    """The same as an expression of two fields."""
+class ContentHash(Func):
+    """The hash of a field."""
 
-    arg_joiner = " || chr(10) || "
     template = content_hash("%(expressions)s")
     output_field = models.UUIDField()
+
+
+class RemovalKey(ContentHash):
+    """A removed task's key, of two fields."""
+
+    arg_joiner = " || chr(10) || "
 
 
 class RetentionPolicy(models.Model):

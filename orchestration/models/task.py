@@ -18,6 +18,10 @@ class Task(Prioritized):
     )
     state = state_field(TaskState, default=TaskState.PENDING)
     data = StoredJSON(help_text="The input that the application submitted.")
+    posted = models.UUIDField(
+        null=True,
+        help_text="Hash of the input as it was posted; empty: made by an older release.",
+    )
     reply_to = models.CharField(
         max_length=60, blank=True, help_text="The application's private response queue."
     )

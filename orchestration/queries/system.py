@@ -13,6 +13,7 @@ from ..cluster import heartbeat, leader_election
 from ..database import clock, sql
 from ..messaging import queue_depths, queues
 from ..models import AuditRun, SupervisorPolicy, Worker
+from ..models.request import NEEDS_NO_PERSON
 from .agent_facts import CAP
 from .leaders import Leader, leaders
 
@@ -20,7 +21,7 @@ MOST_WORKERS = 500
 MOST_VIOLATIONS = 50
 
 # Each is a partial index; counted up to the cap.
-LYING = """
+LYING = f"""
 SELECT
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
         WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
@@ -40,10 +41,10 @@ SELECT
         WHERE sent_at IS NULL AND given_up_at IS NULL LIMIT %(limit)s) AS c),
     (SELECT min(created_at) FROM orchestration_notification
         WHERE sent_at IS NULL AND given_up_at IS NULL),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_taskrequest
-        WHERE done_at IS NULL AND refused_at IS NULL LIMIT %(limit)s) AS c),
-    (SELECT min(created_at) FROM (SELECT created_at FROM orchestration_taskrequest
-        WHERE done_at IS NULL AND refused_at IS NULL LIMIT %(limit)s) AS c),
+    (SELECT count(*) FROM (SELECT 1 FROM orchestration_taskrequest r
+        WHERE done_at IS NULL AND refused_at IS NULL AND {NEEDS_NO_PERSON} LIMIT %(limit)s) AS c),
+    (SELECT min(created_at) FROM (SELECT created_at FROM orchestration_taskrequest r
+        WHERE done_at IS NULL AND refused_at IS NULL AND {NEEDS_NO_PERSON} LIMIT %(limit)s) AS c),
     (SELECT count(*) FROM (SELECT 1 FROM orchestration_taskrequest
         WHERE (refused_at IS NOT NULL OR NOT (problem = '')) AND refused_at IS NOT NULL
             AND closed_at IS NULL LIMIT %(limit)s) AS c),
@@ -54,7 +55,7 @@ SELECT
             AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0) AS oldest),
     (SELECT min(complete_by) FROM orchestration_step
         WHERE process_state = 'processing' AND complete_by < (SELECT clock_timestamp()))
-"""
+"""  # noqa: S608 - put together from constants
 
 
 @dataclass(frozen=True, kw_only=True)

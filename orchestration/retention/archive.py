@@ -6,7 +6,7 @@ manifest names, or in both. What is in both is known by the next run.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,9 @@ DELETE FROM orchestration_removedtask r
 USING unnest(%(workflows)s::text[], %(references)s::text[]) AS f (workflow, reference)
 WHERE r.key = {removal_key("f.workflow", "f.reference")}
 """  # noqa: S608 - put together from constants
+
+
+NAMES = ("id", "workflow", "reference")  # of a task
 
 
 class Exists(Exception):
@@ -122,7 +125,7 @@ def _schema() -> str:
 def settle(files: Folder) -> None:
     """Find out about files whose process died: their tasks were removed, or the file is not needed."""
     for entry in [one for one in files.entries if not one.removed]:
-        ids = [json.loads(line)["orchestration_task"][0]["id"] for line in files.read(entry)]
+        ids = [task["id"] for task in _tasks(entry, files.read(entry))]
         present = len(sql.run(PRESENT, {"tasks": ids}))
         if present == len(ids):
             files.drop(entry)
@@ -136,7 +139,7 @@ def settle(files: Folder) -> None:
 def restore(path: Path, report: Callable[[str], None]) -> int:
     """Put back all tasks of an archive, a file in each transaction; return how many.
 
-    Every file is compared with its checksum first. A file whose tasks are all there, unchanged, is
+    Every file is compared with its checksum, and read, first. A file whose tasks are all there, unchanged, is
     passed over. Raises `Damaged` and `Exists`.
     """
     with folder.opened(path) as files:
@@ -145,7 +148,7 @@ def restore(path: Path, report: Callable[[str], None]) -> int:
             for name, columns in entry.columns.items():
                 if gone := set(columns) - set(now.columns.get(name, ())):
                     raise Damaged(f"{entry.file}: {name} no longer has {', '.join(sorted(gone))}")
-            sum(1 for _ in files.read(entry))
+            _tasks(entry, files.read(entry))
         total = 0
         for entry in files.entries:
             count = _put_back(files, entry, now)
@@ -157,7 +160,7 @@ def restore(path: Path, report: Callable[[str], None]) -> int:
 @transaction.atomic
 def _put_back(files: Folder, entry: Entry, now: lines.Shape) -> int:
     written = list(files.read(entry))
-    tasks = [json.loads(line)["orchestration_task"][0] for line in written]
+    tasks = _tasks(entry, written)
     ids = [task["id"] for task in tasks]
     names = {
         "ids": ids,
@@ -179,6 +182,19 @@ def _put_back(files: Folder, entry: Entry, now: lines.Shape) -> int:
     if not _same(ids, written, entry, now):
         raise Damaged(f"{entry.file}: the rows that were put back are not those that were written")
     return len(ids)
+
+
+def _tasks(entry: Entry, written: Iterable[str]) -> list[dict[str, str]]:
+    """Return the names of the tasks of a file's lines; raise `Damaged` for a line without one."""
+    tasks = []
+    for number, line in enumerate(written, 1):
+        try:
+            task = json.loads(line)["orchestration_task"][0]
+            tasks.append({name: str(task[name]) for name in NAMES})
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise Damaged(f"{entry.file}: line {number} is not a task ({why})") from error
+    return tasks
 
 
 def _same(ids: Sequence[str], written: Sequence[str], entry: Entry, now: lines.Shape) -> bool:

@@ -103,7 +103,7 @@ def opened(path: Path, *, make: bool = False) -> Iterator[Folder]:
             try:
                 known = json.loads(manifest.read_bytes())
                 entries = [Entry(**one) for one in known["files"]]
-            except (ValueError, TypeError, KeyError) as error:
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise Damaged(f"{manifest} is not a manifest: {error}") from error
         else:
             entries = []

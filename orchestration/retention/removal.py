@@ -37,7 +37,7 @@ ORDER BY t.id FOR UPDATE OF t SKIP LOCKED
 """  # noqa: S608 - put together from constants
 REMEMBERED = f"""
 INSERT INTO orchestration_removedtask (key, content, removed_at)
-SELECT {removal_key("workflow", "reference")}, {content_hash("data")}, clock_timestamp()
+SELECT {removal_key("workflow", "reference")}, coalesce(posted, {content_hash("data")}), clock_timestamp()
 FROM orchestration_task WHERE id = ANY(%(tasks)s::uuid[])
 ON CONFLICT (key) DO UPDATE SET content = excluded.content, removed_at = excluded.removed_at
 """  # noqa: S608 - put together from constants

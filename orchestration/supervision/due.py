@@ -11,6 +11,7 @@ from ..messaging import queues
 from ..models import low_water
 from ..models.hold import holds_agent
 from ..models.low_water import AGENTS_FROM, WANTED, first_in_flight
+from ..models.request import NEEDS_NO_PERSON
 from ..states import LOCAL
 from ..transitions.gates import FIRST
 
@@ -28,13 +29,13 @@ OR ((SELECT retry_at FROM orchestration_submission WHERE refused_at IS NULL
     AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1) <= {NOW}) IS TRUE
 """  # noqa: S608 - put together from constants
 
-# The same for applications' requests about their tasks.
+# The same for applications' requests about their tasks. Those that wait for a person are passed over.
 ASKED = f"""
-((SELECT created_at FROM orchestration_taskrequest
-    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NULL
+((SELECT created_at FROM orchestration_taskrequest r
+    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NULL AND {NEEDS_NO_PERSON}
     ORDER BY retry_at NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.RERING_AFTER_S} seconds') IS TRUE
-OR ((SELECT retry_at FROM orchestration_taskrequest
-    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NOT NULL
+OR ((SELECT retry_at FROM orchestration_taskrequest r
+    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NOT NULL AND {NEEDS_NO_PERSON}
     ORDER BY retry_at NULLS FIRST, id LIMIT 1) <= {NOW}) IS TRUE
 """  # noqa: S608 - put together from constants
 

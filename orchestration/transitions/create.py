@@ -14,6 +14,7 @@ from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import StepPlan
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
+from ..models.retention import content_hash
 from ..payloads.limits import why_not_sent
 from ..payloads.placeholders import resolve
 from ..workflow import UNDECLARED, Refused, Workflow
@@ -21,11 +22,11 @@ from .turns import next_turns
 
 # One statement per table for a whole batch, given as columns: a tenth of the processor time that
 # the same rows take as model instances, and the submission process makes more rows than any other.
-TASKS = """
-INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data,
+TASKS = f"""
+INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data, posted,
     reply_to, owner_application, statuses, overdue, complete_by, clock_jumps, created_at, notify_steps, label,
     contact, value, currency)
-SELECT id, workflow, reference, 'pending', priority, fairness_key, data, reply_to,
+SELECT id, workflow, reference, 'pending', priority, fairness_key, data, {content_hash("data")}, reply_to,
     owner_application, 0, false,
     clock_timestamp() + time_allowed * interval '1 second',
     (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
@@ -37,7 +38,7 @@ FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
     %(amounts)s::bigint[], %(currencies)s::text[])
     AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed,
         owner_application, label, contact, value, currency)
-"""
+"""  # noqa: S608 - put together from constants
 
 STEPS = """
 INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,

@@ -39,12 +39,13 @@ WHERE h.scope <> 'step' OR h.step = s.name AND h.workflow = (
     SELECT workflow FROM orchestration_task t WHERE t.id = s.task_id)
 """
 
-# Seconds for which holds delayed step `s` since it became pending. Overlapping holds count once. A
+# Seconds for which holds delayed step `s` since it became pending. Overlapping holds count once, and none
+# further than to this moment (`least` passes over NULL), as more seconds than a time can have fail later. A
 # step's parallel siblings may add their own: then the task gets more time.
 SECONDS = """coalesce((
     SELECT extract(epoch FROM sum(upper(r) - lower(r)))::float8 FROM unnest((
         SELECT range_agg(tstzrange(greatest(h.since, s.pending_since),
-            greatest(s.pending_since, h.since, coalesce(h.until, clock_timestamp()))))
+            greatest(s.pending_since, h.since, least(h.until, clock_timestamp()))))
         FROM ({holds}) AS h)) AS r WHERE NOT isempty(r)), 0)"""
 HELD_SECONDS_BY_TASK = SECONDS.format(holds=HOLDS_OF_TASK)
 HELD_SECONDS = SECONDS.format(holds=f"{HOLDS_OF_TASK} UNION ALL {WIDER_HOLDS}")

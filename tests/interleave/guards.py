@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from orchestration import submission
+from orchestration.applications import repeated_postings
 from orchestration.decisions import progress
 from orchestration.decisions.progress import StepView
 from orchestration.models import UndoRequest
@@ -20,7 +20,11 @@ def _of_any_attempt(step: StepView, request: UndoRequest) -> bool:
 GUARDS: dict[str, tuple[Any, str, Any]] = {
     "doubt": (progress, "outcome_of_repeat", str),
     "attempt": (requested_undos, "_is_valid", _of_any_attempt),
-    "removed": (submission, "KNOWN", submission.KNOWN.replace(" OR r.key IS NOT NULL", "")),
+    "removed": (
+        repeated_postings,
+        "KNOWN",
+        repeated_postings.KNOWN.replace("r.content::text", "NULL"),
+    ),
 }
 
 

@@ -5,6 +5,7 @@ small numbers, and 0 is the plainest: so parts of them are left out or set to 0 
 makes the run plainer.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
@@ -79,5 +80,5 @@ def _trimmed(choices: Sequence[int]) -> list[int]:
 
 
 def _problem(run: Run) -> str:
-    """Return the kind of the first problem of a run: its text up to the colon; "" for none."""
-    return run.wrong[0].partition(":")[0] if run.wrong else ""
+    """Return the first problem of a run, without numbers of tasks and attempts; "" for none."""
+    return re.sub(r"\d+", "N", run.wrong[0]) if run.wrong else ""

@@ -1,9 +1,13 @@
 """Invariants 1, 2 and 12: no task is lost or duplicated, or keeps locks and alerts of its past."""
 
+from ...models.request import WAITS_FOR_PERSON
 from ..check import Check, Scope
 from ..past import is_past
 
 ENDED = "coalesce(b.done_at, b.refused_at, 'infinity')"  # of a request
+NOT_LONG_CLOSED = (
+    f"""NOT coalesce({is_past("w.closed_at", "undelivered")}, false)"""  # a submission
+)
 
 # What a task's state must be, given its steps: the same rule as `progression.task_state`.
 SHOULD_BE = """CASE
@@ -228,8 +232,8 @@ LEFT_BEHIND = (
         invariant=12,
         scope=Scope.ALL,
         remedy="Check that a worker of the queue submission runs, and read its log.",
-        # a request waits for its task's submission and for earlier requests, so it counts only once
-        # these have long ended
+        # a request waits for its task's submission, also one that is set aside, and for earlier requests,
+        # so it counts only once these have long ended
         query=f"""
         SELECT r.reference, 'its request to ' || r.what || ' could be carried out since '
             || to_char(coalesce(r.retry_at, r.created_at), 'YYYY-MM-DD HH24:MI:SS')
@@ -241,6 +245,7 @@ LEFT_BEHIND = (
               AND NOT {is_past(ENDED, "undelivered")})
           AND NOT EXISTS (SELECT 1 FROM orchestration_submission s
             WHERE s.workflow = r.workflow AND s.reference = r.reference AND s.refused_at IS NULL)
+          AND NOT ({WAITS_FOR_PERSON.format(closed=NOT_LONG_CLOSED)})
           AND NOT EXISTS (SELECT 1 FROM orchestration_task t
             WHERE t.workflow = r.workflow AND t.reference = r.reference
               AND NOT {is_past("t.created_at", "undelivered")})

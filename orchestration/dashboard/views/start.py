@@ -10,7 +10,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
 from ... import registry
-from ...agents import payload_schemas
 from ...agents.input_schema import input_schema
 from ...applications import by_hand
 from ...database import clock
@@ -57,7 +56,10 @@ def again(request: HttpRequest, task_id: UUID) -> HttpResponse:
         if not refusal and form.is_valid():
             try:
                 return _started(request, declared, form, task.data, again=task)
-            except (Unresolved, payload_schemas.Invalid) as error:
+            except (
+                Unresolved,
+                ValueError,
+            ) as error:  # it was taken by a release with other bounds, say
                 refusal = f"The input does not fit its workflow any more: {error}."
     return _page(request, form, heading=f"Start {task} again", back=to_task(task), task=task,
                  refusal=refusal, redactor=redactor_for(request, task))  # fmt: skip

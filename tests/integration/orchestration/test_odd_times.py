@@ -1,13 +1,17 @@
 """Times and numbers that Postgres can hold and Python cannot, or the reverse: no failed page, ever."""
 
+import json
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
+from django.urls import reverse
 
 from orchestration import api, registry, submission, task_requests
+from orchestration.applications.by_hand import new_reference
 from orchestration.database import sql
 from orchestration.models import Step, Submission, Task, TaskRequest
 from orchestration.payloads.placeholders import field
@@ -129,3 +133,51 @@ def test_pages_show_times_beyond_pythons_calendar(operator, odd):
     for task in (waiting, failed.task):
         call_command("tasks", "show", str(task.id))
     call_command("tasks", "list")
+
+
+@pytest.mark.parametrize("bad", BAD, ids=str)
+def test_entry_by_hand_that_can_never_be_a_task_is_refused_with_a_sentence(later, bad):
+    client = browser(person("ann", "operate", "start", "see_personal"))
+    address = reverse("ops:start", args=["greet"])
+    form = {"reference": new_reference(), "reason": "to see", "input-name": '"Ada"'}
+    entered = data(**bad)
+    others = json.dumps({"at": entered["at"]})
+    form |= {"input-amount": json.dumps(entered["amount"]), "input-$others": others}
+    answer = client.post(address, form)
+    assert answer.status_code == 422
+    assert (
+        "its run_after" in answer.text
+        or "input-amount_error" in answer.text
+        or "its value" in answer.text
+    )
+    assert not Submission.objects.exists()
+
+
+@pytest.mark.parametrize("bad", BAD, ids=str)
+def test_input_that_a_task_had_before_the_bounds_is_not_started_again(later, bad):
+    client = browser(person("ann", "operate", "start", "see_personal"))
+    task = new_task(data=data())
+    Task.objects.update(data=data(**bad))
+    address = reverse("ops:again", args=[task.id])
+    answer = client.post(address, {"reference": new_reference(again=True), "reason": "to see"})
+    assert answer.status_code == 422
+    assert "does not fit its workflow" in answer.text
+    assert not Submission.objects.exists()
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31", "10000-01-01", "infinity"])
+def test_odd_days_of_filters_are_answered(operator, day):
+    new_task()
+    for query in (f"audit/?after={day}", f"audit/?before={day}", f"tasks/?q=created:{day}",
+                  f"tasks/?q=after:{day}", f"tasks/?q=before:{day}"):  # fmt: skip
+        assert operator.get(f"/ops/{query}").status_code < 500, query
+
+
+@pytest.mark.parametrize(
+    "moment", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "9999-12-31", "0001-01-01"]
+)
+def test_odd_moments_of_an_archive_are_answered(tmp_path, moment):
+    new_task()
+    with suppress(CommandError):
+        call_command("archive", "--before", moment, str(tmp_path))
+    assert Task.objects.count() == 1

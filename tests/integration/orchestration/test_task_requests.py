@@ -6,10 +6,12 @@ from uuid import uuid4
 
 import pytest
 
-from orchestration import api, registry, task_requests
+from orchestration import api, registry, submission, task_requests
 from orchestration.applications import task_status
+from orchestration.dead_letters import actions
 from orchestration.decisions.progress import Refusal
-from orchestration.models import Alert, StatusMessage, Step, Task, TaskRequest
+from orchestration.messaging import queues
+from orchestration.models import Alert, StatusMessage, Step, Submission, Task, TaskRequest
 from tests.support.database import another
 from tests.support.engine import in_error, new_task, run_to_end
 
@@ -161,8 +163,6 @@ def test_request_refused_by_its_application_is_set_aside(accepted):
 
 
 def test_requests_about_one_task_stay_in_order(accepted):
-    from orchestration import submission
-
     _, errors = accepted
     api.submit("greet", reference="7", data={"name": "Ada"})
     first, second = ask_undo("7"), ask_undo("7")
@@ -199,9 +199,6 @@ def test_keeper_gets_the_progress_with_each_message(accepted):
 
 
 def test_submission_that_becomes_no_task_is_reported(accepted, monkeypatch):
-    from orchestration import submission
-    from orchestration.dead_letters import actions
-
     def refuse(_):
         raise api.Refused("no such product")
 
@@ -220,7 +217,6 @@ def test_submission_that_becomes_no_task_is_reported(accepted, monkeypatch):
 
 def test_request_set_aside_is_a_dead_letter(accepted):
     from orchestration.alerting import alerts
-    from orchestration.dead_letters import actions
     from orchestration.queries.dead_letters import letters
 
     _, errors = accepted
@@ -242,6 +238,66 @@ def test_request_set_aside_is_a_dead_letter(accepted):
     task.refresh_from_db()
     assert task.state == "undone"
     assert alerts.close_recovered() == 0
+
+
+@pytest.fixture
+def set_aside(accepted, monkeypatch):
+    """Have the submission "7" set aside, and what its application refuses be taken from now on."""
+
+    def refuse(_):
+        raise api.Refused("no such product")
+
+    greet = registry.workflows["greet"]
+    monkeypatch.setitem(registry.workflows, "greet", replace(greet, record=refuse))
+    api.submit("greet", reference="7", data={"name": "Ada"})
+    submission.take(10)
+    monkeypatch.setitem(registry.workflows, "greet", greet)
+    return Submission.objects.get(refused_at__isnull=False)
+
+
+def test_request_waits_for_a_submission_that_is_set_aside(set_aside):
+    ask_undo("7")
+    assert task_requests.take(10) == 0
+    assert TaskRequest.objects.get().done_at is None
+    actions.retry(actions.DeadLetterFilter(id=set_aside.id), by="olga")
+    assert task_requests.take(10) == 0  # the submission comes first
+    submission.take(10)
+    assert task_requests.take(10) == 1
+    assert Task.objects.get().state == "undone"
+    assert TaskRequest.objects.get().refusal == ""
+
+
+def test_request_is_answered_when_its_submission_is_closed(
+    set_aside, django_capture_on_commit_callbacks
+):
+    asked = ask_undo("7")
+    assert task_requests.take(10) == 0
+    with django_capture_on_commit_callbacks(execute=True):
+        actions.close(actions.DeadLetterFilter(id=set_aside.id), by="olga", reason="no")
+    assert queues.connection().llen("rq:queue:submission") == 1
+    assert task_requests.take(10) == 1
+    assert last_message().detail == {"request": str(asked), "refusal": "NO_SUCH_TASK"}
+
+
+@pytest.mark.parametrize(
+    "other", [{"reference": "8"}, {"workflow": "party"}], ids=["reference", "workflow"]
+)
+def test_request_does_not_wait_for_another_submission(set_aside, other):
+    Submission.objects.update(**other)
+    ask_undo("7")
+    assert task_requests.take(10) == 1
+    assert TaskRequest.objects.get().refusal == "NO_SUCH_TASK"
+
+
+def test_request_does_not_wait_for_another_submission_of_its_reference(accepted):
+    task = new_task("7")
+    api.submit("greet", reference="7", data={"name": "Bob"})
+    submission.take(10)
+    assert Submission.objects.get().refused_at is not None  # the task has other content
+    ask_undo("7")
+    assert task_requests.take(10) == 1
+    task.refresh_from_db()
+    assert task.state == "undone"
 
 
 @pytest.mark.django_db(transaction=True)

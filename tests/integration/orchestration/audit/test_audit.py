@@ -441,6 +441,20 @@ def test_request_waits_for_its_tasks_submission(late_requests):
     assert troubles("7") == 0
 
 
+def test_request_waits_for_a_submission_that_is_set_aside(late_requests):
+    Alert.objects.create(fingerprint="submission/greet", severity="critical", title="t")
+    assert troubles("7") == 1
+    Submission.objects.create(workflow="greet", reference="7", data={}, refused_at=DatabaseNow())
+    assert troubles("7") == 1  # the task is there, so it does not wait
+    TaskRequest.objects.update(reference="8")
+    Submission.objects.update(reference="8")
+    assert troubles("8") == 0
+    Submission.objects.update(closed_at=DatabaseNow())
+    assert troubles("8") == 0  # it could be carried out since a moment ago
+    Submission.objects.update(closed_at=DatabaseNow() - timedelta(minutes=30))
+    assert troubles("8") == 1
+
+
 def test_unresolved_refused_request_is_found(late_requests):
     TaskRequest.objects.update(refused_at=DatabaseNow(), reason="not now")
     assert troubles("7") == 2

@@ -15,6 +15,7 @@ from orchestration.models import (
     Worker,
 )
 from orchestration.models.fields import DatabaseNow
+from orchestration.queries.system import system
 from tests.support.engine import new_task
 from tests.support.operators import staffed
 from tests.support.page import page, problems_of, query_count
@@ -62,6 +63,21 @@ def test_what_was_set_aside_leads_to_its_dead_letters(client):
         assert card.one("b").text == "1"
         listed = page(client.get(card["href"])).all('tr[id^="letter-"]')
         assert len(listed) == 1
+
+
+def test_request_that_waits_for_a_person_does_not_count_as_backlog():
+    ago = DatabaseNow() - timedelta(hours=1)
+    aside = Submission.objects.create(
+        workflow="greet", reference="7", data={}, refused_at=ago, reason="no"
+    )
+    TaskRequest.objects.create(
+        workflow="greet", reference="7", request=uuid4(), what="undo", created_at=ago
+    )
+    backlogs = system().backlogs
+    assert (backlogs.requests, backlogs.oldest_request) == (0, None)
+    aside.delete()
+    backlogs = system().backlogs
+    assert (backlogs.requests, backlogs.oldest_request is None) == (1, False)
 
 
 def test_web_servers_are_processes_and_no_queues(client):

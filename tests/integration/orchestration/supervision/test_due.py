@@ -1,6 +1,7 @@
 """An idle sweep asks one question, which covers all that a duty would act on."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -18,6 +19,7 @@ from orchestration.models import (
     Step,
     Submission,
     Task,
+    TaskRequest,
     Worker,
 )
 from orchestration.models.fields import DatabaseNow
@@ -145,6 +147,13 @@ def a_submission_whose_retry_has_come():
     )
 
 
+def a_request_that_lies(workflow="greet", reference="none"):
+    TaskRequest.objects.create(
+        request=uuid4(), workflow=workflow, reference=reference, what="undo", actor="customer",
+        because="b", created_at=DatabaseNow() - AGO,
+    )  # fmt: skip
+
+
 def a_status_message_that_lies():
     task = new_task(reply_to="shop")
     run_to_end(task)
@@ -176,6 +185,7 @@ def settle():
         a_tally,
         a_submission_that_lies,
         a_submission_whose_retry_has_come,
+        a_request_that_lies,
         a_status_message_that_lies,
         a_dead_letter_whose_time_has_come,
     ],
@@ -218,6 +228,16 @@ def dead_letters_that_wait():
     DeadLetter.objects.create(queue="scheduler", body="{}", tries=4)
 
 
+def requests_that_wait_for_a_submission_set_aside():
+    run_to_end(new_task())
+    for reference in ("fresh", "again"):
+        Submission.objects.create(
+            workflow="greet", reference=reference, data={}, reason="no", refused_at=DatabaseNow()
+        )
+        a_request_that_lies(reference=reference)
+    TaskRequest.objects.filter(reference="again").update(retry_at=DatabaseNow() - AGO)
+
+
 def a_submission_and_a_status_message_that_failed():
     submission = {"workflow": "greet", "data": {}, "created_at": DatabaseNow() - AGO}
     Submission.objects.create(
@@ -246,6 +266,7 @@ def an_end():
         a_step_in_a_hold,
         a_step_of_a_workflow_in_a_hold,
         dead_letters_that_wait,
+        requests_that_wait_for_a_submission_set_aside,
         a_submission_and_a_status_message_that_failed,
         a_dry_run,
         an_end,
