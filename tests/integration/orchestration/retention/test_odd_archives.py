@@ -1,4 +1,4 @@
-"""Archives of rows that Python cannot read: they come back, and what is no archive is named as damaged."""
+"""Archives of rows that Python cannot read come back; a file of other content is named as damaged."""
 
 import gzip
 import hashlib
