@@ -22,11 +22,12 @@ from .database import batches, prepared, sql
 from .database.sql import MANY, compiled
 from .decisions.progress import Refusal
 from .messaging import queues
-from .models import StatusMessage, Step, Submission, Task, TaskRequest
+from .models import RemovedTask, StatusMessage, Step, Submission, Task, TaskRequest
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import Problem
 from .models.request import REQUEST_OPEN, RequestedAct
+from .models.retention import RemovalKey
 from .states import Direction
 from .tracing.subject import about_reference
 from .transitions.amendments import Amendment
@@ -118,16 +119,17 @@ def _due() -> QuerySet[TaskRequest]:
     about = {"workflow": OuterRef("workflow"), "reference": OuterRef("reference")}
     before = TaskRequest.objects.filter(REQUEST_OPEN, **about, id__lt=OuterRef("id"))
     submission = Submission.objects.filter(**about, refused_at=None)
-    # one may still become the task; beside a task it is a twin that never does
+    # one may still become the task; beside a task, or after its removal, it is a twin that never does
     aside = Submission.objects.filter(**about, refused_at__isnull=False, closed_at=None)
     task = Task.objects.filter(**about)
+    removed = RemovedTask.objects.filter(key=RemovalKey(*about.values()))
     due = TaskRequest.objects.filter(
         REQUEST_OPEN, Q(retry_at=None) | Q(retry_at__lte=DatabaseNow())
     )
     return (
         due.exclude(Exists(before))
         .exclude(Exists(submission))
-        .exclude(Exists(aside) & ~Exists(task))
+        .exclude(Exists(aside) & ~Exists(task) & ~Exists(removed))
         .order_by(F("retry_at").asc(nulls_first=True), "id")
     )
 

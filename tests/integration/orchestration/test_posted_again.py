@@ -2,12 +2,20 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
-from orchestration import registry, submission
-from orchestration.api import Amendment, submit
-from orchestration.models import Alert, RemovedTask, StatusMessage, Submission, Task
+from orchestration import registry, submission, task_requests
+from orchestration.api import Amendment, request_undo, submit
+from orchestration.models import (
+    Alert,
+    RemovedTask,
+    StatusMessage,
+    Submission,
+    Task,
+    TaskRequest,
+)
 from orchestration.models.fields import DatabaseNow
 from orchestration.retention import removal
 from orchestration.transitions.resubmit import resubmit
@@ -165,3 +173,13 @@ def test_many_are_compared_in_as_many_statements_as_a_few(django_assert_max_num_
     with django_assert_max_num_queries(6):
         assert submission.take(100) == 20
     assert is_dropped()
+
+
+def test_request_does_not_wait_for_a_posting_with_the_reference_of_a_removed_task():
+    remove(amended())
+    post({**POSTED, "name": "Bob"})
+    submission.take(10)
+    assert is_refused()
+    request_undo("greet", "7", actor="customer", reason="no", id=uuid4())
+    assert task_requests.take(10) == 1
+    assert TaskRequest.objects.get().refusal == "NO_SUCH_TASK"
