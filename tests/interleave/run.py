@@ -51,9 +51,10 @@ class Run:
         self.trace: list[str] | None = [] if trace else None
         stage.begin(choices, self.trace)
         self.wrong: list[str] = []
-        self.kind = choices.of({"usual": 6.0, "posted again": 1.0, "mended late": 1.0})
+        self.kind = choices.of({"usual": 4.0, "posted again": 1.0, "mended late": 3.0})
         self.calm = choices.chance(0.25)
-        stage.preempt = (0.02, 0.1, 0.3)[choices.below(3)]
+        late = self.kind == "mended late"
+        stage.preempt = ((0.1, 0.3, 0.5) if late else (0.02, 0.1, 0.3))[choices.below(3)]
         stage.faults = 0.0 if self.calm else (0.0, 0.01, 0.05)[choices.below(3)]
         stage.faults_left = 3
         stage.impatient = choices.chance(0.3)
@@ -61,7 +62,7 @@ class Run:
         # with marks, looks always begin at one, as if old transactions kept dead entries
         marked = choices.chance(0.2)
         conf.SLOW_LOOK_S, low_water.COSTLY = (-1.0, -1) if marked else (NEVER, sys.maxsize)
-        self.workers = services.Workers(choices, self.calm)
+        self.workers = services.Workers(choices, self.calm, {"rejected": 12.0} if late else {})
         self.memories = {name: jobs.memory() for name in NAMES if name.startswith("supervisor")}
         self.asked = 0
         workflows = [one.name for one in declared.WORKFLOWS]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -117,6 +117,7 @@ class Workers:
 
     choices: Choices
     calm: bool
+    often: Mapping[str, float] = field(default_factory=dict)  # other weights of ends
     late: list[bytes] = field(default_factory=list)
     marked: defaultdict[str, set[tuple[int, int, int]]] = field(
         default_factory=lambda: defaultdict(set)
@@ -142,7 +143,8 @@ class Workers:
         self.marked[agent.name].add(mark)
         how = "done"
         if not well:
-            how = self.choices.of({end: ENDS[end] for end in (CALM if self.calm else ENDS)})
+            weights = {**ENDS, **self.often}
+            how = self.choices.of({end: weights[end] for end in (CALM if self.calm else ENDS)})
         if how not in CALM:
             self.faults.add(how)
         return f"{about}: {how}: {self._perform(agent, request, how)}"
