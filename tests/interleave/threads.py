@@ -12,7 +12,7 @@ from .choices import Choices
 
 LOOK_AFTER_S = 0.003  # an actor that is silent for this long may wait for a lock
 IMPATIENT_LOOKS = 10  # before that counts, where a statement gives up by itself first
-STUCK_AFTER_S = 10.0
+STUCK_AFTER_S = 60.0
 TICK_S = 0.001  # that each switch point takes by the run's clock
 START = 1_900_000_000.0  # the Unix time at which each run begins
 
