@@ -13,7 +13,7 @@ from orchestration.cluster.debounce import Pauses
 from orchestration.database import sql
 from orchestration.housekeeping.housekeeper import HousekeeperSweep
 from orchestration.messaging import queues
-from orchestration.models import Hold, fields, low_water
+from orchestration.models import Hold, TaskRequest, fields, low_water
 from orchestration.testing.run import NEXT
 from orchestration.transitions import holds, resubmit, undo
 
@@ -26,6 +26,7 @@ from .threads import TICK_S, Actor, Crashed, Stage
 
 DISK_FULL = "53100"  # the SQLSTATE of a commit that fails
 LONGEST_WAIT_S = 600.0  # that anything may wait for the next moment while nothing is held
+LOOKS_FROM_HEAD = 2  # that find nothing, before a run counts as standing still
 DAY = 86_400.0
 QUIET = """
 SELECT (SELECT count(*) FROM orchestration_task WHERE state NOT IN ('processed', 'undone')),
@@ -245,17 +246,20 @@ class Run:
         """Do everything without faults until nothing is due."""
         Pauses.end_all()
         self.stage.free = True
-        last = ""
+        last, again = "", 0
         for _ in range(60):
             self._round()
             if self._quiet():
                 return
             now = str(sql.run(STATES, {}))
-            if now == last and not self._later():
+            if now != last or self._later():
+                again = 0
+            elif (again := again + 1) > LOOKS_FROM_HEAD:
                 break
             last = now
         states = "; ".join(f"{ref}: {state}: {steps}" for ref, state, steps in sql.run(STATES, {}))
-        self.wrong.append(f"it does not come to rest: {sql.run(QUIET, {})} {states}")
+        open_ = list(TaskRequest.objects.filter(done_at=None).values())
+        self.wrong.append(f"it does not come to rest: {sql.run(QUIET, {})} {states} {open_}")
 
     def _round(self) -> None:
         self._timed()
@@ -285,8 +289,8 @@ class Run:
     def _later(self) -> bool:
         """Go on to the next moment at which something is due; return whether there is one."""
         ((at,),) = sql.run(NEXT, {"receivers": []})
-        if at is None:
-            self.stage.now += 1.0
+        if at is None:  # what is committed behind a mark is found by the next look from the head
+            self.stage.now += low_water.LONGEST_S + 1.0
             return False
         wait = at.timestamp() - self.stage.now
         if wait > LONGEST_WAIT_S:
