@@ -12,7 +12,8 @@ from functools import cache
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from . import conf, registry
 from .agents import payload_schemas
@@ -22,12 +23,11 @@ from .database import batches, prepared, sql
 from .database.sql import MANY, compiled
 from .decisions.progress import Refusal
 from .messaging import queues
-from .models import RemovedTask, StatusMessage, Step, Submission, Task, TaskRequest
+from .models import StatusMessage, Step, Submission, Task, TaskRequest
 from .models.alert import Severity
 from .models.fields import DatabaseNow
 from .models.inbox import Problem
-from .models.request import REQUEST_OPEN, RequestedAct
-from .models.retention import RemovalKey
+from .models.request import REQUEST_OPEN, RequestedAct, waits_for_person
 from .states import Direction
 from .tracing.subject import about_reference
 from .transitions.amendments import Amendment
@@ -48,6 +48,7 @@ RETURNING tries
 # As many tries have found no worker with the workflow, for some two minutes, when it counts as gone and not
 # as one that a deploy has not brought yet: then there is no code of the application to call.
 UNKNOWN_TRIES = conf.ALERT_AFTER_FAILURES - 1
+WAITS = waits_for_person("orchestration_taskrequest")
 MAY_READ = "SELECT has_table_privilege('orchestration_task', 'SELECT')"
 
 CONTENT = ("amendment", "note")  # what sets a request aside reads none of it: it may be unreadable
@@ -119,17 +120,13 @@ def _due() -> QuerySet[TaskRequest]:
     about = {"workflow": OuterRef("workflow"), "reference": OuterRef("reference")}
     before = TaskRequest.objects.filter(REQUEST_OPEN, **about, id__lt=OuterRef("id"))
     submission = Submission.objects.filter(**about, refused_at=None)
-    # one may still become the task; beside a task, or after its removal, it is a twin that never does
-    aside = Submission.objects.filter(**about, refused_at__isnull=False, closed_at=None)
-    task = Task.objects.filter(**about)
-    removed = RemovedTask.objects.filter(key=RemovalKey(*about.values()))
     due = TaskRequest.objects.filter(
         REQUEST_OPEN, Q(retry_at=None) | Q(retry_at__lte=DatabaseNow())
     )
     return (
         due.exclude(Exists(before))
         .exclude(Exists(submission))
-        .exclude(Exists(aside) & ~Exists(task) & ~Exists(removed))
+        .exclude(RawSQL(WAITS, (), BooleanField()))  # noqa: S611 - constants of our own
         .order_by(F("retry_at").asc(nulls_first=True), "id")
     )
 
@@ -143,7 +140,7 @@ def _deal(number: int) -> int:
     workflow = _workflow(request)
     found = Task.objects.filter(workflow=request.workflow, reference=request.reference)
     free = found.select_for_update(no_key=True, skip_locked=True)
-    task, owner_application = free.values_list("id", "owner_application").first() or (None, "")
+    task = free.values_list("id", flat=True).first()
     if task is None and found.exists():
         return 0  # another session has locked it, and other requests must not wait
     last = StatusMessage.objects.filter(task=task).aggregate(last=Max("id", default=0))["last"]
@@ -159,8 +156,7 @@ def _deal(number: int) -> int:
     request.refusal = refusal.name if refusal else ""
     request.problem = request.reason = ""
     request.save(update_fields=["done_at", "refusal", "problem", "reason"])
-    owner_application = workflow.owner_application if workflow else owner_application
-    receivers = {request.reply_to, owner_application} & registry.receivers.keys()
+    receivers = {request.reply_to, status_messages.owner_of(request)} & registry.receivers.keys()
     queues.ring_after_commit(queues.SCHEDULER, *map(status_messages.queue_of, receivers))
     return 1
 

@@ -7,17 +7,24 @@ from .fields import StoredJSON, state_field
 from .inbox import INBOX_ASIDE, InboxMessage
 from .retention import removal_key
 
-KEY = removal_key("r.workflow", "r.reference")
 REQUEST_OPEN = Q(done_at__isnull=True, refused_at__isnull=True)
-# Request `r` waits for a submission that is set aside, until a person has it tried again or closes it: not
-# beside a task, or after the removal of one, which that submission can never be. `{closed}` is when it
-# counts as not closed.
-WAITS_FOR_PERSON = f"""EXISTS (SELECT FROM orchestration_submission w WHERE w.workflow = r.workflow
-        AND w.reference = r.reference AND w.refused_at IS NOT NULL AND {{closed}})
+
+
+def waits_for_person(request: str, closed: str = "w.closed_at IS NULL") -> str:
+    """Return the condition that a request, by its alias, waits for a submission that is set aside.
+
+    It does until a person has that tried again or closes it (`closed` is when it counts as not closed):
+    not beside a task, or after the removal of one, which that submission can never be.
+    """
+    named = f"{request}.workflow", f"{request}.reference"
+    return f"""(EXISTS (SELECT FROM orchestration_submission w WHERE w.workflow = {named[0]}
+        AND w.reference = {named[1]} AND w.refused_at IS NOT NULL AND {closed})
     AND NOT EXISTS (SELECT FROM orchestration_task t
-        WHERE t.workflow = r.workflow AND t.reference = r.reference)
-    AND NOT EXISTS (SELECT FROM orchestration_removedtask d WHERE d.key = {KEY})"""  # noqa: S608 - put together from constants
-NEEDS_NO_PERSON = f"NOT ({WAITS_FOR_PERSON.format(closed='w.closed_at IS NULL')})"
+        WHERE t.workflow = {named[0]} AND t.reference = {named[1]})
+    AND NOT EXISTS (SELECT FROM orchestration_removedtask d WHERE d.key = {removal_key(*named)}))"""  # noqa: S608 - put together from constants
+
+
+NEEDS_NO_PERSON = f"NOT {waits_for_person('r')}"
 
 
 class RequestedAct(models.TextChoices):

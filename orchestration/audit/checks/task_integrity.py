@@ -1,13 +1,12 @@
 """Invariants 1, 2 and 12: no task is lost or duplicated, or keeps locks and alerts of its past."""
 
-from ...models.request import WAITS_FOR_PERSON
+from ...models.request import waits_for_person
 from ..check import Check, Scope
 from ..past import is_past
 
 ENDED = "coalesce(b.done_at, b.refused_at, 'infinity')"  # of a request
-NOT_LONG_CLOSED = (
-    f"""NOT coalesce({is_past("w.closed_at", "undelivered")}, false)"""  # a submission
-)
+CLOSED_LONG_AGO = is_past("w.closed_at", "undelivered")  # of a submission
+NOT_LONG_CLOSED = f"NOT coalesce({CLOSED_LONG_AGO}, false)"
 
 # What a task's state must be, given its steps: the same rule as `progression.task_state`.
 SHOULD_BE = """CASE
@@ -245,7 +244,7 @@ LEFT_BEHIND = (
               AND NOT {is_past(ENDED, "undelivered")})
           AND NOT EXISTS (SELECT 1 FROM orchestration_submission s
             WHERE s.workflow = r.workflow AND s.reference = r.reference AND s.refused_at IS NULL)
-          AND NOT ({WAITS_FOR_PERSON.format(closed=NOT_LONG_CLOSED)})
+          AND NOT {waits_for_person("r", NOT_LONG_CLOSED)}
           AND NOT EXISTS (SELECT 1 FROM orchestration_task t
             WHERE t.workflow = r.workflow AND t.reference = r.reference
               AND NOT {is_past("t.created_at", "undelivered")})
