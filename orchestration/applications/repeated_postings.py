@@ -11,23 +11,11 @@ from django.db.models import F, Func, OuterRef, Subquery, TextField
 from django.db.models.functions import Cast, NullIf
 
 from ..database import sql
-from ..models import RemovedTask, Task
+from ..models import RemovedTask, Submission, Task
 from ..models.fields import read_json
-from ..models.retention import ContentHash, RemovalKey, content_hash, removal_key
+from ..models.retention import ContentHash, RemovalKey, content_hash
 from ..workflow import Refused
 
-# What is known of submissions' references, those of removed tasks included. In one statement: what another
-# session moves from one place to the other is seen in one of them.
-KNOWN = f"""
-SELECT s.workflow, s.reference,
-    CASE WHEN t.id IS NOT NULL
-        THEN ARRAY[t.data::text, nullif(t.posted, {content_hash("t.data")})::text] END,
-    r.content::text
-FROM orchestration_submission s
-LEFT JOIN orchestration_task t ON t.workflow = s.workflow AND t.reference = s.reference
-LEFT JOIN orchestration_removedtask r ON r.key = {removal_key("s.workflow", "s.reference")}
-WHERE s.id = ANY(%(ids)s)
-"""  # noqa: S608 - put together from constants
 HASHES = f"""
 SELECT {content_hash("data")}::text
 FROM unnest(%(data)s::jsonb[]) WITH ORDINALITY AS p (data, position) ORDER BY position
@@ -47,7 +35,11 @@ class Earlier(NamedTuple):
 
 
 def columns() -> tuple[Subquery, Subquery]:
-    """Return what `earlier` takes, as columns of a queryset of submissions."""
+    """Return what `earlier` takes, as columns of a queryset of submissions.
+
+    Tasks and removed ones in one statement: what another session moves from one place to the other is
+    seen in one of them.
+    """
     named = OuterRef("workflow"), OuterRef("reference")
     task = Task.objects.filter(workflow=named[0], reference=named[1])
     amended = Cast(NullIf(F("posted"), ContentHash("data")), TextField())
@@ -74,9 +66,12 @@ def earlier(task: Sequence[Any] | None, removed: str | None) -> Earlier | None:
 
 def known(ids: Sequence[int]) -> dict[tuple[str, str], Earlier]:
     """Return what is known of the references of submissions, by workflow and reference."""
-    rows = sql.run(KNOWN, {"ids": list(ids)})
-    found = ((workflow, reference, earlier(*values)) for workflow, reference, *values in rows)
-    return {(workflow, reference): one for workflow, reference, one in found if one is not None}
+    rows = Submission.objects.filter(id__in=ids).values_list("workflow", "reference", *columns())
+    return {
+        (workflow, reference): before
+        for workflow, reference, *values in rows
+        if (before := earlier(*values)) is not None
+    }
 
 
 def require_same(repeated: Sequence[tuple[Earlier, Any]]) -> None:

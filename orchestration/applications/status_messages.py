@@ -81,16 +81,20 @@ class Status:
     progress: Progress | None = None
 
 
+def owner_of(request: TaskRequest) -> str:
+    """Return the application that keeps a request's workflow; if that is gone, the one its task names."""
+    if workflow := registry.workflows.get(request.workflow):
+        return workflow.owner_application
+    about = Task.objects.filter(workflow=request.workflow, reference=request.reference)
+    return about.values_list("owner_application", flat=True).first() or ""
+
+
 def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal) -> None:
     """Write the refusal of a request about a locked task to the application that made it.
 
     The task's owner has it in order with its other messages; for another the number is 0.
     """
-    if workflow := registry.workflows.get(request.workflow):
-        owner_application = workflow.owner_application
-    else:
-        about = Task.objects.filter(workflow=request.workflow, reference=request.reference)
-        owner_application = about.values_list("owner_application", flat=True).first() or ""
+    owner_application = owner_of(request)
     detail = {"request": str(request.request), "refusal": refusal.name}
     asked = request.reply_to or owner_application
     if task is not None and asked == owner_application != "":

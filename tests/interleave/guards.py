@@ -1,11 +1,12 @@
 """Guards of the product that can be left out, each for a block: runs without one must go wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
 from orchestration.applications import repeated_postings
+from orchestration.applications.repeated_postings import Earlier
 from orchestration.decisions import progress
 from orchestration.decisions.progress import StepView
 from orchestration.models import UndoRequest
@@ -17,14 +18,15 @@ def _of_any_attempt(step: StepView, request: UndoRequest) -> bool:
     return step.state == (StepState.ERROR if request.unmended else StepState.PENDING)
 
 
+def _of_present_tasks(task: Sequence[Any] | None, _: str | None) -> Earlier | None:
+    return _earlier(task, None)
+
+
+_earlier = repeated_postings.earlier
 GUARDS: dict[str, tuple[Any, str, Any]] = {
     "doubt": (progress, "outcome_of_repeat", str),
     "attempt": (requested_undos, "_is_valid", _of_any_attempt),
-    "removed": (
-        repeated_postings,
-        "KNOWN",
-        repeated_postings.KNOWN.replace("r.content::text", "NULL"),
-    ),
+    "removed": (repeated_postings, "earlier", _of_present_tasks),
 }
 
 
