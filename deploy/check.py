@@ -88,9 +88,10 @@ def kubernetes(folder: Path) -> Iterator[str]:
 def _secrets(objects: list[dict[str, Any]]) -> Iterator[str]:
     """Yield what is wrong with the secrets of processes as kubectl renders them, patches included."""
     [shared] = [
-        one["data"]
-        for one in objects
-        if one["kind"] == "ConfigMap" and one["metadata"]["name"].startswith("sas-environment")
+        manifest["data"]
+        for manifest in objects
+        if manifest["kind"] == "ConfigMap"
+        and manifest["metadata"]["name"].startswith("sas-environment")
     ]
     yield from needs.problems(pods.processes(objects, shared))
 

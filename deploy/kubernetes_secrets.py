@@ -18,9 +18,11 @@ ADDED = KUBERNETES / "archive"  # a component with a process of its own
 def commands(overlay: str, folder: Path, *, namespace: str = "sas") -> Iterator[str]:
     """Yield a command for each Secret, its keys from files of a folder."""
     folders = (KUBERNETES / "base", KUBERNETES / "overlays" / overlay, ADDED)
-    for one in processes(list(manifests(*folders)), {}):
-        files = [f"--from-file={name}={folder / source}" for name, source in sorted(needed(one))]
-        secret = ["create", "secret", "generic", f"{PREFIX}{one.name}", *files]
+    for process in processes(list(manifests(*folders)), {}):
+        files = [
+            f"--from-file={name}={folder / source}" for name, source in sorted(needed(process))
+        ]
+        secret = ["create", "secret", "generic", f"{PREFIX}{process.name}", *files]
         yield shlex.join(["kubectl", "-n", namespace, *secret])
 
 

@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 ALL_QUEUES = "worker"  # the Redis user of processes that serve queues of several users
 AGENTS = "agents"  # of those that serve several agents
-OF_ENGINE = {
-    "submission",
-    "alerts",
-    "audit",
-    "push",
-}  # and status.…: queues of the Redis user `engine`
+OF_ENGINE = {"submission", "alerts", "audit", "push"}  # and status.…: of the Redis user `engine`
 # What a queue's worker reads beside its addresses. Schedulers and agents sign messages, and the letters
 # of status.shop have signed links.
 OF_QUEUE: Mapping[str, Sequence[str]] = {
@@ -59,16 +54,16 @@ def _user_of(queue: str) -> str:
     return queue if queue == "scheduler" else f"agent-{queue}"
 
 
-def needed(one: "Started") -> frozenset[tuple[str, str]]:
+def needed(process: "Started") -> frozenset[tuple[str, str]]:
     """Return the secrets that a process needs, and no other."""
-    if one.for_people:
+    if process.for_people:
         return _named(OF_PEOPLE, user=ALL_QUEUES)
-    if queues := one.queues(list(OF_QUEUE)):
+    if queues := process.queues(list(OF_QUEUE)):
         of_queues = [name for queue in queues for name in OF_QUEUE[queue]]
         return _named([*of_queues, "REDIS_URL"], user=redis_user(queues))
-    if one.command[0] == "gunicorn":
-        return _named(OF_WEB, user="web", shop=one.serves_shop)
-    return _named(OF_COMMAND[one.command[2]], user="engine")
+    if process.command[0] == "gunicorn":
+        return _named(OF_WEB, user="web", shop=process.serves_shop)
+    return _named(OF_COMMAND[process.command[2]], user="engine")
 
 
 def _named(names: Sequence[str], *, user: str, shop: bool = False) -> frozenset[tuple[str, str]]:
@@ -81,11 +76,11 @@ def _named(names: Sequence[str], *, user: str, shop: bool = False) -> frozenset[
 
 def problems(processes: Sequence["Started"]) -> Iterator[str]:
     """Yield each secret that a process has and should not have, or lacks."""
-    for one in processes:
-        allowed = needed(one)
-        for variable, source in sorted(one.secrets - allowed):
-            yield f"{one.name} has {source or 'a file that it is not given'} as {variable or 'nothing'}"
-        for variable, source in sorted(allowed - one.secrets):
-            yield f"{one.name} lacks {source} as {variable}"
-        if one.signs != any(variable == "SECRET_KEY" for variable, _ in allowed):
-            yield f"{one.name} has SIGNS={one.signs:d}"
+    for process in processes:
+        allowed = needed(process)
+        for variable, source in sorted(process.secrets - allowed):
+            yield f"{process.name} has {source or 'a file that it is not given'} as {variable or 'nothing'}"
+        for variable, source in sorted(allowed - process.secrets):
+            yield f"{process.name} lacks {source} as {variable}"
+        if process.signs != any(variable == "SECRET_KEY" for variable, _ in allowed):
+            yield f"{process.name} has SIGNS={process.signs:d}"

@@ -34,19 +34,23 @@ def by_kubernetes(overlay: str) -> list[Started]:
 
 def processes(objects: Sequence[Mapping[str, Any]], shared: Mapping[str, str]) -> list[Started]:
     """Return the processes of objects, whose containers have `shared` variables beside their own."""
-    running = [one for one in objects if one["kind"] in KINDS]
+    running = [manifest for manifest in objects if manifest["kind"] in KINDS]
     contents = {
         f"{PREFIX}{process.name}": dict(needed(process))
-        for process in (_process(one, shared, {}) for one in running)
+        for process in (_process(manifest, shared, {}) for manifest in running)
     }
-    return [_process(one, shared, contents) for one in running]
+    return [_process(manifest, shared, contents) for manifest in running]
 
 
 def _process(
-    one: Mapping[str, Any], shared: Mapping[str, str], contents: Mapping[str, Mapping[str, str]]
+    manifest: Mapping[str, Any],
+    shared: Mapping[str, str],
+    contents: Mapping[str, Mapping[str, str]],
 ) -> Started:
     """Return the process of an object; `contents` are those of Secrets, by variable."""
-    template = (one["spec"]["jobTemplate"] if one["kind"] == "CronJob" else one)["spec"]["template"]
+    template = (manifest["spec"]["jobTemplate"] if manifest["kind"] == "CronJob" else manifest)[
+        "spec"
+    ]["template"]
     pod = template["spec"]
     [container] = [each for each in pod["containers"] if each["name"] == "sas"]
     variables = {
@@ -59,7 +63,7 @@ def _process(
         for variable, source in contents.get(secret, {secret: secret}).items()
     }
     return Started(
-        name=one["metadata"]["name"],
+        name=manifest["metadata"]["name"],
         command=container["args"],
         grace=float(pod.get("terminationGracePeriodSeconds", USUAL_GRACE)),
         outside=template["metadata"]["labels"].get("reaches") == "outside",

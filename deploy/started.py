@@ -42,5 +42,5 @@ def paired(variables: Mapping[str, str], sources: Mapping[str, str]) -> frozense
     files = {name: path for name, path in variables.items() if name.endswith(FILE)}
     named = {(name.removesuffix(FILE), sources.get(path, "")) for name, path in files.items()}
     return frozenset(
-        named | {("", one) for path, one in sources.items() if path not in files.values()}
+        named | {("", source) for path, source in sources.items() if path not in files.values()}
     )

@@ -53,8 +53,8 @@ def _files(folder: Path, name: str) -> Iterator[Path]:
     parts = stem.split("-")
     prefixes = [f"{'-'.join(parts[:count])}-.service" for count in range(1, len(parts))]
     yield from (path for path in [folder / template] if path.exists())
-    for one in dict.fromkeys([*prefixes, template, name]):
-        yield from sorted((folder / f"{one}.d").glob("*.conf"))
+    for unit in dict.fromkeys([*prefixes, template, name]):
+        yield from sorted((folder / f"{unit}.d").glob("*.conf"))
 
 
 def _lines(file: Path, key: str) -> list[str]:

@@ -59,27 +59,26 @@ def gather() -> Roles:
     except DatabaseError as error:
         raise Moot from error
     kept: dict[str, set[str]] = {}
-    for one in registry.workflows.values():
-        kept.setdefault(one.owner_application, set()).add(one.name)
-    names = tuple(Role.__dataclass_fields__)
-    return Roles(roles=[Role(**dict(zip(names, row, strict=True))) for row in rows], kept=kept)
+    for workflow in registry.workflows.values():
+        kept.setdefault(workflow.owner_application, set()).add(workflow.name)
+    return Roles(roles=[sql.record(Role, row) for row in rows], kept=kept)
 
 
 subject = Subject("roles", gather, remedy="Run `manage.py migrate`.")
 
 
 def _of_applications(found: Roles) -> Iterator[Role]:
-    return (one for one in found.roles if one.there and one.application)
+    return (role for role in found.roles if role.there and role.application)
 
 
 @subject.check
 def any_application(found: Roles) -> Iterator[CheckMessage]:
     """Check that each role speaks for one application: before roles had one, they spoke for any."""
-    for one in found.roles:
-        if one.there and one.named and not one.application:
+    for role in found.roles:
+        if role.there and role.named and not role.application:
             yield Warn(
-                f"The database role {one.name} may act for any application, on tasks of every workflow.",
-                hint=f"Run `manage.py grant_application {one.name} APPLICATION` "
+                f"The database role {role.name} may act for any application, on tasks of every workflow.",
+                hint=f"Run `manage.py grant_application {role.name} APPLICATION` "
                 "(`manage.py grant_shop` for the shop's).",
             )
 
@@ -87,12 +86,12 @@ def any_application(found: Roles) -> Iterator[CheckMessage]:
 @subject.check
 def unnamed(found: Roles) -> Iterator[CheckMessage]:
     """Check that a role which may call the functions is not refused by them."""
-    for one in found.roles:
-        if not one.named:
+    for role in found.roles:
+        if not role.named:
             yield Warn(
-                f"The database role {one.name} may call the functions for applications, and is of none: each "
-                "call is refused.",
-                hint=f"Run `manage.py grant_application {one.name} APPLICATION`, or revoke its rights on "
+                f"The database role {role.name} may call the functions for applications, and is of none: "
+                "each call is refused.",
+                hint=f"Run `manage.py grant_application {role.name} APPLICATION`, or revoke its rights on "
                 f"{' and '.join(database_rights.FUNCTIONS)}.",
             )
 
@@ -100,22 +99,24 @@ def unnamed(found: Roles) -> Iterator[CheckMessage]:
 @subject.check
 def rights(found: Roles) -> Iterator[CheckMessage]:
     """Check that a role of an application may call the functions that it is named for."""
-    for one in _of_applications(found):
-        if one.functions < len(database_rights.FUNCTIONS):
+    for role in _of_applications(found):
+        if role.functions < len(database_rights.FUNCTIONS):
             yield Warn(
-                f"The database role {one.name} of {one.application} may not call all functions for "
+                f"The database role {role.name} of {role.application} may not call all functions for "
                 "applications.",
-                hint=f"{AGAIN.format(role=one.name, application=one.application)}.",
+                hint=f"{AGAIN.format(role=role.name, application=role.application)}.",
             )
 
 
 @subject.check
 def applications(found: Roles) -> Iterator[CheckMessage]:
     """Check that the application of a role keeps workflows, or has any that none keeps."""
-    for one in _of_applications(found):
-        if one.application not in found.kept and not set(one.workflows) & found.kept.get("", set()):
+    for role in _of_applications(found):
+        if role.application not in found.kept and not set(role.workflows) & found.kept.get(
+            "", set()
+        ):
             yield Warn(
-                f"The database role {one.name} is of {one.application}, which keeps no workflow.",
+                f"The database role {role.name} is of {role.application}, which keeps no workflow.",
                 hint="Name another by `manage.py grant_application`, or drop the role.",
             )
 
@@ -123,27 +124,27 @@ def applications(found: Roles) -> Iterator[CheckMessage]:
 @subject.check
 def workflows(found: Roles) -> Iterator[CheckMessage]:
     """Check that a role may act on the workflows that its application keeps now, and on no former one."""
-    for one in _of_applications(found):
-        own = found.kept.get(one.application, set())
-        missing = own - set(one.workflows)
-        former = set(one.workflows) - own - found.kept.get("", set())
+    for role in _of_applications(found):
+        own = found.kept.get(role.application, set())
+        missing = own - set(role.workflows)
+        former = set(role.workflows) - own - found.kept.get("", set())
         if own and (missing or former):
             changed = [
                 *(f"lacks {name}" for name in sorted(missing)),
                 *(f"has {name}, which is another's or gone" for name in sorted(former)),
             ]
             yield Warn(
-                f"The database role {one.name} of {one.application} {', '.join(changed)}.",
-                hint=f"{AGAIN.format(role=one.name, application=one.application)}.",
+                f"The database role {role.name} of {role.application} {', '.join(changed)}.",
+                hint=f"{AGAIN.format(role=role.name, application=role.application)}.",
             )
 
 
 @subject.check
 def gone(found: Roles) -> Iterator[CheckMessage]:
     """Note an application's role that the server does not have: a new one of that name would speak for it."""
-    for one in found.roles:
-        if not one.there:
+    for role in found.roles:
+        if not role.there:
             yield Info(
-                f"There is a row for the database role {one.name}, and no such role.",
-                hint=f"Remove it from orchestration_applicationrole (role = '{one.name}').",
+                f"There is a row for the database role {role.name}, and no such role.",
+                hint=f"Remove it from orchestration_applicationrole (role = '{role.name}').",
             )

@@ -56,10 +56,7 @@ def again(request: HttpRequest, task_id: UUID) -> HttpResponse:
         if not refusal and form.is_valid():
             try:
                 return _started(request, declared, form, task.data, again=task)
-            except (
-                Unresolved,
-                ValueError,
-            ) as error:  # it was taken by a release with other bounds, say
+            except (Unresolved, ValueError) as error:  # of a release with other bounds, say
                 refusal = f"The input does not fit its workflow any more: {error}."
     return _page(request, form, heading=f"Start {task} again", back=to_task(task), task=task,
                  refusal=refusal, redactor=redactor_for(request, task))  # fmt: skip
