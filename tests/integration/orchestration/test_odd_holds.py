@@ -11,16 +11,10 @@ from orchestration.models import Alert, Hold, Step, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervision.memory import Memory
 from tests.support.engine import claimed, in_error, new_task, staff, sweep
+from tests.support.odd_times import ODD_TIMES
 from tests.support.operators import LEADER, browser, person
 
 pytestmark = pytest.mark.django_db
-ODD = (
-    "11533-01-01 00:00:00+00",
-    "294276-12-31 23:59:59+00",
-    "0044-03-15 12:00:00+00 BC",
-    "infinity",
-    "-infinity",
-)
 LONG_AGO = "2020-01-01"
 HOLD = """
 INSERT INTO orchestration_hold (scope, agent, workflow, step, task_id, cause, reason, actor, since, until,
@@ -51,7 +45,7 @@ def hold_all(task, since, until):
         sql.run(HOLD, {**known, **scope, **about})
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", ODD_TIMES)
 @pytest.mark.parametrize("column", ["since", "until", "both"])
 def test_odd_times_of_holds_stop_no_sweep_and_no_page(odd, column):
     staff()
@@ -77,7 +71,7 @@ def test_odd_times_of_holds_stop_no_sweep_and_no_page(odd, column):
         call_command("tasks", *words)
 
 
-@pytest.mark.parametrize("odd", ["2100-01-01", *ODD[:2]])
+@pytest.mark.parametrize("odd", ["2100-01-01", *ODD_TIMES[:2]])
 def test_hold_that_seems_to_end_later_counts_until_now(odd):
     staff()
     task, other = new_task(), new_task()

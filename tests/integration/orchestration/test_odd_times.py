@@ -17,16 +17,10 @@ from orchestration.models import Step, Submission, Task, TaskRequest
 from orchestration.payloads.placeholders import field
 from orchestration.workflow import LARGEST_VALUE, Refused
 from tests.support.engine import in_error, new_task
+from tests.support.odd_times import ODD_TIMES
 from tests.support.operators import browser, person
 
 pytestmark = pytest.mark.django_db
-ODD = (
-    "11533-01-01 00:00:00+00",
-    "294276-12-31 23:59:59+00",
-    "0044-03-15 12:00:00+00 BC",
-    "infinity",
-    "-infinity",
-)
 
 
 @pytest.fixture
@@ -108,7 +102,7 @@ def test_wait_beyond_ten_years_is_refused(name, seconds):
     assert step.process_state == "error"
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", ODD_TIMES)
 def test_pages_show_times_beyond_pythons_calendar(operator, odd):
     waiting, failed = new_task(), in_error(new_task())
     columns = {
