@@ -134,16 +134,20 @@ FENCED = (
     ),
 )
 
-# Failures since the last resubmit or extended wait, minus excused ones, minus one that the supervisor
-# has not counted yet.
+# Failures since the last resubmit, extended wait, or error whose task was undone then, minus excused ones,
+# minus one that the supervisor has not counted yet.
 COUNTED = (
     Check(
         invariant=9,
         remedy="Resubmitting the step begins to count anew; look for what wrote past the guards.",
         query="""
         WITH anew AS (
-            SELECT step_id, max(attempt) AS attempt FROM audit_event
-            WHERE kind IN ('resubmitted', 'waits') AND step_id IS NOT NULL GROUP BY step_id
+            SELECT e.step_id, max(e.attempt) AS attempt
+            FROM audit_event e
+            LEFT JOIN audit_event u ON e.kind = 'error' AND u.task_id = e.task_id
+                AND u.kind = 'undo' AND u.id > e.id
+            WHERE e.step_id IS NOT NULL AND (e.kind IN ('resubmitted', 'waits') OR u.id IS NOT NULL)
+            GROUP BY e.step_id
         ), failures AS (
             SELECT a.step_id, count(*) AS count
             FROM audit_attempt a LEFT JOIN anew USING (step_id)

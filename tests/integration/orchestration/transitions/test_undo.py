@@ -17,6 +17,7 @@ from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow
 from tests.support.engine import new_task, reply_to, staff, sweep
 from tests.support.operators import LEADER
+from tests.support.violations import found
 
 pytestmark = pytest.mark.django_db
 
@@ -43,6 +44,8 @@ TRIP = Workflow(
 def _trip(monkeypatch):
     monkeypatch.setitem(registry.workflows, "trip", TRIP)
     staff()
+    yield
+    assert found() == []
 
 
 def task():
@@ -51,9 +54,9 @@ def task():
 
 def ask():
     """Claim what may run; return the one request."""
-    found = claim(["greeter"], "scheduler-1").requests.get("greeter", [])
-    assert len(found) <= 1
-    return found[0] if found else None
+    requests = claim(["greeter"], "scheduler-1").requests.get("greeter", [])
+    assert len(requests) <= 1
+    return requests[0] if requests else None
 
 
 def answer(outcome="done", **fields):
@@ -245,8 +248,8 @@ def test_failure_that_triggers_an_undo_is_counted_once(monkeypatch, sibling):
     Policy.objects.filter(agent="greeter").update(failure_threshold=1, past_threshold="undo")
     Policy.objects.filter(agent="payment").update(failure_threshold=1)
     one = task()
-    found = claim(["greeter", "payment"], "scheduler-1").requests
-    flight, car = found["greeter"][0], found["payment"][0]
+    requests = claim(["greeter", "payment"], "scheduler-1").requests
+    flight, car = requests["greeter"][0], requests["payment"][0]
     record([reply_to(flight, "unknown")])
     if sibling == "expired":
         Step.objects.filter(id=car.step).update(complete_by=DatabaseNow())
