@@ -105,8 +105,14 @@ def mend() -> None:
 
 
 def mend_by_hand() -> None:
-    """Do the first step in error by hand, as an operator does; no effect of it is known."""
-    if step := in_error().filter(in_doubt=False, direction=Direction.DO).first():
+    """Do the first step in error by hand that can be, as an operator does."""
+    for step in in_error().filter(in_doubt=False)[:1]:
+        done_by_hand(step)
+
+
+def done_by_hand(step: Step) -> None:
+    """Do a step in error by hand: no effect of it is known, or that of what it undoes is none either."""
+    if step.direction == Direction.DO or step.error_code == "done_by_hand":
         resubmit.done_by_hand(
             step.id, attempt=step.attempt, actor="olga", reason="by hand", result={"id": "by hand"}
         )

@@ -280,8 +280,10 @@ class Run:
         jobs.sweep("supervisor-1", self.memories["supervisor-1"])
         jobs.schedule("scheduler-1", look=True)
         for step in jobs.in_error():
-            if resubmit.resubmit(step.id, attempt=step.attempt, actor="olga", reason="mended"):
-                undo.undo(step.task_id, actor="olga", reason="cannot be mended", force=True)
+            if resubmit.resubmit(
+                step.id, attempt=step.attempt, actor="olga", reason="mended"
+            ) and undo.undo(step.task_id, actor="olga", reason="cannot be mended", force=True):
+                jobs.done_by_hand(step)
 
     def _quiet(self) -> bool:
         return sql.run(QUIET, {}) == [(0, 0, 0, 0)] and not queues.waiting([queues.SCHEDULER])
