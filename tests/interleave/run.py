@@ -28,6 +28,7 @@ DISK_FULL = "53100"  # the SQLSTATE of a commit that fails
 LONGEST_WAIT_S = 600.0  # that anything may wait for the next moment while nothing is held
 LOOKS_FROM_HEAD = 2  # that find nothing, before a run counts as standing still
 DAY = 86_400.0
+GO_ON = "go on "  # what an actor began counts once, in how many parts it is done
 QUIET = """
 SELECT (SELECT count(*) FROM orchestration_task WHERE state NOT IN ('processed', 'undone')),
     (SELECT count(*) FROM orchestration_submission WHERE refused_at IS NULL),
@@ -53,9 +54,10 @@ class Run:
         stage.begin(choices, self.trace)
         self.wrong: list[str] = []
         self.kind = choices.of({"usual": 4.0, "posted again": 1.0, "mended late": 3.0})
-        self.calm = choices.chance(0.25)
-        late = self.kind == "mended late"
-        stage.preempt = ((0.1, 0.3, 0.5) if late else (0.02, 0.1, 0.3))[choices.below(3)]
+        late, usual = self.kind == "mended late", self.kind == "usual"
+        self.calm = usual and choices.chance(0.25)
+        stage.preempt = (0.02, 0.1, 0.3)[choices.below(3)]
+        self.go_on = 3.0 if usual else (1.0, 3.0)[choices.below(2)]
         stage.faults = 0.0 if self.calm else (0.0, 0.01, 0.05)[choices.below(3)]
         stage.faults_left = 3
         stage.impatient = choices.chance(0.3)
@@ -63,7 +65,7 @@ class Run:
         # with marks, looks always begin at one, as if old transactions kept dead entries
         marked = choices.chance(0.2)
         conf.SLOW_LOOK_S, low_water.COSTLY = (-1.0, -1) if marked else (NEVER, sys.maxsize)
-        self.workers = services.Workers(choices, self.calm, {"rejected": 12.0} if late else {})
+        self.workers = services.Workers(choices, self.calm, {"rejected": 60.0} if late else {})
         self.memories = {name: jobs.memory() for name in NAMES if name.startswith("supervisor")}
         self.asked = 0
         workflows = [one.name for one in declared.WORKFLOWS]
@@ -75,24 +77,40 @@ class Run:
         """Run to the end, and judge."""
         shim = SimpleNamespace(urandom=random.Random(self.seed).randbytes)  # noqa: S311
         with patch.object(fields, "os", shim):
-            if self.kind == "posted again":
-                for workflow, reference in self.tasks:
-                    jobs.post(workflow, reference)
-                self.drain()
-                self.stage.now += 1.1 * DAY
+            self._begin()
             self.stage.free = False
-            for _ in range((15, 30, 45, 60)[self.choices.below(4)]):
+            left = (10, 20, 30, 40)[self.choices.below(4)]
+            while left:
                 options = self._options()
                 label = list(options)[
                     self.choices.weighted([weight for weight, _ in options.values()])
                 ]
                 options[label][1]()
+                left -= not label.startswith(GO_ON)
             self.settle()
             self.drain()
         if not self.wrong:
             set_time(self.stage)
             faults = bool(self.stage.struck or self.workers.faults)
             self.wrong = judge.problems(calm=self.calm and not faults)
+
+    def _begin(self) -> None:
+        """Bring the tasks, or the first of a usual run, to where its kind begins."""
+        self._timed()
+        for workflow, reference in self.tasks[: 1 if self.kind == "usual" else None]:
+            jobs.post(workflow, reference)
+            self.asked += 1
+        if self.kind == "posted again":
+            self.drain()
+            self.stage.now += 1.1 * DAY
+        elif self.kind == "mended late":  # as their first steps are refused, and nobody mended them
+            jobs.take()
+            jobs.schedule("scheduler-1", look=True)
+            for agent in declared.AGENTS:
+                while self.workers.waiting([agent.name]):
+                    self.answer(agent)
+            jobs.schedule("scheduler-1", look=False)
+            self.wait(declared.COMMON["resolve_within"] + self.choices.below(2) - 0.5)
 
     def _options(self) -> dict[str, tuple[float, Callable[[], object]]]:
         """Return what can happen next: its weight, and how it does.
@@ -101,7 +119,7 @@ class Run:
         """
         options: dict[str, tuple[float, Callable[[], object]]] = {"nothing": (0.0, lambda: None)}
         for actor in self.stage.standing():
-            options[f"go on {actor.name}"] = (3.0, lambda actor=actor: self.resume(actor))
+            options[GO_ON + actor.name] = (self.go_on, lambda actor=actor: self.resume(actor))
         idle = set(self.stage.idle())
         for name, what, weight, job in self._jobs():
             if name in idle:
@@ -117,21 +135,20 @@ class Run:
         late = self.kind == "mended late"
         workflow, reference = self.tasks[self.stage.points % len(self.tasks)]
         found: list[tuple[str, str, float, jobs.Job]] = []
-        if self.asked < len(self.tasks) and not again:
+        if self.asked < len(self.tasks):
             work, ref = self.tasks[self.asked]
             found.append(("application", f"post {ref}", 4.0, lambda: jobs.post(work, ref)))
         for number in (1, 2):
             found.append((f"submission-{number}", "take", 1.0, jobs.take))
             by = f"scheduler-{number}"
-            found.append((by, "reply", 0.5, lambda by=by: jobs.schedule(by, look=False)))
+            found.append((by, "reply", 1.5 if late else 0.5, lambda by=by: jobs.schedule(by, look=False)))
             found.append(
                 (by, "look", 0.5 if late else 1.0, lambda by=by: jobs.schedule(by, look=True))
             )
             name = f"supervisor-{number}"
             memory = self.memories[name]
-            found.append(
-                (name, "sweep", 0.1 if again else 0.7, lambda n=name, m=memory: jobs.sweep(n, m))
-            )
+            often = 0.1 if again else 1.5 if late else 0.7
+            found.append((name, "sweep", often, lambda n=name, m=memory: jobs.sweep(n, m)))
         for what, (duty, weight) in jobs.DUTIES.items():
             often = 20.0 if again and what == "remove_old_tasks" else 1.0
             found.append(
@@ -262,6 +279,7 @@ class Run:
         self.wrong.append(f"it does not come to rest: {sql.run(QUIET, {})} {states} {open_}")
 
     def _round(self) -> None:
+        """Have all actors do what they can; sweep only if something is left then."""
         self._timed()
         jobs.take()
         for held in Hold.objects.filter(until=None):
@@ -277,6 +295,8 @@ class Run:
             for agent in declared.AGENTS:
                 while self.workers.waiting([agent.name]):
                     self.answer(agent, well=True)
+        if self._quiet():
+            return
         jobs.sweep("supervisor-1", self.memories["supervisor-1"])
         jobs.schedule("scheduler-1", look=True)
         for step in jobs.in_error():
