@@ -79,7 +79,7 @@ class Run:
         with patch.object(fields, "os", shim):
             self._begin()
             self.stage.free = False
-            left = (10, 20, 30, 40)[self.choices.below(4)]
+            left = (5, 10, 20, 30)[self.choices.below(4)]
             while left:
                 options = self._options()
                 label = list(options)[

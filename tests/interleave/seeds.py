@@ -1,6 +1,7 @@
 """Run seeds, one after the other, on servers of this process."""
 
 import argparse
+import gc
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,6 +45,8 @@ def run(seeds: Iterable[int], options: argparse.Namespace) -> Iterator[list[str]
             connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
         with place.standing() as stage, guards.without(options.without):
             rows = place.Rows()
+            gc.freeze()
+            gc.set_threshold(50_000)
 
             def once(seed: int, replay: Sequence[int] | None = None, *, trace: bool = False) -> Run:
                 place.set_time(stage)
