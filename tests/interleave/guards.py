@@ -1,7 +1,7 @@
 """Guards of the product that can be left out, each for a block: runs without one must go wrong."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -11,11 +11,15 @@ from orchestration.decisions import progress
 from orchestration.decisions.progress import StepView
 from orchestration.models import UndoRequest
 from orchestration.states import StepState
-from orchestration.transitions import requested_undos
+from orchestration.transitions import requested_undos, resubmit
 
 
 def _of_any_attempt(step: StepView, request: UndoRequest) -> bool:
     return step.state == (StepState.ERROR if request.unmended else StepState.PENDING)
+
+
+def _keep(steps: Collection[int]) -> None:
+    """Take back no request for steps that are tried again."""
 
 
 def _of_present_tasks(task: Sequence[Any] | None, _: str | None) -> Earlier | None:
@@ -23,18 +27,18 @@ def _of_present_tasks(task: Sequence[Any] | None, _: str | None) -> Earlier | No
 
 
 _earlier = repeated_postings.earlier
-GUARDS: dict[str, tuple[Any, str, Any]] = {
-    "doubt": (progress, "outcome_of_repeat", str),
-    "attempt": (requested_undos, "_is_valid", _of_any_attempt),
-    "removed": (repeated_postings, "earlier", _of_present_tasks),
+GUARDS: dict[str, Sequence[tuple[Any, str, Any]]] = {
+    "doubt": [(progress, "outcome_of_repeat", str)],
+    # two guards against one fault: each is enough
+    "attempt": [(requested_undos, "_is_valid", _of_any_attempt), (resubmit, "take_back", _keep)],
+    "removed": [(repeated_postings, "earlier", _of_present_tasks)],
 }
 
 
 @contextmanager
 def without(name: str) -> Iterator[None]:
     """Leave a guard out in this block; none if `name` is empty. Raises `KeyError`."""
-    if name:
-        with patch.object(*GUARDS[name]):
-            yield
-    else:
+    with ExitStack() as stack:
+        for guard in GUARDS[name] if name else ():
+            stack.enter_context(patch.object(*guard))
         yield

@@ -268,7 +268,7 @@ class Run:
             self._round()
             if self._quiet():
                 return
-            now = str(sql.run(STATES, {}))
+            now = str((sql.run(STATES, {}), sql.run(QUIET, {})))
             if now != last or self._later():
                 again = 0
             elif (again := again + 1) > LOOKS_FROM_HEAD:
