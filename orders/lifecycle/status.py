@@ -9,36 +9,38 @@ from typing import Any
 
 from django.db import connection
 
-from orchestration.api import Status
+from orchestration.api import Status, StatusKind, TaskState
 from orders.models import Aside, OrderStatus
 
 from . import emails, tracking
 from .message import WORKFLOW
 
-STATUS_BY_KIND = {  # other kinds leave the status unchanged
-    "received": OrderStatus.RECEIVED,
-    "resumed": OrderStatus.RECEIVED,
-    "completed": OrderStatus.CONFIRMED,
-    "action_needed": OrderStatus.FAILED,
-    "failed": OrderStatus.FAILED,
-    "undoing": OrderStatus.UNDOING,
-    "undone": OrderStatus.UNDONE,
+STATUS_BY_STATE = {
+    TaskState.PENDING: OrderStatus.RECEIVED,
+    TaskState.PROCESSING: OrderStatus.RECEIVED,
+    TaskState.PROCESSED: OrderStatus.CONFIRMED,
+    TaskState.ERROR: OrderStatus.FAILED,
+    TaskState.UNDOING: OrderStatus.UNDOING,
+    TaskState.UNDONE: OrderStatus.UNDONE,
 }
 ASIDE = {
     "set_aside": Aside.REFUSED,
     "closed": Aside.CLOSED,
 }  # for submissions that did not become a task
-EMAILED = {OrderStatus.FAILED, OrderStatus.UNDONE}  # may need an e-mail
+# what may need an e-mail: a status that is new, or a message that says it again
+EMAILED = {OrderStatus.FAILED, OrderStatus.UNDONE}
+TOLD = {StatusKind.ACTION_NEEDED, StatusKind.FAILED, StatusKind.UNDONE}
 # Rows are locked in the order of their ids, so that two receivers cannot deadlock. A number that is
-# not higher than the last one applied changes nothing.
+# not higher than the last one applied changes nothing: of two messages of an order the later one may come
+# first, so each says all.
 APPLY = """
 WITH incoming AS (
     SELECT * FROM unnest(
         %(orders)s::uuid[], %(numbers)s::int[], %(statuses)s::text[], %(snapshots)s::jsonb[],
-        %(parcels)s::text[]
-    ) AS incoming (id, number, status, snapshot, parcel)
+        %(parcels)s::text[], %(told)s::bool[]
+    ) AS incoming (id, number, status, snapshot, parcel, told)
 ), locked AS MATERIALIZED (
-    SELECT o.id FROM orders_order o JOIN incoming USING (id) ORDER BY o.id FOR NO KEY UPDATE OF o
+    SELECT o.id, o.status AS before FROM orders_order o JOIN incoming USING (id) ORDER BY o.id FOR NO KEY UPDATE OF o
 )
 UPDATE orders_order o
 SET status = coalesce(incoming.status, o.status), status_number = incoming.number,
@@ -46,7 +48,7 @@ SET status = coalesce(incoming.status, o.status), status_number = incoming.numbe
     parcel = coalesce(nullif(incoming.parcel, ''), o.parcel)
 FROM incoming JOIN locked USING (id)
 WHERE o.id = incoming.id AND o.status_number < incoming.number
-RETURNING o.id, incoming.status, o.status_number
+RETURNING o.id, o.status, o.status_number, incoming.told OR o.status <> locked.before
 """
 # An answer counts regardless of its number: two receivers may process one order's messages in turn.
 ANSWER = """
@@ -70,27 +72,33 @@ def receive(messages: Sequence[Status]) -> None:
     """
     relevant = [message for message in messages if message.workflow == WORKFLOW]
     _set_aside(message for message in relevant if message.kind.value in ASIDE)
-    latest: dict[str, tuple[Status, str | None]] = {}
+    latest: dict[str, Status] = {}
+    told: set[str] = set()
     for message in sorted(relevant, key=lambda message: message.number):
-        if message.kind.value in ASIDE:
-            continue
-        _, before = latest.get(message.reference, (None, None))
-        latest[message.reference] = message, STATUS_BY_KIND.get(message.kind.value, before)
+        if message.kind.value not in ASIDE:
+            latest[message.reference] = message
+            told |= {message.reference} if message.kind in TOLD else set()
     if not latest:
         return
     columns: dict[str, Any] = {
         "orders": list(latest),
-        "numbers": [message.number for message, _ in latest.values()],
-        "statuses": [status for _, status in latest.values()],
-        "snapshots": [_snapshot(message) for message, _ in latest.values()],
-        "parcels": [tracking.parcel(message.progress)[:60] for message, _ in latest.values()],
+        "numbers": [message.number for message in latest.values()],
+        "statuses": [_status(message) for message in latest.values()],
+        "snapshots": [_snapshot(message) for message in latest.values()],
+        "parcels": [tracking.parcel(message.progress)[:60] for message in latest.values()],
+        "told": [reference in told for reference in latest],
     }
     with connection.cursor() as cursor:
         cursor.execute(APPLY, columns)
         applied = cursor.fetchall()
     _answer([message for message in relevant if "request" in message.detail])
-    if due := {order: number for order, status, number in applied if status in EMAILED}:
+    due = {order: number for order, status, number, new in applied if new and status in EMAILED}
+    if due:
         emails.send_due(due)
+
+
+def _status(message: Status) -> str | None:
+    return STATUS_BY_STATE[TaskState(message.progress.state)] if message.progress else None
 
 
 def _snapshot(message: Status) -> str | None:

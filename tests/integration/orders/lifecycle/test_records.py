@@ -10,7 +10,7 @@ from orchestration import submission
 from orchestration.api import Progress, Status, StatusKind, TaskState, progress, submit
 from orchestration.models import Submission, Task
 from orders.lifecycle import placement, snapshots
-from orders.lifecycle.message import WORKFLOW, fingerprint, public
+from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW, fingerprint, public
 from orders.lifecycle.placement import OtherContent
 from orders.lifecycle.requests import Change, ChangeRequest
 from orders.lifecycle.status import receive
@@ -97,7 +97,17 @@ def snapshot(state):
     )
 
 
+STATES = {
+    "completed": TaskState.PROCESSED,
+    "failed": TaskState.ERROR,
+    "undoing": TaskState.UNDOING,
+}
+
+
 def status(reference, number, kind, progress=None, **detail):
+    """Return a message; of a kind that says where the task stands, with a snapshot of that."""
+    if progress is None and kind in STATES:
+        progress = snapshot(STATES[kind])
     return Status(
         workflow="process_order",
         reference=str(reference),
@@ -133,6 +143,30 @@ def test_status_message_that_is_not_newer_changes_nothing(number):
     which = order("confirmed", 3)
     receive([status(which, number, "failed")])
     assert state(which) == ("confirmed", 3)
+
+
+def test_later_message_about_a_step_has_the_status_of_an_earlier_one():
+    """Two workers deliver: the later message may come first."""
+    which = order("undoing", 2)
+    stopped = snapshot(TaskState.ERROR)
+    receive([status(which, 4, "step", stopped)])
+    receive([status(which, 3, "failed", stopped)])
+    assert state(which) == ("failed", 4)
+
+
+def emails():
+    return Submission.objects.filter(workflow=EMAIL_WORKFLOW).count()
+
+
+def test_email_of_a_status_is_posted_once_in_whichever_order_messages_come():
+    undone = snapshot(TaskState.UNDONE)
+    first, second = order("undoing", 2), order("undoing", 2)
+    before = emails()
+    for number, kind in ((3, "undone"), (4, "step")):
+        receive([status(first, number, kind, undone)])
+    for number, kind in ((4, "step"), (3, "undone")):
+        receive([status(second, number, kind, undone)])
+    assert emails() - before == 2
 
 
 def test_status_message_of_an_unknown_order_is_ignored():
