@@ -9,6 +9,8 @@ from contextlib import suppress
 
 from . import seeds
 
+SAY_EVERY_S = 60.0  # how far the run is
+
 
 def main() -> int:
     """Run seeds; say which went wrong, and how to see it again."""
@@ -48,13 +50,22 @@ def main() -> int:
         for part in parts:
             part.start()
         for part in parts:
-            part.join()
-    seconds = time.perf_counter() - started
+            while part.is_alive():
+                part.join(SAY_EVERY_S)
+                if part.is_alive():
+                    print(_so_far(ended.value, failed.value, started), file=sys.stderr, flush=True)
     count, wrong = ended.value, failed.value
-    print(f"{count:,} seeds, {wrong:,} went wrong, {seconds:.1f} s, {count / seconds:.1f} a second")
+    print(_so_far(count, wrong, started))
     if count < options.seeds:
         print(f"{options.seeds - count:,} seeds were not run")
     return int(wrong > 0 or count < options.seeds)
+
+
+def _so_far(count: int, wrong: int, started: float) -> str:
+    seconds = time.perf_counter() - started
+    return (
+        f"{count:,} seeds, {wrong:,} went wrong, {seconds:.1f} s, {count / seconds:.1f} a second"
+    )
 
 
 if __name__ == "__main__":
