@@ -63,9 +63,7 @@ def main() -> int:
 
 def _so_far(count: int, wrong: int, started: float) -> str:
     seconds = time.perf_counter() - started
-    return (
-        f"{count:,} seeds, {wrong:,} went wrong, {seconds:.1f} s, {count / seconds:.1f} a second"
-    )
+    return f"{count:,} seeds, {wrong:,} went wrong, {seconds:.1f} s, {count / seconds:.1f} a second"
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from unittest.mock import patch
 
-import psycopg2
-
 from orchestration import conf
 from orchestration.cluster.debounce import Pauses
 from orchestration.database import sql
@@ -17,14 +15,13 @@ from orchestration.models import Hold, TaskRequest, fields, low_water
 from orchestration.testing.run import NEXT
 from orchestration.transitions import holds, resubmit, undo
 
-from . import declared, jobs, judge, services
+from . import declared, expected, jobs, judge, services
 from .choices import Choices
 from .hooks import IMPATIENT, NO_LIMIT
 from .jobs import NEVER
 from .place import NAMES, set_time
-from .threads import TICK_S, Actor, Crashed, Stage
+from .threads import TICK_S, Actor, Stage
 
-DISK_FULL = "53100"  # the SQLSTATE of a commit that fails
 LONGEST_WAIT_S = 600.0  # that anything may wait for the next moment while nothing is held
 LOOKS_FROM_HEAD = 2  # that find nothing, before a run counts as standing still
 DAY = 86_400.0
@@ -111,6 +108,12 @@ class Run:
                     self.answer(agent)
             jobs.schedule("scheduler-1", look=False)
             self.wait(declared.COMMON["resolve_within"] + self.choices.below(2) - 0.5)
+            if self.choices.chance(
+                0.3
+            ):  # a supervisor asks for an undo, and a person mends the step
+                self._timed()
+                jobs.sweep("supervisor-1", self.memories["supervisor-1"])
+                jobs.mend()
 
     def _options(self) -> dict[str, tuple[float, Callable[[], object]]]:
         """Return what can happen next: its weight, and how it does.
@@ -141,7 +144,9 @@ class Run:
         for number in (1, 2):
             found.append((f"submission-{number}", "take", 1.0, jobs.take))
             by = f"scheduler-{number}"
-            found.append((by, "reply", 1.5 if late else 0.5, lambda by=by: jobs.schedule(by, look=False)))
+            found.append(
+                (by, "reply", 1.5 if late else 0.5, lambda by=by: jobs.schedule(by, look=False))
+            )
             found.append(
                 (by, "look", 0.5 if late else 1.0, lambda by=by: jobs.schedule(by, look=True))
             )
@@ -212,11 +217,10 @@ class Run:
         """Note the errors of jobs that ended, but for those of faults."""
         for actor in self.stage.actors.values():
             error, actor.error = actor.error, None
-            for one in _leaves(error) if error else ():
-                if not _is_expected(one):
-                    self.wrong.append(
-                        f"{actor.what} raised {type(one).__name__}: {sql.first_line(one)}"
-                    )  # type: ignore[arg-type]
+            for one in expected.others(error) if error else ():
+                self.wrong.append(
+                    f"{actor.what} raised {type(one).__name__}: {sql.first_line(one)}"
+                )  # type: ignore[arg-type]
 
     def answer(self, agent: type[services.Service], *, well: bool = False) -> None:
         """Have an agent answer a request."""
@@ -322,19 +326,3 @@ class Run:
 
     def _timed(self) -> None:
         set_time(self.stage)
-
-
-def _leaves(error: BaseException) -> list[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        return [leaf for one in error.exceptions for leaf in _leaves(one)]
-    return [error]
-
-
-def _is_expected(error: BaseException) -> bool:
-    """Return whether an error is that of a fault of the run, or of a lock that was not waited for."""
-    if isinstance(error, Crashed) or sql.is_unavailable(error) or sql.is_busy(error):  # type: ignore[arg-type]
-        return True
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, psycopg2.Error):
-        cause = cause.__cause__
-    return isinstance(cause, psycopg2.Error) and cause.pgcode == DISK_FULL
