@@ -26,6 +26,7 @@ WHERE t.reference = ANY(%s) AND s.attempt > 1 + (
 """
 MISSED = "SELECT count(*) FROM orchestration_alert WHERE closed_at IS NULL AND title LIKE %s"
 FREEZES, EXPIRED_WITHIN_S = 4, 12
+RESTARTED_WITHIN_S = 80  # a worker keeps its replies for a minute while Redis is away
 WORKER = "SELECT instance, started_at FROM orchestration_worker WHERE pid = %s"
 STEPPED_BACK = """
 SELECT count(*) FROM orchestration_worker WHERE instance = %s AND stepped_back_at IS NOT NULL
@@ -224,5 +225,5 @@ def sigterm(run: Running, *, times: int = 1) -> Iterator[None]:
                 os.kill(old, signal.SIGTERM)
             except ProcessLookupError:
                 break
-        run.stack.wait_for_restart(name, old, 20)
+        run.stack.wait_for_restart(name, old, RESTARTED_WITHIN_S)
     yield
