@@ -145,7 +145,8 @@ COUNTED = (
             SELECT e.step_id, max(e.attempt) AS attempt
             FROM audit_event e
             LEFT JOIN audit_event u ON e.kind = 'error' AND u.task_id = e.task_id
-                AND u.kind = 'undo' AND u.id > e.id
+                AND u.kind = 'undo' AND u.id > e.id AND NOT EXISTS (SELECT FROM audit_event h
+                    WHERE h.step_id = e.step_id AND h.kind = 'by_hand' AND h.id < u.id)
             WHERE e.step_id IS NOT NULL AND (e.kind IN ('resubmitted', 'waits') OR u.id IS NOT NULL)
             GROUP BY e.step_id
         ), failures AS (

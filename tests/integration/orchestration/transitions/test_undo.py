@@ -201,6 +201,19 @@ def test_a_failed_undo_can_be_done_by_hand():
     assert state(one) == "undone"
 
 
+def test_undo_after_a_step_was_done_by_hand_leaves_its_count_of_failures():
+    Policy.objects.filter(agent="greeter").update(failure_threshold=3)
+    one = task()
+    answer("transient")
+    again()
+    answer("rejected")
+    flight = Step.objects.get(task=one, name="flight")
+    assert (flight.process_state, flight.failure_count) == ("error", 1)
+    done_by_hand(flight.id, attempt=2, actor="olga", reason="by phone", result={"id": "g1"})
+    ask_undo(one)
+    assert Step.objects.get(id=flight.id).failure_count == 1  # and the audit finds nothing
+
+
 def test_late_reply_after_the_undo_changes_nothing():
     one = task()
     request = answer()
