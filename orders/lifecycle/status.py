@@ -29,7 +29,7 @@ ASIDE = {
 }  # for submissions that did not become a task
 # what may need an e-mail: a status that is new, or a message that says it again
 EMAILED = {OrderStatus.FAILED, OrderStatus.UNDONE}
-TOLD = {StatusKind.ACTION_NEEDED, StatusKind.FAILED, StatusKind.UNDONE}
+REPORTED = {StatusKind.ACTION_NEEDED, StatusKind.FAILED, StatusKind.UNDONE}
 # Rows are locked in the order of their ids, so that two receivers cannot deadlock. A number that is
 # not higher than the last one applied changes nothing: of two messages of an order the later one may come
 # first, so each says all.
@@ -37,10 +37,11 @@ APPLY = """
 WITH incoming AS (
     SELECT * FROM unnest(
         %(orders)s::uuid[], %(numbers)s::int[], %(statuses)s::text[], %(snapshots)s::jsonb[],
-        %(parcels)s::text[], %(told)s::bool[]
-    ) AS incoming (id, number, status, snapshot, parcel, told)
+        %(parcels)s::text[], %(reported)s::bool[]
+    ) AS incoming (id, number, status, snapshot, parcel, reported)
 ), locked AS MATERIALIZED (
-    SELECT o.id, o.status AS before FROM orders_order o JOIN incoming USING (id) ORDER BY o.id FOR NO KEY UPDATE OF o
+    SELECT o.id, o.status AS before FROM orders_order o JOIN incoming USING (id)
+    ORDER BY o.id FOR NO KEY UPDATE OF o
 )
 UPDATE orders_order o
 SET status = coalesce(incoming.status, o.status), status_number = incoming.number,
@@ -48,7 +49,7 @@ SET status = coalesce(incoming.status, o.status), status_number = incoming.numbe
     parcel = coalesce(nullif(incoming.parcel, ''), o.parcel)
 FROM incoming JOIN locked USING (id)
 WHERE o.id = incoming.id AND o.status_number < incoming.number
-RETURNING o.id, o.status, o.status_number, incoming.told OR o.status <> locked.before
+RETURNING o.id, o.status, o.status_number, incoming.reported OR o.status <> locked.before
 """
 # An answer counts regardless of its number: two receivers may process one order's messages in turn.
 ANSWER = """
@@ -73,11 +74,11 @@ def receive(messages: Sequence[Status]) -> None:
     relevant = [message for message in messages if message.workflow == WORKFLOW]
     _set_aside(message for message in relevant if message.kind.value in ASIDE)
     latest: dict[str, Status] = {}
-    told: set[str] = set()
+    reported: set[str] = set()
     for message in sorted(relevant, key=lambda message: message.number):
         if message.kind.value not in ASIDE:
             latest[message.reference] = message
-            told |= {message.reference} if message.kind in TOLD else set()
+            reported |= {message.reference} if message.kind in REPORTED else set()
     if not latest:
         return
     columns: dict[str, Any] = {
@@ -86,7 +87,7 @@ def receive(messages: Sequence[Status]) -> None:
         "statuses": [_status(message) for message in latest.values()],
         "snapshots": [_snapshot(message) for message in latest.values()],
         "parcels": [tracking.parcel(message.progress)[:60] for message in latest.values()],
-        "told": [reference in told for reference in latest],
+        "reported": [reference in reported for reference in latest],
     }
     with connection.cursor() as cursor:
         cursor.execute(APPLY, columns)

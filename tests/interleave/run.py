@@ -100,7 +100,7 @@ class Run:
         if self.kind == "posted again":
             self.drain()
             self.stage.now += 1.1 * DAY
-        elif self.kind == "mended late":  # as their first steps are refused, and nobody mended them
+        elif self.kind == "mended late":  # their first steps are refused, and were not mended
             jobs.take()
             jobs.schedule("scheduler-1", look=True)
             for agent in declared.AGENTS:
