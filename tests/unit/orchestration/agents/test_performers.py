@@ -349,5 +349,5 @@ def _lives(process):
     try:
         with Path(f"/proc/{process}/stat").open() as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
