@@ -9,20 +9,12 @@ from typing import Any
 
 from django.db import connection
 
-from orchestration.api import Status, StatusKind, TaskState
+from orchestration.api import Status, StatusKind
 from orders.models import Aside, OrderStatus
 
-from . import emails, tracking
+from . import emails, snapshots, tracking
 from .message import WORKFLOW
 
-STATUS_BY_STATE = {
-    TaskState.PENDING: OrderStatus.RECEIVED,
-    TaskState.PROCESSING: OrderStatus.RECEIVED,
-    TaskState.PROCESSED: OrderStatus.CONFIRMED,
-    TaskState.ERROR: OrderStatus.FAILED,
-    TaskState.UNDOING: OrderStatus.UNDOING,
-    TaskState.UNDONE: OrderStatus.UNDONE,
-}
 ASIDE = {
     "set_aside": Aside.REFUSED,
     "closed": Aside.CLOSED,
@@ -78,7 +70,8 @@ def receive(messages: Sequence[Status]) -> None:
     for message in sorted(relevant, key=lambda message: message.number):
         if message.kind.value not in ASIDE:
             latest[message.reference] = message
-            reported |= {message.reference} if message.kind in REPORTED else set()
+            if message.kind in REPORTED:
+                reported.add(message.reference)
     if not latest:
         return
     columns: dict[str, Any] = {
@@ -99,7 +92,7 @@ def receive(messages: Sequence[Status]) -> None:
 
 
 def _status(message: Status) -> str | None:
-    return STATUS_BY_STATE[TaskState(message.progress.state)] if message.progress else None
+    return snapshots.STATUS[message.progress.state] if message.progress else None
 
 
 def _snapshot(message: Status) -> str | None:
