@@ -105,8 +105,8 @@ def mend() -> None:
 
 
 def mend_by_hand() -> None:
-    """Do the first step in error by hand that can be, as an operator does."""
-    for step in in_error().filter(in_doubt=False)[:1]:
+    """Do the first step in error that is not in doubt by hand, if it can be, as an operator does."""
+    if step := in_error().filter(in_doubt=False).first():
         done_by_hand(step)
 
 

@@ -108,9 +108,8 @@ class Run:
                     self.answer(agent)
             jobs.schedule("scheduler-1", look=False)
             self.wait(declared.COMMON["resolve_within"] + self.choices.below(2) - 0.5)
-            if self.choices.chance(
-                0.3
-            ):  # a supervisor asks for an undo, and a person mends the step
+            if self.choices.chance(0.3):
+                # a supervisor asks for an undo, and a person mends the step
                 self._timed()
                 jobs.sweep("supervisor-1", self.memories["supervisor-1"])
                 jobs.mend()
@@ -269,8 +268,7 @@ class Run:
         self.stage.free = True
         last, again = "", 0
         for _ in range(60):
-            self._round()
-            if self._quiet():
+            if self._round():
                 return
             now = str((sql.run(STATES, {}), sql.run(QUIET, {})))
             if now != last or self._later():
@@ -282,8 +280,8 @@ class Run:
         open_ = list(TaskRequest.objects.filter(done_at=None).values())
         self.wrong.append(f"it does not come to rest: {sql.run(QUIET, {})} {states} {open_}")
 
-    def _round(self) -> None:
-        """Have all actors do what they can; sweep only if something is left then."""
+    def _round(self) -> bool:
+        """Have all actors do what they can, and sweep if something is left; return whether all is done."""
         self._timed()
         jobs.take()
         for held in Hold.objects.filter(until=None):
@@ -300,7 +298,7 @@ class Run:
                 while self.workers.waiting([agent.name]):
                     self.answer(agent, well=True)
         if self._quiet():
-            return
+            return True
         jobs.sweep("supervisor-1", self.memories["supervisor-1"])
         jobs.schedule("scheduler-1", look=True)
         for step in jobs.in_error():
@@ -308,6 +306,7 @@ class Run:
                 step.id, attempt=step.attempt, actor="olga", reason="mended"
             ) and undo.undo(step.task_id, actor="olga", reason="cannot be mended", force=True):
                 jobs.done_by_hand(step)
+        return self._quiet()
 
     def _quiet(self) -> bool:
         return sql.run(QUIET, {}) == [(0, 0, 0, 0)] and not queues.waiting([queues.SCHEDULER])

@@ -45,7 +45,7 @@ def run(seeds: Iterable[int], options: argparse.Namespace) -> Iterator[list[str]
             connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
         with place.standing() as stage, guards.without(options.without):
             rows = place.Rows()
-            gc.freeze()
+            gc.freeze()  # what is loaded stays: looks for garbage pass it over, and are rarer
             gc.set_threshold(50_000)
 
             def once(seed: int, replay: Sequence[int] | None = None, *, trace: bool = False) -> Run:
