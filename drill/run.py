@@ -204,8 +204,9 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
         flying = run.open()  # all were open a moment ago; this query may be slow
         least = in_flight if traffic else in_flight / 2
         assert flying >= least, f"only {flying} orders are in flight"
-        # a crash comes first and ends last: its process must work until it reaches the crash point
-        for mode in sorted(modes, key=lambda mode: mode.recipe != "crash"):
+        # a crash comes first and ends last: its process must work until it reaches the crash point;
+        # so does a process that freezes: it must have steps in hand
+        for mode in sorted(modes, key=lambda mode: mode.recipe not in {"crash", "freeze"}):
             if not mode.first:
                 ((since,),) = stack.sql("SELECT clock_timestamp()")
                 faults.enter_context(recipes.apply(mode.recipe, run, mode.given))

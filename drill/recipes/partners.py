@@ -13,12 +13,15 @@ from drill.waiting import pause, wait_for
 
 # a third of all requests to every partner fail before they have an effect
 FLAKY = {"partner": "*", "action": "*", "fault": "reset", "probability": 0.3}
-# what was sent before the breaker opened may hang, and does not count: else it would keep the breaker open
+# Not counted: what was sent before the breaker opened, which may hang and would keep it open; what is past
+# its time, which its agent has dropped; what was answered, but not recorded yet.
 OVER_WINDOW = """
 SELECT p.agent, p."window", count(s.id) FROM orchestration_policy p
 JOIN orchestration_gate g ON g.agent = p.agent
 JOIN orchestration_step s ON s.agent = p.agent AND s.process_state = 'processing'
     AND s.locked_by IS NOT NULL AND s.dispatched_at >= coalesce(g.opened_at, '-infinity')
+    AND s.complete_by > clock_timestamp()
+    AND s.id NOT IN (SELECT step FROM orchestration_deadletter WHERE step IS NOT NULL)
 GROUP BY 1, 2 HAVING count(s.id) > p."window"
 """
 PENDING = """

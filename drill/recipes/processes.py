@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 from drill.process import Process, free_port
 from drill.proxy import Proxy, Spoil
@@ -25,7 +25,6 @@ WHERE t.reference = ANY(%s) AND s.attempt > 1 + (
 )
 """
 MISSED = "SELECT count(*) FROM orchestration_alert WHERE closed_at IS NULL AND title LIKE %s"
-FREEZES, EXPIRED_WITHIN_S = 4, 12
 RESTARTED_WITHIN_S = 80  # a worker keeps its replies for a minute while Redis is away
 WORKER = "SELECT instance, started_at FROM orchestration_worker WHERE pid = %s"
 STEPPED_BACK = """
@@ -73,34 +72,21 @@ def nothing(run: Running) -> Iterator[None]:  # noqa: ARG001 - the signature of 
 
 @recipe
 def freeze(run: Running, *, process: str, until: str = "expired") -> Iterator[None]:
-    """Suspend a process with SIGSTOP, and resume it with SIGCONT after the fault.
+    """Suspend a process with SIGSTOP; resume it with SIGCONT as the fault begins.
 
-    The fault begins once its steps have expired ("expired"), another process leads ("replaced") or
-    an alert reports that no process leads ("missed").
+    That is once its steps have expired ("expired"), another process leads ("replaced") or an alert
+    reports that no process leads ("missed").
     """
+    before = run.stack.count(EXPIRED)
     name = resolve(run.stack, process)
-    with ExitStack() as frozen:
-        if until == "expired":
-            _freeze_with_steps(run.stack, name, frozen)
-        else:
-            frozen.enter_context(run.stack.frozen(name))
+    with run.stack.frozen(name):
         if until == "replaced":
             wait_for(lambda: run.stack.leader() not in {"", name}, "another process leads", 15)
         elif until == "missed":
             wait_for(lambda: run.stack.count(MISSED, f"%{name}%"), "an alert is open", 40)
-        yield
-
-
-def _freeze_with_steps(stack: Stack, name: str, frozen: ExitStack) -> None:
-    """Suspend a process, again and again until it had steps at that moment, and these have expired."""
-    before = stack.count(EXPIRED)
-    for _ in range(FREEZES):
-        frozen.enter_context(stack.frozen(name))
-        with suppress(AssertionError):
-            wait_for(lambda: stack.count(EXPIRED) > before, "its steps expire", EXPIRED_WITHIN_S)
-            return
-        frozen.close()
-    raise AssertionError(f"{name} had no steps at any of {FREEZES} times")
+        elif until == "expired":
+            wait_for(lambda: run.stack.count(EXPIRED) > before, "its steps expire", 25)
+    yield
 
 
 @recipe
