@@ -24,13 +24,16 @@ IDS = UUID("00000000-0000-5000-8000-000000000000")
 Job = Callable[[], object]
 
 
-def schedule(by: str, *, look: bool) -> None:
-    """Do a scheduler's turn over the replies in its inbox; with `look`, over all there is."""
+def schedule(by: str, *, look: bool, undo: bool = True) -> None:
+    """Do a scheduler's turn over the replies in its inbox; with `look`, over all there is.
+
+    Without `undo` it ends before it begins what was asked to be undone.
+    """
     replies = [one for one in queues.take(queues.SCHEDULER, SIZE) if one != queues.LOOK]
     agents = scheduler.all_agents() if look else set()
     for _ in range(ROUNDS):
         agents = scheduler.run_once(by, replies, agents).more
-        if look:
+        if look and undo:
             agents |= scheduler.begin_undos()
         replies, look = [], False
         if not agents:

@@ -113,6 +113,8 @@ class Run:
                 self._timed()
                 jobs.sweep("supervisor-1", self.memories["supervisor-1"])
                 jobs.mend()
+                if self.choices.chance(0.5):  # a scheduler claims it, and dies before it undoes
+                    jobs.schedule("scheduler-1", look=True, undo=False)
 
     def _options(self) -> dict[str, tuple[float, Callable[[], object]]]:
         """Return what can happen next: its weight, and how it does.

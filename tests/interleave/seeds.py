@@ -10,6 +10,12 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+# what a server for one run does not need, and what makes looks at locks cheaper
+QUICK = (
+    "synchronous_commit=off", "autovacuum=off", "track_counts=off", "wal_level=minimal",
+    "max_wal_senders=0", "max_connections=40",
+)  # fmt: skip
+
 
 def part(options: argparse.Namespace, number: int, failed: Any, ended: Any) -> None:
     """Run each n-th seed, from the one with this number on; add up shared numbers."""
@@ -40,7 +46,7 @@ def run(seeds: Iterable[int], options: argparse.Namespace) -> Iterator[list[str]
     from . import guards, place, shrink
     from .run import Run
 
-    with servers(*FAST, "synchronous_commit=off", "autovacuum=off"):
+    with servers(*FAST, *QUICK):
         with redirect_stderr(StringIO()):  # it says so if a run before was ended
             connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
         with place.standing() as stage, guards.without(options.without):

@@ -20,7 +20,7 @@ WAITING = (
     "SELECT pid FROM unnest(%(pids)s::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0"
 )
 ALIVE = "SELECT 1 FROM pg_stat_activity WHERE pid = %(pid)s"
-KILL = "SELECT pg_terminate_backend(%(pid)s, 5000)"
+KILL = "SELECT pg_terminate_backend(%(pid)s)"  # to wait in it takes at least a tenth of a second
 
 
 class Crashed(BaseException):
@@ -221,6 +221,7 @@ class Stage:
     def kill(self, actor: Actor) -> None:
         """End the backend of an actor, as an administrator may."""
         self._ask(KILL, {"pid": actor.pid})
+        self.gone(actor.pid)
 
     def gone(self, pid: int) -> None:
         """Wait until a backend has ended, and its locks with it."""
