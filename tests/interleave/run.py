@@ -3,6 +3,7 @@
 import random
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -103,18 +104,24 @@ class Run:
         elif self.kind == "mended late":  # their first steps are refused, and were not mended
             jobs.take()
             jobs.schedule("scheduler-1", look=True)
-            for agent in declared.AGENTS:
-                while self.workers.waiting([agent.name]):
-                    self.answer(agent)
-            jobs.schedule("scheduler-1", look=False)
+            self._answered()
             self.wait(declared.COMMON["resolve_within"] + self.choices.below(2) - 0.5)
-            if self.choices.chance(0.3):
-                # a supervisor asks for an undo, and a person mends the step
+            if self.choices.chance(0.5):
+                # a supervisor asks for undos, and a person mends the steps
                 self._timed()
                 jobs.sweep("supervisor-1", self.memories["supervisor-1"])
-                jobs.mend()
-                if self.choices.chance(0.5):  # a scheduler claims it, and dies before it undoes
+                for _ in jobs.in_error():
+                    jobs.mend()
+                if self.choices.chance(0.5):  # a scheduler claims them, and dies before it undoes
                     jobs.schedule("scheduler-1", look=True, undo=False)
+                    self._answered()
+
+    def _answered(self) -> None:
+        """Have agents answer all requests, and a scheduler take the replies."""
+        for agent in declared.AGENTS:
+            while self.workers.waiting([agent.name]):
+                self.answer(agent)
+        jobs.schedule("scheduler-1", look=False)
 
     def _options(self) -> dict[str, tuple[float, Callable[[], object]]]:
         """Return what can happen next: its weight, and how it does.
@@ -146,23 +153,17 @@ class Run:
             found.append((f"submission-{number}", "take", 1.0, jobs.take))
             by = f"scheduler-{number}"
             found.append(
-                (by, "reply", 1.5 if late else 0.5, lambda by=by: jobs.schedule(by, look=False))
+                (by, "reply", 1.5 if late else 0.5, partial(jobs.schedule, by, look=False))
             )
-            found.append(
-                (by, "look", 0.5 if late else 1.0, lambda by=by: jobs.schedule(by, look=True))
-            )
+            found.append((by, "look", 0.5 if late else 1.0, partial(jobs.schedule, by, look=True)))
             name = f"supervisor-{number}"
-            memory = self.memories[name]
             often = 0.1 if again else 1.5 if late else 0.7
-            found.append((name, "sweep", often, lambda n=name, m=memory: jobs.sweep(n, m)))
+            found.append((name, "sweep", often, partial(jobs.sweep, name, self.memories[name])))
         for what, (duty, weight) in jobs.DUTIES.items():
-            often = 20.0 if again and what == "remove_old_tasks" else 1.0
+            often = weight * (2.0 if again and what == "remove_old_tasks" else 0.1)
             found.append(
-                (
-                    "housekeeper", what, weight * 0.1 * often,
-                    lambda duty=duty: jobs.keep_house("housekeeper-1", duty),
-                )
-            )  # fmt: skip
+                ("housekeeper", what, often, partial(jobs.keep_house, "housekeeper-1", duty))
+            )
         posted = 3.0 if again else 0.3
         number = self.stage.points
         who, about, again_often = "application", (workflow, reference), 1.5 if late else 0.5
