@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import psycopg2
 from django.db import connection
@@ -58,7 +59,9 @@ def standing() -> Iterator[Stage]:
 class Rows:
     """Sets the rows back to what each run begins with."""
 
-    def __init__(self) -> None:
+    def __init__(self, admin: Any) -> None:
+        # a connection of its own: with the role of a replica, one forgets all its plans
+        self._admin = admin
         kept = [f"orchestration_{name}" for name in KEPT]
         tables = [name for (name,) in sql.run(EMPTIED, {"kept": kept})]
         gone = ";".join(f"DELETE FROM {table}" for table in tables)
@@ -73,7 +76,7 @@ class Rows:
         COMMIT;
         """
         self._runs = 0
-        sql.run("CREATE TEMPORARY TABLE interleave_gate AS SELECT * FROM orchestration_gate", {})
+        self._do("CREATE TEMPORARY TABLE interleave_gate AS SELECT * FROM orchestration_gate")
         Worker.objects.all().delete()
         Worker.objects.bulk_create(
             Worker(instance=f"{name}-0", queue=name, host="here", pid=1)
@@ -90,7 +93,7 @@ class Rows:
                 )
                 for (table,) in sql.run(TEMPORARY, {}):  # of the audits
                     cursor.execute(f"VACUUM pg_temp.{table}")
-        sql.run(self._statement, {})
+        self._do(self._statement)
         redis = queues.connection()
         redis.flushdb()
         # as if each queue's worker had been called: no job of RQ is made
@@ -99,6 +102,10 @@ class Rows:
         for marks in (low_water.AGENTS, low_water.PROCESSING):
             marks.__init__(marks.lowest, marks.kind)  # type: ignore[misc]
         services.LEDGER.__init__()  # type: ignore[misc]
+
+    def _do(self, statement: str) -> None:
+        with self._admin.cursor() as cursor:
+            cursor.execute(statement)
 
 
 def set_time(stage: Stage) -> None:

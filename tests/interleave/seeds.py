@@ -50,7 +50,7 @@ def run(seeds: Iterable[int], options: argparse.Namespace) -> Iterator[list[str]
         with redirect_stderr(StringIO()):  # it says so if a run before was ended
             connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
         with place.standing() as stage, guards.without(options.without):
-            rows = place.Rows()
+            rows = place.Rows(stage.admin)
             gc.freeze()  # what is loaded stays: looks for garbage pass it over, and are rarer
             gc.set_threshold(50_000)
 
