@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 
 from . import seeds
+from .choices import KINDS
 
 SAY_EVERY_S = 60.0  # how far the run is
 
@@ -18,6 +19,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="how many")
     parser.add_argument("--start", type=int, default=0, help="the first")
     parser.add_argument("--seed", type=int, help="only this one")
+    parser.add_argument("--kind", choices=list(KINDS), default="", help="of all runs")
     parser.add_argument("--trace", action="store_true", help="print what happens in it")
     parser.add_argument(
         "--shrink",

@@ -17,7 +17,7 @@ from orchestration.testing.run import NEXT
 from orchestration.transitions import holds, resubmit, undo
 
 from . import declared, expected, jobs, judge, services
-from .choices import Choices
+from .choices import KINDS, Choices
 from .hooks import IMPATIENT, NO_LIMIT
 from .jobs import NEVER
 from .place import NAMES, set_time
@@ -44,14 +44,14 @@ class Run:
     """A run of a seed on a stage; after `go`, `wrong` is what is wrong."""
 
     def __init__(
-        self, stage: Stage, seed: int, replay: Sequence[int] | None = None, *, trace: bool = False
+        self, stage: Stage, seed: int, replay: Sequence[int] | None, *, kind: str, trace: bool
     ) -> None:
         self.seed, self.stage = seed, stage
         self.choices = choices = Choices(seed, replay)
         self.trace: list[str] | None = [] if trace else None
         stage.begin(choices, self.trace)
         self.wrong: list[str] = []
-        self.kind = choices.of({"usual": 4.0, "posted again": 1.0, "mended late": 3.0})
+        self.kind = kind or choices.of(KINDS)
         late, usual = self.kind == "mended late", self.kind == "usual"
         self.calm = usual and choices.chance(0.25)
         stage.preempt = (0.02, 0.1, 0.3)[choices.below(3)]

@@ -57,7 +57,7 @@ def run(seeds: Iterable[int], options: argparse.Namespace) -> Iterator[list[str]
             def once(seed: int, replay: Sequence[int] | None = None, *, trace: bool = False) -> Run:
                 place.set_time(stage)
                 rows.reset()
-                run = Run(stage, seed, replay, trace=trace)
+                run = Run(stage, seed, replay, kind=options.kind, trace=trace)
                 run.go()
                 return run
 
