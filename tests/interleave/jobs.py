@@ -57,11 +57,13 @@ def memory() -> Memory:
     return Memory(chores_at=NEVER, records_at=NEVER)
 
 
-def keep_house(by: str, duty: Callable[[HousekeeperSweep], None]) -> None:
-    """Do one duty of a housekeeper."""
+def keep_house(by: str, *duties: Callable[[HousekeeperSweep], None]) -> None:
+    """Do duties of a housekeeper."""
     leadership = leader_election.acquire(by, name=HOUSEKEEPER)
     if leadership is not None:
-        duty(HousekeeperSweep(leadership=leadership, memory=memory()))
+        sweep = HousekeeperSweep(leadership=leadership, memory=memory())
+        for duty in duties:
+            duty(sweep)
 
 
 DUTIES = {
@@ -72,6 +74,8 @@ DUTIES = {
     "send_dead_letters_back": (HousekeeperSweep.send_dead_letters_back, 1.0),
     "warn_of_late_tasks": (HousekeeperSweep.warn_of_late_tasks, 1.0),
 }
+# what time alone brings: ends of holds, replies that were put off
+OF_TIME = (HousekeeperSweep.release_held_steps, HousekeeperSweep.send_dead_letters_back)
 
 
 def post(workflow: str, reference: str, name: str = "Ada") -> None:

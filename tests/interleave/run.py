@@ -10,7 +10,6 @@ from unittest.mock import patch
 from orchestration import conf
 from orchestration.cluster.debounce import Pauses
 from orchestration.database import sql
-from orchestration.housekeeping.housekeeper import HousekeeperSweep
 from orchestration.messaging import queues
 from orchestration.models import Hold, TaskRequest, fields, low_water
 from orchestration.testing.run import NEXT
@@ -161,9 +160,8 @@ class Run:
             found.append((name, "sweep", often, partial(jobs.sweep, name, self.memories[name])))
         for what, (duty, weight) in jobs.DUTIES.items():
             often = weight * (2.0 if again and what == "remove_old_tasks" else 0.1)
-            found.append(
-                ("housekeeper", what, often, partial(jobs.keep_house, "housekeeper-1", duty))
-            )
+            job = partial(jobs.keep_house, "housekeeper-1", duty)
+            found.append(("housekeeper", what, often, job))
         posted = 3.0 if again else 0.3
         number = self.stage.points
         who, about, again_often = "application", (workflow, reference), 1.5 if late else 0.5
@@ -290,7 +288,7 @@ class Run:
         for held in Hold.objects.filter(until=None):
             holds.release(held.id, actor="olga", reason="go on")
         self.workers.deliver()
-        jobs.keep_house("housekeeper-1", HousekeeperSweep.release_held_steps)
+        jobs.keep_house("housekeeper-1", *jobs.OF_TIME)
         for _ in range(3):
             jobs.schedule("scheduler-1", look=True)
             self.stage.now += 0.01
