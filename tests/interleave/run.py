@@ -103,7 +103,8 @@ class Run:
         elif self.kind == "mended late":  # their first steps are refused, and were not mended
             jobs.take()
             jobs.schedule("scheduler-1", look=True)
-            self._answered()
+            self._answer_all()
+            jobs.schedule("scheduler-1", look=False)
             self.wait(declared.COMMON["resolve_within"] + self.choices.below(2) - 0.5)
             if self.choices.chance(0.5):
                 # a supervisor asks for undos, and a person mends the steps
@@ -113,14 +114,14 @@ class Run:
                     jobs.mend()
                 if self.choices.chance(0.5):  # a scheduler claims them, and dies before it undoes
                     jobs.schedule("scheduler-1", look=True, undo=False)
-                    self._answered()
+                    self._answer_all()
+                    jobs.schedule("scheduler-1", look=False)
 
-    def _answered(self) -> None:
-        """Have agents answer all requests, and a scheduler take the replies."""
+    def _answer_all(self, *, well: bool = False) -> None:
+        """Have agents answer all requests."""
         for agent in declared.AGENTS:
             while self.workers.waiting([agent.name]):
-                self.answer(agent)
-        jobs.schedule("scheduler-1", look=False)
+                self.answer(agent, well=well)
 
     def _options(self) -> dict[str, tuple[float, Callable[[], object]]]:
         """Return what can happen next: its weight, and how it does.
@@ -295,9 +296,7 @@ class Run:
             self._timed()
             if not self.workers.waiting([agent.name for agent in declared.AGENTS]):
                 break
-            for agent in declared.AGENTS:
-                while self.workers.waiting([agent.name]):
-                    self.answer(agent, well=True)
+            self._answer_all(well=True)
         if self._quiet():
             return True
         jobs.sweep("supervisor-1", self.memories["supervisor-1"])

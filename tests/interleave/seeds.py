@@ -12,8 +12,8 @@ from typing import Any
 
 # what a server for one run does not need, and what makes looks at locks cheaper
 QUICK = (
-    "synchronous_commit=off", "autovacuum=off", "track_counts=off", "wal_level=minimal",
-    "max_wal_senders=0", "max_connections=40",
+    "synchronous_commit=off", "autovacuum=off", "wal_level=minimal", "max_wal_senders=0",
+    "max_connections=40",
 )  # fmt: skip
 
 
