@@ -5,6 +5,9 @@ from contextlib import contextmanager
 import psycopg2
 from django.db import connection
 
+# For a test's transaction, in which a turn's brief time limit holds: autovacuum, which may be at the same
+# table, yields after a second only.
+PATIENTLY = "SET LOCAL lock_timeout = DEFAULT"
 # Raises as a statement of its own would: a killed backend is killed, a cancelled statement cancelled.
 STRIKE = """
 CREATE SEQUENCE strikes;

@@ -6,6 +6,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from orchestration.database.prepared import AS_USUAL
+from tests.support.database import PATIENTLY
 
 # What a table's statistics say depends on which tests ran before, and on whether autovacuum came by.
 FORGET = """
@@ -39,6 +40,12 @@ def explained(statement, parameters, *, off=("seqscan",), measured=False):
         ((found,),) = cursor.fetchall()
     transaction.set_rollback(True)
     return list(nodes(found[0]["Plan"]))
+
+
+def analyse(*tables):
+    """Tell the planner what tables hold."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{PATIENTLY}; ANALYZE {', '.join(tables)}")
 
 
 def cost(act):

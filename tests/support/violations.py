@@ -5,6 +5,7 @@ from io import StringIO
 from django.db import connection
 
 from orchestration.audit import runner, snapshot
+from tests.support.database import PATIENTLY
 
 
 def found(rows=None):
@@ -22,7 +23,7 @@ def plant(statement, **parameters):
     """Write past every guard: triggers and foreign keys are off, checks are dropped."""
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(f"{PATIENTLY}; SET LOCAL session_replication_role = replica")
         cursor.execute(
             "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype IN ('c', 'u')"
             " AND conrelid::regclass::text ~ '^(orchestration|orders)_'"

@@ -5,7 +5,7 @@ from itertools import product
 from uuid import uuid4
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from orchestration.models import Step, Task
 from orchestration.models.fields import DatabaseNow
@@ -15,7 +15,7 @@ from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.holds import hold
 from tests.support.audit_rows import no_route, orders
 from tests.support.engine import claimed, in_error, new_task, run_to_end, step_of, without_triggers
-from tests.support.plans import cost
+from tests.support.plans import analyse, cost
 
 pytestmark = pytest.mark.django_db
 
@@ -92,8 +92,7 @@ def outage():
         ]
         values = {name: getattr(step, name) for name in fields}
         Step.objects.bulk_create(Step(task_id=one.pk, **values) for one in copies)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE orchestration_task, orchestration_step")
+    analyse("orchestration_task", "orchestration_step")
     with transaction.atomic():
         create(
             [

@@ -12,6 +12,7 @@ from orchestration.dead_letters import actions
 from orchestration.models.alert import Severity
 from orchestration.supervision import due
 from tests.support.engine import new_task
+from tests.support.plans import analyse
 
 pytestmark = pytest.mark.django_db
 MANY = 100_000
@@ -57,7 +58,7 @@ def test_they_are_not_read(end):
     with connection.cursor() as cursor:
         cursor.execute(SUBMISSIONS.format(end=ENDS[end], problem=problem), [MANY])
         cursor.execute(MESSAGES.format(end=ENDS[end]), [str(new_task().id), MANY])
-        cursor.execute("ANALYZE orchestration_submission, orchestration_statusmessage")
+    analyse("orchestration_submission", "orchestration_statusmessage")
     for kind in ("submission", "status"):
         for cause in ("other", "greet", "shop", "greet/unknown", "greet/stuck", "shop/stuck"):
             alerts.raise_alert(f"{kind}/{cause}", severity=Severity.CRITICAL, title="a test")

@@ -16,7 +16,7 @@ from orchestration.transitions.undo import undo
 from tests.support.engine import claimed, force, new_task, reply_to
 from tests.support.operators import browser, fail, person
 from tests.support.page import page
-from tests.support.plans import explained
+from tests.support.plans import analyse, explained
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/orchestration/statestore/"
@@ -189,10 +189,10 @@ def many() -> None:
                 'id', s.id + 1000 * row_number() OVER (), 'task_id', t.id))).*
             FROM orchestration_step s, orchestration_task t
             WHERE s.task_id = %(task)s AND t.reference LIKE 'many-%%';
-            ANALYZE orchestration_task, orchestration_step;
             """,
             {"task": task.id},
         )
+    analyse("orchestration_task", "orchestration_step")
 
 
 def run_to_end_of(task):
