@@ -18,10 +18,10 @@ from django.db import transaction
 
 from ..cluster import crash_points
 from ..cluster.leader_election import Leadership
-from ..database import sql
+from ..database import prepared, sql
 from ..models import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from ..models.hold import HOLDS_ALL, holds_agent
-from ..models.low_water import AGENTS, AGENTS_FROM, all_agents, longest_waiting
+from ..models.low_water import AGENTS, AGENTS_FROM, all_agents, longest_waiting, steps_in_flight
 from ..models.rollup import Span
 from .histogram import BOUNDS, SIZE, dense
 
@@ -133,9 +133,7 @@ CROSS JOIN LATERAL (SELECT CASE
     WHEN g.state = 'half_open' THEN 1
     WHEN g.state = 'recovering' THEN least(g.allowance, p.window)
     ELSE p.window END AS room) AS free
-CROSS JOIN LATERAL (SELECT count(*) AS steps FROM orchestration_step s WHERE s.agent = p.agent
-    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
-    AND s.dispatched_at >= m.dispatched_at) AS flight
+CROSS JOIN LATERAL (SELECT count(*) AS steps FROM {steps_in_flight("s.id")} AS s) AS flight
 CROSS JOIN LATERAL (SELECT count(*) AS steps
     FROM {longest_waiting("s.id", "%(cap)s")} AS counted) AS waiting
 LEFT JOIN LATERAL {longest_waiting("s.pending_since AS since")} AS oldest ON true
@@ -185,7 +183,7 @@ def observe_gates(spans: Iterable[int]) -> None:
     """Add one observation of each gate to the roll-ups of some spans."""
     values = all_agents() | {"spans": list(spans), "cap": WAITING_CAP}
     with AGENTS.watching():
-        sql.run(OBSERVE_GATES, values)
+        prepared.run(OBSERVE_GATES, values)
 
 
 def _behind(mark: RollUpMark, now: datetime) -> bool:

@@ -12,7 +12,15 @@ from .. import conf
 from ..database import prepared, sql
 from ..decisions.fairness import Arrival, for_aged
 from ..models.hold import holds_agent
-from ..models.low_water import AGENTS, AGENTS_FROM, WANTED, Mark, first_in_line, longest_waiting
+from ..models.low_water import (
+    AGENTS,
+    AGENTS_FROM,
+    WANTED,
+    Mark,
+    first_in_line,
+    longest_waiting,
+    steps_in_flight,
+)
 from ..models.step import claimable
 from ..payloads.placeholders import Loads
 from ..states import GateState
@@ -22,11 +30,10 @@ from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
 from .locked_task import Ready
 from .turns import STANDINGS, lines_of
 
-# What an agent has at work, of the steps `s`. It has stopped by an attempt's complete-by: what has passed
-# it takes no place, though it may be long until it is counted, as when its task is locked; nor does
+# What takes a place at an agent, of its steps in flight. It has stopped by an attempt's complete-by: what
+# has passed it takes none, though it may be long until it is counted, as when its task is locked; nor does
 # what was answered, when the reply waits for a locked row (dead_letter_step, read once).
-AT_WORK = """s.process_state = 'processing' AND s.locked_by IS NOT NULL
-        AND s.complete_by > (SELECT clock_timestamp())
+TAKES_PLACE = """AND s.complete_by > (SELECT clock_timestamp())
         AND s.id NOT IN (SELECT step FROM orchestration_deadletter WHERE step IS NOT NULL)"""
 
 # What of these agents' policies a request needs, how many each has in flight, whether a step waits that
@@ -45,16 +52,15 @@ SELECT p.agent, {STATE}, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
         FROM ({STANDINGS}) l WHERE l.agent = p.agent)
 FROM orchestration_policy p JOIN orchestration_gate g USING (agent)
 JOIN {AGENTS_FROM} USING (agent)
-CROSS JOIN LATERAL (SELECT count(*) AS all_kinds, count(*) FILTER (WHERE s.isolated) AS isolated
-    FROM orchestration_step s WHERE s.agent = p.agent AND s.dispatched_at >= m.dispatched_at
-        AND {AT_WORK}) AS f
+CROSS JOIN LATERAL (SELECT count(*) AS all_kinds, count(*) FILTER (WHERE isolated) AS isolated
+    FROM {steps_in_flight("s.isolated", TAKES_PLACE)} AS s) AS f
 WHERE p.agent = ANY(%(agents)s::text[])
 ORDER BY p.agent
 """  # noqa: S608 - a constant of our own
 
 IN_FLIGHT_SINCE = f"""
-SELECT count(*) FROM orchestration_step s WHERE s.agent = %(agent)s AND {AT_WORK}
-    AND s.dispatched_at >= to_timestamp(%(since)s)
+SELECT count(*) FROM (SELECT %(agent)s AS agent, to_timestamp(%(since)s) AS dispatched_at) AS m
+CROSS JOIN LATERAL {steps_in_flight("s.id", TAKES_PLACE)} AS s
 """  # noqa: S608 - the same
 
 MOST_ROUNDS = 5  # of looking past held steps, in one turn; the rest has the next
