@@ -69,21 +69,16 @@ def longest_waiting(what: str, limit: str = "1") -> str:
         ORDER BY s.pending_since LIMIT {limit})"""  # noqa: S608 - constants of our own
 
 
-def steps_in_flight(what: str, more: str = "") -> str:
-    """Return the SQL of the steps in flight of `m.agent`, the first dispatched first: by step_in_flight.
+def first_in_flight(what: str, limit: str = "1", *, more: str = "") -> str:
+    """Return the SQL of the first dispatched of the steps in flight, of `m.agent`: by step_in_flight.
 
-    In this order no other index is worth using: where all steps have one agent, step_expiry seems as good,
-    and it has no mark.
+    All of them (limit ALL) have this order too, in which no other index is worth using: where all steps have
+    one agent, step_expiry seems as good, and it has no mark.
     """
     return f"""(SELECT {what} FROM orchestration_step s
         WHERE s.agent = m.agent AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
             AND s.dispatched_at >= m.dispatched_at {more}
-        ORDER BY s.dispatched_at)"""  # noqa: S608 - constants of our own
-
-
-def first_in_flight(what: str) -> str:
-    """Return the SQL of the first of them."""
-    return f"(SELECT * FROM {steps_in_flight(what)} AS s LIMIT 1)"  # noqa: S608 - the same
+        ORDER BY s.dispatched_at LIMIT {limit})"""  # noqa: S608 - constants of our own
 
 
 def first_in_line(what: str, isolated: str = "false", *, more: str = "") -> str:

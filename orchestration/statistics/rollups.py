@@ -21,7 +21,7 @@ from ..cluster.leader_election import Leadership
 from ..database import prepared, sql
 from ..models import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from ..models.hold import HOLDS_ALL, holds_agent
-from ..models.low_water import AGENTS, AGENTS_FROM, all_agents, longest_waiting, steps_in_flight
+from ..models.low_water import AGENTS, AGENTS_FROM, all_agents, first_in_flight, longest_waiting
 from ..models.rollup import Span
 from .histogram import BOUNDS, SIZE, dense
 
@@ -133,7 +133,7 @@ CROSS JOIN LATERAL (SELECT CASE
     WHEN g.state = 'half_open' THEN 1
     WHEN g.state = 'recovering' THEN least(g.allowance, p.window)
     ELSE p.window END AS room) AS free
-CROSS JOIN LATERAL (SELECT count(*) AS steps FROM {steps_in_flight("s.id")} AS s) AS flight
+CROSS JOIN LATERAL (SELECT count(*) AS steps FROM {first_in_flight("s.id", "ALL")} AS s) AS flight
 CROSS JOIN LATERAL (SELECT count(*) AS steps
     FROM {longest_waiting("s.id", "%(cap)s")} AS counted) AS waiting
 LEFT JOIN LATERAL {longest_waiting("s.pending_since AS since")} AS oldest ON true

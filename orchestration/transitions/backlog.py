@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .. import conf
-from ..database import prepared, sql
+from ..database import prepared
 from ..decisions.fairness import Arrival, for_aged
 from ..models.hold import holds_agent
 from ..models.low_water import (
@@ -17,9 +17,9 @@ from ..models.low_water import (
     AGENTS_FROM,
     WANTED,
     Mark,
+    first_in_flight,
     first_in_line,
     longest_waiting,
-    steps_in_flight,
 )
 from ..models.step import claimable
 from ..payloads.placeholders import Loads
@@ -53,14 +53,14 @@ SELECT p.agent, {STATE}, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
 FROM orchestration_policy p JOIN orchestration_gate g USING (agent)
 JOIN {AGENTS_FROM} USING (agent)
 CROSS JOIN LATERAL (SELECT count(*) AS all_kinds, count(*) FILTER (WHERE isolated) AS isolated
-    FROM {steps_in_flight("s.isolated", TAKES_PLACE)} AS s) AS f
+    FROM {first_in_flight("s.isolated", "ALL", more=TAKES_PLACE)} AS s) AS f
 WHERE p.agent = ANY(%(agents)s::text[])
 ORDER BY p.agent
 """  # noqa: S608 - a constant of our own
 
 IN_FLIGHT_SINCE = f"""
-SELECT count(*) FROM (SELECT %(agent)s AS agent, to_timestamp(%(since)s) AS dispatched_at) AS m
-CROSS JOIN LATERAL {steps_in_flight("s.id", TAKES_PLACE)} AS s
+SELECT count(*) FROM (SELECT %(agent)s::text AS agent, to_timestamp(%(since)s) AS dispatched_at) AS m
+CROSS JOIN LATERAL {first_in_flight("s.id", "ALL", more=TAKES_PLACE)} AS s
 """  # noqa: S608 - the same
 
 MOST_ROUNDS = 5  # of looking past held steps, in one turn; the rest has the next
@@ -208,7 +208,7 @@ def in_flight(demand: Demand, gate: LockedGate) -> int:
     since = gate.view.opened_at
     if gate.view.state == GateState.CLOSED or since is None:
         return demand.in_flight
-    ((count,),) = sql.run(IN_FLIGHT_SINCE, {"agent": demand.agent, "since": since})
+    ((count,),) = prepared.run(IN_FLIGHT_SINCE, {"agent": demand.agent, "since": since})
     return int(count)
 
 
