@@ -1,7 +1,8 @@
 """The scheduler: records replies, claims the next steps, sends requests (P1, P8, P21–P23).
 
-It computes steps that need no agent itself. Any number of schedulers run side by side; one run is one
-transaction over a whole batch.
+It computes steps that need no agent itself. Any number of schedulers run side by side; one turn is one
+transaction over a whole batch. If it fails, its parts are tried: the replies, the steps to compute and
+the agents to claim for, each in halves until what fails is alone.
 """
 
 import logging
@@ -17,17 +18,18 @@ from .applications.status_messages import queue_of
 from .cluster import crash_points
 from .cluster.debounce import Pauses
 from .database import batches, sql
-from .dead_letters import capture
+from .dead_letters import capture, reply_inbox
+from .dead_letters.reply_inbox import PoppedReply
 from .messaging import queues
-from .messaging.messages import Malformed, Reply, Request, with_number
+from .messaging.messages import Request
 from .states import LOCAL
 from .tracing.subject import about_task
 from .transitions.claim import Claimed, claim
+from .transitions.foreign_locks import with_locked_steps
 from .transitions.holds import park
 from .transitions.loading import UnfilledRequest, fill_in
-from .transitions.local_steps import Computed, compute
-from .transitions.locked_task import Ready, release_ready
-from .transitions.replies import Recorded, record
+from .transitions.local_steps import Computed, compute, listed, postpone
+from .transitions.replies import Recorded, decide
 from .transitions.requested_undos import Begun, begin_requested, requested_tasks
 
 logger = logging.getLogger(__name__)
@@ -45,12 +47,20 @@ class TurnResult:
     again_in: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Popped:
-    """A reply, as raw bytes from the inbox and parsed."""
+@dataclass(kw_only=True)
+class _Committed:
+    """What the transactions of a turn have committed, for what is done after them."""
 
-    raw: bytes
-    reply: Reply
+    by: str
+    claimed: Claimed = field(default_factory=Claimed)
+    unclaimed: set[str] = field(
+        default_factory=set
+    )  # the agents to claim for in another transaction
+    applications: set[str] = field(default_factory=set)  # those with new status messages
+    postponed: list[PoppedReply] = field(
+        default_factory=list
+    )  # replies whose rows others have locked
+    held: bool = False  # steps to compute that are held were met
 
 
 def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> TurnResult:
@@ -59,21 +69,204 @@ def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> 
     Each reply is recorded, kept as a dead letter, or returned to the inbox, even if this raises. Requests
     are sent after the commit: a request that is never sent expires, and its step is retried.
     """
-    popped = [one for raw in raw_replies if (one := _parse(raw))]
-    recorded, claimed = _record_and_claim(by, popped, agents)
+    popped = reply_inbox.parse(raw_replies)
+    done = _Committed(by=by)
+    try:
+        _run(done, popped, agents)
+    finally:
+        claimed = done.claimed
+        crash_points.reached("scheduler.after_claim", claimed.requests)
+        _send(claimed.requests, claimed.loads)
+        crash_points.reached("scheduler.after_send", claimed.requests)
+        _notify(done.applications)
+    if claimed.loads:
+        _load_and_send(by, claimed)
+    if done.held and park(LOCAL, isolated=False):
+        claimed.more.add(LOCAL)
+    full = {agent for agent, batch in claimed.requests.items() if len(batch) >= conf.BATCH_SIZE}
+    return TurnResult(more=full | claimed.more, again_in=claimed.again_in)
+
+
+def _run(done: _Committed, popped: Sequence[PoppedReply], agents: Collection[str]) -> None:
+    """Take a turn; if it fails, take its parts."""
+    try:
+        _take(done, popped, agents=agents, whole=True)
+    except Exception as error:
+        if sql.is_unavailable(error):
+            reply_inbox.put_back(popped)
+            raise
+        logger.warning("a turn is split: %s", sql.first_line(error))
+        done.unclaimed |= set(agents)
+        _record_in_parts(done, popped, error)
+    else:
+        reply_inbox.postpone(done.postponed)
+    if LOCAL in _awake(done.unclaimed):
+        _compute_in_parts(done)
+    _claim_in_parts(done)
+
+
+def _take(
+    done: _Committed,
+    popped: Sequence[PoppedReply] = (),
+    *,
+    steps: Sequence[int] | None = None,
+    agents: Collection[str] = (),
+    whole: bool = False,
+) -> None:
+    """Record replies, compute `steps`, and claim for `agents`, in one transaction.
+
+    A `whole` turn goes on with what follows: it computes the steps that become ready, or that wait if LOCAL
+    is among the agents, and claims for the agents that are touched. After a part these are left. No agent
+    is claimed for while alerts are locked: a claim waits for gates.
+    """
+    recorded, computed = Recorded(), Computed()
+    with transaction.atomic():
+        decide([item.reply for item in popped], recorded)
+        if steps is not None:
+            computed = compute(done.by, perform, recorded, waiting=True, only=steps)
+        elif whole and not _paused.of(LOCAL):
+            computed = compute(done.by, perform, recorded, waiting=LOCAL in agents)
+        recorded.write()
+        touched = recorded.agents | set(agents)
+        claiming = set() if recorded.alerted else touched if whole else set(agents)
+        claimed = claim(_awake(claiming) - {LOCAL}, done.by, recorded.observed, recorded.ready)
+    done.claimed.add(claimed)
+    done.unclaimed = (done.unclaimed | touched) - claiming - ({LOCAL} if whole else set())
+    done.applications |= recorded.applications
+    done.postponed += [item for item in popped if item.reply.task in recorded.locked]
+    done.held |= computed.held
+    if computed.more:
+        done.claimed.more.add(LOCAL)
+    if computed.blocked:
+        done.claimed.look_again(conf.LOCKED_GATE_RETRY_S)
     for reply, refusal in recorded.refused:
         about = about_task(reply.task, reply.attempt)
         logger.info(
             "a reply to attempt %d was refused: %s", reply.attempt, refusal.value, extra=about
         )
-    crash_points.reached("scheduler.after_claim", claimed.requests)
-    _send(claimed.requests, claimed.loads)
-    crash_points.reached("scheduler.after_send", claimed.requests)
-    _notify(recorded.applications)
-    if claimed.loads:
-        _load_and_send(by, claimed)
-    full = {agent for agent, batch in claimed.requests.items() if len(batch) >= conf.BATCH_SIZE}
-    return TurnResult(more=full | claimed.more, again_in=claimed.again_in)
+
+
+def all_agents() -> set[str]:
+    """Return all agents, and LOCAL if any workflow has computed steps."""
+    steps = (step for workflow in registry.workflows.values() for step in workflow.steps)
+    return {*registry.agents, *([LOCAL] if any(step.compute for step in steps) else ())}
+
+
+def _record_in_parts(done: _Committed, popped: Sequence[PoppedReply], error: Exception) -> None:
+    """Record replies one by one where necessary; keep failing ones as dead letters, return the rest."""
+    if sql.is_busy(error):
+        locked = with_locked_steps({item.reply.task for item in popped})
+        done.postponed += [item for item in popped if item.reply.task in locked]
+        popped = [item for item in popped if item.reply.task not in locked]
+    handled = 0
+
+    def deal(part: Sequence[PoppedReply]) -> int:
+        nonlocal handled
+        _take(done, part)
+        handled += len(part)
+        return len(part)
+
+    def set_aside(item: PoppedReply, error: Exception) -> None:
+        nonlocal handled
+        if sql.is_busy(error):
+            done.postponed.append(item)
+        else:
+            capture.store(queues.SCHEDULER, item.raw, error, returned=item.reply.returned)
+            about = about_task(item.reply.task, item.reply.attempt)
+            logger.error(
+                "a reply that cannot be recorded is kept: %s", sql.first_line(error), extra=about
+            )
+        handled += 1
+
+    try:
+        batches.bisect(popped, deal, set_aside)
+    finally:
+        reply_inbox.put_back(popped[handled:])  # the untouched ones, in their order
+        reply_inbox.postpone(done.postponed)
+
+
+def _compute_in_parts(done: _Committed) -> None:
+    """Compute the steps that wait; one whose result cannot be recorded waits longer, by itself."""
+    done.unclaimed.discard(LOCAL)
+
+    def deal(part: Sequence[int]) -> int:
+        _take(done, steps=part)
+        return len(part)
+
+    def set_aside(step: int, error: Exception) -> None:
+        if sql.is_busy(error):
+            done.claimed.look_again(conf.LOCKED_GATE_RETRY_S)
+            return
+        why = sql.first_line(error)
+        logger.error("what step %d was computed to cannot be recorded: %s", step, why)
+        postpone(step, why)
+
+    try:
+        steps = listed()
+        batches.bisect(steps, deal, set_aside, patience=len(steps))
+    except Exception as error:
+        if sql.is_unavailable(error):
+            raise
+        logger.exception("no step is computed now")
+        _paused.begin(LOCAL, conf.CLAIM_PAUSE_S)
+    if LOCAL in done.unclaimed:  # what these have released
+        done.claimed.more.add(LOCAL)
+
+
+def _claim_in_parts(done: _Committed) -> None:
+    """Claim for the agents that are left; pause the claim for an agent whose rows others have locked."""
+
+    def deal(part: Sequence[str]) -> int:
+        _take(done, agents=part)
+        return len(part)
+
+    def set_aside(agent: str, error: Exception) -> None:
+        if sql.is_busy(error):
+            logger.warning("nothing is claimed for %s now: %s", agent, sql.first_line(error))
+            _paused.begin(agent, conf.CLAIM_PAUSE_S)
+            done.claimed.look_again(conf.CLAIM_PAUSE_S)
+        elif done.claimed.requests:
+            logger.error("nothing is claimed for %s", agent, exc_info=error)
+        else:
+            raise error
+
+    agents = sorted(_awake(done.unclaimed) - {LOCAL})
+    batches.bisect(agents, deal, set_aside, patience=len(agents))
+
+
+_paused: Pauses[str] = Pauses()  # agents whose claim met a lock
+
+
+def _awake(agents: Collection[str]) -> set[str]:
+    """Return the agents to claim for, without those that are paused because of a lock."""
+    return {agent for agent in agents if not _paused.of(agent)}
+
+
+def begin_undos() -> set[str]:
+    """Begin the undos that the supervisor requested; return the agents whose backlog has grown.
+
+    An undo that fails never blocks the others, and is retried with the next look.
+    """
+    begun = Begun()
+
+    def deal(tasks: Collection[UUID]) -> int:
+        found = begin_requested(tasks)
+        begun.agents |= found.agents
+        begun.applications |= found.applications
+        return found.handled
+
+    _, failing = batches.all_found(requested_tasks, deal, conf.DUTY_BUDGET_S)
+    for task, error in failing.items():
+        logger.error(
+            "the undo of task %s cannot begin", task, exc_info=error, extra=about_task(task)
+        )
+    _notify(begun.applications)
+    return begun.agents
+
+
+def _notify(applications: Collection[str]) -> None:
+    """Ring for applications with new status messages."""
+    queues.try_to_ring_all(dict.fromkeys(map(queue_of, applications), ()))
 
 
 def _send(requests: Mapping[str, Sequence[Request]], without: Container[int] = ()) -> None:
@@ -104,214 +297,3 @@ def _load_and_send(by: str, claimed: Claimed) -> None:
     _send(filled.requests)
     if filled.replies:
         queues.put_back(queues.SCHEDULER, [reply.dump() for reply in filled.replies])
-
-
-def begin_undos() -> set[str]:
-    """Begin the undos that the supervisor requested; return the agents whose backlog has grown.
-
-    An undo that fails never blocks the others, and is retried with the next look.
-    """
-    begun = Begun()
-
-    def deal(tasks: Collection[UUID]) -> int:
-        found = begin_requested(tasks)
-        begun.agents |= found.agents
-        begun.applications |= found.applications
-        return found.handled
-
-    _, failing = batches.all_found(requested_tasks, deal, conf.DUTY_BUDGET_S)
-    for task, error in failing.items():
-        logger.error(
-            "the undo of task %s cannot begin", task, exc_info=error, extra=about_task(task)
-        )
-    _notify(begun.applications)
-    return begun.agents
-
-
-def _notify(applications: Collection[str]) -> None:
-    """Ring for applications with new status messages."""
-    queues.try_to_ring_all(dict.fromkeys(map(queue_of, applications), ()))
-
-
-def _record_and_claim(
-    by: str, popped: Sequence[_Popped], agents: Collection[str]
-) -> tuple[Recorded, Claimed]:
-    """Record and claim in one transaction; if it fails, do each in its own transaction."""
-    claimed = None
-    try:
-        recorded, computed, claimed = _take_turn(by, popped, agents)
-    except Exception as error:
-        if sql.is_unavailable(error):
-            _put_back(popped)
-            raise
-        logger.warning("a run is split: %s", sql.first_line(error))
-        recorded = _record_in_parts(popped)
-        computed = _compute_apart(by, recorded, agents)
-    else:
-        if recorded.locked:
-            _put_off([one for one in popped if one.reply.task in recorded.locked])
-    if claimed is None:
-        claimed = _claim_apart(by, recorded, agents)
-    if computed.more or (computed.held and park(LOCAL, isolated=False)):
-        claimed.more.add(LOCAL)
-    if computed.blocked:
-        claimed.look_again(conf.LOCKED_GATE_RETRY_S)
-    return recorded, claimed
-
-
-@transaction.atomic
-def _take_turn(
-    by: str, popped: Sequence[_Popped], agents: Collection[str]
-) -> tuple[Recorded, Computed, Claimed | None]:
-    """Record, compute and claim in one transaction; return what was committed.
-
-    Replies that lock alerts are committed before the claim, which may wait for a gate: then nothing is
-    claimed yet (None). Released steps are written here in any case: after the commit they are anyone's.
-    """
-    recorded = record([one.reply for one in popped], claimed_next=True) if popped else Recorded()
-    computed = _compute(by, recorded, agents)
-    recorded.add(computed.recorded)
-    ready = recorded.take_ready()
-    if recorded.alerted:
-        release_ready(ready)
-        return recorded, computed, None
-    return recorded, computed, _claim(by, recorded, agents, ready)
-
-
-def all_agents() -> set[str]:
-    """Return all agents, and LOCAL if any workflow has computed steps."""
-    steps = (step for workflow in registry.workflows.values() for step in workflow.steps)
-    return {*registry.agents, *([LOCAL] if any(step.compute for step in steps) else ())}
-
-
-def _compute(by: str, recorded: Recorded, agents: Collection[str]) -> Computed:
-    """Compute the due steps in the transaction that released them."""
-    return compute(by, perform) if LOCAL in _awake(recorded, agents) else Computed()
-
-
-def _compute_apart(by: str, recorded: Recorded, agents: Collection[str]) -> Computed:
-    """Compute in a separate transaction; if that fails, pause computing."""
-    try:
-        with transaction.atomic():
-            computed = _compute(by, recorded, agents)
-            release_ready(computed.recorded.take_ready())
-    except Exception as error:
-        if sql.is_unavailable(error):
-            raise
-        logger.exception("no step is computed now")
-        _paused.begin(LOCAL, conf.CLAIM_PAUSE_S)
-        return Computed()
-    recorded.add(computed.recorded)
-    return computed
-
-
-def _claim(
-    by: str, recorded: Recorded, agents: Collection[str], ready: Sequence[Ready] = ()
-) -> Claimed:
-    """Claim for the agents that are awake; `ready` are steps that this transaction has released."""
-    return claim(_awake(recorded, agents) - {LOCAL}, by, recorded.observed, ready)
-
-
-def _claim_apart(by: str, recorded: Recorded, agents: Collection[str]) -> Claimed:
-    """Claim in a separate transaction; if that fails, claim for each agent by itself.
-
-    Raises the error only if nothing was claimed, as claimed requests must be sent.
-    """
-    try:
-        return _claim(by, recorded, agents)
-    except Exception as error:
-        if sql.is_unavailable(error):
-            raise
-        logger.warning("a claim is made agent by agent: %s", sql.first_line(error))
-    claimed = Claimed()
-    for agent in sorted(_awake(recorded, agents) - {LOCAL}):
-        try:
-            claimed.add(claim([agent], by, recorded.observed))
-        except Exception as error:
-            if sql.is_busy(error):
-                logger.warning("nothing is claimed for %s now: %s", agent, sql.first_line(error))
-                _paused.begin(agent, conf.CLAIM_PAUSE_S)
-                claimed.look_again(conf.CLAIM_PAUSE_S)
-            elif claimed.requests:
-                logger.exception("nothing is claimed for %s", agent)
-            else:
-                raise
-    return claimed
-
-
-_paused: Pauses[str] = Pauses()  # agents whose claim met a lock
-
-
-def _awake(recorded: Recorded, agents: Collection[str]) -> set[str]:
-    """Return the agents to claim for, without those that are paused because of a lock."""
-    return {agent for agent in recorded.agents.union(agents) if not _paused.of(agent)}
-
-
-def _record_in_parts(popped: Sequence[_Popped]) -> Recorded:
-    """Record replies one by one where necessary; keep failing ones as dead letters, return the rest."""
-    recorded = Recorded()
-    waiting: list[_Popped] = []
-    done = 0
-
-    def deal(some: Sequence[_Popped]) -> int:
-        nonlocal done
-        part = record([one.reply for one in some], warily=True)
-        waiting.extend(one for one in some if one.reply.task in part.locked)
-        recorded.add(part)
-        done += len(some)
-        return len(some)
-
-    def keep(one: _Popped, error: Exception) -> None:
-        nonlocal done
-        if sql.is_busy(error):
-            waiting.append(one)
-        else:
-            capture.store(queues.SCHEDULER, one.raw, error, returned=one.reply.returned)
-            about = about_task(one.reply.task, one.reply.attempt)
-            logger.error(
-                "a reply that cannot be recorded is kept: %s", sql.first_line(error), extra=about
-            )
-        done += 1
-
-    try:
-        batches.bisect(popped, deal, keep)
-    finally:
-        _put_back(popped[done:])  # the untouched ones, in their order
-        _put_off(waiting)
-    return recorded
-
-
-def _put_off(waiting: Sequence[_Popped]) -> None:
-    """Postpone replies that need a row which another session has locked.
-
-    The first returns are immediate: the engine's own sessions hold locks only briefly.
-    """
-    messages = [
-        (with_number(one.raw, "waited", min(one.reply.waited + 1, conf.BATCH_SIZE)), one.reply)
-        for one in waiting
-    ]
-    soon = [raw for raw, reply in messages if reply.waited < conf.LOCKED_IMMEDIATE_RETURNS]
-    late = [
-        (raw, reply) for raw, reply in messages if reply.waited >= conf.LOCKED_IMMEDIATE_RETURNS
-    ]
-    if soon:
-        queues.put_back(queues.SCHEDULER, soon)
-    if late:
-        try:
-            capture.postpone(queues.SCHEDULER, late, "another session has locked its task")
-        except Exception:
-            queues.put_back(queues.SCHEDULER, [raw for raw, _ in late])
-            raise
-
-
-def _put_back(popped: Sequence[_Popped]) -> None:
-    if popped:
-        queues.put_back(queues.SCHEDULER, [one.raw for one in popped])
-
-
-def _parse(raw: bytes) -> _Popped | None:
-    try:
-        return _Popped(raw=raw, reply=Reply.parse(raw))
-    except Malformed as error:
-        logger.error("a malformed reply was refused: %s", error)
-        return None

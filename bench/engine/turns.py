@@ -24,7 +24,7 @@ def _turns(size: int) -> list[float]:
 
     from orchestration.transitions.claim import claim
     from orchestration.transitions.create import NewTask, create
-    from orchestration.transitions.replies import record
+    from orchestration.transitions.replies import Recorded, decide
 
     began = str(time.time_ns())
     with transaction.atomic():
@@ -40,9 +40,11 @@ def _turns(size: int) -> list[float]:
         replies = [_reply(request) for request in requests]
         started = time.perf_counter()
         with transaction.atomic():
-            recorded = record(replies, claimed_next=True)
+            recorded = Recorded()
+            decide(replies, recorded)
+            recorded.write()
             asked = time.perf_counter()
-            claimed = claim(["caller"], "bench", recorded.observed, recorded.take_ready())
+            claimed = claim(["caller"], "bench", recorded.observed, recorded.ready)
         ended = time.perf_counter()
         requests = claimed.requests["caller"]
         assert len(requests) == size, "each reply makes a step ready, which is claimed"

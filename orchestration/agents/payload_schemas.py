@@ -29,10 +29,14 @@ LOADED_LATER = {"description": "if null, loaded when the request is sent"}
 class RequestedStep(Protocol):
     """The part of a step that its request needs; agents do not know the models."""
 
-    agent: str
-    action: str
-    request: Any
-    loads: Any
+    @property
+    def agent(self) -> str: ...  # noqa: D102 - columns of the table
+    @property
+    def action(self) -> str: ...  # noqa: D102
+    @property
+    def request(self) -> Any: ...  # noqa: D102
+    @property
+    def loads(self) -> Any: ...  # noqa: D102
 
 
 class Invalid(ValueError):

@@ -76,6 +76,9 @@ class StepView(Struct, frozen=True, gc=False):
     own_trouble: bool = False
     action: str = ""
     loads: Loads | None = None
+    error_code: str = ""
+    alert_id: int | None = None
+    patience: Mapping[str, Any] | None = None
 
     @property
     def dispatch(self) -> int:
@@ -182,6 +185,19 @@ def _doubt_after(step: StepView, outcome: str, reported: bool | None) -> bool:
     if outcome == Outcome.UNKNOWN:
         return True
     return step.in_doubt if reported is None else reported
+
+
+def waits_until(step: StepView, now: datetime) -> str | None:
+    """Return until when the rejection of a step is waited for, as it is stored, or None if it is not.
+
+    A person decides that when resubmitting the step, for one code; a step that may have been done is not
+    tried again under a new key.
+    """
+    patience = step.patience
+    if patience is None or step.in_doubt or patience["code"] != step.error_code:
+        return None
+    until = str(patience["until"])
+    return until if datetime.fromisoformat(until) > now else None
 
 
 def task_state(current: str, steps: Iterable[StepView], *, undoing: bool) -> TaskState:

@@ -59,7 +59,7 @@ def recover(
     chance: Callable[[], float],
 ) -> Recovered:
     """Count the failures of some tasks and decide about each."""
-    failed = lock_failed(tasks, by=by, now=now, silent_since=losses.silent_since)
+    failed = lock_failed(tasks, now=now, silent_since=losses.silent_since)
     if not failed:
         return Recovered()
     known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
@@ -73,14 +73,16 @@ def recover(
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]
     hopeless = [(step, what) for step, what in decided if isinstance(what, Undo)]
     # a hold prevents the undo: the step becomes an error until the hold ends
-    kept = held([step.view.id for step, _ in hopeless])
-    to_undo = [(step, what) for step, what in hopeless if step.view.id not in kept]
-    lost = [step for step, what in decided if isinstance(what, GiveUp) or step.view.id in kept]
+    held_steps = held([step.view.id for step, _ in hopeless])
+    to_undo = [(step, what) for step, what in hopeless if step.view.id not in held_steps]
+    lost = [
+        step for step, what in decided if isinstance(what, GiveUp) or step.view.id in held_steps
+    ]
     unneeded = [step for step, what in decided if isinstance(what, Cancel)]
     retry(again, by=by)
     ask_to_undo(to_undo, by=by)
     cancel_undone(unneeded, by=by)
-    give_up(lost, kept=kept)
+    give_up(lost, held=held_steps)
     finish_failed(failed, by=by)
     crash_points.reached("supervisor.before_commit", failed)
     return Recovered(

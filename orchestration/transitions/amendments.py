@@ -6,12 +6,13 @@ from typing import Any
 
 from .. import registry
 from ..incidents import tallies
-from ..models import Step, Task
+from ..models import Task
 from ..payloads.placeholders import resolve
 from ..states import StepState
-from .locked_task import Change
-from .versions import require, version
+from .change import Change
+from .step_update import StepUpdate, require
 
+CHARGED = StepUpdate("charges = r.charges", charges="jsonb")  # of a step to come: what it moves
 LONGEST_WAIT = 315_576_000  # seconds: ten years
 
 
@@ -56,6 +57,4 @@ def amend(change: Change, data: Mapping[str, Any]) -> None:
     )
     for step in change.steps.values():
         if step.state == StepState.WAITING and step.name in charges:
-            moved = resolve(charges[step.name], change.data, {})
-            waiting = Step.objects.filter(**version(step, StepState.WAITING))
-            require(waiting.update(charges=moved), 1)
+            change.move(CHARGED, step, charges=resolve(charges[step.name], change.data, {}))

@@ -23,11 +23,11 @@ from ..models.low_water import (
 )
 from ..models.step import claimable
 from ..payloads.placeholders import Loads
-from ..states import GateState
+from ..states import GateState, StepState
 from .candidates import aged, fresh, in_turn, least
+from .change import Ready
 from .gates import STATE, LockedGate, lock_and_read
 from .holds import AGENT_UNTIL, ALL_UNTIL, STEPS_UNTIL
-from .locked_task import Ready
 from .turns import STANDINGS, lines_of
 
 # What takes a place at an agent, of its steps in flight. It has stopped by an attempt's complete-by: what
@@ -136,6 +136,11 @@ class Pending:
     of_held_task: bool | None
     is_held: bool | None
     turn: int | None = None  # of one that was waiting until now
+
+    @property
+    def state(self) -> str:
+        """Return the state that it is claimed in."""
+        return StepState.PENDING if self.turn is None else StepState.WAITING
 
     @property
     def held(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from .. import conf
-from ..database import prepared, sql
+from ..database import prepared
 from ..decisions.fairness import give_turns, positions
 from ..decisions.gate import Observation, again_at, observe, room, sent
 from ..messaging.messages import Request
@@ -16,35 +16,45 @@ from ..payloads.keys import step_key
 from ..payloads.placeholders import Loads
 from ..states import TaskState
 from .backlog import Demand, Met, Pending, Places, demands, in_flight, take
+from .change import Ready
 from .gates import LockedGate, contested, write
-from .holds import HELD_SECONDS, HELD_SECONDS_BY_TASK, park
-from .locked_task import Ready, release_ready
-from .versions import attempts, require
+from .held_time import HELD_SECONDS, HELD_SECONDS_BY_TASK
+from .holds import park
+from .settle import release_ready
+from .step_update import StepUpdate, require
 
-# A step that may have been done is never repeated once the service has forgotten its key. `{stood}` is
-# for how long holds kept it; where there were none, the statement is spared the words. A step that has a
-# turn here was waiting until now.
-PROCESSING = """
-UPDATE orchestration_step s
-SET process_state = 'processing', locked_by = %(by)s, attempt = s.attempt + 1,
+
+def _dispatch(held_seconds: str) -> StepUpdate:
+    """Return the update that dispatches steps; `held_seconds` is for how long holds kept each.
+
+    A step that may have been done is never repeated once the service has forgotten its key. One that has
+    a turn here was waiting until now.
+    """
+    return StepUpdate(
+        f"""process_state = 'processing', locked_by = r.by, attempt = s.attempt + 1,
     request = coalesce(r.request, s.request), turn = coalesce(r.turn, s.turn),
     pending_since = CASE s.process_state WHEN 'waiting' THEN n.now ELSE s.pending_since END,
     dispatched_at = n.now, keyed_at = coalesce(keyed_at, n.now),
     complete_by = n.now + r.time_allowed * interval '1 second',
     held_seconds = held_seconds + {held_seconds},
-    outcome = '', error_code = '', error_message = ''
-FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(requests)s::jsonb[],
-    %(turns)s::bigint[], %(time_allowed)s::float8[], %(memory)s::float8[])
-    AS r (id, attempt, generation, request, turn, time_allowed, memory),
-    (SELECT clock_timestamp() AS now) AS n  -- the same for all times of a step
-WHERE s.id = r.id AND (s.attempt, s.generation) = (r.attempt, r.generation)
-    AND s.process_state = CASE WHEN r.turn IS NULL THEN 'pending' ELSE 'waiting' END
-RETURNING s.id, extract(epoch FROM complete_by)::float8,
+    outcome = '', error_code = '', error_message = ''""",
+        returning="""s.id, extract(epoch FROM complete_by)::float8,
     CASE WHEN in_doubt AND keyed_at < (SELECT clock_timestamp())
         + (r.time_allowed - r.memory) * interval '1 second'  -- when the call may arrive
         THEN 'ask' WHEN in_doubt AND probing_outcome THEN 'settle' ELSE 'do' END,
-    (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt
-"""
+    (extract(epoch FROM dispatched_at) * 1000000)::bigint, in_doubt""",
+        by="text",
+        request="jsonb",
+        turn="bigint",
+        time_allowed="float8",
+        memory="float8",
+    )
+
+
+# pending or waiting → processing; where there were no holds, the statement is spared the words
+DISPATCHED = _dispatch("0")
+DISPATCHED_AFTER_HOLD_OF_TASK = _dispatch(HELD_SECONDS_BY_TASK)
+DISPATCHED_AFTER_HOLD = _dispatch(HELD_SECONDS)
 
 # Their locks are held. A task that has left this state has cancelled its steps: these are not written.
 STARTED = """
@@ -197,27 +207,22 @@ def _writing(taken: Sequence[tuple[Demand, Pending]], by: str) -> list[prepared.
     if not taken:
         return []
     if any(demand.was_held(step.since) for demand, step in taken):
-        held_seconds = HELD_SECONDS
+        dispatched = DISPATCHED_AFTER_HOLD
     elif any(step.of_held_task is not None for _, step in taken):
-        held_seconds = HELD_SECONDS_BY_TASK
+        dispatched = DISPATCHED_AFTER_HOLD_OF_TASK
     else:
-        held_seconds = "0"
+        dispatched = DISPATCHED
     started = {step.task for _, step in taken if step.task_state == TaskState.PENDING}
     beginning = prepared.Part(STARTED, {"ids": [str(task) for task in started]})
-    processing = prepared.Part(
-        PROCESSING.format(held_seconds=held_seconds),
-        {
-            "by": by,
-            **attempts(step for _, step in taken),
-            "requests": [
-                None if step.turn is None else sql.as_json([step.request])[0] for _, step in taken
-            ],
-            "turns": [step.turn for _, step in taken],
-            "time_allowed": [demand.time_allowed for demand, _ in taken],
-            "memory": [demand.key_memory for demand, _ in taken],
-        },
+    dispatching = dispatched.part(
+        [step for _, step in taken],
+        by=[by] * len(taken),
+        request=[None if step.turn is None else step.request for _, step in taken],
+        turn=[step.turn for _, step in taken],
+        time_allowed=[demand.time_allowed for demand, _ in taken],
+        memory=[demand.key_memory for demand, _ in taken],
     )
-    return [beginning, processing] if started else [processing]
+    return [beginning, dispatching] if started else [dispatching]
 
 
 def _requests(

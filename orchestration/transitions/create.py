@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from .. import registry
 from ..applications import outbox
 from ..applications.outbox import StatusUpdate
 from ..database import clock, prepared, sql
-from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import StepPlan
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
@@ -18,10 +17,10 @@ from ..models.retention import content_hash
 from ..payloads.limits import why_not_sent
 from ..payloads.placeholders import resolve
 from ..workflow import UNDECLARED, Refused, Workflow
-from .turns import next_turns
+from .new_steps import NewStep, inserting
 
-# One statement per table for a whole batch, given as columns: a tenth of the processor time that
-# the same rows take as model instances, and the submission process makes more rows than any other.
+# One statement for a whole batch, given as columns: a tenth of the processor time that the same rows take
+# as model instances, and the submission process makes more rows than any other.
 TASKS = f"""
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data, posted,
     reply_to, owner_application, statuses, overdue, complete_by, clock_jumps, created_at, notify_steps, label,
@@ -40,25 +39,6 @@ FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
         owner_application, label, contact, value, currency)
 """  # noqa: S608 - put together from constants
 
-STEPS = """
-INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,
-    process_state, pending_since, run_after, failure_count, attempt, generation, priority, fairness_key, turn,
-    outcome, error_code, error_message, undo_action, undo_request, irreversible, charges, loads)
-SELECT task, name, direction, agent, action, after::varchar[], request,
-    CASE WHEN ready THEN 'pending' ELSE 'waiting' END, CASE WHEN ready THEN clock_timestamp() END,
-    run_after, 0, 0, 1, priority, fairness_key, turn, '', '', '', undo_action,
-    nullif(undo_request, 'null'), irreversible, nullif(charges, 'null'), nullif(loads, 'null')
-FROM unnest(%(tasks)s::uuid[], %(names)s::text[], %(directions)s::text[], %(agents)s::text[],
-    %(actions)s::text[], %(after)s::text[], %(requests)s::jsonb[], %(ready)s::bool[],
-    %(priorities)s::smallint[], %(fairness_keys)s::text[], %(turns)s::bigint[],
-    %(undo_actions)s::text[], %(undo_requests)s::jsonb[], %(irreversible)s::text[],
-    %(charges)s::jsonb[], %(loads)s::jsonb[], %(run_after)s::timestamptz[])
-    WITH ORDINALITY AS s (task, name, direction, agent, action, after, request, ready, priority,
-        fairness_key, turn, undo_action, undo_request, irreversible, charges, loads, run_after,
-        position)
-ORDER BY position
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
@@ -71,16 +51,6 @@ class NewTask:
     priority: int = 0
     fairness_key: str = ""
     id: UUID | None = None
-
-
-class NewStep(NamedTuple):
-    """A step to be, with what it has of its task; `run_after` is the earliest time of a first one."""
-
-    task: UUID
-    priority: int
-    fairness_key: str
-    plan: StepPlan
-    run_after: datetime | None = None
 
 
 def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[UUID]:
@@ -120,7 +90,7 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
             "currencies": [card.currency for card in cards],
         },
     )
-    prepared.run_all([tasks, *_inserting(plans), *also])
+    prepared.run_all([tasks, *inserting(plans), *also])
     outbox.write(
         [
             StatusUpdate(task=task, kind=StatusKind.RECEIVED)
@@ -135,45 +105,6 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
 def _delay(after: datetime | None) -> float:
     """Return the seconds until a task may begin."""
     return 0.0 if after is None else max(0.0, after.timestamp() - clock.now())
-
-
-def insert_steps(new: Sequence[NewStep], *, again: bool = False) -> None:
-    """Write steps to be; `again` says that their tasks have begun: those that are ready go next."""
-    if parts := _inserting(new, again=again):
-        prepared.run_all(parts)
-
-
-def _inserting(new: Sequence[NewStep], *, again: bool = False) -> list[prepared.Part]:
-    """Return the statement that writes steps to be, if there are any."""
-    if not new:
-        return []
-    plans = [step.plan for step in new]
-    arrivals = [
-        Arrival(Line(step.plan.agent, step.priority, step.fairness_key), again)
-        for step in new
-        if step.plan.ready
-    ]
-    turns = iter(next_turns(arrivals))
-    values = {
-        "tasks": [str(step.task) for step in new],
-        "names": [plan.name for plan in plans],
-        "agents": [plan.agent for plan in plans],
-        "actions": [plan.action for plan in plans],
-        "after": [sql.as_array(plan.after) for plan in plans],
-        "requests": sql.as_json([plan.request for plan in plans]),
-        "ready": [plan.ready for plan in plans],
-        "priorities": [step.priority for step in new],
-        "fairness_keys": [step.fairness_key for step in new],
-        "turns": [next(turns) if plan.ready else 0 for plan in plans],
-        "directions": [plan.direction for plan in plans],
-        "undo_actions": [plan.undo_action for plan in plans],
-        "undo_requests": sql.as_json([plan.undo_request for plan in plans]),
-        "irreversible": [plan.irreversible for plan in plans],
-        "charges": sql.as_json([plan.charges for plan in plans]),
-        "loads": sql.as_json([plan.loads or None for plan in plans]),
-        "run_after": [step.run_after for step in new],
-    }
-    return [prepared.Part(STEPS, values)]
 
 
 def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:

@@ -1,7 +1,7 @@
 """Retry failed and expired steps, or set them to error (P10, P11, P26)."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from uuid import UUID
@@ -10,71 +10,34 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from ..database import sql
-from ..decisions.fairness import Arrival, Line
+from ..decisions.fairness import Arrival
 from ..decisions.progress import StepView
 from ..decisions.recovery import Failure
 from ..incidents import tallies
 from ..incidents.fingerprint import Cause
-from ..models import DeadLetter, Event, Step
+from ..models import DeadLetter, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.low_water import deadline
 from ..states import Outcome, StepState
-from . import clock_jump, reports
-from .locked_task import Change, Consequences, cancel, finish, lock, note, tasks_of
-from .task_state import FinalFailure, cause_of
-from .turns import next_turns
-from .versions import AS_DECIDED, attempts, columns, require
-
-# Both parts see the step as it was before. It is in doubt from then on, regardless of the decision.
-EXPIRED = f"""
-WITH history AS (
-    INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
-        dispatched_at, ended_at, outcome, tries, error_code, error_message)
-    SELECT id, attempt, generation, locked_by, '', dispatched_at, clock_timestamp(), 'expired', 0,
-        'expired', %(message)s
-    FROM orchestration_step WHERE id = ANY(%(ids)s)
-)
-UPDATE orchestration_step s SET locked_by = NULL, in_doubt = true, outcome = 'expired',
-    error_code = 'expired', error_message = %(message)s
-{AS_DECIDED}
-    AND s.process_state = 'processing' AND s.locked_by IS NOT NULL
-RETURNING s.id
-"""  # noqa: S608 - a constant of our own
-
-# Steps that go neither to error nor round again.
-BLAMED = """
-UPDATE orchestration_step s SET incident_id = b.incident
-FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(incidents)s::bigint[])
-    AS b (id, attempt, generation, incident)
-WHERE s.id = b.id AND s.process_state = 'processing'
-    AND (s.attempt, s.generation) = (b.attempt, b.generation)
-RETURNING s.id
-"""
+from . import clock_jump, moves, reports
+from .change import Change, FinalFailure
+from .locked_task import lock, tasks_of
+from .moves import NO_REPLY
+from .settle import Consequences, finish
+from .turns import StandingStep, next_turns
 
 # Along step_retry, and no waiting for those that others have locked. What has a trouble of its own goes
 # last, unless its task waits for it to be undone, or its service might forget its key meanwhile.
 DUE_AGAIN = """
-SELECT s.id, s.process_state, s.attempt, s.generation,
+SELECT s.id, s.process_state, s.attempt, s.generation, s.agent, s.priority, s.fairness_key,
     s.own_trouble AND s.direction = 'do' AND NOT s.probing_outcome
         AND NOT (s.in_doubt AND coalesce(
-            s.keyed_at + p.key_memory / 2 * interval '1 second' < (SELECT clock_timestamp()), false)),
-    s.agent, s.priority, s.fairness_key
+            s.keyed_at + p.key_memory / 2 * interval '1 second' < (SELECT clock_timestamp()), false))
 FROM orchestration_step s LEFT JOIN orchestration_policy p ON p.agent = s.agent
 WHERE s.process_state = 'pending' AND s.run_after <= (SELECT clock_timestamp())
 ORDER BY s.run_after LIMIT %(limit)s FOR NO KEY UPDATE OF s SKIP LOCKED
 """
-
-WAKE = """
-UPDATE orchestration_step s SET run_after = NULL, pending_since = clock_timestamp(), turn = w.turn
-FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(attempts)s::int[], %(generations)s::int[],
-    %(turns)s::bigint[]) AS w (id, state, attempt, generation, turn)
-WHERE s.id = w.id
-    AND (s.process_state, s.attempt, s.generation) = (w.state, w.attempt, w.generation)
-RETURNING s.id
-"""
-
-NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +45,6 @@ class Failed:
     """A step whose attempt failed or expired; its task is locked.
 
     `failed_at` is when it failed before, in Unix time, since it was last resubmitted.
-    `incident` is where it was counted: everywhere but where it was only asked, and none was done.
     """
 
     change: Change
@@ -91,7 +53,6 @@ class Failed:
     message: str
     silent: bool
     failed_at: float | None
-    incident: int | None = None
 
     @property
     def agent(self) -> str:
@@ -102,9 +63,7 @@ class Failed:
     def cause(self) -> Cause:
         """Return why it failed, as far as others failed by the same."""
         failure = self.failure
-        return cause_of(
-            self.view, self.change.workflow, failure.outcome, failure.code, self.message
-        )
+        return self.change.cause(self.view, failure.outcome, failure.code, self.message)
 
 
 def _failed(now: datetime, silent_since: datetime | None) -> QuerySet[Step]:
@@ -136,13 +95,13 @@ def failed_tasks(
 
 
 def lock_failed(
-    tasks: Collection[UUID], *, by: str, now: datetime, silent_since: datetime | None = None
+    tasks: Collection[UUID], *, now: datetime, silent_since: datetime | None = None
 ) -> list[Failed]:
     """Lock tasks, and return their steps that `failed_tasks` looks for.
 
     Skips what others have locked, be it the task, or the incident or alert of a failure's cause, and
-    attempts whose reply was put off for such a lock: a later sweep finds them. Writes the history
-    of attempts that ended in silence, and counts each failure to the incident of its cause.
+    attempts whose reply was put off for such a lock: a later sweep finds them. Attempts that ended in
+    silence are to be written to the history, and each failure is to be counted.
     """
     changes = lock(tasks, wait=False)
     steps = list(_failed(now, silent_since).filter(task__in=changes).order_by("id"))
@@ -151,30 +110,13 @@ def lock_failed(
     failed = [_as_failed(step, changes[step.task_id]) for step in steps if step.id not in put_off]
     waiting = tallies.lock([step.cause for step in failed])
     failed = [step for step in failed if step.cause.fingerprint not in waiting]
-    silent = [step.view for step in failed if step.silent]
-    if silent:
-        require(sql.run(EXPIRED, {**attempts(silent), "message": NO_REPLY}), silent)
-        reports.attempts((None, step.view, step.change) for step in failed if step.silent)
-    return _counted(failed, by=by)
-
-
-def _counted(steps: Sequence[Failed], *, by: str) -> list[Failed]:
-    failures = {
-        step.view.id: tallies.StepFailure(step=step.view.id, cause=step.cause, message=step.message)
-        for step in steps
-        if step.failure.outcome != Outcome.ABSENT
-    }
-    counted = tallies.count_failures(list(failures.values()), by=by)
-    incidents = dict(zip(failures, counted, strict=True))
-    return [replace(step, incident=incidents.get(step.view.id)) for step in steps]
-
-
-def _blame(steps: Iterable[Failed]) -> None:
-    """Note the incident of steps that go neither to error nor round again."""
-    blamed = [step for step in steps if step.incident is not None]
-    if blamed:
-        values = {"incidents": [step.incident for step in blamed]}
-        require(sql.run(BLAMED, {**attempts(step.view for step in blamed), **values}), blamed)
+    for step in failed:
+        if step.silent:
+            step.change.move(moves.EXPIRED, step.view)
+        if step.failure.outcome != Outcome.ABSENT:  # else it was only asked
+            step.change.count(step.view, step.cause, step.message)
+    reports.attempts((None, step.view, step.change) for step in failed if step.silent)
+    return failed
 
 
 def _as_failed(step: Step, change: Change) -> Failed:
@@ -184,7 +126,6 @@ def _as_failed(step: Step, change: Change) -> Failed:
         in_doubt=step.in_doubt or silent,
         outcome=Outcome.EXPIRED if silent else step.outcome,
     )
-    change.moved(view)
     return Failed(
         change=change,
         view=view,
@@ -204,36 +145,29 @@ def _as_failed(step: Step, change: Change) -> Failed:
     )
 
 
-def give_up(steps: Iterable[Failed], *, kept: Collection[int]) -> None:
-    """Note that steps failed past their threshold: error, with an alert, when their tasks finish.
+def give_up(steps: Iterable[Failed], *, held: Collection[int]) -> None:
+    """Have steps that failed past their threshold go to error, with an alert.
 
-    The tasks of those that a hold has `kept` from it are undone after its end.
+    The tasks of those that a hold keeps from being undone are undone after its end.
     """
     for step in steps:
-        step.change.moved(step.view.altered(state=StepState.ERROR))
-        step.change.final_failures.append(
+        step.change.fail(
             FinalFailure(
                 step=step.view.id,
                 code=step.failure.code or step.failure.outcome,
                 message=f"{step.message} (failed {step.failure.failure_count + 1} times)".strip(),
                 attempt=step.view.attempt,
                 failures=1,
-                resolve_within=0.0 if step.view.id in kept else None,
-                incident=step.incident,
+                resolve_within=0.0 if step.view.id in held else None,
             )
         )
 
 
-def cancel_undone(steps: Sequence[Failed], *, by: str) -> None:
+def cancel_undone(steps: Iterable[Failed], *, by: str) -> None:
     """Cancel steps of tasks being undone that had no effect."""
-    _blame(steps)
-    cancel([step.view for step in steps])
     for step in steps:
-        step.change.moved(step.view.altered(state=StepState.CANCELLED))
-    Event.objects.bulk_create(
-        note(step.change, step.view, EventKind.SETTLED, by=by, reason="nothing was done")
-        for step in steps
-    )
+        step.change.cancel(step.view)
+        step.change.note(step.view, EventKind.SETTLED, by=by, reason="nothing was done")
 
 
 def finish_failed(failed: Sequence[Failed], *, by: str) -> Consequences:
@@ -248,9 +182,7 @@ def wake(limit: int) -> int:
     They go next, but for those with a trouble of their own: these go behind all that wait now, as
     they are likely to fail once more.
     """
-    due = sql.run(DUE_AGAIN, {"limit": limit})
-    if due:
-        lines = [(Line(*line), last) for _, _, _, _, last, *line in due]
-        turns = next_turns([Arrival(line, again=not last) for line, last in lines])
-        require(sql.run(WAKE, {**columns(due), "turns": turns}), due)
+    due = [(StandingStep._make(row), last) for *row, last in sql.run(DUE_AGAIN, {"limit": limit})]
+    turns = next_turns([Arrival(step.line, again=not last) for step, last in due])
+    moves.DUE.write([step for step, _ in due], turn=turns)
     return len(due)

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 
 from .. import conf
 from ..database import sql
+from ..decisions.fairness import Arrival
 from ..decisions.progress import Refusal
 from ..models import Event, Hold, Task
 from ..models.fields import DatabaseNow
@@ -16,39 +17,8 @@ from ..models.history import EventKind
 from ..models.hold import HOLDS_ALL, HOLDS_STEP, HOLDS_TASK, HoldCause, Scope, holds_agent
 from ..models.step import claimable
 from ..states import FINAL_TASK_STATES
-from .turns import rejoin
-from .versions import AS_READ, columns, require
-
-# The holds that can have delayed step `s` since it became pending: those of its task, along
-# hold_by_task, and wider ones, along hold_wide.
-HOLDS_OF_TASK = """
-SELECT since, until FROM orchestration_hold
-WHERE task_id = s.task_id AND (until IS NULL OR until > s.pending_since)
-"""
-WIDER_HOLDS = """
-SELECT h.since, h.until
-FROM (VALUES ('all', ''), ('agent', s.agent), ('step', '')) AS wide (scope, agent)
-CROSS JOIN LATERAL (
-    SELECT * FROM orchestration_hold
-    WHERE scope <> 'task' AND scope = wide.scope AND agent = wide.agent AND until IS NULL
-    UNION ALL
-    SELECT * FROM orchestration_hold
-    WHERE scope <> 'task' AND scope = wide.scope AND agent = wide.agent AND until > s.pending_since
-) AS h
-WHERE h.scope <> 'step' OR h.step = s.name AND h.workflow = (
-    SELECT workflow FROM orchestration_task t WHERE t.id = s.task_id)
-"""
-
-# Seconds for which holds delayed step `s` since it became pending. Overlapping holds count once, and none
-# further than to this moment (`least` passes over NULL), as more seconds than a time can have fail later. A
-# step's parallel siblings may add their own: then the task gets more time.
-SECONDS = """coalesce((
-    SELECT extract(epoch FROM sum(upper(r) - lower(r)))::float8 FROM unnest((
-        SELECT range_agg(tstzrange(greatest(h.since, s.pending_since),
-            greatest(s.pending_since, h.since, least(h.until, clock_timestamp()))))
-        FROM ({holds}) AS h)) AS r WHERE NOT isempty(r)), 0)"""
-HELD_SECONDS_BY_TASK = SECONDS.format(holds=HOLDS_OF_TASK)
-HELD_SECONDS = SECONDS.format(holds=f"{HOLDS_OF_TASK} UNION ALL {WIDER_HOLDS}")
+from .moves import UNPARKED
+from .turns import StandingStep, next_turns
 
 # Until when a hold of one scope kept the steps of an agent ('' for the other scopes): infinity while
 # one is in force, NULL if there never was one. One look at the end of hold_wide.
@@ -100,16 +70,12 @@ UPDATE orchestration_step s SET held_by_id = found.hold FROM found WHERE s.id = 
 ENDED = """
 SELECT s.* FROM (SELECT id FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared
     ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS ended
-CROSS JOIN LATERAL (SELECT id, process_state, attempt, generation FROM orchestration_step
+CROSS JOIN LATERAL (
+    SELECT id, process_state, attempt, generation, agent, priority, fairness_key FROM orchestration_step
     WHERE held_by_id = ended.id
     LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED) AS s
 LIMIT %(limit)s
 """
-UNPARK = f"""
-UPDATE orchestration_step s SET held_by_id = NULL
-{AS_READ}
-RETURNING s.id
-"""  # noqa: S608 - a constant of our own
 
 # A hold is cleared once no step is parked for it; none can be from its end on.
 CLEAR = """
@@ -300,10 +266,8 @@ def unpark() -> int:
 def _unpark_a_batch() -> tuple[int, int]:
     """Return a batch of steps to the claim; return their number, and the number of holds cleared."""
     batch = {"limit": conf.BATCH_SIZE}
-    steps = sql.run(ENDED, batch)
-    if steps:
-        rejoin([step for step, *_ in steps], last=True)
-        require(sql.run(UNPARK, columns(steps)), steps)
+    steps = [StandingStep._make(row) for row in sql.run(ENDED, batch)]
+    UNPARKED.write(steps, turn=next_turns([Arrival(step.line) for step in steps]))
     return len(steps), len(sql.run(CLEAR, batch))
 
 

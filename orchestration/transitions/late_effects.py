@@ -1,11 +1,10 @@
 """Handle effects that replies show after their attempt was given up."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from ..alerting import alerts, notifications
-from ..database import sql
+from ..alerting import alerts
 from ..decisions.compensation import (
     UNUSED,
     LateEffect,
@@ -16,33 +15,16 @@ from ..decisions.compensation import (
 )
 from ..decisions.progress import StepPlan, StepView
 from ..messaging.messages import Reply
-from ..models import Attempt, Event
+from ..models import Attempt
 from ..models.alert import Severity
 from ..models.history import EventKind
 from ..payloads.keys import step_key
 from ..payloads.placeholders import loads_of
 from ..states import Direction, Outcome, StepState
-from .create import NewStep, insert_steps
-from .locked_task import Change, note, read_steps
-from .turns import rejoin
-from .versions import attempts, require
-
-REVIVED = """
-UPDATE orchestration_step SET process_state = 'pending', request = %(request)s::jsonb,
-    pending_since = clock_timestamp(), ended_at = NULL
-WHERE id = %(id)s AND process_state = %(state)s AND attempt = %(attempt)s
-    AND generation = %(generation)s
-RETURNING id
-"""
-
-DOUBTED = """
-UPDATE orchestration_step s SET in_doubt = true, outcome = r.outcome
-FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(outcomes)s::text[])
-    AS r (id, attempt, generation, outcome)
-WHERE s.id = r.id AND (s.attempt, s.generation) = (r.attempt, r.generation)
-    AND s.process_state IN ('pending', 'processing', 'error')
-RETURNING s.id
-"""
+from . import moves
+from .change import Change
+from .new_steps import NewStep
+from .settle import insert_new_steps
 
 UNDONE_BY_ITSELF = "The task is being undone or was undone: the undo of this step is sent as well."
 FOR_A_PERSON = (
@@ -54,15 +36,13 @@ FOR_A_PERSON = (
 def detect_late_effects(
     replies: Sequence[Reply], changes: Mapping[UUID, Change], *, by: str
 ) -> list[tuple[Change, StepView]]:
-    """Handle effects that refused replies show; return the steps concerned, with their tasks.
+    """Decide about effects that refused replies show; return the steps concerned, with their tasks.
 
     A step that continues, or is in error, is in doubt from then on: the next try under its key finds
     the effect. A step that has ended raises an alert; if its task is being undone, or was, its undo
     is sent.
     """
     late_steps: list[tuple[Change, StepView]] = []
-    doubtful: dict[int, StepView] = {}
-    events: list[Event] = []
     for reply in replies:
         change = changes.get(reply.task)
         step = change.steps.get(reply.step) if change else None
@@ -73,12 +53,13 @@ def detect_late_effects(
             if reply.outcome != Outcome.DONE and not step.in_doubt and _was_in_doubt(reply):
                 continue  # that was known, and settled since under the same key
             shown = proven(step)
-            doubtful[step.id] = shown
-            change.moved(shown)
+            change.move(moves.DOUBTED, shown, outcome=shown.outcome)
+            late_steps.append((change, step))
             continue
         result = reply.result if reply.outcome == Outcome.DONE else None
         if result is None and generation < step.generation and _was_in_doubt(reply):
             continue  # that was known, and settled, before the key changed
+        insert_new_steps([change])  # of an undo that has just begun
         late = late_effect(
             step, change.steps.values(), change.data,
             result=result, generation=generation, undoing=change.undoing,
@@ -86,13 +67,8 @@ def detect_late_effects(
         if late is not None:
             if late.request is not None:
                 _undo(change, late, late.request)
-            events.append(_alarm(change, late, by=by))
+            _alarm(change, late, by=by)
             late_steps.append((change, step))
-    if doubtful:
-        steps = doubtful.values()
-        outcomes = [step.outcome for step in steps]
-        require(sql.run(DOUBTED, {**attempts(steps), "outcomes": outcomes}), doubtful)
-    Event.objects.bulk_create(events)
     return late_steps
 
 
@@ -106,24 +82,18 @@ def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
     """Have an effect undone whose step had been given up: by its undo step, or by one more."""
     step, undo = late.done, late.undo
     if undo is not None:
-        (request_text,) = sql.as_json([request])
-        rejoin([undo.id])
-        seen = {"state": undo.state, "attempt": undo.attempt, "generation": undo.generation}
-        require(sql.run(REVIVED, {"id": undo.id, "request": request_text, **seen}), 1)
-        change.moved(undo.altered(state=StepState.PENDING, request=request))
+        revived = undo.altered(state=StepState.PENDING, request=request)
+        change.move(moves.REVIVED, revived, arrival=change.next_in_line(undo), request=request)
         return
     plan = StepPlan(
         name=step.name, agent=step.agent, action=step.undo_action, after=(), request=request,
         ready=True, direction=Direction.UNDO, loads=loads_of(step.undo_request),
     )  # fmt: skip
-    insert_steps([NewStep(change.id, change.priority, change.fairness_key, plan)], again=True)
-    changed = dict(change.steps)  # some of them are changed and not written yet
-    read_steps({change.id: change})
-    change.steps.update(changed)
+    change.new_steps.append(NewStep(change.id, change.priority, change.fairness_key, plan))
 
 
-def _alarm(change: Change, late: LateEffect, *, by: str) -> Event:
-    """Raise the alert of a late effect; return its line of history, still to be written."""
+def _alarm(change: Change, late: LateEffect, *, by: str) -> None:
+    """Raise the alert of a late effect, and note it in the history."""
     done, undone = late.done, late.request is not None
     key = step_key(change.id, done.name, done.direction, done.generation)
     what = UNDONE_BY_ITSELF if undone else FOR_A_PERSON
@@ -134,25 +104,27 @@ def _alarm(change: Change, late: LateEffect, *, by: str) -> Event:
     else:
         had = "may have had" if done.result is None else "had"
         title = f"{change.workflow}: {done.name} {had} its effect after it was given up"
-    alerts.raise_alert(
-        _sent(change.id, done.name) if undone else f"{alerts.LATE_EFFECT}{key.replace(':', '/')}",
-        severity=Severity.WARNING if undone else Severity.CRITICAL,
-        title=title[:300],
-        detail=f"Idempotency key: {key}. {what}",
+    change.alarms.append(
+        alerts.AlertReport(
+            fingerprint=_sent(change.id, done.name)
+            if undone
+            else f"{alerts.LATE_EFFECT}{key.replace(':', '/')}",
+            severity=Severity.WARNING if undone else Severity.CRITICAL,
+            title=title[:300],
+            detail=f"Idempotency key: {key}. {what}",
+        )
     )
-    return note(change, done, EventKind.LATE, by=by, reason=f"Idempotency key: {key}. {what}")
+    change.note(done, EventKind.LATE, by=by, reason=f"Idempotency key: {key}. {what}")
 
 
-def close_undone(steps: Iterable[tuple[StepView, Change]]) -> None:
-    """Close the alerts of late effects whose undo was sent, and is done by now."""
-    healed = [
-        _sent(change.id, undo.name)
-        for undo, change in steps
-        for done in change.steps.values()
-        if done.name == undo.name and done.direction == Direction.DO and done.state in UNUSED
-    ]
-    if healed:
-        notifications.close("a.fingerprint = ANY(%(causes)s)", {"causes": healed})
+def close_undone(undo: StepView, change: Change) -> None:
+    """Close the alert of a late effect whose undo step has ended well."""
+    steps = change.steps.values()
+    if any(
+        step.name == undo.name and step.direction == Direction.DO and step.state in UNUSED
+        for step in steps
+    ):
+        change.recovered.append(_sent(change.id, undo.name))
 
 
 def _sent(task: UUID, step: str) -> str:

@@ -3,194 +3,222 @@
 All in one transaction: no other session sees a step in processing.
 """
 
-import json
-import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import transaction
 
 from .. import conf
-from ..database import batches, sql
+from ..database import clock, sql
+from ..decisions.progress import StepView
 from ..messaging.messages import Mode, Reply, Request
+from ..models import Step
 from ..models.hold import HOLDS_ALL, HOLDS_STEP, HOLDS_TASK
 from ..models.step import claimable
 from ..payloads.keys import step_key
-from ..states import LOCAL, TaskState
-from ..tracing.subject import about_task
-from .claim import STARTED
-from .holds import HELD_SECONDS
-from .replies import Recorded, record
-from .versions import AS_DECIDED, attempts, require
+from ..states import LOCAL, StepState, TaskState
+from . import moves
+from .change import Change
+from .holds import held
+from .locked_task import lock
+from .replies import Recorded, apply, locked_causes
+from .settle import follow
 
-logger = logging.getLogger(__name__)
+WAITING = f"""FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE s.agent = '{LOCAL}' AND s.isolated = false AND {claimable("s")}"""
+IN_ORDER = "ORDER BY s.priority DESC, s.turn, s.id LIMIT %(limit)s"
 
 # Along step_turn, with their tasks; of those that others have locked, not even the step. While
-# everything is held, none.
+# everything is held, none. `only` are the steps of a part of a turn.
 DUE = f"""
-SELECT s.id, s.task_id, t.workflow, t.state, s.name, s.direction, s.generation, s.attempt, s.request,
-    t.reference,
-    {HOLDS_TASK} OR {HOLDS_STEP}
-FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
-WHERE s.agent = '{LOCAL}' AND s.isolated = false AND {claimable("s")}
+SELECT s.id, s.task_id, {HOLDS_TASK} OR {HOLDS_STEP} {WAITING}
     AND s.id <> ALL(%(excluded)s::bigint[]) AND NOT {HOLDS_ALL}
-ORDER BY s.priority DESC, s.turn, s.id
-LIMIT %(limit)s FOR NO KEY UPDATE OF t, s SKIP LOCKED
-"""  # noqa: S608 - a constant of our own
-
-BEGUN = f"""
-UPDATE orchestration_step s SET process_state = 'processing', locked_by = %(by)s,
-    attempt = s.attempt + 1, dispatched_at = clock_timestamp(), complete_by = clock_timestamp(),
-    held_seconds = held_seconds + {HELD_SECONDS}, outcome = '', error_code = '', error_message = ''
-{AS_DECIDED} AND s.process_state = 'pending'
-RETURNING s.id
-"""  # noqa: S608 - the same
-
-# They stay pending: another version of the code may know what to do with them.
-POSTPONE = f"""
-UPDATE orchestration_step s SET error_code = %(code)s, error_message = %(message)s,
-    run_after = clock_timestamp() + %(wait)s * interval '1 second'
-{AS_DECIDED} AND s.process_state = 'pending'
-RETURNING s.id
-"""  # noqa: S608 - a constant of our own
+    AND (%(only)s::bigint[] IS NULL OR s.id = ANY(%(only)s::bigint[]))
+{IN_ORDER} FOR NO KEY UPDATE OF t, s SKIP LOCKED
+"""
+LISTED = f"SELECT s.id {WAITING} {IN_ORDER}"
 
 NO_FUNCTION = "no_such_function"
 UNRECORDED = "not_recorded"
 ROUNDS = 20  # in one turn: as many steps in a row, or batches
 
 Perform = Callable[[str, Request, str], Reply | None]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DueStep:
-    """A step to compute, locked like its task; its columns."""
-
-    id: int
-    task: UUID
-    workflow: str
-    task_state: str
-    name: str
-    direction: str
-    generation: int
-    attempt: int
-    request: str
-    reference: str
-    held: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LocalReply:
-    """A step, and the reply to its request."""
-
-    step: DueStep
-    reply: Reply
+Due = tuple[Change, StepView]
 
 
 @dataclass(kw_only=True)
 class Computed:
-    """What computing did; `more` wait for the next turn, and `blocked` for rows that others have."""
+    """What computing left: `more` for the next turn, `held` steps, and `blocked` by rows that others have."""
 
-    recorded: Recorded = field(default_factory=Recorded)
     more: bool = False
     held: bool = False
     blocked: bool = False
 
 
-def compute(by: str, perform: Perform) -> Computed:
-    """Compute the steps that are due, and what becomes due by that, in the caller's transaction.
+@dataclass(kw_only=True)
+class _Run:
+    """One turn's computing: by whom and by what, what it decides about, and until when it may take."""
 
-    `perform` returns the reply to a request of a workflow, or None if other code has to; it raises
-    nothing. `by` is the computing instance. Steps for agents that become ready by that are returned, and
-    are for the caller to write.
+    by: str
+    perform: Perform
+    recorded: Recorded
+    computed: Computed
+    until: float
+    seen: list[int]
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether its time is over."""
+        return time.monotonic() > self.until
+
+
+def compute(
+    by: str,
+    perform: Perform,
+    recorded: Recorded,
+    *,
+    waiting: bool,
+    only: Collection[int] | None = None,
+) -> Computed:
+    """Decide about the steps to compute that what was `recorded` has released, and what follows.
+
+    With `waiting` also about those that wait in the state store, or `only` about some of these. `perform`
+    returns the reply to a request of a workflow, or None if other code has to; it raises nothing. `by`
+    is the computing instance. Steps for agents that become ready are noted, and the caller writes all.
     """
-    computed = Computed()
-    seen: list[int] = []
-    until = time.monotonic() + conf.COMPUTE_BUDGET_S
+    run = _Run(
+        by=by, perform=perform, recorded=recorded, computed=Computed(),
+        until=time.monotonic() + conf.COMPUTE_BUDGET_S, seen=[],
+    )  # fmt: skip
+    full = waiting
     for _ in range(ROUNDS):
-        rows = sql.run(DUE, {"excluded": seen, "limit": conf.BATCH_SIZE})
-        if not rows:
-            return computed
-        steps = [sql.record(DueStep, row) for row in rows]
-        seen += [step.id for step in steps]
-        _compute_batch(steps, computed, by, perform, until)
-        if time.monotonic() > until:
+        due = [] if only is not None else _released(run)
+        if full:
+            waits, full = _waiting(run, only)
+            due += waits
+        if not due and not full:
+            return run.computed
+        _compute(due, run)
+        if only is not None:
+            return run.computed
+        if run.is_over:
             break
-    computed.more = True
-    return computed
+    for ready in follow(recorded.touched.values()):
+        recorded.ready.append(ready)
+    run.computed.more = True
+    return run.computed
 
 
-def _compute_batch(
-    steps: Sequence[DueStep], computed: Computed, by: str, perform: Perform, until: float
-) -> None:
-    """Compute locked steps, the first of them and others `until` then; what is not recorded waits, alone."""
-    replies: list[LocalReply] = []
-    unknown: list[DueStep] = []
-    for step in steps:
-        if replies and time.monotonic() > until:
-            break
-        if step.held:
-            computed.held = True
-        elif reply := perform(step.workflow, _request(step), by):
-            replies.append(LocalReply(step=step, reply=reply))
+def _released(run: _Run) -> list[Due]:
+    """Return the steps to compute that are ready by what was decided; note the others that are ready."""
+    due: list[Due] = []
+    for ready in follow(run.recorded.touched.values()):
+        if ready.step.agent == LOCAL:
+            ready.change.release(ready)
+            due.append((ready.change, ready.change.steps[ready.step.id]))
         else:
-            unknown.append(step)
-
-    def set_aside(local: LocalReply, error: Exception) -> None:
-        if sql.is_busy(error):
-            computed.blocked = True
-            return
-        why, about = sql.first_line(error), about_task(local.reply.task, local.reply.attempt)
-        logger.error("what a step was computed to cannot be recorded: %s", why, extra=about)
-        _put_off([local.step], UNRECORDED, why)
-
-    if unknown:
-        _put_off(unknown, NO_FUNCTION, "no code that runs here declares how it is computed")
-    batches.bisect(replies, partial(_record, computed, by), set_aside, patience=len(replies))
+            run.recorded.ready.append(ready)
+    kept_back = held([step.id for _, step in due])
+    run.computed.held |= bool(kept_back)
+    return [(change, step) for change, step in due if step.id not in kept_back]
 
 
-def _request(step: DueStep) -> Request:
+def _waiting(run: _Run, only: Collection[int] | None) -> tuple[list[Due], bool]:
+    """Lock the first steps that wait to be computed, and their tasks; say whether there may be more."""
+    values = {
+        "excluded": run.seen,
+        "limit": conf.BATCH_SIZE,
+        "only": None if only is None else list(only),
+    }
+    rows: list[tuple[int, UUID, bool]] = sql.run(DUE, values)
+    run.seen += [step for step, *_ in rows]
+    changes = run.recorded.changes
+    changes |= lock({task for _, task, _ in rows} - changes.keys(), wait=False)
+    run.computed.held |= any(is_held for *_, is_held in rows)
+    free = [
+        (changes[task], changes[task].steps[step])
+        for step, task, is_held in rows
+        if not is_held and changes[task].steps[step].state == StepState.PENDING
+    ]
+    return free, len(rows) == conf.BATCH_SIZE
+
+
+def _compute(due: Sequence[Due], run: _Run) -> None:
+    """Compute steps, the first of them and others while there is time; decide about what they gave."""
+    computed: list[tuple[Change, StepView, Reply]] = []
+    for change, step in due:
+        if computed and run.is_over:
+            break
+        if reply := run.perform(change.workflow, _request(change, step), run.by):
+            computed.append((change, step, reply))
+        else:
+            run.recorded.touched[change.id] = change
+            change.move(
+                moves.POSTPONED,
+                step,
+                code=NO_FUNCTION,
+                message="no code that runs here declares how it is computed",
+                wait=conf.COMPUTE_RETRY_S,
+            )
+    replies = [reply for *_, reply in computed]
+    locked = locked_causes(replies, run.recorded.changes)
+    run.computed.blocked |= bool(locked)
+    for change, step, _ in computed:
+        if change.id not in locked:
+            _begin(change, step, run.by)
+    apply([reply for reply in replies if reply.task not in locked], run.recorded)
+
+
+def _begin(change: Change, step: StepView, by: str) -> None:
+    now = datetime.fromtimestamp(clock.now(), UTC)
+    begun = step.altered(
+        state=StepState.PROCESSING,
+        attempt=step.attempt + 1,
+        locked_by=by,
+        dispatched_at=now,
+        outcome="",
+        error_code="",
+    )
+    change.move(moves.BEGUN, begun, by=by)
+    if change.state == TaskState.PENDING:
+        change.enter(TaskState.PROCESSING)
+
+
+def _request(change: Change, step: StepView) -> Request:
     return Request(
         step=step.id,
-        task=step.task,
+        task=change.id,
         name=step.name,
         attempt=step.attempt + 1,
         action="",
-        key=step_key(step.task, step.name, step.direction, step.generation),
-        reference=step.reference,
+        key=step_key(change.id, step.name, step.direction, step.generation),
+        reference=change.reference,
         complete_by=0.0,
         call_timeout=0.0,
         tries=1,
-        payload=json.loads(step.request),
+        payload=deepcopy(dict(step.request)),  # the function may change it
         mode=Mode.DO,
         generation=step.generation,
         in_doubt=False,
     )
 
 
-def _record(computed: Computed, by: str, batch: Sequence[LocalReply]) -> int:
-    """Record what steps were computed to, in a savepoint; return how many are dealt with.
-
-    Those whose refusal needs a row that another session has locked stay pending.
-    """
-    steps = [local.step for local in batch]
-    fresh = {step.task for step in steps if step.task_state == TaskState.PENDING}
-    with transaction.atomic():
-        if fresh:
-            sql.run(STARTED, {"ids": sorted(map(str, fresh))})
-        require(sql.run(BEGUN, {**attempts(steps), "by": by}), steps)
-        part = record([local.reply for local in batch], claimed_next=True)
-        transaction.set_rollback(bool(part.locked))
-    if part.locked:
-        computed.blocked = True
-        free = [local for local in batch if local.reply.task not in part.locked]
-        return len(batch) - len(free) + (_record(computed, by, free) if free else 0)
-    computed.recorded.add(part)
-    return len(batch)
+def listed() -> list[int]:
+    """Return the first steps that wait to be computed."""
+    return [step for (step,) in sql.run(LISTED, {"limit": conf.BATCH_SIZE})]
 
 
-def _put_off(steps: Sequence[DueStep], code: str, message: str) -> None:
-    values = {"code": code, "message": message, "wait": conf.COMPUTE_RETRY_S}
-    require(sql.run(POSTPONE, {**attempts(steps), **values}), steps)
+@transaction.atomic
+def postpone(step_id: int, message: str) -> None:
+    """Have a step wait whose result cannot be recorded: it keeps no other waiting."""
+    task = Step.objects.filter(id=step_id).values_list("task_id", flat=True).first()
+    change = lock([task], wait=False).get(task) if task else None
+    step = change.steps.get(step_id) if change else None
+    if step and step.state == StepState.PENDING:
+        moves.POSTPONED.write(
+            [step], code=[UNRECORDED], message=[message], wait=[conf.COMPUTE_RETRY_S]
+        )

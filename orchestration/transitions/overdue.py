@@ -7,8 +7,8 @@ from ..database import sql
 from ..models import Event, Task
 from ..models.history import EventKind
 from ..states import LIVE_TASK_STATES
-from .holds import HELD_SECONDS
-from .versions import require
+from .held_time import HELD_SECONDS
+from .step_update import require
 
 # Tasks whose steps waited at an open breaker, or in a hold, get that time back: what was stored at the
 # claims, and what waits now. A step that is being claimed is skipped; its claim stores it. They also

@@ -4,25 +4,19 @@ from uuid import UUID
 
 from django.db import transaction
 
-from ..database import sql
 from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import Refusal
 from ..models import Task
 from ..models.history import EventKind
 from ..states import ENDED_STEP_STATES, FINAL_TASK_STATES, StepState
-from .locked_task import lock, note
+from .locked_task import lock
+from .step_update import StepUpdate, require
 from .turns import next_turns
-from .versions import require, versions
 
 # A step that waits stands at the end of its key's line at the new priority, as if it came there now.
-MOVED = """
-UPDATE orchestration_step s SET priority = %(priority)s, turn = coalesce(r.turn, s.turn)
-FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(attempts)s::int[], %(generations)s::int[],
-    %(turns)s::bigint[]) AS r (id, state, attempt, generation, turn)
-WHERE s.id = r.id
-    AND (s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)
-RETURNING s.id
-"""
+MOVED = StepUpdate(
+    "priority = r.priority, turn = coalesce(r.turn, s.turn)", priority="smallint", turn="bigint"
+)
 
 
 @transaction.atomic
@@ -48,12 +42,13 @@ def prioritize(
     lines = [Line(step.agent, priority, change.fairness_key) for step in waiting]
     ids = [step.id for step in waiting]
     turns = dict(zip(ids, next_turns([Arrival(line) for line in lines]), strict=True))
-    places = {"priority": priority, "turns": [turns.get(step.id) for step in steps]}
-    require(sql.run(MOVED, {**versions(steps), **places}), steps)
+    MOVED.write(
+        steps, priority=[priority] * len(steps), turn=[turns.get(step.id) for step in steps]
+    )
     tasks = Task.objects.filter(id=task_id, state=change.state, priority=change.priority)
     require(tasks.update(priority=priority), 1)
-    note(
-        change, None, EventKind.PRIORITY, by=actor, reason=reason,
+    change.note(
+        None, EventKind.PRIORITY, by=actor, reason=reason,
         before={"priority": change.priority}, after={"priority": priority},
     ).save()  # fmt: skip
     return None

@@ -1,173 +1,184 @@
 """Record the replies to attempts: processing → processed, or error, or failed (P8, P23, P25)."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.db import transaction
 
-from ..database import prepared, sql
+from ..database import clock
 from ..decisions.gate import Observation
-from ..decisions.progress import Refusal, StepView, after_reply, refuse_reply
+from ..decisions.progress import Refusal, StepView, after_reply, refuse_reply, waits_until
 from ..decisions.recovery import INSTANCE_SICK
 from ..incidents import tallies
-from ..incidents.tallies import StepFailure
 from ..messaging.messages import Reply
 from ..models import Event, Policy
 from ..models.history import EventKind
 from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
-from . import evidence, reports
-from .foreign_locks import existing, with_locked_steps
+from . import evidence, moves, reports
+from .change import Change, FinalFailure, Ready
+from .foreign_locks import existing
 from .holds import held
 from .late_effects import close_undone, detect_late_effects
-from .locked_task import Change, Ready, cancel, finish, lock, note
-from .patience import wait
-from .task_state import FinalFailure, cause_of
+from .locked_task import lock
+from .settle import release_ready, settle
 from .undo import begin
-from .versions import attempts, require
-
-# The attempt's history and the step's new state in one statement: both parts see the step as it
-# was before, so the row itself gives its dispatcher and the time of dispatch. If no row is returned,
-# the step is at another attempt, and none of this may be committed.
-ENDED = """
-WITH reply AS MATERIALIZED (
-    SELECT *, 'processing' AS state  -- where a partial index knows the word, it would be taken
-    FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(outcomes)s::text[],
-        %(results)s::jsonb[], %(codes)s::text[], %(messages)s::text[], %(tries)s::int[],
-        %(started)s::float8[], %(by)s::text[], %(incidents)s::bigint[], %(in_doubt)s::bool[],
-        %(retry_after)s::float8[], %(own_trouble)s::bool[])
-    AS r (id, attempt, generation, outcome, result, code, message, tries, started, by, incident,
-        in_doubt, retry_after, own_trouble)
-), history AS (
-    INSERT INTO orchestration_attempt (step_id, number, generation, scheduler, agent,
-        dispatched_at, started_at, ended_at, outcome, tries, error_code, error_message)
-    SELECT s.id, s.attempt, s.generation, s.locked_by, r.by, s.dispatched_at,
-        to_timestamp(r.started), clock_timestamp(), r.outcome, r.tries, r.code, r.message
-    FROM reply r JOIN orchestration_step s USING (id)
-)
-UPDATE orchestration_step s SET
-    process_state = CASE r.outcome WHEN 'done' THEN 'processed' ELSE 'processing' END,
-    locked_by = NULL,
-    complete_by = CASE r.outcome WHEN 'done' THEN NULL ELSE clock_timestamp() END,
-    ended_at = clock_timestamp(),
-    outcome = r.outcome,
-    in_doubt = r.in_doubt,
-    probing_outcome = s.probing_outcome AND r.outcome IN ('unknown', 'transient'),
-    result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
-    loaded = CASE r.outcome WHEN 'done' THEN NULL ELSE s.loaded END,
-    error_code = r.code, error_message = r.message, retry_after = r.retry_after,
-    own_trouble = r.own_trouble,
-    incident_id = coalesce(r.incident, s.incident_id)
-FROM reply r
-WHERE s.id = r.id AND s.locked_by IS NOT NULL
-    AND (s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)
-RETURNING s.id
-"""
 
 BY = "agent"
-Accepted = tuple[Reply, StepView, Change]
 
 
 @dataclass(kw_only=True)
 class Recorded:
-    """What recording a batch of replies did."""
+    """What is decided about a batch of replies, and what recording it did."""
 
-    accepted: int = 0
+    changes: dict[UUID, Change] = field(default_factory=dict)  # the tasks that are locked
+    touched: dict[UUID, Change] = field(
+        default_factory=dict
+    )  # those that something is decided about
+    ended: list[tuple[Reply, StepView, Change]] = field(
+        default_factory=list
+    )  # the accepted replies
     refused: list[tuple[Reply, Refusal]] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)  # whose window or backlog changed
     applications: set[str] = field(default_factory=set)  # those with new status messages
     observed: dict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     locked: set[UUID] = field(default_factory=set)  # tasks whose replies have to wait
     alerted: bool = False  # locks of alerts are held until the commit
-    # of each task that has changed: its steps that are ready, and not written yet (`take_ready`)
-    ready: dict[UUID, list[Ready]] = field(default_factory=dict)
+    ready: list[Ready] = field(default_factory=list)  # the caller writes or claims them
 
-    def add(self, other: "Recorded") -> None:
-        """Add what recording another batch did; of a task in both, what is ready is what it says."""
-        self.accepted += other.accepted
-        self.refused += other.refused
-        self.agents |= other.agents
-        self.applications |= other.applications
-        self.alerted |= other.alerted
-        self.ready |= other.ready
-        for agent, observed in other.observed.items():
-            self.observed[agent] += observed
+    @property
+    def accepted(self) -> int:
+        """Return how many replies were accepted."""
+        return len(self.ended)
 
-    def take_ready(self) -> list[Ready]:
-        """Return the steps that are ready, once: the caller writes them in the same transaction."""
-        ready, self.ready = self.ready, {}
-        return [one for of_task in ready.values() for one in of_task]
+    def write(self) -> None:
+        """Write what was decided, and what follows, but for the steps that are ready."""
+        follows = settle(self.touched.values(), by=BY)
+        evidence.write([reply for reply, _, _ in self.ended])
+        reports.attempts(self.ended)
+        others = [change for task, change in self.changes.items() if task not in self.touched]
+        Event.objects.bulk_create(event for change in others for event in change.events)
+        self.alerted = follows.alerted
+        self.applications = follows.applications
+        self.ready += follows.ready
+        self.agents |= {ready.step.agent for ready in self.ready}
 
 
 @transaction.atomic(savepoint=False)
-def record(
-    replies: Sequence[Reply], *, warily: bool = False, claimed_next: bool = False
-) -> Recorded:
-    """Record the outcomes of attempts, make successors pending, finish tasks.
+def record(replies: Sequence[Reply]) -> Recorded:
+    """Record the outcomes of attempts, make successors pending, finish tasks."""
+    recorded = Recorded()
+    decide(replies, recorded)
+    recorded.write()
+    release_ready(recorded.ready)
+    return recorded
+
+
+def decide(replies: Sequence[Reply], recorded: Recorded) -> None:
+    """Lock the tasks of replies; decide about each reply, and note in their changes what is to be written.
 
     Waits for no lock: replies to a task that another session has locked are left out, and so are
-    rejections whose incident or alert is locked. `warily` is for a batch that met an unexpected
-    lock: replies to a task with a locked step are left out, too. With `claimed_next` the caller claims in
-    the same transaction: successors that become ready are returned, and are for `claim` to write.
+    rejections whose incident or alert is locked.
 
     Guarded by state and attempt under the task's lock: the first of several replies to one attempt is
     recorded; a reply to an attempt that was given up changes nothing and is kept as an event. An attempt
     ends when the supervisor has counted it, not at its complete-by time: a reply that was sent in time
     and is read later is accepted while the step is still at that attempt.
-    Raises `ConcurrentUpdate` if a row has changed under the lock: nothing may be committed then.
     A transient or unknown outcome leaves the step `processing` with its deadline passed: the
     supervisor counts it, and decides (P24, P26). A rejection is an error, or the undo of the whole
     task, as the agent's policy says.
     """
-    recorded = Recorded()
-    changes = _lock(replies, recorded, warily=warily)
-    accepted: list[Accepted] = []
+    tasks = {reply.task for reply in replies}
+    changes = lock(tasks, wait=False)
+    recorded.locked |= existing(tasks - changes.keys())
+    recorded.locked |= locked_causes(replies, changes)
+    free = [reply for reply in replies if reply.task not in recorded.locked]
+    recorded.changes |= {
+        task: change for task, change in changes.items() if task not in recorded.locked
+    }
+    apply(free, recorded)
+
+
+def locked_causes(replies: Iterable[Reply], changes: Mapping[UUID, Change]) -> set[UUID]:
+    """Lock the causes of rejections; return the tasks of those that another session has locked."""
+    causes = {}
     for reply in replies:
-        if reply.task in recorded.locked:
-            continue
         change = changes.get(reply.task)
+        step = change.steps.get(reply.step) if change else None
+        if change and step and reply.outcome == Outcome.REJECTED:
+            cause = change.cause(step, reply.outcome, reply.code, reply.message)
+            causes[change.id, cause.fingerprint] = cause
+    waiting = tallies.lock(causes.values())
+    return {task for task, fingerprint in causes if fingerprint in waiting}
+
+
+def apply(replies: Sequence[Reply], recorded: Recorded) -> None:
+    """Decide about replies to steps of locked tasks."""
+    rejected: list[tuple[Reply, Change, StepView]] = []
+    refused: list[tuple[Reply, Refusal]] = []
+    for reply in replies:
+        change = recorded.changes.get(reply.task)
         step = change.steps.get(reply.step) if change else None
         refusal = refuse_reply(step, reply.attempt, reply.generation, reply.dispatch)
         if refusal or change is None or step is None:
-            recorded.refused.append((reply, refusal or Refusal.NO_SUCH_STEP))
+            refused.append((reply, refusal or Refusal.NO_SUCH_STEP))
             continue
-        after = after_reply(
-            step, reply.outcome, reply.result, undoing=change.undoing, in_doubt=reply.in_doubt
-        )
-        not_the_service = reply.health == Health.NOTHING and reply.code != INSTANCE_SICK
-        if not_the_service and after.state == StepState.PROCESSING:
-            after = after.altered(own_trouble=True)  # an outage of the service does not excuse it
-        change.moved(after)
-        accepted.append((reply, after, change))
+        recorded.touched[change.id] = change
         recorded.agents.add(step.agent)
+        after = _accept(reply, change, step)
+        recorded.ended.append((reply, after, change))
         if not (step.own_trouble and after.state == StepState.PROCESSING):
             recorded.observed[step.agent].append(_observation(reply, step))
-    recorded.accepted = len(accepted)
-    blamed = _count_rejected(accepted)
-    _write_ended(accepted, blamed)
-    reports.attempts(accepted)
-    _cancel_unneeded(accepted)
-    _reject(accepted, blamed)
-    touched = {change.id: change for _, _, change in accepted}
-    late = detect_late_effects([reply for reply, _ in recorded.refused], changes, by=BY)
+        if after.state == StepState.ERROR:
+            rejected.append((reply, change, after))
+    _reject(rejected)
+    late = detect_late_effects([reply for reply, _ in refused], recorded.changes, by=BY)
     for change, step in late:
-        touched[change.id] = change
+        recorded.touched[change.id] = change
         recorded.agents.add(step.agent)
-    follows = finish(touched.values(), by=BY, keep_ready=claimed_next)
-    recorded.alerted = bool(blamed or late or any(one.final_failures for one in touched.values()))
-    recorded.agents |= follows.agents
-    recorded.applications = follows.applications
-    recorded.ready = {task: [] for task in touched}
-    for one in follows.ready:
-        recorded.ready[one.change.id].append(one)
-    close_undone(
-        (step, change)
-        for _, step, change in accepted
-        if step.direction == Direction.UNDO and step.state == StepState.PROCESSED
+    _note_refused(refused, recorded)
+    recorded.refused += refused
+
+
+def _accept(reply: Reply, change: Change, step: StepView) -> StepView:
+    """Have a step's attempt end; return the step as it is to be.
+
+    One that is rejected has ended then, and is at the attempt still: what follows depends on its policy.
+    """
+    after = after_reply(
+        step, reply.outcome, reply.result, undoing=change.undoing, in_doubt=reply.in_doubt
     )
-    _note_refused(recorded.refused, changes)
-    return recorded
+    not_the_service = reply.health == Health.NOTHING and reply.code != INSTANCE_SICK
+    if not_the_service and after.state == StepState.PROCESSING:
+        after = after.altered(own_trouble=True)  # an outage of the service does not excuse it
+    after = after.altered(error_code=reply.code[:100])
+    done = after.state == StepState.PROCESSED
+    change.move(
+        moves.ENDED,
+        after if done else after.altered(state=StepState.PROCESSING),
+        outcome=reply.outcome,
+        result=reply.result,
+        code=after.error_code,
+        message=reply.message,
+        tries=reply.tries,
+        started=reply.started,
+        by=reply.by[:80],
+        incident=None,
+        in_doubt=after.in_doubt,
+        retry_after=reply.retry_after,
+        own_trouble=after.own_trouble,
+    )
+    if done and step.direction == Direction.UNDO:
+        close_undone(after, change)
+    elif after.state == StepState.CANCELLED:  # its task is being undone, and it had no effect
+        change.cancel(after)
+        reason = f"the service answered: {after.outcome}"
+        change.note(after, EventKind.SETTLED, by=BY, reason=reason)
+    elif after.state == StepState.ERROR:
+        cause = change.cause(after, reply.outcome, reply.code, reply.message)
+        change.count(after, cause, reply.message)
+    return after
 
 
 def _observation(reply: Reply, step: StepView) -> Observation:
@@ -180,130 +191,81 @@ def _observation(reply: Reply, step: StepView) -> Observation:
     )
 
 
-def _lock(replies: Sequence[Reply], recorded: Recorded, *, warily: bool) -> dict[UUID, Change]:
-    """Lock the tasks of replies, and the incidents of rejections; note the replies that must wait."""
-    tasks = {reply.task for reply in replies}
-    changes = lock(tasks, wait=False)
-    recorded.locked = existing(tasks - changes.keys())
-    if warily:
-        recorded.locked |= with_locked_steps(changes)
-    causes = {}
-    for reply in [reply for reply in replies if reply.outcome == Outcome.REJECTED]:
-        change = changes.get(reply.task)
-        step = change.steps.get(reply.step) if change else None
-        if change and step:
-            cause = cause_of(step, change.workflow, reply.outcome, reply.code, reply.message)
-            causes[change.id, cause.fingerprint] = cause
-    if causes:
-        waiting = tallies.lock(causes.values())
-        recorded.locked |= {task for task, name in causes if name in waiting}
-    return {task: change for task, change in changes.items() if task not in recorded.locked}
+def _reject(rejected: Sequence[tuple[Reply, Change, StepView]]) -> None:
+    """Decide about rejected steps: retry one that is waited for, undo its task, or have it in error.
 
-
-def _cancel_unneeded(accepted: Sequence[Accepted]) -> None:
-    """Cancel the steps of tasks being undone that turned out to have had no effect."""
-    unneeded = [(step, change) for _, step, change in accepted if step.state == StepState.CANCELLED]
-    cancel([step for step, _ in unneeded])
-    Event.objects.bulk_create(
-        note(change, step, EventKind.SETTLED, by=BY, reason=f"the service answered: {step.outcome}")
-        for step, change in unneeded
-    )
-
-
-def _count_rejected(accepted: Sequence[Accepted]) -> dict[int, int]:
-    """Count rejections to their incidents; return these by step. The supervisor counts other failures."""
-    failures = [
-        StepFailure(
-            step=step.id,
-            cause=cause_of(step, change.workflow, reply.outcome, reply.code, reply.message),
-            message=reply.message,
-        )
-        for reply, step, change in accepted
-        if step.state == StepState.ERROR
-    ]
-    incidents = tallies.count_failures(failures, by=BY)
-    return {failure.step: incident for failure, incident in zip(failures, incidents, strict=True)}
-
-
-def _reject(accepted: Sequence[Accepted], blamed: Mapping[int, int]) -> None:
-    """Begin the undo of a rejected step's task if the policy requires it; otherwise it is an error.
-
-    A policy may also have it undone later, unless it was resolved by then. A held task is undone after
-    its release.
+    The policy says whether its task is undone, at once or unless it was resolved by then. A held task is
+    undone after its release.
     """
-    if not (rejected := wait([one for one in accepted if one[1].state == StepState.ERROR], by=BY)):
+    if not (rejected := _without_patient(rejected)):
         return
-    policies = defaultdict(Policy, Policy.objects.in_bulk({step.agent for _, step, _ in rejected}))
+    policies = defaultdict(Policy, Policy.objects.in_bulk({step.agent for *_, step in rejected}))
     to_undo = {
         step.id
-        for _, step, change in rejected
+        for _, change, step in rejected
         if policies[step.agent].on_rejection == OnRejection.UNDO and not change.undoing
     }
-    kept = held(to_undo)
-    for reply, step, change in rejected:
-        why = f"{reply.code}: {reply.message}".strip(": ")
-        policy = policies[step.agent]
-        if change.steps[step.id].state != StepState.ERROR:
-            continue  # another rejection in this batch has begun its task's undo
-        resolve_within = 0.0 if step.id in kept else None
-        if step.id in to_undo - kept and not begin(
-            change, actor=BY, reason=f"{step.name} was rejected ({why})"
-        ):
+    held_steps = held(to_undo)
+    undone = _begin_undos([one for one in rejected if one[-1].id in to_undo - held_steps])
+    for reply, change, step in rejected:
+        if change.id in undone:
             continue
+        policy = policies[step.agent]
+        resolve_within = 0.0 if step.id in held_steps else None
         if policy.on_rejection == OnRejection.WAIT and not change.undoing:
             resolve_within = policy.resolve_within
-        change.final_failures.append(
+        change.fail(
             FinalFailure(
                 step=step.id,
                 code=reply.code,
                 message=reply.message,
                 attempt=step.attempt,
                 resolve_within=resolve_within,
-                incident=blamed[step.id],
             )
         )
 
 
-def _write_ended(accepted: Sequence[Accepted], blamed: Mapping[int, int]) -> None:
-    if not accepted:
-        return
-    replies = [reply for reply, _, _ in accepted]
-    written = prepared.run(
-        ENDED,
-        {
-            **attempts(step for _, step, _ in accepted),
-            "outcomes": [reply.outcome for reply in replies],
-            "results": sql.as_json([reply.result for reply in replies]),
-            "codes": [reply.code[:100] for reply in replies],
-            "messages": [reply.message for reply in replies],
-            "tries": [reply.tries for reply in replies],
-            "started": [reply.started for reply in replies],
-            "by": [reply.by[:80] for reply in replies],
-            "incidents": [blamed.get(reply.step) for reply in replies],
-            "own_trouble": [step.own_trouble for _, step, _ in accepted],
-            "in_doubt": [step.in_doubt for _, step, _ in accepted],
-            "retry_after": [reply.retry_after for reply in replies],
-        },
-    )
-    require(written, replies)
-    evidence.write(replies)
+def _begin_undos(rejected: Iterable[tuple[Reply, Change, StepView]]) -> set[UUID]:
+    """Begin the undo of the tasks of rejected steps; return those that nothing irreversible prevents."""
+    undone: set[UUID] = set()
+    for reply, change, step in rejected:
+        why = f"{reply.code}: {reply.message}".strip(": ")
+        reason = f"{step.name} was rejected ({why})"
+        if change.id not in undone and not begin(change, actor=BY, reason=reason):
+            undone.add(change.id)
+    return undone
 
 
-def _note_refused(refused: Sequence[tuple[Reply, Refusal]], changes: dict[UUID, Change]) -> None:
+def _without_patient(
+    rejected: Sequence[tuple[Reply, Change, StepView]],
+) -> list[tuple[Reply, Change, StepView]]:
+    """Retry the rejected steps that a resubmit waits for (P25); return the others."""
+    if not any(step.patience for *_, step in rejected):
+        return list(rejected)
+    now, others = clock.database_now(), []
+    for reply, change, step in rejected:
+        if not (until := waits_until(step, now)) or step.patience is None:
+            others.append((reply, change, step))
+            continue
+        retried = step.altered(state=StepState.PENDING, generation=step.generation + 1)
+        change.move(moves.PATIENTLY_RETRIED, retried, wait=float(step.patience["wait"]))
+        reason = f"{reply.code}: retried until {until}, each time with a new key"
+        change.note(step, EventKind.WAITS, by=BY, reason=reason)
+    return others
+
+
+def _note_refused(refused: Collection[tuple[Reply, Refusal]], recorded: Recorded) -> None:
     """Write the content of late and repeated replies to the task's history."""
-    events = defaultdict(list)
+    noted = set()
     for reply, refusal in refused:
-        if (change := changes.get(reply.task)) and reply.step in change.steps:
-            content = f"{reply.outcome} {reply.code}".strip()
-            events[reply.step, reply.attempt, f"{refusal.value}; it was: {content}"].append(reply)
-    Event.objects.bulk_create(
-        Event(
-            task_id=replies[0].task,
-            step_id=step,
-            kind=EventKind.REPLY_REFUSED,
-            actor=replies[0].by,
-            attempt=attempt,
-            reason=reason,
-        )
-        for (step, attempt, reason), replies in events.items()
-    )
+        change = recorded.changes.get(reply.task)
+        step = change.steps.get(reply.step) if change else None
+        if change is None or step is None:
+            continue
+        content = f"{reply.outcome} {reply.code}".strip()
+        reason = f"{refusal.value}; it was: {content}"
+        if (reply.step, reply.attempt, reason) in noted:
+            continue
+        noted.add((reply.step, reply.attempt, reason))
+        event = change.note(step, EventKind.REPLY_REFUSED, by=reply.by, reason=reason)
+        event.attempt = reply.attempt

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.db import transaction
 
-from ..decisions.progress import StepView, task_state
+from ..decisions.progress import StepView
 from ..models import Event
 from ..payloads.keys import step_key
 from ..states import FINAL_TASK_STATES, Outcome
@@ -17,7 +17,7 @@ from ..tracing.subject import about_reference
 
 if TYPE_CHECKING:
     from ..messaging.messages import Reply  # which a supervisor does not load
-    from .locked_task import Change
+    from .change import Change
 
 logger = logging.getLogger(__name__)
 Reported = TypeVar("Reported")
@@ -79,10 +79,9 @@ def _log(level: int, text: str, about: "tuple[Change, StepView, str]") -> None:
 
 
 def _end(change: "Change") -> None:
-    state = task_state(change.state, change.steps.values(), undoing=change.undoing)
-    if state in FINAL_TASK_STATES and state != change.state:
+    if change.task_states and change.state in FINAL_TASK_STATES:
         task = Named(workflow=change.workflow, reference=change.reference)
-        spans.ended(task, change.id, state)
+        spans.ended(task, change.id, change.state)
 
 
 def _after_commit(report: Callable[[Reported], None], about: Iterable[Reported]) -> None:

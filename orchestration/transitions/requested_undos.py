@@ -12,14 +12,14 @@ from django.db.models import F
 from ..database import prepared
 from ..database.sql import MANY, Among, Given, compiled
 from ..decisions.progress import StepView
-from ..models import Step, UndoRequest
-from ..models.fields import DatabaseNow
+from ..models import UndoRequest
 from ..states import StepState
+from . import moves
+from .change import Change, FinalFailure
 from .holds import held
-from .locked_task import Change, finish, lock
-from .task_state import FinalFailure
+from .locked_task import lock
+from .settle import finish
 from .undo import begin
-from .versions import require, version
 
 
 @dataclass(kw_only=True)
@@ -57,9 +57,9 @@ def begin_requested(tasks: Collection[UUID]) -> Begun:
     requests = defaultdict(list)
     for request in rows.order_by("requested_at", "step_id"):
         requests[request.task_id].append(request)
-    kept = held([request.step_id for group in requests.values() for request in group])
+    held_steps = held([request.step_id for group in requests.values() for request in group])
     for task, group in requests.items():
-        _answer(changes[task], group, kept)
+        _answer(changes[task], group, held_steps)
     UndoRequest.objects.filter(task__in=requests).delete()
     by = {task: group[0].requested_by for task, group in requests.items()}
     done = Begun(handled=len(requests))
@@ -70,13 +70,13 @@ def begin_requested(tasks: Collection[UUID]) -> Begun:
     return done
 
 
-def _answer(change: Change, requests: Sequence[UndoRequest], kept: Collection[int]) -> None:
+def _answer(change: Change, requests: Sequence[UndoRequest], held_steps: Collection[int]) -> None:
     """Begin one task's undo, or have the steps in error for which it was asked."""
     valid = [request for request in requests if _is_valid(change.steps[request.step_id], request)]
     if change.undoing or not valid:
         return
     first, *_ = valid
-    waits = any(request.step_id in kept for request in valid)
+    waits = any(request.step_id in held_steps for request in valid)
     if not waits and not begin(change, actor=first.requested_by, reason=first.reason):
         return
     for request in valid:
@@ -93,21 +93,20 @@ def _is_valid(step: StepView, request: UndoRequest) -> bool:
 
 
 def _to_error(change: Change, request: UndoRequest, *, resolve_within: float | None) -> None:
-    """Have a step in error; `again` is after how many seconds its task is to be undone, if at all."""
-    step = request.step
+    """Have a step in error; `resolve_within` seconds later its task is to be undone, if at all."""
+    step = change.steps[request.step_id]
     if request.unmended:
         if resolve_within is not None:
-            asked = Step.objects.filter(**version(change.steps[step.id], StepState.ERROR))
-            require(asked.update(resolve_by=DatabaseNow()), 1)
+            change.move(moves.DUE_FOR_UNDO, step)
         return
-    change.moved(change.steps[step.id].altered(state=StepState.ERROR))
-    change.final_failures.append(
+    failed = request.step
+    change.fail(
         FinalFailure(
             step=step.id,
             code=step.error_code or step.outcome,
-            message=f"{step.error_message} (failed {step.failure_count} times)".strip(),
+            message=f"{failed.error_message} (failed {failed.failure_count} times)".strip(),
             attempt=step.attempt,
             resolve_within=resolve_within,
-            incident=step.incident_id,
+            incident=failed.incident_id,
         )
     )

@@ -5,24 +5,19 @@ from datetime import datetime
 
 from django.db import transaction
 
-from ..database import sql
 from ..models import Event, Step
 from ..models.history import EventKind
 from ..states import ENDED_STEP_STATES, StepState
-from .locked_task import lock, note
+from .locked_task import lock
 from .resubmit import resubmit
-from .versions import attempts, require
+from .step_update import StepUpdate
 
 # The key is as old as the moment of the restore at least: its service may have forgotten it.
-DOUBTED = """
-UPDATE orchestration_step s SET in_doubt = true, generation = r.generation,
-    keyed_at = least(s.keyed_at, %(restored_to)s)
-FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(before)s::int[], %(generations)s::int[])
-    AS r (id, attempt, before, generation)
-WHERE s.id = r.id AND (s.attempt, s.generation) = (r.attempt, r.before)
-    AND s.process_state IN ('waiting', 'pending', 'processing', 'error')
-RETURNING s.id
-"""
+DOUBTED = StepUpdate(
+    "in_doubt = true, generation = r.known, keyed_at = least(s.keyed_at, r.restored_to)",
+    known="int",
+    restored_to="timestamptz",
+)
 
 
 @transaction.atomic
@@ -34,24 +29,18 @@ def doubt(steps: Mapping[int, int], restored_to: datetime, *, actor: str, reason
     tasks = dict(Step.objects.filter(id__in=steps).values_list("id", "task_id"))
     changes = lock(set(tasks.values()))
     views = [changes[task].steps[step] for step, task in tasks.items()]
-    seen = attempts(views)
-    written = sql.run(
-        DOUBTED,
-        {
-            **seen,
-            "before": seen["generations"],
-            "generations": [steps[view.id] for view in views],
-            "restored_to": restored_to,
-        },
+    unended = [view for view in views if view.state not in ENDED_STEP_STATES]
+    DOUBTED.write(
+        unended,
+        known=[steps[view.id] for view in unended],
+        restored_to=[restored_to] * len(unended),
     )
-    require(written, [view for view in views if view.state not in ENDED_STEP_STATES])
     Event.objects.bulk_create(
-        note(
-            changes[task], changes[task].steps[step], EventKind.LATE, by=actor, reason=reason,
-            generation=steps[step],
+        changes[view.task].note(
+            view, EventKind.LATE, by=actor, reason=reason, generation=steps[view.id]
         )
-        for step, task in tasks.items()
-    )  # fmt: skip
+        for view in views
+    )
 
 
 def resume(steps: Mapping[int, int], *, actor: str, reason: str) -> int:

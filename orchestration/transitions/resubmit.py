@@ -7,44 +7,21 @@ from typing import Any
 from django.db import transaction
 
 from ..agents import payload_schemas
-from ..alerting import alerts
-from ..database import sql
 from ..decisions.progress import Refusal, StepView
 from ..decisions.readiness import build
 from ..decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
-from ..incidents import tallies
-from ..models import Event, Step
-from ..models.fields import DatabaseNow
+from ..models import Step
 from ..models.history import EventKind
 from ..payloads.keys import step_key
 from ..payloads.placeholders import Loads, at
 from ..states import Direction, StepState
+from . import moves
 from .amendments import NOTHING, Amendment, amend
+from .change import Change
 from .late_effects import close_undone
-from .locked_task import Change, cancel, finish, lock, note
-from .turns import rejoin
+from .locked_task import lock
+from .settle import finish
 from .undo_requests import take_back
-from .versions import attempts, require, version
-
-# As many steps as there are ids: error → pending.
-RESUBMIT = """
-UPDATE orchestration_step s SET
-    process_state = 'pending', failure_count = 0, extended_waits = 0, isolated = false, alert_id = NULL,
-    ended_at = NULL, failed_at = NULL, own_trouble = false,
-    generation = s.generation + r.new_key::int, in_doubt = s.in_doubt AND NOT r.new_key,
-    keyed_at = CASE WHEN r.new_key THEN NULL ELSE s.keyed_at END, probing_outcome = r.probing_outcome,
-    request = r.request, loads = nullif(r.loads, 'null'), pending_since = clock_timestamp(),
-    resolve_by = NULL,
-    run_after = CASE WHEN %(wait)s > 0 THEN clock_timestamp() + %(wait)s * interval '1 second' END,
-    patience = CASE WHEN %(patience)s > 0 THEN jsonb_build_object('code', s.error_code,
-        'wait', %(wait)s, 'until', clock_timestamp() + %(patience)s * interval '1 second') END
-FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(generations)s::int[], %(new_key)s::bool[],
-    %(probing_outcome)s::bool[], %(requests)s::jsonb[], %(loads)s::jsonb[])
-    AS r (id, attempt, generation, new_key, probing_outcome, request, loads)
-WHERE s.id = r.id AND s.process_state = 'error'
-    AND (s.attempt, s.generation) = (r.attempt, r.generation)
-RETURNING s.id
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +29,7 @@ class PlannedRetry:
     """A step in error, its task locked, that is to be tried again, with the request it will send."""
 
     change: Change
-    view: StepView
-    step: Step
+    step: StepView
     request: Mapping[str, Any]
     changed: bool
     why: str
@@ -95,12 +71,15 @@ def resubmit(  # noqa: PLR0913 - which, who and why, and what changes
     locked = _lock_in_error(step_id, attempt)
     if isinstance(locked, Refusal):
         return locked
-    change, view, step = locked
+    change, step = locked
     if nothing_done and change.undoing and step.direction == Direction.DO:
-        return _cancel(change, view, step, actor=actor, reason=reason, operation=operation)
+        change.cancel(step)
+        change.note(step, EventKind.SETTLED, by=actor, reason=reason, operation=operation)
+        finish([change], by=actor)
+        return None
     if amendment.request and request is None:
         request = {**step.request, **amendment.request}
-    again = _decide(change, view, step, request=request, nothing_done=nothing_done)
+    again = _decide(change, step, request=request, nothing_done=nothing_done)
     if isinstance(again, Refusal):
         return again
     amend(change, amendment.data)
@@ -117,14 +96,14 @@ def resubmit_all(
     Returns, for each step, why not, or None when it was done. `operation` is kept in the history.
     """
     answers: dict[int, Refusal | None] = dict.fromkeys(seen, Refusal.NO_SUCH_STEP)
-    steps = Step.objects.filter(id__in=seen)
-    changes = lock(set(steps.values_list("task_id", flat=True)))
+    tasks = dict(Step.objects.filter(id__in=seen).order_by("id").values_list("id", "task_id"))
+    changes = lock(set(tasks.values()))
     accepted: list[PlannedRetry] = []
-    for step in steps.order_by("id"):
-        change = changes[step.task_id]
-        refusal = _refusal(step, seen[step.id])
-        again = refusal or _decide(change, change.steps[step.id], step)
-        answers[step.id] = again if isinstance(again, Refusal) else None
+    for step_id, task in tasks.items():
+        change = changes[task]
+        step = change.steps[step_id]
+        again = _refusal(step, seen[step_id]) or _decide(change, step)
+        answers[step_id] = again if isinstance(again, Refusal) else None
         if isinstance(again, PlannedRetry):
             accepted.append(again)
     _write(accepted, actor=actor, reason=reason, operation=operation)
@@ -133,8 +112,7 @@ def resubmit_all(
 
 def _decide(
     change: Change,
-    view: StepView,
-    step: Step,
+    step: StepView,
     *,
     request: dict[str, Any] | None = None,
     nothing_done: bool = False,
@@ -151,16 +129,14 @@ def _decide(
         payload_schemas.check(step, request)
         payload = request
     elif step.attempt == 0:
-        built = build(view, change.steps.values(), change.data)
+        built = build(step, change.steps.values(), change.data)
         if built is None:
             return Refusal.NOT_BUILDABLE
         payload = built
     why = key_of_resubmission(
         step.outcome, step.attempt, in_doubt=doubt, changed=changed, nothing_done=nothing_done
     )
-    return PlannedRetry(
-        change=change, view=view, step=step, request=payload, changed=changed, why=why
-    )
+    return PlannedRetry(change=change, step=step, request=payload, changed=changed, why=why)
 
 
 def _write(
@@ -175,34 +151,23 @@ def _write(
 
     Of the `amendment`, that is when they are tried.
     """
-    if not steps:
-        return
-    tallies.remove_open_failures([again.step.id for again in steps], retried_by=actor)
     take_back([again.step.id for again in steps])
-    rejoin([again.step.id for again in steps])
-    written = sql.run(
-        RESUBMIT,
-        {
-            **attempts(again.view for again in steps),
-            "wait": amendment.wait,
-            "patience": amendment.patience,
-            "new_key": [again.new_key for again in steps],
-            "probing_outcome": [_settles(again) for again in steps],
-            "requests": sql.as_json([again.request for again in steps]),
-            "loads": sql.as_json([again.loads for again in steps]),
-        },
-    )
-    require(written, steps)
-    Event.objects.bulk_create(_event(again, actor, reason, operation) for again in steps)
     for again in steps:
-        generation = again.view.generation + again.new_key
-        again.change.moved(
-            again.view.altered(
-                state=StepState.PENDING, generation=generation, request=again.request
-            )
+        change, step = again.change, again.step
+        generation = step.generation + again.new_key
+        change.move(
+            moves.RESUBMITTED,
+            step.altered(state=StepState.PENDING, generation=generation, request=again.request),
+            arrival=change.next_in_line(step),
+            new_key=again.new_key,
+            probing_outcome=_settles(again),
+            request=again.request,
+            loads=again.loads,
+            wait=amendment.wait,
+            patience=amendment.patience,
         )
+        _note(again, actor, reason, operation)
     finish({again.change.id: again.change for again in steps}.values(), by=actor)
-    alerts.close_if_unused({again.step.alert_id for again in steps})
 
 
 def _settles(again: PlannedRetry) -> bool:
@@ -211,20 +176,19 @@ def _settles(again: PlannedRetry) -> bool:
     return undoing and again.step.in_doubt and not again.new_key
 
 
-def _event(again: PlannedRetry, actor: str, reason: str, operation: int | None) -> Event:
+def _note(again: PlannedRetry, actor: str, reason: str, operation: int | None) -> None:
     step = again.step
     generation = step.generation + again.new_key
     detail: dict[str, Any] = {
-        "key": step_key(step.task_id, step.name, step.direction, generation),
+        "key": step_key(step.task, step.name, step.direction, generation),
         "new_key": again.new_key,
         "why": KEYS[again.why],
     }
     if again.changed:
         detail |= {"before": step.request, "after": again.request}
-    return note(
-        again.change, again.view, EventKind.RESUBMITTED, by=actor, reason=reason,
-        operation=operation, **detail,
-    )  # fmt: skip
+    again.change.note(
+        step, EventKind.RESUBMITTED, by=actor, reason=reason, operation=operation, **detail
+    )
 
 
 @transaction.atomic
@@ -245,61 +209,31 @@ def done_by_hand(
     locked = _lock_in_error(step_id, attempt)
     if isinstance(locked, Refusal):
         return locked
-    change, view, step = locked
+    change, step = locked
     computed = change.workflow, step.name
     payload_schemas.check_result(step.agent, step.action, result, computed=computed)
-    tallies.remove_open_failures([step.id])
-    marked = Step.objects.filter(**version(view, StepState.ERROR)).update(
-        process_state=StepState.SKIPPED, result=result, alert=None, resolve_by=None, in_doubt=False,
-        probing_outcome=False, ended_at=DatabaseNow(), loaded=None,
-    )  # fmt: skip
-    require(marked, 1)
-    event = note(
-        change, view, EventKind.BY_HAND, by=actor, reason=reason, operation=operation, result=result
+    done = step.altered(state=StepState.SKIPPED, result=result, in_doubt=False)
+    change.move(moves.DONE_BY_HAND, done, result=result)
+    change.note(
+        step, EventKind.BY_HAND, by=actor, reason=reason, operation=operation, result=result
     )
-    skipped = view.altered(state=StepState.SKIPPED, result=result, in_doubt=False)
-    _end(change, step, skipped, event)
     if step.direction == Direction.UNDO:
-        close_undone([(skipped, change)])
+        close_undone(done, change)
+    finish([change], by=actor)
     return None
 
 
-def _cancel(
-    change: Change,
-    view: StepView,
-    step: Step,
-    *,
-    actor: str,
-    reason: str,
-    operation: int | None,
-) -> Refusal | None:
-    """Cancel a step of a task being undone: an operator confirmed that it had no effect."""
-    tallies.remove_open_failures([step.id])
-    cancel([view])
-    event = note(change, view, EventKind.SETTLED, by=actor, reason=reason, operation=operation)
-    _end(change, step, view.altered(state=StepState.CANCELLED, in_doubt=False), event)
-    return None
-
-
-def _end(change: Change, step: Step, ended: StepView, event: Event) -> None:
-    """Write the history of a step that was in error, and what follows from its end."""
-    event.save()
-    change.moved(ended)
-    finish([change], by=event.actor)
-    alerts.close_if_unused([step.alert_id])
-
-
-def _lock_in_error(step_id: int, attempt: int) -> tuple[Change, StepView, Step] | Refusal:
+def _lock_in_error(step_id: int, attempt: int) -> tuple[Change, StepView] | Refusal:
     task = Step.objects.filter(id=step_id).values_list("task_id", flat=True).first()
     change = lock([task]).get(task) if task else None
     if change is None:
         return Refusal.NO_SUCH_STEP
-    step = Step.objects.get(id=step_id)
-    return _refusal(step, attempt) or (change, change.steps[step_id], step)
+    step = change.steps[step_id]
+    return _refusal(step, attempt) or (change, step)
 
 
-def _refusal(step: Step, attempt: int) -> Refusal | None:
+def _refusal(step: StepView, attempt: int) -> Refusal | None:
     """Return why a locked step is not what the operator saw, or None when it is."""
-    if step.process_state != StepState.ERROR:
+    if step.state != StepState.ERROR:
         return Refusal.NOT_IN_ERROR
     return None if step.attempt == attempt else Refusal.OTHER_ATTEMPT

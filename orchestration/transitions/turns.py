@@ -1,13 +1,12 @@
 """Give steps that become pending their turn in the line of their agent."""
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from ..database import prepared, sql
+from ..database import prepared
 from ..decisions.fairness import Arrival, Line, give_turns, positions
 from ..models.low_water import AGENTS
 from ..models.step import claimable
-from .versions import columns, require
 
 # Two probes of an index for each line: the head along step_turn, the key's end along step_line. No row
 # is locked, and none is kept for this: of batches that are written at the same time none sees the
@@ -28,19 +27,22 @@ FROM unnest(%(of_agents)s::text[], %(priorities)s::smallint[], %(keys)s::text[],
     %(lines_from)s::bigint[]) AS l (agent, priority, key, from_turn)
 """  # noqa: S608 - constants of our own
 
-RETURNING = """
-SELECT id, process_state, attempt, generation, agent, priority, fairness_key FROM orchestration_step
-WHERE id = ANY(%(ids)s) ORDER BY id
-"""
 
-REJOIN = """
-UPDATE orchestration_step s SET turn = r.turn
-FROM unnest(%(ids)s::bigint[], %(states)s::text[], %(attempts)s::int[], %(generations)s::int[],
-    %(turns)s::bigint[]) AS r (id, state, attempt, generation, turn)
-WHERE s.id = r.id
-    AND (s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)
-RETURNING s.id
-"""
+class StandingStep(NamedTuple):
+    """A pending step as a sweep reads it: its version, and the line that it stands in."""
+
+    id: int
+    state: str
+    attempt: int
+    generation: int
+    agent: str
+    priority: int
+    fairness_key: str
+
+    @property
+    def line(self) -> Line:
+        """Return its line."""
+        return Line(self.agent, self.priority, self.fairness_key)
 
 
 def next_turns(arrivals: Sequence[Arrival]) -> list[int]:
@@ -63,14 +65,3 @@ def lines_of(arrivals: Iterable[Arrival]) -> dict[str, list[Any]]:
         "keys": [line.key for line in lines],
         "lines_from": [marks.get(line.agent, AGENTS.head).turn for line in lines],
     }
-
-
-def rejoin(steps: Collection[int], *, last: bool = False) -> None:
-    """Give steps that become pending again a new turn: next after the head, or `last`.
-
-    Their old turn may be long past: with it, they would go before all waiting steps of others.
-    """
-    rows = sql.run(RETURNING, {"ids": list(steps)})
-    if rows:
-        turns = next_turns([Arrival(Line(*row[4:]), again=not last) for row in rows])
-        require(sql.run(REJOIN, {**columns(rows), "turns": turns}), rows)

@@ -5,38 +5,17 @@ from uuid import UUID
 
 from django.db import transaction
 
-from ..alerting import alerts
 from ..applications.outbox import StatusUpdate
-from ..database import sql
 from ..decisions.compensation import plan, signature
 from ..decisions.progress import Refusal, StepView
-from ..incidents import tallies
-from ..models import Step, Task
-from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..states import StepState, TaskState
-from . import reports
-from .create import NewStep, insert_steps
-from .locked_task import Change, cancel, finish, lock, note, read_steps
-from .task_state import write_states
-from .turns import rejoin
-from .versions import AS_DECIDED, attempts, require
-
-SETTLE = f"""
-UPDATE orchestration_step s SET probing_outcome = true, alert_id = NULL, run_after = NULL,
-    resolve_by = NULL, isolated = s.isolated AND s.process_state <> 'error',
-    failure_count = CASE s.process_state WHEN 'error' THEN 0 ELSE s.failure_count END,
-    failed_at = CASE s.process_state WHEN 'error' THEN NULL ELSE s.failed_at END,
-    own_trouble = s.own_trouble AND s.process_state <> 'error',
-    extended_waits = CASE s.process_state WHEN 'error' THEN 0 ELSE s.extended_waits END,
-    ended_at = CASE s.process_state WHEN 'error' THEN NULL ELSE s.ended_at END,
-    pending_since = CASE s.process_state WHEN 'error' THEN clock_timestamp() ELSE s.pending_since END,
-    process_state = CASE s.process_state WHEN 'error' THEN 'pending' ELSE s.process_state END
-{AS_DECIDED}
-    AND s.process_state IN ('waiting', 'pending', 'processing', 'error')
-RETURNING s.id
-"""  # noqa: S608 - a constant of our own
+from . import moves, reports
+from .change import Change
+from .locked_task import lock
+from .new_steps import NewStep
+from .settle import finish
 
 
 @transaction.atomic
@@ -68,10 +47,9 @@ def undo(
         return Refusal.CHANGED
     named: Collection[str] = () if isinstance(force, bool) else force
     standing = None if force is True else named
-    if begin(change, actor=actor, reason=reason, standing=standing, operation=operation):
-        return Refusal.IRREVERSIBLE
+    forbidding = begin(change, actor=actor, reason=reason, standing=standing, operation=operation)
     finish([change], by=actor)
-    return None
+    return Refusal.IRREVERSIBLE if forbidding else None
 
 
 def begin(
@@ -95,39 +73,22 @@ def begin(
     if forbidding:
         named = ", ".join(step.name for step in forbidding)
         why = f"{named} cannot be undone; asked for because: {reason}"
-        note(change, None, EventKind.UNDO_REFUSED, by=actor, reason=why).save()
+        change.note(None, EventKind.UNDO_REFUSED, by=actor, reason=why)
         return forbidding
-    tasks = Task.objects.filter(id=change.id, state=change.state, undo_at=None)
-    require(tasks.update(undo_at=DatabaseNow()), 1)
-    write_states({change.id: (change.state, TaskState.UNDOING)})
+    change.enter(TaskState.UNDOING)
+    change.undoing = True
     change.updates.append(StatusUpdate(task=change.id, kind=StatusKind.UNDOING))
-    change.state, change.undoing = TaskState.UNDOING, True
-    note(
-        change, None, EventKind.UNDO, by=actor, reason=reason, operation=operation,
+    change.note(
+        None, EventKind.UNDO, by=actor, reason=reason, operation=operation,
         forced=bool(names), standing=names,
-    ).save()  # fmt: skip
-    _turn(change, wanted.cancel, wanted.settle)
-    insert_steps(
-        [NewStep(change.id, change.priority, change.fairness_key, step) for step in wanted.undo],
-        again=True,
-    )
-    read_steps({change.id: change})
-    change.final_failures.clear()
+    )  # fmt: skip
+    for unneeded in wanted.cancel:
+        change.cancel(change.steps[unneeded])
+    for step in [change.steps[in_doubt] for in_doubt in wanted.settle]:
+        state = StepState.PENDING if step.state == StepState.ERROR else step.state
+        change.move(moves.SETTLED, step.altered(state=state), arrival=change.next_in_line(step))
+    change.new_steps += [
+        NewStep(change.id, change.priority, change.fairness_key, step) for step in wanted.undo
+    ]
     reports.undoing(change)
     return ()
-
-
-def _turn(change: Change, unneeded: Sequence[int], in_doubt: Sequence[int]) -> None:
-    """Cancel what was not done, and have what is in doubt settled; close the alerts of both."""
-    ids = [*unneeded, *in_doubt]
-    raised = Step.objects.filter(id__in=ids, process_state=StepState.ERROR)
-    raised_alerts = list(raised.values_list("alert_id", flat=True))
-    tallies.remove_open_failures(ids)
-    cancel([change.steps[step] for step in unneeded])
-    if in_doubt:
-        rejoin(in_doubt)
-        views = [change.steps[step] for step in in_doubt]
-        require(sql.run(SETTLE, attempts(views)), views)
-    alerts.close_if_unused(raised_alerts)
-    for step in unneeded:
-        change.moved(change.steps[step].altered(state=StepState.CANCELLED))

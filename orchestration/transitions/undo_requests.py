@@ -7,9 +7,9 @@ is handled again only if none does for a long time.
 from collections.abc import Collection, Iterable
 
 from ..decisions.progress import StepView
-from ..models import Event, UndoRequest
+from ..models import UndoRequest
 from ..models.history import EventKind
-from .locked_task import Change, note
+from .change import Change
 
 WAIT = 86_400.0  # seconds for which a step waits that its task be undone
 
@@ -22,7 +22,7 @@ def take_back(steps: Collection[int]) -> None:
 def request(
     steps: Iterable[tuple[Change, StepView, str]], *, by: str, unmended: bool = False
 ) -> None:
-    """Ask that locked tasks be undone: each for a step at its attempt, and why.
+    """Ask that locked tasks be undone: each for a step at its attempt, and why; the caller finishes them.
 
     It takes the place of a request for an earlier attempt.
     """
@@ -43,7 +43,5 @@ def request(
         unique_fields=["step"],
         update_fields=["attempt", "unmended", "requested_at", "requested_by", "reason"],
     )
-    Event.objects.bulk_create(
-        note(change, step, EventKind.UNDO_REQUESTED, by=by, reason=why)
-        for change, step, why in steps
-    )
+    for change, step, why in steps:
+        change.note(step, EventKind.UNDO_REQUESTED, by=by, reason=why)

@@ -11,18 +11,12 @@ from ..database import sql
 from ..models import Step
 from ..models.fields import DatabaseNow
 from ..states import StepState
-from . import clock_jump
-from .holds import HELD_SECONDS, held
+from . import clock_jump, moves
+from .held_time import HELD_SECONDS
+from .holds import held
 from .locked_task import lock, tasks_of
+from .settle import finish
 from .undo_requests import request
-from .versions import AS_DECIDED, attempts, require
-
-# The steps whose undo is requested wait no longer for anything.
-ASKED = f"""
-UPDATE orchestration_step s SET resolve_by = NULL
-{AS_DECIDED} AND s.process_state = 'error'
-RETURNING s.id
-"""  # noqa: S608 - a constant of our own
 
 SELDOM = 60.0  # seconds between two looks at a step that is held
 
@@ -83,9 +77,9 @@ def request_undo_of_unmended(tasks: Collection[UUID], *, by: str, now: datetime)
         by=by,
         unmended=True,
     )
-    if unmended:
-        views = [changes[task].steps[step] for step, task, *_ in unmended]
-        require(sql.run(ASKED, attempts(views)), views)
+    for step, task, *_ in unmended:
+        changes[task].move(moves.UNDO_REQUESTED, changes[task].steps[step])
+    finish([changes[task] for task in {task for _, task, *_ in unmended}], by=by)
     return len({task for _, task, *_ in unmended}), len(later)
 
 

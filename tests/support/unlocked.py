@@ -24,11 +24,11 @@ def unguard() -> None:
     text, guards = re.subn(
         r"WHERE s\.id = r\.id AND .*?(?=RETURNING)",
         "WHERE s.id = r.id\n",
-        module.PROCESSING,
+        module.DISPATCHED.statement,
         flags=re.DOTALL,
     )
     assert guards == 1
-    module.PROCESSING = text
+    module.DISPATCHED.statement = text
 
 
 def _function(statement):

@@ -8,7 +8,7 @@ from bench.turn_plans import Read, explain_turns
 from orchestration.applications import task_status
 from orchestration.messaging import queues
 from orchestration.models import Policy, Task
-from orchestration.transitions import replies
+from orchestration.transitions.moves import ENDED
 
 AGENTS = ["inventory", "payment"]
 # what a turn that records and claims consists of: the table, and what is done to it
@@ -44,14 +44,13 @@ def test_statements_of_a_turn_read_no_more_than_they_return(backlog):
 
 
 def test_write_that_goes_by_what_is_in_flight_is_found(backlog, monkeypatch):
-    by_key = "WHERE s.id = r.id AND s.locked_by IS NOT NULL"
-    assert by_key in replies.ENDED
-    by_state = replies.ENDED.replace(
+    by_key = "WHERE s.id = r.id"
+    assert by_key in ENDED.statement
+    by_state = ENDED.statement.replace(
         by_key,
-        "WHERE s.id + 0 = r.id AND s.attempt = r.attempt AND s.agent = 'inventory'"
-        " AND s.process_state = 'processing' AND s.locked_by IS NOT NULL",
+        "WHERE s.id + 0 = r.id AND s.agent = 'inventory' AND s.process_state = 'processing'",
     )
-    monkeypatch.setattr(replies, "ENDED", by_state)
+    monkeypatch.setattr(ENDED, "statement", by_state)
     assert any(read.wasteful for read in explain_turns(["inventory"], 20))
 
 

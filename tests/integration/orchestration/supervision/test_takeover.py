@@ -35,9 +35,15 @@ def _impatient():
 
 @pytest.fixture
 def refused(caplog):
-    """Return what gives the batches in which an attempt ended twice, had the database not refused."""
+    """Return what gives the batches in which an attempt ended twice, had it not been refused.
+
+    By the database, or as the step was not what it was when that was decided.
+    """
     caplog.set_level("INFO", "orchestration.database.batches")
-    return lambda: [one for one in caplog.records if "attempt_once" in one.getMessage()]
+    why = ("attempt_once", "rows have changed since it was decided")
+    return lambda: [
+        record for record in caplog.records if any(text in record.getMessage() for text in why)
+    ]
 
 
 class Rivals:

@@ -9,7 +9,8 @@ from orchestration.database.prepared import statement
 from orchestration.messaging import queues
 from orchestration.messaging.messages import Request
 from orchestration.models import Gate, Hold, Policy, Step
-from orchestration.transitions.locked_task import RELEASED
+from orchestration.transitions.gates import LOCK
+from orchestration.transitions.moves import RELEASED
 from tests.support.database import another
 from tests.support.engine import claimed, new_task, reply_to, states, step_of
 
@@ -31,7 +32,7 @@ def sent() -> list[Request]:
 
 def released(statements) -> bool:
     """Return whether steps were made pending."""
-    return any(f"EXECUTE {statement(RELEASED).name}" in one for one in statements)
+    return any(f"EXECUTE {statement(RELEASED.statement).name}" in one for one in statements)
 
 
 def test_successor_is_dispatched_without_a_write_that_makes_it_pending():
@@ -121,10 +122,15 @@ def test_gate_that_a_session_has_locked_leaves_it_pending():
         cursor.execute("ROLLBACK")
 
 
-def test_beside_a_rejection_all_is_committed_before_the_claim():
+@pytest.mark.parametrize("agents", [[], ["greeter"]])
+def test_beside_a_rejection_all_is_committed_before_the_claim(agents):
     good, bad = new_task(), new_task()
-    requests = {one.task: one for one in claimed()}
+    requests = {request.task: request for request in claimed()}
     replies = [reply_to(requests[bad.id], "rejected"), reply_to(requests[good.id])]
-    scheduler.run_once("scheduler-1", [one.dump() for one in replies], [])
+    with CaptureQueriesContext(connection) as seen:
+        scheduler.run_once("scheduler-1", [reply.dump() for reply in replies], agents)
+    statements = [query["sql"] for query in seen]
+    gate = next(place for place, text in enumerate(statements) if statement(LOCK).name in text)
+    assert statements.index("COMMIT") < gate
     assert states(good) == {"hello": "processed", "again": "processing"}
     assert states(bad)["hello"] == "error"

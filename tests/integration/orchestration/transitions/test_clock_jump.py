@@ -36,14 +36,15 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from orchestration.payloads.placeholders import field
 from orchestration.transitions.amendments import Amendment
+from orchestration.transitions.change import FinalFailure
 from orchestration.transitions.clock_jump import allow_for_jump, move_times
 from orchestration.transitions.failures import failed_tasks, lock_failed
-from orchestration.transitions.locked_task import finish, lock
+from orchestration.transitions.locked_task import lock
 from orchestration.transitions.overdue import mark_overdue
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import resubmit
+from orchestration.transitions.settle import finish
 from orchestration.transitions.suspicion import suspected
-from orchestration.transitions.task_state import FinalFailure
 from orchestration.transitions.unmended import request_undo_of_unmended, unmended_tasks
 from orchestration.workflow import Step as Declared
 from orchestration.workflow import Workflow
@@ -277,8 +278,7 @@ class TestSteps:
         with transaction.atomic():
             change = lock([step.task_id])[step.task_id]
             failure = FinalFailure(step=step.id, code="unresolved", message="no", attempt=0)
-            change.moved(change.steps[step.id].altered(state="error"))
-            change.final_failures.append(failure)
+            change.fail(failure)
             finish([change], by="s")
         wait = Amendment(wait=300)
         assert resubmit(step.id, attempt=0, actor="a", reason="r", amendment=wait) is None
@@ -332,7 +332,7 @@ class TestSteps:
         claimed()
         Worker.objects.update(started_at=DatabaseNow() - timedelta(hours=9))
         shifted(Step.objects, HOUR, "complete_by", "dispatched_at")
-        before = lock_failed([task.id], by="x", now=self.now())
+        before = lock_failed([task.id], now=self.now())
         assert suspected(before).keys() == {"greeter"}
         jump(HOUR)
         assert not suspected(before)
@@ -395,7 +395,7 @@ class TestUndo:
             assert failed_tasks(10, now=at) == [task.id]  # the control
         verified = at - timedelta(seconds=seconds)
         assert failed_tasks(10, now=verified) == []
-        assert lock_failed([task.id], by="x", now=verified) == []
+        assert lock_failed([task.id], now=verified) == []
 
 
 def replaced(leadership, at):

@@ -27,7 +27,7 @@ from orchestration.states import LOCAL
 from orchestration.transitions.amendments import Amendment
 from orchestration.transitions.failures import wake
 from orchestration.transitions.holds import hold, release, unpark
-from orchestration.transitions.locked_task import RELEASED
+from orchestration.transitions.moves import RELEASED
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
 from orchestration.workflow import Step as Declared
@@ -216,7 +216,7 @@ class TestBesideCalls:
         assert step_of(task, "behind").process_state == "processing"
         assert sent() == {("call", 1): 1, ("behind", 1): 1}
         # only the computed one is written as pending
-        released = f"EXECUTE {prepared(RELEASED).name}"
+        released = f"EXECUTE {prepared(RELEASED.statement).name}"
         assert len([query for query in seen if released in query["sql"]]) == 1
 
     def test_call_beside_a_computed_step_that_is_refused_is_sent_once(self, declare):

@@ -6,7 +6,7 @@ from django.db import connection
 from orchestration import scheduler
 from orchestration.database.prepared import statement as prepared
 from orchestration.models import Attempt, Event
-from orchestration.transitions.replies import ENDED
+from orchestration.transitions.moves import ENDED
 from tests.support.database import another
 from tests.support.engine import claimed, new_task, reply_to, states, step_of
 
@@ -26,7 +26,7 @@ def test_accepted_reply_to_an_older_attempt_is_not_recorded(outcome):
     raced = []
 
     def race(execute, statement, *given):
-        if f"EXECUTE {prepared(ENDED).name}" in statement and not raced:
+        if f"EXECUTE {prepared(ENDED.statement).name}" in statement and not raced:
             with another() as cursor:
                 cursor.execute(NEXT_ATTEMPT, [request.step])
             raced.append(request.step)

@@ -15,12 +15,13 @@ from orchestration.supervision.losses import Losses
 from orchestration.transitions.amendments import Amendment
 from orchestration.transitions.failures import failed_tasks
 from orchestration.transitions.late_effects import detect_late_effects
-from orchestration.transitions.locked_task import lock, release_ready
+from orchestration.transitions.locked_task import lock
 from orchestration.transitions.priority import prioritize
-from orchestration.transitions.replies import record
+from orchestration.transitions.replies import Recorded, decide, record
 from orchestration.transitions.requested_undos import begin_requested
 from orchestration.transitions.restored import doubt
 from orchestration.transitions.resubmit import done_by_hand, resubmit, resubmit_all
+from orchestration.transitions.settle import finish, release_ready
 from orchestration.transitions.undo import undo
 from orchestration.transitions.unmended import request_undo_of_unmended
 from tests.support.database import another
@@ -163,7 +164,9 @@ def test_late_effect_on_a_step_that_has_changed():
 
     @transaction.atomic
     def late():
-        detect_late_effects([reply_to(request)], lock([task.id]), by="s")
+        changes = lock([task.id])
+        detect_late_effects([reply_to(request)], changes, by="s")
+        finish(changes.values(), by="s")
 
     overtaken(step_of(task), late)
     assert not step_of(task).in_doubt
@@ -173,13 +176,15 @@ def test_step_that_was_released_meanwhile_is_not_released():
     """What one session found ready another has claimed, and more."""
     task = new_task()
     (request,) = claimed()
-    found = record([reply_to(request)], claimed_next=True).take_ready()
+    recorded = Recorded()
+    decide([reply_to(request)], recorded)
+    recorded.write()
     step = step_of(task, "again")
     released = "process_state = 'pending', pending_since = clock_timestamp()"
     with another() as cursor:
         cursor.execute(OVERTAKE.format(released), [step.id])
     with pytest.raises(ConcurrentUpdate):
-        release_ready(found)
+        release_ready(recorded.ready)
 
 
 def test_turn_that_was_overtaken_is_taken_anew():
