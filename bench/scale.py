@@ -203,11 +203,12 @@ def sweep_all() -> None:
 
 def _sweep_idle() -> None:
     """Check whether work is due, as an idle sweep of each does."""
-    from orchestration.housekeeping import due as housekeeping_due
-    from orchestration.supervision import due
+    from orchestration import supervisor
+    from orchestration.housekeeping import housekeeper
+    from orchestration.supervision.duties import is_anything_due
 
-    due.anything()
-    housekeeping_due.anything()
+    is_anything_due(supervisor.DUTIES)
+    is_anything_due(housekeeper.DUTIES)
 
 
 ACTIONS: dict[str, Callable[[], object]] = {

@@ -43,7 +43,7 @@ def supervisor() -> tuple[Turn, float]:
     def turn() -> int:
         nonlocal swept
         done = sweep(usurper)
-        swept += done.retried + done.given_up
+        swept += done["retried"] + done["given up"]
         return swept
 
     return turn, 0.05

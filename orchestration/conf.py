@@ -38,7 +38,7 @@ LATE_AUDIT_ALERT_AFTER_S = 300.0
 LEASE_S = 6.0  # a leader that does not renew its lease for this long is replaced
 SWEEP_STALLED_AFTER_S = 15.0  # without progress for this long, a sweep's lease is not renewed
 DUTY_BUDGET_S = 3.0  # after this a duty starts no new batch: the next sweep continues
-CHORE_INTERVAL_S = 5.0  # between two rounds of chores, which cost too much for every sweep
+DUTY_INTERVAL_S = 5.0  # between two runs of a duty that costs too much for every sweep
 # between two looks of the alerts' worker for leaders and notifications
 LEADER_CHECK_INTERVAL_S = 5.0
 OPERATIONS_BUDGET_S = 1.0  # of each sweep, for bulk operations: other duties must not wait longer

@@ -6,101 +6,105 @@ other periodic work is the housekeeper's. One of several supervisors leads.
 """
 
 import random
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from . import conf
 from .cluster import crash_points
+from .cluster.duty import NOW, Done, Duty, Sweep
 from .cluster.leader_election import Leadership
-from .database import batches
-from .supervision import due, duties
-from .supervision.duties import Duty, Progress, SweepSummary
+from .cluster.leader_memory import Memory
+from .models import low_water
+from .models.low_water import AGENTS_FROM, first_in_flight
+from .supervision import duties
+from .supervision.doorbells import RING_DOORBELLS
+from .supervision.duties import Progress
 from .supervision.failures import recover
-from .supervision.memory import Memory
+from .supervision.losses import Losses
 from .transitions.clock_jump import move_times
 from .transitions.failures import failed_tasks, wake
 from .transitions.unmended import request_undo_of_unmended, unmended_tasks
 
 
-@dataclass(kw_only=True)
-class RecoverySummary(SweepSummary):
-    """The result of one sweep of the supervisor."""
-
-    retried: int = 0
-    given_up: int = 0
-    to_undo: int = 0
-    cancelled: int = 0
-    retries_due: int = 0
+def _losses(sweep: Sweep) -> Losses:
+    return sweep.memory.of("losses", Losses)
 
 
-@dataclass(kw_only=True)
-class SupervisorSweep(duties.SweepRun):
-    """One sweep of the supervisor; each of its duties is a method."""
+def _from_deadline() -> Mapping[str, Any]:
+    return {"from_complete_by": low_water.deadline()}
 
-    chance: Callable[[], float]
-    done: RecoverySummary = field(default_factory=RecoverySummary)
 
-    def move_times(self) -> None:
-        """Move the times that are left to move after a jump of the clock."""
-        move_times()
+def _recover_failed(sweep: Sweep) -> None:
+    """Count and decide each failed or expired step."""
+    losses = _losses(sweep)
 
-    def look_for_losses(self) -> None:
-        """Find out whether the engine itself lost messages or left replies unread."""
-        self.memory.losses.look(self.now)
-
-    def recover_what_failed(self) -> None:
-        """Count and decide each failed or expired step."""
-        find = partial(failed_tasks, now=self.now, silent_since=self.memory.losses.silent_since)
-        self.deal(find, self._recover)
-        crash_points.reached("supervisor.mid_sweep", self.done.retried)
-
-    def _recover(self, tasks: Collection[UUID]) -> int:
+    def handle(tasks: Collection[UUID]) -> int:
         recovered = recover(
-            tasks,
-            by=self.leadership.actor,
-            now=self.now,
-            losses=self.memory.losses,
-            chance=self.chance,
+            tasks, by=sweep.leadership.actor, now=sweep.now, losses=losses, chance=sweep.chance
         )
-        self.done.retried += recovered.retried
-        self.done.given_up += recovered.given_up
-        self.done.to_undo += recovered.to_undo
-        self.done.cancelled += recovered.cancelled
-        return recovered.failed
+        sweep.done.update(recovered)
+        return recovered.total()
 
-    def ask_to_undo_what_was_not_mended(self) -> None:
-        """Request the undo of tasks with a rejected step that was not corrected in time."""
-
-        def act(tasks: Collection[UUID]) -> int:
-            requested, later = request_undo_of_unmended(
-                tasks, by=self.leadership.actor, now=self.now
-            )
-            self.done.to_undo += requested
-            return requested + later
-
-        self.deal(partial(unmended_tasks, now=self.now), act)
-
-    def wake_what_waited(self) -> None:
-        """Make retries claimable when their wait is over."""
-        self.done.retries_due += batches.all_of(partial(wake, conf.BATCH_SIZE), conf.DUTY_BUDGET_S)
-
-    def ring_doorbells(self) -> None:
-        """Ring for work that is due and not served."""
-        due.ring()
+    find = partial(failed_tasks, now=sweep.now, silent_since=losses.silent_since)
+    sweep.in_batches_of_tasks(find, handle)
+    crash_points.reached("supervisor.mid_sweep", sweep.done["retried"])
 
 
-# Run if anything is due (`due.ANYTHING`). The order matters: one duty may create work for the next.
-DUTIES: tuple[Duty, ...] = (
-    SupervisorSweep.move_times,
-    SupervisorSweep.look_for_losses,
-    SupervisorSweep.recover_what_failed,
-    SupervisorSweep.ask_to_undo_what_was_not_mended,
-    SupervisorSweep.wake_what_waited,
-    SupervisorSweep.ring_doorbells,
+def _request_undo_of_unresolved(sweep: Sweep) -> None:
+    """Request the undo of tasks with a rejected step that was not corrected in time."""
+
+    def handle(tasks: Collection[UUID]) -> int:
+        requested, extended = request_undo_of_unmended(
+            tasks, by=sweep.leadership.actor, now=sweep.now
+        )
+        sweep.done["to undo"] += requested
+        return requested + extended
+
+    sweep.in_batches_of_tasks(partial(unmended_tasks, now=sweep.now), handle)
+
+
+# The conditions read the first row in the order of an index, as an EXISTS may read all rows.
+DUTIES = (
+    Duty(
+        name="move times after a clock jump",
+        run=lambda _: move_times(),
+        due="EXISTS (SELECT FROM orchestration_jumpedtime)",
+    ),
+    Duty(
+        name="detect lost messages",
+        run=lambda sweep: _losses(sweep).look(sweep.now),
+        # a step is in flight: step_in_flight
+        due=f"EXISTS (SELECT FROM {AGENTS_FROM} WHERE {first_in_flight('s.id')} IS NOT NULL)",
+        parameters=low_water.all_agents,
+    ),
+    Duty(
+        name="recover failed steps",
+        run=_recover_failed,
+        # by step_expiry
+        due=f"""(SELECT true FROM orchestration_step WHERE process_state = 'processing'
+            AND complete_by >= %(from_complete_by)s AND complete_by <= {NOW}
+            ORDER BY complete_by LIMIT 1)""",  # noqa: S608 - put together from constants
+        parameters=_from_deadline,
+    ),
+    Duty(
+        name="request undo of unresolved rejections",
+        run=_request_undo_of_unresolved,
+        # by step_unmended
+        due=f"""(SELECT min(resolve_by) FROM orchestration_step
+            WHERE resolve_by IS NOT NULL) <= {NOW}""",  # noqa: S608 - put together from constants
+    ),
+    Duty(
+        name="release due retries",
+        run=lambda sweep: sweep.in_batches(partial(wake, conf.BATCH_SIZE)),
+        counted="retries due",
+        # by step_retry
+        due=f"""(SELECT min(run_after) FROM orchestration_step
+            WHERE process_state = 'pending' AND run_after IS NOT NULL) <= {NOW}""",  # noqa: S608
+    ),
+    RING_DOORBELLS,
 )
-CHORES: tuple[Duty, ...] = (SupervisorSweep.ring_doorbells,)  # every few seconds, due or not
 
 
 def sweep(
@@ -108,10 +112,7 @@ def sweep(
     memory: Memory | None = None,
     progress: Progress = lambda: None,
     chance: Callable[[], float] = random.random,
-) -> RecoverySummary:
+) -> Done:
     """Run one sweep over all steps, in batches, oldest first; see `duties.run`."""
-    run = SupervisorSweep(leadership=leadership, memory=memory or Memory(), chance=chance)
-    duties.run(
-        run, run.done, anything=due.anything, duties=DUTIES, chores=CHORES, progress=progress
-    )
-    return run.done
+    run = Sweep(leadership=leadership, memory=memory or Memory(), chance=chance)
+    return duties.run(run, DUTIES, progress)

@@ -1,5 +1,5 @@
-"""Leader election, heartbeats and instance ids of the processes of an installation.
+"""Leader election, duties, heartbeats and instance ids of the processes of an installation.
 
-Here: leader election, heartbeats, ids of instances, points at which drills end a process.
-Not here: what a leader does; see `supervision` and `housekeeping`.
+Here: leader election, what a duty of a leader is, heartbeats, ids of instances, points at which drills end a
+process. Not here: the duties; see `supervisor` and `housekeeping`.
 """

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from ..database import clock
 
@@ -31,7 +31,7 @@ class Debounce:
         return {key: since + ahead for key, since in self._since.items()}
 
     @classmethod
-    def load(cls, seen: Mapping[str, float]) -> "Debounce":
+    def load(cls, seen: Mapping[str, float]) -> Self:
         """Return the state that another process dumped."""
         ahead = time.time() - clock.steady()
         loaded = cls()

@@ -5,8 +5,9 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 
-from .. import registry
+from .. import conf, registry
 from ..cluster import leader_election
+from ..cluster.duty import Duty
 from ..models import Gate, Policy, RetentionPolicy, RollUpMark, SupervisorPolicy
 
 
@@ -17,11 +18,16 @@ def ensure(*, plan: Sequence[tuple[Any, bool]] = (), **_: Any) -> None:
     """
     if any(backwards for _, backwards in plan):
         return
-    ensure_agents()
-    ensure_workflows()
+    ensure_declared()
     SupervisorPolicy.objects.get_or_create(id=1)
     RollUpMark.objects.get_or_create(id=1)
     leader_election.ensure()
+
+
+def ensure_declared() -> None:
+    """Create the missing rows of agents and workflows."""
+    ensure_agents()
+    ensure_workflows()
 
 
 def ensure_agents() -> None:
@@ -39,3 +45,10 @@ def ensure_workflows() -> None:
     known = set(RetentionPolicy.objects.values_list("workflow", flat=True))
     for name in sorted(registry.workflows.keys() - known):
         RetentionPolicy.objects.get_or_create(workflow=name)
+
+
+ADD_ROWS = Duty(
+    name="add rows of new agents and workflows",
+    run=lambda _: ensure_declared(),
+    every=conf.DUTY_INTERVAL_S,
+)

@@ -1,149 +1,103 @@
-"""The housekeeper's sweep: its duties and chores. One of several housekeepers leads."""
+"""The housekeeper's sweep: its duties. One of several housekeepers leads."""
 
-from dataclasses import dataclass, field
 from functools import partial
 
-from django.conf import settings
 from django.db import transaction
 
-from .. import conf, policies
+from .. import conf
 from ..alerting import alerts
 from ..cluster import heartbeat
+from ..cluster.duty import NOW, Done, Duty, Sweep
 from ..cluster.leader_election import Leadership
-from ..database import batches
+from ..cluster.leader_memory import Memory
 from ..dead_letters import capture
-from ..incidents import aggregation
-from ..monitoring import monitors
-from ..operations import runner
-from ..retention import records, removal
-from ..statistics import rollups
+from ..incidents.aggregation import AGGREGATE_INCIDENTS
+from ..monitoring.monitors import MONITOR
+from ..operations.runner import ADVANCE, PRUNE_DRAFTS
+from ..retention.records import REMOVE_RECORDS
+from ..retention.removal import REMOVE_TASKS
+from ..statistics.rollups import ROLL_UP
 from ..supervision import duties
-from ..supervision.duties import Duty, Progress, SweepSummary
-from ..supervision.memory import Memory
-from ..transitions.gates import close_unasked
-from ..transitions.holds import hold_unserved, unpark
+from ..supervision.duties import Progress
+from ..transitions.gates import UNASKED, close_unasked
+from ..transitions.holds import SERVICE_CHANGED, hold_unserved, unpark
 from ..transitions.overdue import mark_overdue
-from . import agent_rows, due, lost_attempts
+from . import agent_rows
+from .doorbells import RING_DOORBELLS
+from .lost_attempts import EXPIRE_LOST_ATTEMPTS
 
 
-@dataclass(kw_only=True)
-class HousekeepingSummary(SweepSummary):
-    """The result of one sweep of the housekeeper."""
-
-    released: int = 0
-    overdue: int = 0
-    acted_on_in_bulk: int = 0
-    sent_back: int = 0
-    removed: int = 0
+def _mark_overdue_tasks(sweep: Sweep) -> int:
+    """Mark overdue tasks, and raise and close the alerts about them."""
+    count = sweep.in_batches(partial(_mark_overdue_batch, sweep))
+    alerts.close_overdue()
+    return count
 
 
-@dataclass(kw_only=True)
-class HousekeeperSweep(duties.SweepRun):
-    """One sweep of the housekeeper; each of its duties is a method."""
-
-    done: HousekeepingSummary = field(default_factory=HousekeepingSummary)
-
-    def expire_what_was_lost(self) -> None:
-        """Expire the attempts of dead workers, so that the supervisor finds them."""
-        lost_attempts.expire(self.memory.silent)
-
-    def release_held_steps(self) -> None:
-        """Make the steps of ended holds claimable again."""
-        self.done.released += unpark()
-
-    def tend_gates(self) -> None:
-        """Close breakers without waiting steps, and hold the agents that no worker serves."""
-        close_unasked()
-        hold_unserved()
-
-    def warn_of_late_tasks(self) -> None:
-        """Mark overdue tasks, and raise alerts."""
-        self.done.overdue += batches.all_of(self._warn_of_a_batch, conf.DUTY_BUDGET_S)
-        alerts.close_overdue()
-
-    @transaction.atomic
-    def _warn_of_a_batch(self) -> int:
-        late = mark_overdue(conf.BATCH_SIZE, now=self.now)
-        alerts.overdue(late)
-        return len(late)
-
-    def advance_operations(self) -> None:
-        """Advance bulk operations."""
-        self.done.acted_on_in_bulk = runner.advance(self.leadership, reach=2 * policies.interval())
-
-    def fold_incidents(self) -> None:
-        """Bring the incidents up to date."""
-        aggregation.aggregate(self.leadership.actor)
-
-    def prune_and_roll_up(self) -> None:
-        """Add rows of new agents, delete dead workers and old dry runs, and roll up statistics."""
-        agent_rows.ensure_agents()
-        agent_rows.ensure_workflows()
-        heartbeat.delete_dead_workers()
-        runner.prune_drafts()
-        rollups.update(self.leadership)
-
-    def remove_old_tasks(self) -> None:
-        """Remove tasks that ended long ago; with ARCHIVE_DIR, `manage.py archive` does."""
-        if not settings.ARCHIVE_DIR:
-            self.done.removed += removal.remove_due(conf.REMOVAL_BUDGET_S)
-
-    def remove_old_records(self) -> None:
-        """Remove old rows of other tables."""
-        if self.memory.wants_records():
-            records.remove_old()
-
-    def send_dead_letters_back(self) -> None:
-        """Return due dead letters to their inboxes, and close the alerts of settled ones."""
-        return_due = partial(capture.return_due, conf.BATCH_SIZE)
-        self.done.sent_back += batches.all_of(return_due, conf.DUTY_BUDGET_S)
-
-    def watch_the_machinery(self) -> None:
-        """Raise and close the alerts about the machinery."""
-        memory = self.memory
-        monitors.look(
-            memory.absent,
-            memory.blocking,
-            late=memory.late_audits,
-            jump=self.leadership.jump,
-            now=self.now,
-        )
-
-    def ring_doorbells(self) -> None:
-        """Ring for notifications, status messages and audits that are due and not served."""
-        due.ring()
+@transaction.atomic
+def _mark_overdue_batch(sweep: Sweep) -> int:
+    overdue = mark_overdue(conf.BATCH_SIZE, now=sweep.now)
+    alerts.overdue(overdue)
+    return len(overdue)
 
 
-# Run if anything is due (`due.ANYTHING`). The order matters: one duty may create work for the next.
-DUTIES: tuple[Duty, ...] = (
-    HousekeeperSweep.expire_what_was_lost,
-    HousekeeperSweep.release_held_steps,
-    HousekeeperSweep.tend_gates,
-    HousekeeperSweep.advance_operations,
-    HousekeeperSweep.fold_incidents,
-    HousekeeperSweep.send_dead_letters_back,
-    HousekeeperSweep.ring_doorbells,
-    HousekeeperSweep.remove_old_tasks,
+RELEASE_HELD_STEPS = Duty(
+    name="release held steps",
+    run=lambda _: unpark(),
+    counted="released",
+    # by hold_uncleared
+    due="EXISTS (SELECT FROM orchestration_hold WHERE until IS NOT NULL AND NOT cleared)",
 )
-# Run every few seconds, due or not: for example, some incidents change by time alone.
-CHORES: tuple[Duty, ...] = (
-    HousekeeperSweep.warn_of_late_tasks,
-    HousekeeperSweep.fold_incidents,
-    HousekeeperSweep.prune_and_roll_up,
-    HousekeeperSweep.send_dead_letters_back,
-    HousekeeperSweep.ring_doorbells,
-    HousekeeperSweep.watch_the_machinery,
-    HousekeeperSweep.remove_old_tasks,
-    HousekeeperSweep.remove_old_records,
+CLOSE_IDLE_BREAKERS = Duty(
+    name="close idle breakers", run=lambda _: close_unasked(), due=f"EXISTS ({UNASKED})"
+)
+HOLD_UNSERVED_AGENTS = Duty(
+    name="hold unserved agents", run=lambda _: hold_unserved(), due=f"EXISTS ({SERVICE_CHANGED})"
+)
+RETURN_DEAD_LETTERS = Duty(
+    name="return dead letters",
+    run=lambda sweep: sweep.in_batches(partial(capture.return_due, conf.BATCH_SIZE)),
+    counted="sent back",
+    # by dead_letter_due
+    due=f"EXISTS (SELECT FROM orchestration_deadletter WHERE retry_at <= {NOW})",
+    every=conf.DUTY_INTERVAL_S,
+)
+MARK_OVERDUE_TASKS = Duty(
+    name="mark overdue tasks",
+    run=_mark_overdue_tasks,
+    counted="overdue",
+    every=conf.DUTY_INTERVAL_S,
+)
+PRUNE_WORKERS = Duty(
+    name="prune dead workers",
+    run=lambda _: heartbeat.delete_dead_workers(),
+    every=conf.DUTY_INTERVAL_S,
+)
+
+# The order matters: one duty may create work for the next.
+DUTIES = (
+    EXPIRE_LOST_ATTEMPTS,
+    RELEASE_HELD_STEPS,
+    CLOSE_IDLE_BREAKERS,
+    HOLD_UNSERVED_AGENTS,
+    ADVANCE,
+    AGGREGATE_INCIDENTS,
+    RETURN_DEAD_LETTERS,
+    RING_DOORBELLS,
+    REMOVE_TASKS,
+    MARK_OVERDUE_TASKS,
+    agent_rows.ADD_ROWS,
+    PRUNE_WORKERS,
+    PRUNE_DRAFTS,
+    ROLL_UP,
+    MONITOR,
+    REMOVE_RECORDS,
 )
 
 
 def sweep(
     leadership: Leadership, memory: Memory | None = None, progress: Progress = lambda: None
-) -> HousekeepingSummary:
+) -> Done:
     """Run one sweep of the housekeeper; see `duties.run`."""
-    run = HousekeeperSweep(leadership=leadership, memory=memory or Memory())
-    duties.run(
-        run, run.done, anything=due.anything, duties=DUTIES, chores=CHORES, progress=progress
-    )
-    return run.done
+    run = Sweep(leadership=leadership, memory=memory or Memory())
+    return duties.run(run, DUTIES, progress)

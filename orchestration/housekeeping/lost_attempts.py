@@ -1,30 +1,48 @@
 """Expire the attempts of dead agents' workers at once: their deadlines may be far off (P10)."""
 
 from datetime import timedelta
+from typing import Any
 
 from .. import conf
 from ..cluster import heartbeat
 from ..cluster.debounce import Debounce
+from ..cluster.duty import NOW, Duty, Sweep
 from ..messaging import queues
 from ..transitions.lost_attempts import expire_lost
 
-# seconds for which this process must have observed the silence itself
+# Seconds for which this process must have observed the silence itself
 LOOKED = conf.WORKER_DEAD_AFTER_S / 2
 
 
-def expire(silent: Debounce) -> None:
+class Silence(Debounce):
+    """Silent workers. Not dumped: between two scheduled sweeps the database may have been away."""
+
+    def dump(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+
+def expire(sweep: Sweep) -> None:
     """Expire the attempts of dead workers.
 
-    A worker is dead if it has been silent while this process watched (`silent`): while the database is
+    A worker is dead if it has been silent while this process watched: while the database is
     away, no worker can report.
     """
-    seen = {
-        one.instance: one.seen_at for one in heartbeat.silent(conf.WORKER_DEAD_AFTER_S - LOOKED)
-    }
-    for worker in sorted(silent.of(seen, LOOKED)):
+    silent_workers = heartbeat.silent(conf.WORKER_DEAD_AFTER_S - LOOKED)
+    seen = {worker.instance: worker.seen_at for worker in silent_workers}
+    for worker in sorted(sweep.memory.of("silent", Silence).of(seen, LOOKED)):
         try:
             held = queues.held_by(worker)
         except queues.Unreachable:
             return
         # a worker that lost only the database keeps taking requests: later ones are not lost
         expire_lost(held, before=seen[worker] + timedelta(seconds=conf.HEARTBEAT_INTERVAL_S))
+
+
+EXPIRE_LOST_ATTEMPTS = Duty(
+    name="expire lost attempts",
+    run=expire,
+    # workers that may be dead
+    due=f"""EXISTS (SELECT FROM orchestration_worker
+        WHERE seen_at < {NOW} - interval '{conf.WORKER_DEAD_AFTER_S - LOOKED} seconds')""",
+)

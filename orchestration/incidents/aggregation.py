@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from .. import conf
 from ..alerting import alerts
+from ..cluster.duty import Duty
 from ..database import sql
 from ..models import Event, Incident
 from ..models.alert import Severity
@@ -254,3 +256,12 @@ def _keep_hours(sums: dict[int, _Sum]) -> None:
 
 def _tasks(count: int) -> str:
     return f"{count:,} task{'' if count == 1 else 's'}"
+
+
+# The interval is for incidents that time alone changes.
+AGGREGATE_INCIDENTS = Duty(
+    name="aggregate incidents",
+    run=lambda sweep: aggregate(sweep.leadership.actor),
+    due="EXISTS (SELECT FROM orchestration_incidenttally)",
+    every=conf.DUTY_INTERVAL_S,
+)

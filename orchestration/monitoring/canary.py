@@ -55,10 +55,10 @@ def send() -> str:
 
 def waits_for(reference: str) -> list[str]:
     """Return the queues that a canary task waits for; empty once it has passed through all parts."""
-    found = progress(WORKFLOW, reference)
-    if found is None:
+    task = progress(WORKFLOW, reference)
+    if task is None:
         return [SUBMISSION]
-    waiting = [step for step in found.steps if step.state != StepState.PROCESSED]
+    waiting = [step for step in task.steps if step.state != StepState.PROCESSED]
     if any(step.state == StepState.PENDING for step in waiting):
         return [SCHEDULER]
     return [step.name for step in waiting]
@@ -66,8 +66,8 @@ def waits_for(reference: str) -> list[str]:
 
 def closed() -> list[str]:
     """Return the open gates and the holds that would delay a canary task."""
-    kept = ~Q(state=GateState.CLOSED) | Q(paused_until__gt=DatabaseNow())
-    gates = Gate.objects.filter(kept).values_list("agent", flat=True)
+    delayed = ~Q(state=GateState.CLOSED) | Q(paused_until__gt=DatabaseNow())
+    gates = Gate.objects.filter(delayed).values_list("agent", flat=True)
     held = Hold.objects.filter(scope__in=[Scope.ALL, Scope.AGENT], cause=HoldCause.HAND, until=None)
     return [
         *(

@@ -1,7 +1,7 @@
 """Raise alerts about conditions of the machinery that last too long, and close them.
 
-The housekeeper checks with each round of its chores. A missing leader is detected by the alerts' worker
-(`workers.leader_monitor`).
+The housekeeper checks every `conf.DUTY_INTERVAL_S` seconds. A missing leader is detected by the worker of
+alerts (`workers.leader_monitor`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,10 +10,12 @@ from typing import Any
 
 from .. import conf, registry
 from ..alerting import alerts
+from ..alerting.alerts import AlertReport
 from ..applications import status_messages
 from ..audit import age
 from ..cluster import heartbeat
 from ..cluster.debounce import Debounce
+from ..cluster.duty import Duty, Sweep
 from ..cluster.leader_election import Jump
 from ..database import clock, sql
 from ..messaging import queue_names
@@ -23,19 +25,11 @@ from ..models.application import Delivery
 from ..models.low_water import AGENTS_FROM, all_agents, longest_waiting
 from ..queries import wait_reasons
 from ..queries.agents import others_wanted
-from ..supervision.conditions import (
-    OF_LEADERS,
-    PREFIX,
-    Blocking,
-    Condition,
-    blocked,
-    blocking,
-    clocks_off,
-    jumped,
-    keep,
-)
+from ..supervision.conditions import OF_LEADERS, PREFIX, jumped, keep
 from ..transitions.holds import AGENT_UNTIL, ALL_UNTIL
 from ..transitions.local_steps import NO_FUNCTION
+from .clocks import clocks_off
+from .sessions import Blocking, blocked, blocking
 
 NO_WORKER = f"{PREFIX}no_worker/"
 PAUSED_AGENT = f"{PREFIX}paused/"
@@ -107,45 +101,61 @@ def look(
     limits = SupervisorPolicy.objects.get(id=1)
     alive = heartbeat.alive()
     quiet = jump.ago if jump else float("inf")  # seconds for which the clock has been reliable
-    found = [
+    reports = [
         *blocked(_lasting(blocking(), locking or Debounce())),
-        *_no_workers(
-            absent.of(set(queue_names.declared()) - {worker.queue for worker in alive}, patience)
-        ),
+        *_no_workers(absent.of(_unserved(alive), patience)),
         *_stepped_back(alive),
         *_paused(now),
         *_undeclared(),
         *_late_audits(late or Debounce()),
-        *(_uncomputed(limits.oldest_waiting, now) if quiet > limits.oldest_waiting else ()),
-        *(_waiting(limits.oldest_waiting, now) if quiet > limits.oldest_waiting else ()),
-        *(_undoing(limits.undo_stuck, now) if quiet > limits.undo_stuck else ()),
-        *(
-            _undelivered(limits.status_undelivered, now)
-            if quiet > limits.status_undelivered
-            else ()
-        ),
         *([jumped(jump)] if jump and quiet < conf.CLOCK_JUMP_ALERT_S else clocks_off(alive)),
     ]
-    keep(PREFIX, found, but=OF_LEADERS)
+    for limit, check in (
+        (limits.oldest_waiting, _uncomputed),
+        (limits.oldest_waiting, _waiting),
+        (limits.undo_stuck, _undoing),
+        (limits.status_undelivered, _undelivered),
+    ):
+        if quiet > limit:
+            reports += check(limit, now)
+    keep(PREFIX, reports, but=OF_LEADERS)
     alerts.close_recovered()
     alerts.close_quiet()
-    return len(found)
+    return len(reports)
+
+
+def _monitor(sweep: Sweep) -> None:
+    look(
+        sweep.memory.of("absent", Debounce),
+        sweep.memory.of("blocking", Debounce),
+        late=sweep.memory.of("late_audits", Debounce),
+        jump=sweep.leadership.jump,
+        now=sweep.now,
+    )
+
+
+MONITOR = Duty(name="monitor the engine", run=_monitor, every=conf.DUTY_INTERVAL_S)
 
 
 def _lasting(sessions: Sequence[Blocking], locking: Debounce) -> list[Blocking]:
     """Return the sessions whose transaction has held locks for too long."""
-    lasting = locking.of([one.transaction for one in sessions], conf.BLOCKING_ALERT_AFTER_S)
-    return [one for one in sessions if one.transaction in lasting]
+    transactions = [session.transaction for session in sessions]
+    lasting = locking.of(transactions, conf.BLOCKING_ALERT_AFTER_S)
+    return [session for session in sessions if session.transaction in lasting]
 
 
 def unserved(since: datetime | None = None) -> set[str]:
     """Return the queues that no living worker serves, or none that started after `since`."""
-    return set(queue_names.declared()) - {worker.queue for worker in heartbeat.alive(since)}
+    return _unserved(heartbeat.alive(since))
 
 
-def _no_workers(names: Iterable[str]) -> list[Condition]:
+def _unserved(alive: Iterable[Worker]) -> set[str]:
+    return set(queue_names.declared()) - {worker.queue for worker in alive}
+
+
+def _no_workers(names: Iterable[str]) -> list[AlertReport]:
     return [
-        Condition(
+        AlertReport(
             fingerprint=NO_WORKER + name,
             severity=Severity.CRITICAL,
             title=f"No worker serves the queue {name}",
@@ -155,9 +165,9 @@ def _no_workers(names: Iterable[str]) -> list[Condition]:
     ]
 
 
-def _stepped_back(alive: Sequence[Worker]) -> list[Condition]:
+def _stepped_back(alive: Sequence[Worker]) -> list[AlertReport]:
     return [
-        Condition(
+        AlertReport(
             fingerprint=f"{PREFIX}instance/{worker.instance}",
             severity=Severity.WARNING,
             title=f"{worker.queue}: worker {worker.instance} takes no requests",
@@ -170,23 +180,23 @@ def _stepped_back(alive: Sequence[Worker]) -> list[Condition]:
     ]
 
 
-def _paused(now: datetime | None) -> list[Condition]:
-    wanted = {"limit": conf.PAUSE_ALERT_S, "now": now, "paused": PAUSED_AGENT}
+def _paused(now: datetime | None) -> list[AlertReport]:
+    parameters = {"limit": conf.PAUSE_ALERT_S, "now": now, "paused": PAUSED_AGENT}
     return [
-        Condition(
+        AlertReport(
             fingerprint=PAUSED_AGENT + agent,
             severity=Severity.WARNING,
             title=f"{agent}: the service asked for a long pause",
             detail=f"Its steps wait until {_utc(until)} (Retry-After). *Probe now* on the agents' page ends "
             "the pause; `retry_after_cap` of the agent's policy limits the next ones.",
         )
-        for agent, until in sql.run(PAUSED, wanted)
+        for agent, until in sql.run(PAUSED, parameters)
     ]
 
 
-def _undeclared() -> list[Condition]:
+def _undeclared() -> list[AlertReport]:
     return [
-        Condition(
+        AlertReport(
             fingerprint=f"{PREFIX}undeclared/{agent}",
             severity=Severity.CRITICAL,
             title=f"Steps wait for the agent {agent}, which no code declares",
@@ -196,24 +206,24 @@ def _undeclared() -> list[Condition]:
     ]
 
 
-def _late_audits(late: Debounce) -> list[Condition]:
+def _late_audits(late: Debounce) -> list[AlertReport]:
     """Return the kinds of audit that have not ended for long; after a pause of all, not at once."""
-    found = age.late()
+    details = age.late()
     return [
-        Condition(
+        AlertReport(
             fingerprint=f"{PREFIX}audit_late/{name}",
             severity=Severity.WARNING,
             title=f"Audit: no {name} run ends",
-            detail=f"{found[name]} See the log of the audit's worker.",
+            detail=f"{details[name]} See the log of the audit's worker.",
         )
-        for name in sorted(late.of(found, conf.LATE_AUDIT_ALERT_AFTER_S))
+        for name in sorted(late.of(details, conf.LATE_AUDIT_ALERT_AFTER_S))
     ]
 
 
-def _uncomputed(limit: float, now: datetime | None) -> list[Condition]:
-    wanted = {"limit": limit, "now": now, "unknown": NO_FUNCTION, "most": conf.BATCH_SIZE}
+def _uncomputed(limit: float, now: datetime | None) -> list[AlertReport]:
+    parameters = {"limit": limit, "now": now, "unknown": NO_FUNCTION, "most": conf.BATCH_SIZE}
     return [
-        Condition(
+        AlertReport(
             fingerprint=f"{PREFIX}uncomputed/{workflow}/{step}",
             severity=Severity.CRITICAL,
             title=f"{workflow}: no scheduler computes the step {step}",
@@ -224,14 +234,14 @@ def _uncomputed(limit: float, now: datetime | None) -> list[Condition]:
                 else NOT_REACHED
             ),
         )
-        for workflow, step, missing, since in sql.run(UNCOMPUTED, wanted)
+        for workflow, step, missing, since in sql.run(UNCOMPUTED, parameters)
     ]
 
 
-def _waiting(limit: float, now: datetime | None) -> list[Condition]:
+def _waiting(limit: float, now: datetime | None) -> list[AlertReport]:
     oldest = dict(sql.run(WAITING, all_agents() | {"limit": limit, "now": now}))
     return [
-        Condition(
+        AlertReport(
             fingerprint=f"{PREFIX}waiting/{step.agent}",
             severity=Severity.WARNING,
             title=f"{step.agent}: steps wait longer than {limit:g} s for their turn",
@@ -243,9 +253,9 @@ def _waiting(limit: float, now: datetime | None) -> list[Condition]:
     ]
 
 
-def _undoing(limit: float, now: datetime | None) -> list[Condition]:
+def _undoing(limit: float, now: datetime | None) -> list[AlertReport]:
     return [
-        Condition(
+        AlertReport(
             fingerprint=f"{PREFIX}undo_stuck/{workflow}",
             severity=Severity.CRITICAL,
             title=f"{workflow}: undoing takes longer than {limit:g} s",
@@ -255,15 +265,15 @@ def _undoing(limit: float, now: datetime | None) -> list[Condition]:
     ]
 
 
-def _undelivered(limit: float, now: datetime | None) -> list[Condition]:
+def _undelivered(limit: float, now: datetime | None) -> list[AlertReport]:
     late = status_messages.waiting(limit, now)
-    found = Application.objects.in_bulk([name for name, _ in late], field_name="name")
+    applications = Application.objects.in_bulk([name for name, _ in late], field_name="name")
     return [
-        Condition(
+        AlertReport(
             fingerprint=f"{PREFIX}status_undelivered/{name}",
             severity=Severity.WARNING,
             title=f"{name}: status messages wait longer than {limit:g} s",
-            detail=f"The oldest was written {_utc(since)}. {_why_undelivered(found.get(name))}",
+            detail=f"The oldest was written {_utc(since)}. {_why_undelivered(applications.get(name))}",
         )
         for name, since in late
     ]

@@ -13,8 +13,9 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
-from .. import conf
+from .. import conf, policies
 from ..cluster import crash_points, leader_election
+from ..cluster.duty import Duty
 from ..cluster.leader_election import Leadership
 from ..database import clock, sql
 from ..decisions.backoff import refilled
@@ -209,3 +210,12 @@ def prune_drafts() -> int:
     long_ago = DatabaseNow() - timedelta(seconds=conf.DRAFT_TTL_S)
     drafts = Operation.objects.filter(state=OperationState.DRAFT, created_at__lt=long_ago)
     return drafts.delete()[0]
+
+
+ADVANCE = Duty(
+    name="advance operations",
+    run=lambda sweep: advance(sweep.leadership, reach=2 * policies.interval()),
+    counted="acted on in bulk",
+    due="EXISTS (SELECT FROM orchestration_operation WHERE ended_at IS NULL AND state <> 'draft')",
+)
+PRUNE_DRAFTS = Duty(name="prune dry runs", run=lambda _: prune_drafts(), every=conf.DUTY_INTERVAL_S)

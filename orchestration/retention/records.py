@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import connection
 
 from .. import conf
+from ..cluster.duty import Duty
 from ..models import SupervisorPolicy
 
 
@@ -80,3 +81,8 @@ def _remove(rule: Rule, days: float) -> int:
     with connection.cursor() as cursor:
         cursor.execute(statement, {"days": days})
         return int(cursor.rowcount)
+
+
+REMOVE_RECORDS = Duty(
+    name="remove old records", run=lambda _: remove_old(), every=conf.RECORDS_INTERVAL_S
+)

@@ -11,9 +11,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
 from .. import conf, registry
+from ..cluster.duty import Duty
 from ..database import clock, sql
 from ..models import RetentionPolicy
 from ..models.retention import content_hash, removal_key
@@ -190,3 +192,17 @@ def erase(workflow: str, tasks: dict[str, str]) -> None:
         sql.run(statement, parameters)
     for table in belongings.TABLES:
         sql.run(f"DELETE FROM {table.name} WHERE {table.where}", parameters)  # noqa: S608 - constants
+
+
+REMOVE_TASKS = Duty(
+    name="remove old tasks",
+    # with ARCHIVE_DIR, `manage.py archive` does
+    run=lambda sweep: 0 if settings.ARCHIVE_DIR else remove_due(sweep.budget),
+    counted="removed",
+    # the last look left some
+    due="NOT %(archived)s AND EXISTS (SELECT FROM orchestration_retentionpolicy"
+    " WHERE more AND keep_days IS NOT NULL)",
+    every=conf.DUTY_INTERVAL_S,
+    budget=lambda: conf.REMOVAL_BUDGET_S,
+    parameters=lambda: {"archived": bool(settings.ARCHIVE_DIR)},
+)

@@ -16,7 +16,9 @@ from typing import Any
 
 from django.db import transaction
 
+from .. import conf
 from ..cluster import crash_points
+from ..cluster.duty import Duty
 from ..cluster.leader_election import Leadership
 from ..database import prepared, sql
 from ..models import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
@@ -34,7 +36,7 @@ SPANS = {
 
 COUNT_INTERVAL = timedelta(
     seconds=4
-)  # below `conf.CHORE_INTERVAL_S`, or every other round would come too early
+)  # below `conf.DUTY_INTERVAL_S`, or every other round would come too early
 SETTLE = timedelta(seconds=1)  # a time may be taken a moment before its transaction has a number
 PATIENCE = timedelta(seconds=120)  # longer than any statement or pause that the settings allow
 LONGEST_COUNT = timedelta(
@@ -279,3 +281,10 @@ def prune(now: datetime) -> None:
     for span, kept in SPANS.items():
         for model in (TaskRollUp, StepRollUp, GateRollUp):
             model.objects.filter(span=span, start__lt=now - kept).delete()
+
+
+ROLL_UP = Duty(
+    name="roll up statistics",
+    run=lambda sweep: update(sweep.leadership),
+    every=conf.DUTY_INTERVAL_S,
+)

@@ -14,7 +14,7 @@ from .. import conf
 from ..cluster import instance
 from ..cluster.heartbeat import Heartbeat
 from ..database import migrated, sql
-from .watch import Sweep, Watch
+from .watch import Sweeping, Watch
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class Lead(BaseCommand):
 
     name: ClassVar[str]  # of the lease
 
-    def sweep(self) -> Sweep:
+    def sweep(self) -> Sweeping:
         """Return the function that does one sweep."""
         raise NotImplementedError
 
@@ -81,5 +81,5 @@ def _step(watch: Watch) -> float:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, ExceptionGroup):
-        return "; ".join(_sentence(one) for one in error.exceptions)
+        return "; ".join(map(_sentence, error.exceptions))
     return f"{type(error).__name__}: {sql.first_line(error)}"

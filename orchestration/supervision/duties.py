@@ -1,129 +1,108 @@
-"""Run the duties of a sweep, isolated from one another."""
+"""Find out whether a sweep has work, and run its duties, isolated from one another."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
-from uuid import UUID
 
-from .. import conf
+from ..alerting.alerts import AlertReport
 from ..cluster import leader_election
-from ..cluster.leader_election import Leadership
-from ..database import batches, clock, sql
+from ..cluster.duty import Done, Duty, Sweep
+from ..database import prepared, sql
+from ..models import low_water
+from ..models.alert import Severity
 from ..tracing.subject import about_task
 from . import conditions
-from .memory import Memory
 
 logger = logging.getLogger(__name__)
 LOOKING = "see what is due"
 Progress = Callable[[], None]
 
 
-@dataclass(kw_only=True)
-class SweepSummary:
-    """The result of one sweep: a count for each kind of action."""
-
-    def __str__(self) -> str:
-        done = ((name.replace("_", " "), count) for name, count in vars(self).items() if count)
-        return ", ".join(f"{count} {name}" for name, count in done)
+def anything(duties: Sequence[Duty]) -> str:
+    """Return the statement that says whether any duty may have work; the first true condition ends it."""
+    return "SELECT " + " OR ".join(f"(\n{duty.due}\n)" for duty in duties if duty.due)
 
 
-@dataclass(kw_only=True)
-class SweepRun:
-    """One sweep under way; each of its duties is a method of a subclass."""
-
-    leadership: Leadership
-    memory: Memory
-    stuck: dict[UUID, Exception] = field(default_factory=dict)  # tasks that make a duty fail
-    failed: dict[str, Exception] = field(default_factory=dict)  # duties, by name
-
-    @cached_property
-    def now(self) -> datetime:
-        """The database's time when the lease was renewed: the clock may have jumped since."""
-        return self.leadership.at or clock.database_now()
-
-    def deal(
-        self,
-        find: Callable[[int, Collection[UUID]], list[UUID]],
-        deal: Callable[[Sequence[UUID]], int],
-    ) -> int:
-        """Handle all tasks found; return how many. Tasks that fail are added to `stuck`."""
-
-        def find_others(limit: int, excluded: Collection[UUID]) -> list[UUID]:
-            return find(limit, self.stuck.keys() | excluded)
-
-        done, failing = batches.all_found(find_others, deal, conf.DUTY_BUDGET_S)
-        self.stuck |= failing
-        return done
-
-    @contextmanager
-    def apart(self, name: str) -> Iterator[None]:
-        """Record an exception of the block as the duty's failure, so that the sweep continues."""
-        try:
-            yield
-        except Exception as error:
-            if sql.is_unavailable(error):
-                raise
-            self.failed[name] = error
+def parameters(duties: Sequence[Duty]) -> dict[str, Any]:
+    """Return the parameters of the conditions of all duties."""
+    values: dict[str, Any] = {}
+    for read in dict.fromkeys(duty.parameters for duty in duties):
+        values |= read()
+    return values
 
 
-Duty = Callable[[Any], None]
+def is_anything_due(duties: Sequence[Duty]) -> bool:
+    """Return whether any duty may have work: one statement, so that an idle system costs almost nothing."""
+    statement, values = anything(duties), parameters(duties)
+    with low_water.AGENTS.watching(), low_water.PROCESSING.watching():
+        ((is_due,),) = prepared.run(statement, values)
+    return bool(is_due)
 
 
-def run(
-    sweep: SweepRun,
-    summary: SweepSummary,
-    *,
-    anything: Callable[[], bool],
-    duties: Sequence[Duty],
-    chores: Sequence[Duty],
-    progress: Progress,
-) -> None:
-    """Run the `duties` if `anything` is due, and every few seconds the `chores`.
+def run(sweep: Sweep, duties: Sequence[Duty], progress: Progress) -> Done:
+    """Run the duties that are due, or whose interval is over; return what they did.
 
     A failing task or duty never blocks the others; each raises an alert and is retried by the next sweep.
     `progress` is called after each duty. Raises an ExceptionGroup of the duties' exceptions.
     """
     memory = sweep.memory
-    is_time = memory.wants_chores()
-    wanted = [*(duties if _busy(sweep, anything) else ()), *(chores if is_time else ())]
-    for duty in dict.fromkeys(wanted):
-        memory.failing.pop(_named(duty), None)
-        with sweep.apart(_named(duty)):
-            duty(sweep)
-        progress()
+    elapsed = memory.elapsed(duties)
+    is_busy = _is_busy(sweep, duties)
+    for duty in duties:
+        if duty.name in elapsed or (is_busy and duty.due):
+            memory.failing.pop(duty.name, None)
+            with sweep.isolated(duty.name):
+                sweep.perform(duty)
+            progress()
     if LOOKING not in sweep.failed:
         memory.failing.pop(LOOKING, None)
     memory.failing.update(sweep.failed)
-    if is_time or sweep.failed or sweep.stuck:
-        with sweep.apart("raise its alerts"):
-            _raise(sweep, memory.failing)
-    for task, why in islice(sweep.stuck.items(), 1):  # the alert has their number
-        logger.error("task %s cannot be recovered", task, exc_info=why, extra=about_task(task))
-    if is_time or str(summary):
-        leader_election.note_sweep(sweep.leadership, str(summary))
+    if elapsed or sweep.failed or sweep.stuck:
+        with sweep.isolated("raise its alerts"):
+            _raise_alerts(sweep, memory.failing)
+    for task, error in islice(sweep.stuck.items(), 1):  # the alert has their number
+        logger.error("task %s cannot be recovered", task, exc_info=error, extra=about_task(task))
+    if elapsed or str(sweep.done):
+        leader_election.note_sweep(sweep.leadership, str(sweep.done))
     if sweep.failed:
         raise ExceptionGroup("duties of the sweep failed", list(sweep.failed.values()))
+    return sweep.done
 
 
-def _raise(sweep: SweepRun, failing: Mapping[str, Exception]) -> None:
-    """Open the alerts about this sweep's failures, and close the others of its kind."""
-    name = sweep.leadership.name
-    found = [*conditions.failing(name, failing), *conditions.stuck(name, sweep.stuck)]
-    conditions.keep(f"{conditions.PREFIX}{name}/", found)
-
-
-def _busy(sweep: SweepRun, anything: Callable[[], bool]) -> bool:
+def _is_busy(sweep: Sweep, duties: Sequence[Duty]) -> bool:
     """Return whether anything is due; True if the query fails, as each duty then looks itself."""
-    with sweep.apart(LOOKING):
-        if not anything():
+    with sweep.isolated(LOOKING):
+        if not is_anything_due(duties):
             return False
     return True
 
 
-def _named(duty: Duty) -> str:
-    return str(duty.__name__).replace("_", " ")
+def _raise_alerts(sweep: Sweep, failing: Mapping[str, Exception]) -> None:
+    """Open the alerts about failing duties and tasks, and close the others of their kind."""
+    leader = sweep.leadership.name
+    prefix = f"{conditions.PREFIX}{leader}/"
+    reports = [
+        AlertReport(
+            fingerprint=f"{prefix}failing/{duty}",
+            severity=Severity.CRITICAL,
+            title=f"The {leader} fails to {duty}",
+            detail=f"It retries with each sweep, and does its other duties. {_described(error)}",
+        )
+        for duty, error in failing.items()
+    ]
+    for task, error in islice(sweep.stuck.items(), 1):
+        reports.append(
+            AlertReport(
+                fingerprint=f"{prefix}stuck",
+                severity=Severity.CRITICAL,
+                title="Tasks cannot be recovered",
+                detail=f"When this was noticed: {len(sweep.stuck)}, the first of them {task}. "
+                f"{_described(error)}",
+            )
+        )
+    conditions.keep(prefix, reports)
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {sql.first_line(error)}"

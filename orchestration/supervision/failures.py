@@ -1,8 +1,8 @@
 """Decide about failed and expired steps: what caused the failure, what follows (P10, P11, P26)."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -38,17 +38,6 @@ from ..transitions.suspicion import suspected
 from .losses import Losses
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recovered:
-    """How many steps had failed, and what became of them."""
-
-    failed: int = 0
-    retried: int = 0
-    given_up: int = 0
-    to_undo: int = 0
-    cancelled: int = 0
-
-
 @transaction.atomic
 def recover(
     tasks: Collection[UUID],
@@ -57,11 +46,11 @@ def recover(
     now: datetime,
     losses: Losses,
     chance: Callable[[], float],
-) -> Recovered:
-    """Count the failures of some tasks and decide about each."""
+) -> Counter[str]:
+    """Count the failures of some tasks and decide about each; return what was decided how often."""
     failed = lock_failed(tasks, now=now, silent_since=losses.silent_since)
     if not failed:
-        return Recovered()
+        return Counter()
     known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
     excused = _excused(failed, losses)
 
@@ -73,24 +62,23 @@ def recover(
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]
     hopeless = [(step, what) for step, what in decided if isinstance(what, Undo)]
     # a hold prevents the undo: the step becomes an error until the hold ends
-    held_steps = held([step.view.id for step, _ in hopeless])
-    to_undo = [(step, what) for step, what in hopeless if step.view.id not in held_steps]
-    lost = [
-        step for step, what in decided if isinstance(what, GiveUp) or step.view.id in held_steps
-    ]
+    undo_held = held([step.view.id for step, _ in hopeless])
+    to_undo = [(step, what) for step, what in hopeless if step.view.id not in undo_held]
+    lost = [step for step, what in decided if isinstance(what, GiveUp) or step.view.id in undo_held]
     unneeded = [step for step, what in decided if isinstance(what, Cancel)]
     retry(again, by=by)
     ask_to_undo(to_undo, by=by)
     cancel_undone(unneeded, by=by)
-    give_up(lost, held=held_steps)
+    give_up(lost, held=undo_held)
     finish_failed(failed, by=by)
     crash_points.reached("supervisor.before_commit", failed)
-    return Recovered(
-        failed=len(failed),
-        retried=len(again),
-        given_up=len(lost),
-        to_undo=len(to_undo),
-        cancelled=len(unneeded),
+    return Counter(
+        {
+            "retried": len(again),
+            "given up": len(lost),
+            "to undo": len(to_undo),
+            "cancelled": len(unneeded),
+        }
     )
 
 

@@ -27,16 +27,16 @@ class Losses:
     def look(self, now: datetime) -> None:
         """Check Redis once; `now` is on the database's clock."""
         try:
-            message, kept = queues.oldest(queues.SCHEDULER)
+            message, has_data = queues.oldest(queues.SCHEDULER)
         except queues.Unreachable:
-            kept, waits = False, True
+            has_data, waits = False, True
         else:
             unread = blake2s(message).hexdigest() if message else ""
             # unchanged since the last look: no scheduler reads the inbox
             waits = unread != "" and unread == self._unread
             self._unread = unread
         if (
-            waits or not kept or not self._looked
+            waits or not has_data or not self._looked
         ):  # before the first look anything may have happened
             self.at = now
         self._looked = True
@@ -47,11 +47,11 @@ class Losses:
         return {"at": self.at.isoformat() if self.at else None, "unread": self._unread}
 
     @classmethod
-    def load(cls, left: Mapping[str, Any] | None) -> "Losses":
-        """Return the state that another process dumped; without one, a new state."""
+    def load(cls, dumped: Mapping[str, Any]) -> "Losses":
+        """Return the state that another process dumped; a new state if that is empty."""
         loaded = cls()
-        if left:
-            loaded.at = datetime.fromisoformat(left["at"]) if left["at"] else None
-            loaded._unread = left["unread"]
+        if dumped:
+            loaded.at = datetime.fromisoformat(dumped["at"]) if dumped["at"] else None
+            loaded._unread = dumped["unread"]
             loaded._looked = True
         return loaded

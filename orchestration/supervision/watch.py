@@ -6,24 +6,25 @@ from collections.abc import Callable
 from django.db import Error
 
 from .. import conf, policies
+from ..alerting import alerts
 from ..cluster import leader_election
-from ..cluster.leader_election import Leadership
+from ..cluster.leader_election import Jump, Leadership
+from ..cluster.leader_memory import Memory
 from ..database import sql
 from ..database.clock_jumps import ClockWatch
 from ..transitions.clock_jump import allow_for_jump
 from . import conditions
 from .duties import Progress
-from .memory import Memory
 
 logger = logging.getLogger(__name__)
 
-Sweep = Callable[[Leadership, Memory, Progress], object]
+Sweeping = Callable[[Leadership, Memory, Progress], object]
 
 
 class Watch:
     """The loop of one process: it holds the lease or waits for it, and sweeps while it leads."""
 
-    def __init__(self, me: str, *, name: str, sweep: Sweep) -> None:
+    def __init__(self, me: str, *, name: str, sweep: Sweeping) -> None:
         self.me = me
         self.name = name
         self.leading = False
@@ -67,7 +68,7 @@ class Watch:
         if leadership is None:
             return False
         self.leading = True
-        self._memory = Memory.load(leadership.memory)
+        self._memory = Memory(leadership.memory)
         self._clock = ClockWatch.load(leadership.memory.get("clock"))
         leadership = leader_election.acquire(self.me, self._clock, name=self.name) or leadership
         if self._clock.jump:
@@ -75,8 +76,8 @@ class Watch:
             leadership = leader_election.acquire(self.me, self._clock, name=self.name) or leadership
         if not self._clock.jump:  # otherwise a supervisor has yet to handle the jump
             self._sweep_now(leadership)
-        left = {**self._memory.dump(), "clock": self._clock.dump()}
-        leader_election.leave(leadership, left, awaited=policies.patience())
+        memory = {**self._memory.dump(), "clock": self._clock.dump()}
+        leader_election.leave(leadership, memory, awaited=policies.patience())
         self.leading = False
         return True
 
@@ -97,7 +98,7 @@ class Watch:
         jump, handled = self._clock.jump, self._clock.handled
         if self._reported != handled:
             logger.critical("the database's clock jumped by %+.0f s", jump)
-            conditions.raise_jump(jump)
+            alerts.raise_all([conditions.jumped(Jump(seconds=jump, ago=0.0))])
             self._reported = handled
         allow_for_jump(jump, handled=handled, since=self._clock.since, by=leadership.actor)
         return 0.0

@@ -16,12 +16,12 @@ from ..applications.submissions import Posting, post
 from ..cluster import leader_election
 from ..cluster.debounce import Pauses
 from ..cluster.leader_election import HOUSEKEEPER, SUPERVISOR, Leadership
+from ..cluster.leader_memory import Memory
 from ..database import sql
 from ..housekeeping import agent_rows, housekeeper
 from ..messaging import queue_names, queues
 from ..messaging.messages import Reply, Request
 from ..models import Policy, Worker
-from ..supervision.memory import Memory
 from .doubles import Called, Double, Script, called, double, without_waiting
 from .fake_clock import FakeClock, frozen
 from .inboxes import Inboxes, in_memory
@@ -223,11 +223,11 @@ class Run:
 
     def _sweep(self) -> bool:
         """Run a sweep of the supervisor and of the housekeeper; return whether they did anything."""
-        swept = supervisor.sweep(
+        recovered = supervisor.sweep(
             self._lead(SUPERVISOR), self._memories[SUPERVISOR], chance=lambda: 1.0
         )
-        kept = housekeeper.sweep(self._lead(HOUSEKEEPER), self._memories[HOUSEKEEPER])
-        return bool(str(swept) or str(kept))
+        kept_house = housekeeper.sweep(self._lead(HOUSEKEEPER), self._memories[HOUSEKEEPER])
+        return bool(str(recovered) or str(kept_house))
 
     def _lead(self, name: str) -> Leadership:
         leadership = leader_election.acquire(f"{name}@{HERE}", name=name)

@@ -7,13 +7,14 @@ from django.db.models import QuerySet
 
 from orchestration import api, scheduler, submission, supervisor, task_requests
 from orchestration.cluster import leader_election
+from orchestration.cluster.duty import Duty, Sweep
 from orchestration.cluster.leader_election import HOUSEKEEPER, Leadership
+from orchestration.cluster.leader_memory import Memory
 from orchestration.database import clock
-from orchestration.housekeeping.housekeeper import HousekeeperSweep
+from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queues
 from orchestration.models import Hold, Step, Task
 from orchestration.states import Direction, StepState, TaskState
-from orchestration.supervision.memory import Memory
 from orchestration.transitions import holds, priority, resubmit, undo
 
 SIZE = 50
@@ -53,29 +54,32 @@ def sweep(by: str, memory: Memory) -> None:
 
 
 def memory() -> Memory:
-    """Return a leader's memory that wants no chores."""
-    return Memory(chores_at=NEVER, records_at=NEVER)
+    """Return a supervisor's memory by which no interval of a duty is over."""
+    rested = Memory()
+    rested.next_at = {duty.name: NEVER for duty in supervisor.DUTIES}
+    return rested
 
 
-def keep_house(by: str, *duties: Callable[[HousekeeperSweep], None]) -> None:
+def keep_house(by: str, *duties: Duty) -> None:
     """Do duties of a housekeeper."""
     leadership = leader_election.acquire(by, name=HOUSEKEEPER)
     if leadership is not None:
-        sweep = HousekeeperSweep(leadership=leadership, memory=memory())
+        sweep = Sweep(leadership=leadership)
         for duty in duties:
-            duty(sweep)
+            sweep.perform(duty)
 
 
-DUTIES = {
-    "release_held_steps": (HousekeeperSweep.release_held_steps, 3.0),
-    "remove_old_tasks": (HousekeeperSweep.remove_old_tasks, 2.0),
-    "advance_operations": (HousekeeperSweep.advance_operations, 1.0),
-    "fold_incidents": (HousekeeperSweep.fold_incidents, 2.0),
-    "send_dead_letters_back": (HousekeeperSweep.send_dead_letters_back, 1.0),
-    "warn_of_late_tasks": (HousekeeperSweep.warn_of_late_tasks, 1.0),
-}
+# with how often each is done, relative to the others
+DUTIES = (
+    (housekeeper.RELEASE_HELD_STEPS, 3.0),
+    (housekeeper.REMOVE_TASKS, 2.0),
+    (housekeeper.ADVANCE, 1.0),
+    (housekeeper.AGGREGATE_INCIDENTS, 2.0),
+    (housekeeper.RETURN_DEAD_LETTERS, 1.0),
+    (housekeeper.MARK_OVERDUE_TASKS, 1.0),
+)
 # what time alone brings: ends of holds, replies that were put off
-OF_TIME = (HousekeeperSweep.release_held_steps, HousekeeperSweep.send_dead_letters_back)
+OF_TIME = (housekeeper.RELEASE_HELD_STEPS, housekeeper.RETURN_DEAD_LETTERS)
 
 
 def post(workflow: str, reference: str, name: str = "Ada") -> None:

@@ -10,6 +10,7 @@ from unittest.mock import patch
 from orchestration import conf
 from orchestration.cluster.debounce import Pauses
 from orchestration.database import sql
+from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queues
 from orchestration.models import Hold, TaskRequest, fields, low_water
 from orchestration.testing.run import NEXT
@@ -159,10 +160,10 @@ class Run:
             name = f"supervisor-{number}"
             often = 0.1 if again else 1.5 if late else 0.7
             found.append((name, "sweep", often, partial(jobs.sweep, name, self.memories[name])))
-        for what, (duty, weight) in jobs.DUTIES.items():
-            often = weight * (2.0 if again and what == "remove_old_tasks" else 0.1)
+        for duty, weight in jobs.DUTIES:
+            often = weight * (2.0 if again and duty is housekeeper.REMOVE_TASKS else 0.1)
             job = partial(jobs.keep_house, "housekeeper-1", duty)
-            found.append(("housekeeper", what, often, job))
+            found.append(("housekeeper", duty.name, often, job))
         posted = 3.0 if again else 0.3
         number = self.stage.points
         who, about, again_often = "application", (workflow, reference), 1.5 if late else 0.5

@@ -3,20 +3,20 @@
 import random
 from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 from uuid import uuid4
 
 from django.db import DatabaseError, connection, transaction
 
 from orchestration import api, registry, scheduler, supervisor, task_requests
 from orchestration.cluster import leader_election
+from orchestration.cluster.duty import Done
+from orchestration.cluster.leader_memory import Memory
 from orchestration.database import sql
 from orchestration.decisions.progress import Refusal
 from orchestration.housekeeping import housekeeper
 from orchestration.messaging.messages import Reply
 from orchestration.models import Policy, Step, Task, TaskRequest, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervision.memory import Memory
 from orchestration.supervision.watch import Watch
 from orchestration.transitions.claim import claim
 from orchestration.transitions.create import NewTask, create
@@ -153,12 +153,12 @@ def force(statement, parameters):
         cursor.execute(statement, parameters)
 
 
-class Swept(SimpleNamespace):
-    """The results of a sweep of the supervisor and one of the housekeeper."""
-
-    def __str__(self):
-        done = ((name.replace("_", " "), count) for name, count in vars(self).items() if count)
-        return ", ".join(f"{count} {name}" for name, count in done)
+def rested_memory() -> Memory:
+    """Return a leader's memory by which no interval of a duty is over."""
+    memory = Memory()
+    duties = (*supervisor.DUTIES, *housekeeper.DUTIES)
+    memory.next_at = {duty.name: float("inf") for duty in duties}
+    return memory
 
 
 def sweep(leadership, chance=random.random, memory=None):
@@ -167,20 +167,20 @@ def sweep(leadership, chance=random.random, memory=None):
     All that each can do is done; what fails is raised at the end.
     """
     memory = memory or Memory()
-    house = vars(memory).setdefault("house", Memory(chores_at=memory.chores_at))
-    failed, done = [], {}
+    house = vars(memory).setdefault("house", Memory())
+    failed, done = [], Done()
     try:
-        done |= vars(supervisor.sweep(leadership, memory, chance=chance))
+        done.update(supervisor.sweep(leadership, memory, chance=chance))
     except ExceptionGroup as error:
         failed.append(error)
     scheduler.begin_undos()
     try:
-        done |= vars(housekeeper.sweep(housekeeping(leadership), house))
+        done.update(housekeeper.sweep(housekeeping(leadership), house))
     except ExceptionGroup as error:
         failed.append(error)
     if failed:
         raise failed[0]
-    return Swept(**done)
+    return done
 
 
 def housekeeping(leadership):

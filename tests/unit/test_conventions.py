@@ -104,7 +104,7 @@ def test_deadlines_are_compared_with_one_reading_of_the_clock():
     # one row, found by its key: after waiting for it the time is another
     assert found == {
         "orchestration/cluster/leader_election.py",
-        "orchestration/supervision/missed.py",
+        "orchestration/workers/leader_monitor.py",
         "orders/rate_limit.py",
     }
 

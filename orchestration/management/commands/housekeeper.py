@@ -4,7 +4,7 @@ from orchestration import checks
 from orchestration.cluster import leader_election
 from orchestration.housekeeping.housekeeper import sweep
 from orchestration.supervision.command import Lead
-from orchestration.supervision.watch import Sweep
+from orchestration.supervision.watch import Sweeping
 
 
 class Command(Lead):
@@ -17,6 +17,6 @@ class Command(Lead):
         "Run one or more: one leads."
     )
 
-    def sweep(self) -> Sweep:
+    def sweep(self) -> Sweeping:
         """Return what one sweep does."""
         return sweep

@@ -2,7 +2,7 @@
 
 from orchestration.cluster import leader_election
 from orchestration.supervision.command import Lead
-from orchestration.supervision.watch import Sweep
+from orchestration.supervision.watch import Sweeping
 from orchestration.supervisor import sweep
 
 
@@ -13,6 +13,6 @@ class Command(Lead):
     requires_system_checks = []
     help = "Find failed and expired steps and have them tried again. Run two or more: one leads."
 
-    def sweep(self) -> Sweep:
+    def sweep(self) -> Sweeping:
         """Return the function that does one sweep."""
         return sweep

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from django.core.management import call_command
 
+from orchestration.cluster.leader_memory import Memory
 from orchestration.database import sql
 from orchestration.housekeeping import housekeeper
 from orchestration.models import Alert, Hold, Step, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervision.memory import Memory
 from tests.support.engine import claimed, in_error, new_task, staff, sweep
 from tests.support.odd_times import ODD_TIMES
 from tests.support.operators import LEADER, browser, person

@@ -17,8 +17,8 @@ from orchestration import policies, scheduler, submission
 from orchestration.alerting import notifications
 from orchestration.applications import push, status_messages
 from orchestration.cluster import leader_election
+from orchestration.cluster.leader_memory import Memory
 from orchestration.messaging import queues
-from orchestration.supervision.memory import Memory
 from tests.support.engine import staff, sweep
 from tests.support.plans import explained, nodes
 

@@ -7,11 +7,12 @@ from django.db import Error, connection
 
 from orchestration import conf, scheduler
 from orchestration.dead_letters import capture
-from orchestration.housekeeping import due
+from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queues
 from orchestration.messaging.messages import Reply
 from orchestration.models import Alert, Attempt, DeadLetter, Event
 from orchestration.models.fields import DatabaseNow
+from orchestration.supervision.duties import is_anything_due
 from tests.support.database import commits_fail, writes_fail
 from tests.support.engine import claimed, new_task, reply_to, staff, states, sweep
 from tests.support.operators import LEADER
@@ -83,7 +84,7 @@ def test_reply_is_retried_three_times_then_waits_for_a_person():
         assert wait - 1 < (letter.retry_at - letter.created_at).total_seconds() < wait + 1
         assert capture.return_due(10) == 0  # not before its time
         let_wait(wait)
-        assert due.anything()
+        assert is_anything_due(housekeeper.DUTIES)
         sweep(LEADER)
         assert not DeadLetter.objects.exists()
         (raw,) = in_the_inbox()

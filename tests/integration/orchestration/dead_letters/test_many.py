@@ -5,12 +5,15 @@ import json
 import pytest
 from django.db import connection
 
-from orchestration import submission
+from orchestration import submission, supervisor
 from orchestration.alerting import alerts
 from orchestration.applications import status_messages, task_status
 from orchestration.dead_letters import actions
+from orchestration.housekeeping import housekeeper
+from orchestration.models import low_water
 from orchestration.models.alert import Severity
-from orchestration.supervision import due
+from orchestration.supervision import doorbells
+from orchestration.supervision.duties import anything, parameters
 from tests.support.engine import new_task
 from tests.support.plans import analyse
 
@@ -64,8 +67,9 @@ def test_they_are_not_read(end):
             alerts.raise_alert(f"{kind}/{cause}", severity=Severity.CRITICAL, title="a test")
     looked = {"workflow": "greet", "reference": "not yet a task"}
     statements = {
-        "sweep": (due.ANYTHING, due.given()),
-        "bells": (due.UNSERVED, due.given()),
+        "sweep": (anything(supervisor.DUTIES), parameters(supervisor.DUTIES)),
+        "housekeeping": (anything(housekeeper.DUTIES), parameters(housekeeper.DUTIES)),
+        "bells": (doorbells.LOOK, low_water.all_agents()),
         "alerts": (alerts.RECOVERED, {}),
         "set aside": (task_status.SET_ASIDE, looked),
         "home": (actions.WAITING, {"limit": 1000}),

@@ -43,7 +43,7 @@ def test_killed_worker_leaves_a_call_in_doubt(tmp_path, monkeypatch, function, c
             worker.kill()
     staff()
     Step.objects.update(complete_by=DatabaseNow())  # its time is over
-    assert sweep(LEADER).retried == 1
+    assert sweep(LEADER)["retried"] == 1
     Step.objects.update(run_after=None)
     jobs.schedule()
     jobs.call_agent("tasks.default")  # another worker

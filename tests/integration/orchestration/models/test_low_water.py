@@ -9,7 +9,7 @@ from django.db.models import F
 from django.db.utils import ProgrammingError
 
 from bench.turn_plans import Explaining
-from orchestration import conf, scheduler
+from orchestration import conf, scheduler, supervisor
 from orchestration.database import prepared
 from orchestration.decisions.fairness import STRIDE
 from orchestration.models import Hold, Policy, Step, low_water
@@ -18,7 +18,8 @@ from orchestration.models.low_water import AGENTS, LONG_AGO, PROCESSING, Mark, _
 from orchestration.monitoring import monitors
 from orchestration.queries.agents import OTHERS
 from orchestration.statistics import rollups
-from orchestration.supervision import due
+from orchestration.supervision import doorbells
+from orchestration.supervision.duties import anything, is_anything_due, parameters
 from orchestration.transitions import failures
 from orchestration.transitions.holds import unpark
 from tests.support.database import another
@@ -138,8 +139,10 @@ def read_by_sweep() -> dict[str, int]:
     soon = datetime.now(UTC) + 600 * SECOND
     failed = failures._failed(soon, None).order_by("complete_by").values("task")[:200]
     return {
-        "anything": read_by(due.ANYTHING, due.given()),
-        "unserved": read_by(due.UNSERVED, due.given()),
+        "anything": read_by(
+            anything(supervisor.DUTIES), parameters(supervisor.DUTIES), off=prepared.WAYS
+        ),
+        "unserved": read_by(doorbells.LOOK, low_water.all_agents(), off=prepared.WAYS),
         "failed": read_by(*failed.query.sql_with_params()),
         "waiting": read_by(monitors.WAITING, watched),
         "gates": read_by(
@@ -243,7 +246,7 @@ def test_steps_of_an_ended_hold_are_claimed_at_once(marks, monkeypatch):
         AGENTS.of(["greeter"])
     Hold.objects.update(until=DatabaseNow())
     unpark()
-    assert due.anything()
+    assert is_anything_due(supervisor.DUTIES)
     assert [request.step for request in claimed()] == [parked.id]
 
 

@@ -25,10 +25,10 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.monitoring import monitors
+from orchestration.monitoring.clocks import CLOCK
 from orchestration.monitoring.monitors import look
 from orchestration.queries.agents import others_wanted
-from orchestration.supervision import missed
-from orchestration.supervision.conditions import CLOCK
+from orchestration.workers import leader_monitor
 
 pytestmark = pytest.mark.django_db
 LONG = timedelta(hours=1)
@@ -97,10 +97,10 @@ class TestLeader:
     def test_missing_leader_is_reported_until_the_next_leader(self):
         absent = Debounce()
         Lease.objects.update(expires_at=DatabaseNow())
-        assert missed.look("supervisor", absent) is False
+        assert leader_monitor.look("supervisor", absent) is False
         assert not Alert.objects.exists()  # another one may be about to take over
         for _ in range(3):
-            missed.look("supervisor", absent, patience=0)
+            leader_monitor.look("supervisor", absent, patience=0)
         alert = Alert.objects.get()
         assert (alert.fingerprint, alert.count, alert.closed_at) == (
             "system/supervisor/no_leader",
@@ -113,24 +113,24 @@ class TestLeader:
     def test_impossibly_long_lease_counts_as_no_leader(self):
         """Its holder died before the database's clock went back."""
         Lease.objects.update(expires_at=DatabaseNow() + LONG)
-        assert missed.look("supervisor", Debounce(), patience=0) is False
+        assert leader_monitor.look("supervisor", Debounce(), patience=0) is False
 
     def test_other_process_sees_the_leader(self):
         absent = Debounce()
         Lease.objects.update(expires_at=DatabaseNow())
-        missed.look("supervisor", absent, patience=0)
+        leader_monitor.look("supervisor", absent, patience=0)
         leader_election.acquire("supervisor-2")
-        assert missed.look("supervisor", absent, patience=0) is True
+        assert leader_monitor.look("supervisor", absent, patience=0) is True
         assert not Alert.objects.filter(closed_at=None).exists()
 
     @pytest.mark.parametrize("seconds", [-31, 31])  # ahead: the clock went back since
     def test_leader_without_a_finished_sweep_raises_an_alert(self, seconds):
         absent = Debounce()
         Lease.objects.update(swept_at=DatabaseNow() + timedelta(seconds=seconds))
-        assert missed.look("supervisor", absent) is True
+        assert leader_monitor.look("supervisor", absent) is True
         assert not Alert.objects.exists()  # it may have begun just now
         for _ in range(3):
-            missed.look("supervisor", absent, patience=0)
+            leader_monitor.look("supervisor", absent, patience=0)
         alert = Alert.objects.get()
         assert (alert.fingerprint, alert.count, alert.closed_at) == (
             "system/supervisor/not_swept",
@@ -138,16 +138,16 @@ class TestLeader:
             None,
         )
         Lease.objects.update(swept_at=DatabaseNow())
-        missed.look("supervisor", absent, patience=0)
+        leader_monitor.look("supervisor", absent, patience=0)
         assert not Alert.objects.filter(closed_at=None).exists()
 
     def test_sweep_may_take_ten_intervals(self):
         SupervisorPolicy.objects.update(interval=20)
         Lease.objects.update(swept_at=DatabaseNow() - timedelta(seconds=190))
-        missed.look("supervisor", Debounce(), patience=0)
+        leader_monitor.look("supervisor", Debounce(), patience=0)
         assert not Alert.objects.exists()
         Lease.objects.update(swept_at=DatabaseNow() - timedelta(seconds=210))
-        missed.look("supervisor", Debounce(), patience=0)
+        leader_monitor.look("supervisor", Debounce(), patience=0)
         assert Alert.objects.get().fingerprint == "system/supervisor/not_swept"
 
 
@@ -274,13 +274,13 @@ class TestClocks:
                 Worker.objects.create(instance=queue, queue=queue, host=host, pid=1)
         Worker.objects.exclude(host="odd").exclude(host="here").delete()
         self.off(-300, host="odd")
-        clocks = [one[0] for one in self.alerts() if one[0].startswith(CLOCK)]
+        clocks = [cause for cause, *_ in self.alerts() if cause.startswith(CLOCK)]
         assert clocks == ["system/clock/odd"]
 
     def test_hosts_that_deviate_alike_are_one_alert(self):
         self.off(300)
         Worker.objects.filter(queue="greeter").update(host="right", clock_offset=0)
-        assert [one[0] for one in self.alerts()] == ["system/clock/all", "system/clock/right"]
+        assert [cause for cause, *_ in self.alerts()] == ["system/clock/all", "system/clock/right"]
         self.off(300)
         title = "Most hosts' clock is 300 s behind the database's"
         assert self.alerts() == [("system/clock/all", "warning", title)]
@@ -288,9 +288,9 @@ class TestClocks:
     def test_jump_raises_only_its_own_alert(self):
         self.off(3600)
         jump = leader_election.Jump(seconds=3600, ago=100)
-        assert [one[0] for one in self.alerts(jump)] == ["system/clock_jumped"]
+        assert [cause for cause, *_ in self.alerts(jump)] == ["system/clock_jumped"]
         jump = leader_election.Jump(seconds=3600, ago=conf.CLOCK_JUMP_ALERT_S + 1)
-        assert [one[0] for one in self.alerts(jump)] == ["system/clock/all"]
+        assert [cause for cause, *_ in self.alerts(jump)] == ["system/clock/all"]
 
     def test_jump_during_a_sweep_makes_nothing_late(self):
         waiting_step(since=LONG)

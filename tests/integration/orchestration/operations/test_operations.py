@@ -122,9 +122,9 @@ class TestTheStory:
         staff()
         operation = running(failed(3), rate=2)
         leadership = lead()
-        assert sweep(leadership).acted_on_in_bulk == 1  # the first at once, then by the rate
+        assert sweep(leadership)["acted on in bulk"] == 1  # the first at once, then by the rate
         pass_time(operation, 1)
-        assert sweep(leadership).acted_on_in_bulk == 2
+        assert sweep(leadership)["acted on in bulk"] == 2
         assert len(claimed()) == 3
 
     def test_history_names_the_operation(self):

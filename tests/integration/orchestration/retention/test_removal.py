@@ -11,6 +11,7 @@ from django.utils import timezone
 from orchestration import conf, registry, submission
 from orchestration.api import submit
 from orchestration.cluster import leader_election
+from orchestration.cluster.leader_memory import Memory
 from orchestration.housekeeping import housekeeper
 from orchestration.models import (
     Alert,
@@ -34,7 +35,6 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.retention import belongings, records, removal
-from orchestration.supervision.memory import Memory
 from tests.support.audit_rows import CAUSE, no_route, orders
 from tests.support.engine import run_to_end
 from tests.support.plans import explained
@@ -212,15 +212,15 @@ def test_housekeeper_goes_on_with_each_sweep_while_there_is_more(rows, monkeypat
     monkeypatch.setattr(conf, "REMOVAL_BATCH_SIZE", 5)
     monkeypatch.setattr(conf, "REMOVAL_BUDGET_S", 0.0)
     leadership = leader_election.acquire("one", name=leader_election.HOUSEKEEPER)
-    memory = Memory()  # so that only the first sweep runs the chores
-    removed = [housekeeper.sweep(leadership, memory).removed for _ in range(5)]
+    memory = Memory()  # so that only the first sweep runs duties for their interval
+    removed = [housekeeper.sweep(leadership, memory)["removed"] for _ in range(5)]
     assert removed == [5, 5, 5, 3, 0]
 
 
 def test_housekeeper_leaves_old_tasks_to_the_archive(rows, settings):
     settings.ARCHIVE_DIR = "/archive"
     leadership = leader_election.acquire("one", name=leader_election.HOUSEKEEPER)
-    assert housekeeper.sweep(leadership).removed == 0
+    assert housekeeper.sweep(leadership)["removed"] == 0
 
 
 def test_look_reads_few_tasks_of_other_workflows_and_each_once(rows, monkeypatch):

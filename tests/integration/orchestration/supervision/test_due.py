@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from orchestration import supervisor
-from orchestration.database import clock
-from orchestration.housekeeping import due as beside
+from orchestration.cluster.duty import Duty, Sweep
+from orchestration.cluster.leader_memory import Memory
 from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queues
 from orchestration.models import (
@@ -24,8 +24,8 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.states import GateState
-from orchestration.supervision import due
-from orchestration.supervision.memory import Memory
+from orchestration.supervision import doorbells
+from orchestration.supervision.duties import is_anything_due
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
 from tests.support.engine import (
@@ -34,6 +34,7 @@ from tests.support.engine import (
     new_task,
     postpone_retries,
     reply_to,
+    rested_memory,
     run_to_end,
     staff,
     sweep,
@@ -52,12 +53,7 @@ def _staffed(db):
 
 def anything():
     """Return whether a supervisor or a housekeeper has anything to do."""
-    return due.anything() or beside.anything()
-
-
-def idle():
-    """Return the memory of a leader that has done its chores."""
-    return Memory(chores_at=clock.steady() + 3600)
+    return is_anything_due(supervisor.DUTIES) or is_anything_due(housekeeper.DUTIES)
 
 
 @pytest.mark.parametrize("process", [supervisor, housekeeper])
@@ -66,18 +62,19 @@ def test_idle_sweep_is_one_statement(process):
     run_to_end(done)
     sweep(LEADER)
     with CaptureQueriesContext(connection) as asked:
-        assert str(process.sweep(LEADER, idle())) == ""
+        assert str(process.sweep(LEADER, rested_memory())) == ""
     assert len(asked) == 1
 
 
-def test_chores_run_at_once_and_then_every_few_seconds(monkeypatch):
+def test_duty_runs_at_once_and_then_every_few_seconds(monkeypatch):
     now = [100.0]
     monkeypatch.setattr("orchestration.database.clock.steady", lambda: now[0])
     memory = Memory()
-    wants = []
+    duty = Duty(name="count", run=print, every=5.0)
+    runs = []
     for now[0] in (100.0, 101.0, 104.9, 105.0, 106.0):
-        wants.append(memory.wants_chores())
-    assert wants == [True, False, False, True, False]
+        runs.append(bool(memory.elapsed([duty])))
+    assert runs == [True, False, False, True, False]
 
 
 def at_work():
@@ -281,5 +278,5 @@ def test_steps_that_are_not_due_cost_no_statement(happen):
 def test_scheduler_is_rung_for_a_local_step():
     a_step_to_compute()
     assert queues.connection().llen("rq:queue:scheduler") == 0
-    due.ring()
+    doorbells.ring(Sweep(leadership=LEADER))
     assert queues.connection().llen("rq:queue:scheduler") == 1

@@ -6,10 +6,11 @@ import pytest
 
 from orchestration import conf
 from orchestration.cluster import heartbeat, instance
+from orchestration.cluster.leader_memory import Memory
 from orchestration.messaging import queues
 from orchestration.models import Attempt, Gate, Policy, Step, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervision.memory import Memory
+from orchestration.supervision.losses import Losses
 from tests.support.engine import claimed, new_task, reply_to, staff, states, sweep
 from tests.support.operators import LEADER
 
@@ -26,9 +27,9 @@ def _staffed(db):
 @pytest.fixture
 def memory():
     """What a leader keeps in mind that has looked before."""
-    found = Memory()
-    found.losses.look(datetime.now(UTC) - timedelta(hours=1))
-    return found
+    memory = Memory()
+    memory.of("losses", Losses).look(datetime.now(UTC) - timedelta(hours=1))
+    return memory
 
 
 def in_flight(count=MANY):
@@ -110,10 +111,10 @@ class TestNoServiceIsBlamed:
         queues.ring(queues.SCHEDULER, [reply_to(request).dump() for request in requests])
         sweep(LEADER, memory=memory)
         expire()
-        assert sweep(LEADER, memory=memory).retried == 0
+        assert sweep(LEADER, memory=memory)["retried"] == 0
         assert {states(task)["hello"] for task in tasks} == {"processing"}
         expire(seconds=conf.UNREAD_ALLOWANCE_S + 1)  # not for ever
-        assert sweep(LEADER, memory=memory).retried == MANY
+        assert sweep(LEADER, memory=memory)["retried"] == MANY
         assert gate() == "closed"
 
 
@@ -150,20 +151,20 @@ class TestWorkThatDiedWithItsWorker:
         _, requests = in_flight(5)
         Step.objects.update(dispatched_at=DatabaseNow() - timedelta(seconds=60))
         self.taken("greeter-0", requests)
-        assert sweep(LEADER, memory=memory).retried == 0
+        assert sweep(LEADER, memory=memory)["retried"] == 0
 
     def test_is_not_what_a_worker_took_that_only_cannot_report(self, memory):
         _, requests = in_flight(5)
         self.taken("greeter-0", requests)
         self.silent("greeter-0")
-        assert sweep(LEADER, memory=memory).retried == 0
+        assert sweep(LEADER, memory=memory)["retried"] == 0
 
     def test_is_not_another_attempt(self, memory):
         in_flight(1)
         Step.objects.update(dispatched_at=DatabaseNow() - timedelta(seconds=60))
         queues.connection().hset(queues.at_hand("greeter-0"), Step.objects.first().id, 7)
         self.silent("greeter-0")
-        assert sweep(LEADER, memory=memory).retried == 0
+        assert sweep(LEADER, memory=memory)["retried"] == 0
 
 
 def test_new_agent_without_a_migration_gets_its_rows():

@@ -14,7 +14,7 @@ from orchestration.cluster.debounce import Debounce
 from orchestration.messaging import queues
 from orchestration.models import Alert, ClockJump, Lease, Step, SupervisorPolicy, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervision import missed
+from orchestration.workers import leader_monitor
 from tests.support.engine import claimed, new_task, reply_to, staff, step_of, watch_of
 from tests.support.together import database_url
 
@@ -82,11 +82,11 @@ def test_housekeeper_may_run_on_a_schedule():
 def test_scheduled_supervisor_is_missed_when_no_other_starts():
     SupervisorPolicy.objects.update(interval=60)
     once()
-    assert missed.look("supervisor", Debounce(), patience=0) is True
+    assert leader_monitor.look("supervisor", Debounce(), patience=0) is True
     Lease.objects.update(next_sweep_due=DatabaseNow() + timedelta(seconds=590))
-    assert missed.look("supervisor", Debounce(), patience=0) is True  # ten intervals
+    assert leader_monitor.look("supervisor", Debounce(), patience=0) is True  # ten intervals
     Lease.objects.update(next_sweep_due=DatabaseNow())
-    assert missed.look("supervisor", Debounce(), patience=0) is False
+    assert leader_monitor.look("supervisor", Debounce(), patience=0) is False
     alert = Alert.objects.get(closed_at=None)
     assert alert.title == "No supervisor leads"
     once()
@@ -137,8 +137,8 @@ def test_queue_without_a_worker_since_the_last_sweep_is_an_alert():
     once("housekeeper")
     assert not Alert.objects.filter(fingerprint="system/no_worker/greeter").exists()
     lease = Lease.objects.get(name="housekeeper")
-    for one in lease.memory["absent"]:
-        lease.memory["absent"][one] -= 60
+    for queue in lease.memory["absent"]:
+        lease.memory["absent"][queue] -= 60
     lease.save()
     once("housekeeper")
     assert Alert.objects.get(fingerprint="system/no_worker/greeter").closed_at is None
@@ -183,7 +183,7 @@ def test_supervisor_process_loads_no_workflow_and_no_agent():
     assert state(task) == "pending"
     modules = loaded(done)
     assert "orchestration.supervisor" in modules
-    assert [one for one in sorted(modules) if LOADED_BY_OTHERS.match(one)] == []
+    assert [module for module in sorted(modules) if LOADED_BY_OTHERS.match(module)] == []
 
 
 @pytest.mark.django_db(transaction=True)

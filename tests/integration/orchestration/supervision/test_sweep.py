@@ -101,10 +101,12 @@ def test_task_that_cannot_be_undone_delays_no_other(monkeypatch, caplog):
         task=tasks[0], name="hello", direction="undo", agent="greeter", action="greet", request={}
     )
     monkeypatch.setattr("orchestration.conf.BATCH_SIZE", 2)
-    assert sweep(LEADER).to_undo == 3
+    assert sweep(LEADER)["to undo"] == 3
     assert [Task.objects.get(id=task.id).state for task in tasks] == ["error", "undoing", "undoing"]
     assert f"the undo of task {tasks[0].id} cannot begin" in caplog.text
-    assert [one.task_id for one in UndoRequest.objects.all()] == [tasks[0].id]  # tried again
+    assert [request.task_id for request in UndoRequest.objects.all()] == [
+        tasks[0].id
+    ]  # tried again
 
 
 @pytest.mark.django_db(transaction=True)
@@ -121,7 +123,7 @@ def test_failed_duty_delays_no_other():
     assert isinstance(error, DatabaseError)
     assert step_states([task]) == ["pending"]
     alert = Alert.objects.get(closed_at=None)
-    assert alert.title == "The housekeeper fails to prune and roll up"
+    assert alert.title == "The housekeeper fails to roll up statistics"
     assert 'relation "orchestration_rollupmark" does not exist' in alert.detail
     sweep(LEADER)
     assert not Alert.objects.filter(closed_at=None).exists()
@@ -130,11 +132,11 @@ def test_failed_duty_delays_no_other():
 def test_only_failing_items_are_set_aside_and_the_order_is_kept():
     done, aside = [], []
 
-    def deal(some):
-        if bad := {3, 4, 9}.intersection(some):
+    def deal(items):
+        if bad := {3, 4, 9}.intersection(items):
             raise ValueError(bad)
-        done.extend(some)
-        return len(some)
+        done.extend(items)
+        return len(items)
 
     assert bisect(range(10), deal, lambda item, error: aside.append((item, str(error)))) == 10
     assert done == [0, 1, 2, 5, 6, 7, 8]
@@ -143,10 +145,10 @@ def test_only_failing_items_are_set_aside_and_the_order_is_kept():
 
 
 def failing(bad):
-    def deal(some):
-        if bad & set(some):
+    def deal(items):
+        if bad & set(items):
             raise ValueError("no")
-        return len(some)
+        return len(items)
 
     return deal
 
@@ -182,11 +184,11 @@ def test_unavailable_database_sets_no_item_aside():
 
 @pytest.mark.django_db
 def test_statement_timeout_is_attributed_to_its_item():
-    def deal(some):
+    def deal(items):
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL statement_timeout = 10")
-            cursor.execute("SELECT pg_sleep(%s)", [5 if 1 in some else 0])
-        return len(some)
+            cursor.execute("SELECT pg_sleep(%s)", [5 if 1 in items else 0])
+        return len(items)
 
     aside = []
     assert bisect([1, 2], deal, lambda item, _: aside.append(item)) == 2

@@ -113,7 +113,7 @@ class TestSupervisor:
         assert watch.step(1.0) == 0.0
         assert ClockJump.objects.get().seconds == near(seconds)
         for moment in range(2, 9):
-            watch._memory.chores_at = 0
+            watch._memory.next_at.clear()
             watch.step(float(moment))
         assert ClockJump.objects.count() == 1
         alert = Alert.objects.get(closed_at=None)
@@ -165,7 +165,7 @@ class TestSupervisor:
         for watch in (first, house):
             jumped(watch, HOUR)
         shifted(Task.objects, HOUR, "complete_by")  # as all times are, by the new clock
-        house._memory.chores_at = 0
+        house._memory.next_at.clear()
         house.step(5.0)
         late.refresh_from_db()
         assert not late.overdue
@@ -201,7 +201,7 @@ class TestSupervisor:
         shifted(Step.objects.filter(task=task), HOUR, "complete_by", "dispatched_at")
         jumped(watch, HOUR)
         with monkeypatch.context() as broken:
-            broken.setattr("orchestration.supervision.conditions.raise_jump", lambda _: 1 / 0)
+            broken.setattr("orchestration.supervision.conditions.jumped", lambda _: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 watch.step(1.0)
         assert not ClockJump.objects.exists()
@@ -376,7 +376,7 @@ class TestUndo:
         assert unmended_tasks(10, now=leadership.at) == [task.id]  # the control
         assert unmended_tasks(10, now=before) == []
         assert request_undo_of_unmended([task.id], by="x", now=before) == (0, 0)
-        assert sweep(replaced(leadership, before)).to_undo == 0
+        assert sweep(replaced(leadership, before))["to undo"] == 0
         assert Task.objects.get(id=task.id).state == "error"
 
     def test_nor_does_one_back(self):

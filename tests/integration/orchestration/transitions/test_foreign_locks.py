@@ -11,13 +11,12 @@ from django.db import Error, connection
 from drill.waiting import wait_for
 from orchestration import conf, registry, scheduler
 from orchestration.cluster import leader_election
+from orchestration.cluster.leader_memory import Memory
 from orchestration.dead_letters import capture
 from orchestration.messaging import queues
 from orchestration.models import Alert, Attempt, DeadLetter, Incident, Lease, Policy, Step, Task
 from orchestration.models.fields import DatabaseNow
-from orchestration.monitoring import monitors
-from orchestration.supervision import conditions
-from orchestration.supervision.memory import Memory
+from orchestration.monitoring import monitors, sessions
 from orchestration.transitions import gates
 from orchestration.transitions.claim import claim
 from orchestration.transitions.replies import record
@@ -170,8 +169,8 @@ class TestTasksInFlight:
         with held("task", "id = %s", str(task.id)):
             come_back(request, conf.LOCKED_IMMEDIATE_RETURNS + 1)
             expire(request)
-            assert sweep(LEADER).retried == 0  # the task is locked
-        assert sweep(LEADER).retried == 0  # its reply is to come
+            assert sweep(LEADER)["retried"] == 0  # the task is locked
+        assert sweep(LEADER)["retried"] == 0  # its reply is to come
         scheduler.run_once("scheduler-1", [due_now()], ())
         assert states(task)["hello"] == "processed"
         assert step_of(task).failure_count == 0
@@ -183,7 +182,7 @@ class TestTasksInFlight:
         with held("task", "id = %s", str(task.id)):
             turn([reply_to(request)])
         expire(request)
-        assert sweep(LEADER).retried == 1
+        assert sweep(LEADER)["retried"] == 1
         turn_of_what_came_back()  # the fence refuses it
         Step.objects.filter(id=request.step).update(run_after=None)
         (again,) = claimed()
@@ -326,8 +325,8 @@ class TestIncidentsAndAlerts:
         )  # fmt: skip
         column = "id" if table == "incident" else "incident_id"
         with held(table, f"{column} = %s", cause.id), soon():
-            assert sweep(LEADER).retried == 1
-        assert sweep(LEADER).retried == 1
+            assert sweep(LEADER)["retried"] == 1
+        assert sweep(LEADER)["retried"] == 1
         assert {step_of(task).failure_count for task in (one, two)} == {2}
 
 
@@ -346,8 +345,8 @@ class TestSweep:
         tasks = expired(11)
         monkeypatch.setattr(conf, "BATCH_SIZE", 3)
         with held("task", *names(tasks[:7])), soon():
-            assert sweep(LEADER).retried == 4
-        assert sweep(LEADER).retried == 7
+            assert sweep(LEADER)["retried"] == 4
+        assert sweep(LEADER)["retried"] == 7
 
     def test_undoing_goes_on_past_the_oldest_when_those_are_locked(self, monkeypatch):
         tasks = [new_task() for _ in range(6)]
@@ -358,8 +357,8 @@ class TestSweep:
                 resolve_by=DatabaseNow() - timedelta(seconds=100 - age)
             )
         with held("task", *names(tasks[:4])), soon():
-            assert sweep(LEADER).to_undo == 2
-        assert sweep(LEADER).to_undo == 4
+            assert sweep(LEADER)["to undo"] == 2
+        assert sweep(LEADER)["to undo"] == 4
 
     @pytest.mark.parametrize("act", ["hold", "undo"])
     def test_an_operation_goes_on_past_locked_tasks(self, monkeypatch, act):
@@ -396,9 +395,9 @@ class TestSweep:
         expired(6)
         monkeypatch.setattr(conf, "BATCH_SIZE", 2)
         monkeypatch.setattr(conf, "DUTY_BUDGET_S", 0.0)
-        assert sweep(LEADER).retried == 0  # not even begun
+        assert sweep(LEADER)["retried"] == 0  # not even begun
         monkeypatch.setattr(conf, "DUTY_BUDGET_S", 10.0)
-        assert sweep(LEADER).retried == 6
+        assert sweep(LEADER)["retried"] == 6
 
 
 class TestLease:
@@ -459,7 +458,7 @@ class TestAlert:
         with another() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("SELECT count(*) FROM orchestration_task")  # a reader locks nothing
-            assert conditions.blocking() == []
+            assert sessions.blocking() == []
 
     def test_to_an_ordinary_role_only_what_it_may_see_is_shown(self):
         new_task()
@@ -467,8 +466,8 @@ class TestAlert:
             mine.execute("CREATE ROLE ordinary")
             try:
                 mine.execute("SET ROLE ordinary")
-                (found,) = conditions.blocking()
-                (trouble,) = conditions.blocked([found])
+                (found,) = sessions.blocking()
+                (trouble,) = sessions.blocked([found])
             finally:
                 mine.execute("RESET ROLE")
                 mine.execute("DROP ROLE ordinary")

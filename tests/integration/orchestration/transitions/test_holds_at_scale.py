@@ -7,10 +7,10 @@ import pytest
 from django.db import connection, transaction
 
 from orchestration import conf, scheduler
+from orchestration.cluster.leader_memory import Memory
 from orchestration.database import sql
 from orchestration.models import Hold, Policy, RollUpMark, Step, Worker
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervision.memory import Memory
 from orchestration.transitions.claim import claim
 from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.holds import hold, hold_tasks, release, release_tasks, unpark

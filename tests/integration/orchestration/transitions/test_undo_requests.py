@@ -8,7 +8,7 @@ from orchestration import registry, scheduler, supervisor
 from orchestration.messaging import queues
 from orchestration.models import Alert, Event, Policy, Step, Task, UndoRequest
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervision import due
+from orchestration.supervision.duties import is_anything_due
 from orchestration.transitions import requested_undos
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
@@ -37,7 +37,7 @@ def failed(outcome="unknown"):
     task = new_task()
     record([reply_to(request) for request in claimed()])
     record([reply_to(request, outcome) for request in claimed()])
-    assert supervisor.sweep(LEADER).to_undo == 1
+    assert supervisor.sweep(LEADER)["to undo"] == 1
     return task
 
 
@@ -80,7 +80,7 @@ def test_step_with_a_requested_undo_is_not_claimed_or_retried():
 def test_requested_undo_is_rung_for_until_a_scheduler_comes():
     task = failed()
     queues.connection().flushdb()  # the doorbell is lost
-    assert due.anything()
+    assert is_anything_due(supervisor.DUTIES)
     supervisor.sweep(LEADER)
     assert set(queues.take(queues.SCHEDULER, 9)) == {queues.LOOK}
     jobs.stop()  # a scheduler that takes one turn
@@ -131,7 +131,7 @@ def test_requested_undo_of_an_irreversible_step_is_an_error():
     assert Event.objects.filter(task=task, kind="no_undo").count() == 1
     assert not UndoRequest.objects.exists()
     scheduler.begin_undos()
-    assert sweep(LEADER).to_undo == 0  # an operator decides
+    assert sweep(LEADER)["to undo"] == 0  # an operator decides
 
 
 @pytest.mark.usefixtures("run")  # time stands still: what the hold lasts counts
@@ -140,16 +140,16 @@ def test_hold_delays_a_requested_undo_to_its_end(mend):
     if mend:
         task, _ = refused()
         Step.objects.filter(resolve_by__isnull=False).update(resolve_by=DatabaseNow())
-        assert supervisor.sweep(LEADER).to_undo == 1
+        assert supervisor.sweep(LEADER)["to undo"] == 1
     else:
         task = failed()
     held = hold(task=task.id, actor="olga", reason="wait")
     scheduler.begin_undos()
     assert state(task) == "error"
-    assert sweep(LEADER).to_undo == 0
+    assert sweep(LEADER)["to undo"] == 0
     release(held.id, actor="olga", reason="go on")
     Step.objects.filter(resolve_by__isnull=False).update(resolve_by=DatabaseNow())
-    assert sweep(LEADER).to_undo == 1
+    assert sweep(LEADER)["to undo"] == 1
     assert state(task) == "undoing"
 
 
@@ -166,7 +166,7 @@ def test_corrected_step_cancels_the_requested_undo():
 
     task, step = refused()
     Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow())
-    assert supervisor.sweep(LEADER).to_undo == 1
+    assert supervisor.sweep(LEADER)["to undo"] == 1
     assert resubmit(step.id, attempt=1, actor="ada", reason="mended") is None
     scheduler.begin_undos()
     assert state(task) == "processing"
@@ -201,7 +201,7 @@ def requested():
     """Return a task whose second step was not mended in time, and that step: its undo is requested."""
     task, step = refused()
     Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow() - timedelta(seconds=1))
-    assert supervisor.sweep(LEADER).to_undo == 1
+    assert supervisor.sweep(LEADER)["to undo"] == 1
     return task, step
 
 
@@ -249,7 +249,7 @@ def test_newer_request_takes_the_place_of_an_older_one():
     mend(step)
     leave_an_old_request(task, step, attempt=1)
     answer("unknown")
-    assert supervisor.sweep(LEADER).to_undo == 1
+    assert supervisor.sweep(LEADER)["to undo"] == 1
     asked = UndoRequest.objects.get()
     assert (asked.attempt, asked.unmended) == (2, False)
     assert "failed 1 times" in asked.reason

@@ -80,7 +80,7 @@ def test_irreversible_step_leaves_the_undo_to_an_operator():
     time_passes()
     assert state(task) == "error"
     assert Step.objects.get(id=step.id).resolve_by is None
-    assert sweep(LEADER).to_undo == 0
+    assert sweep(LEADER)["to undo"] == 0
     assert Event.objects.filter(task=task, kind="no_undo").count() == 1
 
 
@@ -91,7 +91,7 @@ def test_who_is_quicker_counts():
     again["amendment"] = api.Amendment(request={"to": "Bob"})
     assert request_resubmit("party", "7", "pay", **again) is None
     assert request_resubmit("party", "7", "pay", **again) is api.Refusal.NOT_IN_ERROR
-    assert sweep(LEADER).to_undo == 0
+    assert sweep(LEADER)["to undo"] == 0
     answer("rejected")
     assert request_resubmit("party", "7", "pay", **again) is api.Refusal.OTHER_ATTEMPT
     assert request_resubmit("party", "7", "sing", **again) is api.Refusal.NO_SUCH_STEP

@@ -49,7 +49,7 @@ def fingerprint_of(call, called, names):
         return f"{text_of(call.args[0], names)}/x/x"
     if called == "raise_alert":
         given += call.args[:1]
-    elif called not in {"Condition", "AlertReport"}:
+    elif called != "AlertReport":
         return None
     return text_of(given[0], names) if given else None
 
@@ -58,7 +58,7 @@ def raised():
     """Return the fingerprints that the engine and the shop can raise, with their places."""
     paths = [path for app in ("orchestration", "orders") for path in (PROJECT / app).rglob("*.py")]
     for path in paths:
-        if not re.search("raise_alert|raise_retrying|Condition|AlertReport", path.read_text()):
+        if not re.search("raise_alert|raise_retrying|AlertReport", path.read_text()):
             continue
         module = ".".join(path.relative_to(PROJECT).with_suffix("").parts)
         names = vars(importlib.import_module(module.removesuffix(".__init__")))

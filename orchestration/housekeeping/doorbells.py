@@ -1,0 +1,52 @@
+"""Ring for status messages, notifications and audits that are due and not served."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .. import conf, registry
+from ..alerting import notifications
+from ..applications import push, status_messages
+from ..audit import runner
+from ..cluster.duty import NOW, Duty, Sweep
+from ..database import prepared
+from ..messaging import queues
+
+# The applications with a message that was not delivered for a while, or whose retry is due. Reads only the
+# first row of each line, by the index status_due: many may wait for their next try.
+UNDELIVERED = f"""
+SELECT a.name FROM unnest(%(receivers)s::text[]) AS a (name)
+WHERE (SELECT created_at FROM orchestration_statusmessage
+    WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NULL
+    ORDER BY send_after NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.RERING_AFTER_S} seconds'
+OR (SELECT send_after FROM orchestration_statusmessage
+    WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NOT NULL
+    ORDER BY send_after NULLS FIRST, id LIMIT 1) <= {NOW}
+"""  # noqa: S608 - put together from constants
+
+
+def _receivers() -> Mapping[str, Any]:
+    return {"receivers": list(registry.receivers)}
+
+
+def ring(_: Sweep) -> None:
+    """Ring for what lies unserved: a lost doorbell costs seconds, not a message."""
+    names = sorted(name for (name,) in prepared.run(UNDELIVERED, _receivers()))
+    unserved = {
+        **dict.fromkeys(map(status_messages.queue_of, names), True),
+        queues.PUSH: push.due(),
+        queues.ALERTS: notifications.due(),
+        queues.AUDIT: runner.due(),
+    }
+    for name, is_due in unserved.items():
+        if is_due:
+            queues.try_to_ring(name)
+
+
+# The interval is for what has no worker waiting for it: pushes, notifications and audits.
+RING_DOORBELLS = Duty(
+    name="ring doorbells",
+    run=ring,
+    due=f"EXISTS ({UNDELIVERED})",
+    every=conf.DUTY_INTERVAL_S,
+    parameters=_receivers,
+)

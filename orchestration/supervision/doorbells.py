@@ -1,0 +1,67 @@
+"""Ring for submissions, requests, steps and undos that lie unserved: a lost doorbell costs seconds."""
+
+from .. import conf, policies
+from ..cluster.duty import NOW, Duty, Sweep
+from ..database import prepared
+from ..messaging import queues
+from ..models import low_water
+from ..models.hold import holds_agent
+from ..models.low_water import AGENTS_FROM, WANTED
+from ..models.request import NEEDS_NO_PERSON
+from ..states import LOCAL
+from ..transitions.gates import FIRST
+
+# A submission that was posted and not taken for a while, or whose retry is due. Reads only the first row
+# of each line, by the index submission_due: many may wait for their next try.
+POSTED = f"""
+(SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL AND retry_at IS NULL
+    ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1)
+    < {NOW} - interval '{conf.RERING_AFTER_S} seconds'
+OR (SELECT retry_at FROM orchestration_submission WHERE refused_at IS NULL
+    AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1) <= {NOW}
+"""  # noqa: S608 - put together from constants
+
+# The same for applications' requests about their tasks. Those that wait for a person are passed over.
+REQUESTED = f"""
+(SELECT created_at FROM orchestration_taskrequest r
+    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NULL AND {NEEDS_NO_PERSON}
+    ORDER BY retry_at NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.RERING_AFTER_S} seconds'
+OR (SELECT retry_at FROM orchestration_taskrequest r
+    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NOT NULL AND {NEEDS_NO_PERSON}
+    ORDER BY retry_at NULLS FIRST, id LIMIT 1) <= {NOW}
+"""  # noqa: S608 - put together from constants
+
+# Steps to claim, where their agent is not held, or to compute (index step_turn), and undos to begin.
+CLAIMABLE = f"""
+EXISTS (SELECT FROM {AGENTS_FROM} WHERE NOT {holds_agent("m.agent")} AND {WANTED})
+OR {FIRST.format(agent=f"'{LOCAL}'")} IS NOT NULL
+OR EXISTS (SELECT FROM orchestration_undorequest)
+"""  # noqa: S608 - put together from constants
+
+# What lies unserved on a queue whose work is rows
+UNSERVED = {queues.SUBMISSION: f"{POSTED} OR {REQUESTED}", queues.SCHEDULER: CLAIMABLE}
+LOOK = f"SELECT {', '.join(UNSERVED.values())}"
+
+
+def ring(_: Sweep) -> None:
+    """Ring for rows that are due and not served, and for inboxes that are not empty."""
+    ((*due,),) = prepared.run(LOOK, low_water.all_agents())
+    for name, is_due in zip(UNSERVED, due, strict=True):
+        if is_due:
+            queues.try_to_ring(name)
+    try:
+        waiting = queues.waiting([queues.SCHEDULER, *policies.agents()])
+    except queues.Unreachable:
+        return
+    for name in waiting:
+        queues.try_to_ring(name)
+
+
+# The interval is for messages whose doorbell was lost, and for which no row waits.
+RING_DOORBELLS = Duty(
+    name="ring doorbells",
+    run=ring,
+    due=" OR ".join(UNSERVED.values()),
+    every=conf.DUTY_INTERVAL_S,
+    parameters=low_water.all_agents,
+)
