@@ -53,6 +53,7 @@ from .applications.task_status import Progress, StepProgress, progress
 from .applications.tokens import READ_STATUS, Caller, authenticate
 from .applications.tokens import ensure as ensure_application
 from .audit.check import LATELY, Check, Part, Scope, Violation
+from .cluster.duty import NOW, Duty, Sweep
 from .dashboard.roles import give
 from .database.sql import is_busy, is_unavailable
 from .decisions.progress import Refusal
@@ -69,6 +70,7 @@ from .workflow import Accepted, AskedChange, Found, Refused, Step, Submitted, Wo
 
 __all__ = [
     "LATELY",
+    "NOW",
     "READ_STATUS",
     "Accepted",
     "Agent",
@@ -80,6 +82,7 @@ __all__ = [
     "Check",
     "Delivery",
     "Direction",
+    "Duty",
     "ExternalView",
     "Fault",
     "Found",
@@ -101,6 +104,7 @@ __all__ = [
     "StepProgress",
     "StepState",
     "Submitted",
+    "Sweep",
     "TaskState",
     "Transient",
     "Unknown",
@@ -123,6 +127,7 @@ __all__ = [
     "receive_status",
     "register",
     "register_audit",
+    "register_duty",
     "register_external_view",
     "register_scope",
     "request_resubmit",
@@ -170,6 +175,15 @@ def register_audit(name: str, audit: Callable[[Part], Iterable[Violation]]) -> N
     has their columns. `Check` runs a query.
     """
     registry.audits[name] = audit
+
+
+def register_duty(duty: Duty) -> None:
+    """Have the leading housekeeper run a duty of yours, after its own.
+
+    Its `due` is asked by the housekeeper's role of the database, which must be able to read your tables.
+    A duty that fails is an alert, and is retried with each sweep.
+    """
+    registry.duties[duty.name] = duty
 
 
 def register_external_view(workflow: str, see: Callable[[str, bool], ExternalView | None]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .applications.external_view import ExternalView
     from .applications.status_messages import Status
     from .audit.check import Part, Violation
+    from .cluster.duty import Duty
 
 T = TypeVar("T")
 
@@ -32,6 +33,7 @@ workflows: dict[str, Workflow] = {}
 agents: dict[str, "type[Agent]"] = {}
 receivers: "dict[str, Callable[[Sequence[Status]], None]]" = {}
 audits: "dict[str, Callable[[Part], Iterable[Violation]]]" = {}
+duties: "dict[str, Duty]" = {}  # of the housekeeper
 external_views: "dict[str, Callable[[str, bool], ExternalView | None]]" = {}
 scopes: dict[str, str] = {}  # what a token may be good for, and what that means
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from django.db import transaction
 
-from .. import conf
+from .. import conf, registry
 from ..alerting import alerts
 from ..cluster import heartbeat
 from ..cluster.duty import NOW, Done, Duty, Sweep
@@ -98,6 +98,6 @@ DUTIES = (
 def sweep(
     leadership: Leadership, memory: Memory | None = None, progress: Progress = lambda: None
 ) -> Done:
-    """Run one sweep of the housekeeper; see `duties.run`."""
+    """Run one sweep of the housekeeper, with the duties that applications have registered."""
     run = Sweep(leadership=leadership, memory=memory or Memory())
-    return duties.run(run, DUTIES, progress)
+    return duties.run(run, (*DUTIES, *registry.duties.values()), progress)
