@@ -8,7 +8,6 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.cache import add_never_cache_headers
 
 from orders import devices
 from orders.rate_limit import Limit
@@ -16,7 +15,7 @@ from orders.shop.views.errors import folder
 from orders.shop.views.redirect import see_other
 
 from .login_form import LoginForm
-from .staff import kept_form, sessions
+from .staff import sessions
 from .staff.door import visit
 
 # Wrong passwords are counted per name by axes; this holds for one address and all names.
@@ -47,30 +46,12 @@ class Login(LoginView):
         return over_limit(request, over) if over else super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Log in; remember the browser, and what its form had when the last session ended."""
+        """Log in, and remember the browser."""
         response = super().form_valid(form)
         user = form.get_user()
         sessions.begin(self.request, user)
-        if kept_form.restore(self.request, user.pk):
-            response = see_other(kept_form.place(self.request))
         devices.remember(response, user.get_username())
         return response
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Carry on a form that is kept, past a wrong password."""
-        return super().get_context_data(kept=self.request.POST.get("kept", ""), **kwargs)
-
-
-def login_page(request: HttpRequest, kept: kept_form.Kept) -> HttpResponse:
-    """Answer a form whose session has ended: the page of the login, which keeps what was typed."""
-    context = {
-        "form": LoginForm(request),
-        "kept": kept_form.signed(kept),
-        "next": next(iter(kept["places"]), ""),
-    }
-    response = render(request, TEMPLATE, context, status=HTTPStatus.UNAUTHORIZED)
-    add_never_cache_headers(response)
-    return response
 
 
 def over_limit(request: HttpRequest, limit: Limit) -> HttpResponse:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from http import HTTPStatus
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import Resolver404, resolve
 
@@ -11,10 +12,10 @@ from orders.shop.views import order as order_page
 from orders.shop.views.errors import error_page
 from orders.shop.views.redirect import see_other
 
-from .staff import kept_form
-from .staff.door import PAGES
+from .staff import door
 
 NO_PAGES = ("/api/", "/metrics")  # whose callers are programs
+OLD = "Nothing was changed: the page was open for long, or you have logged in again in another tab."
 
 
 def explain_method(
@@ -60,11 +61,12 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:  #
     After a login in another tab the token in this one is old. Htmx keeps the form, and offers to send it
     as a browser does.
     """
-    if request.path.startswith(PAGES):
+    if request.path.startswith(door.PAGES):
         if "HX-Request" in request.headers:
             return HttpResponse(status=HTTPStatus.UNAUTHORIZED)
-        if kept_form.keep_in_session(request):
-            return see_other(kept_form.place(request))
-    elif "HX-Request" not in request.headers and kept_form.of_this_site(request):
+        if door.of_this_site(request):
+            messages.warning(request, OLD, extra_tags="ended")
+            return see_other(door.form_page(request))
+    elif "HX-Request" not in request.headers and door.of_this_site(request):
         return after_old_token(request, order_page.order)
     return error_page(request, HTTPStatus.FORBIDDEN, "403_csrf")

@@ -36,7 +36,6 @@ if settings.FOR_STAFF:
         path("login/code/", pages.code, name="second_factor_code"),
         path("login/set-up/", pages.set_up, name="second_factor_set_up"),
         path("login/second-factor/", pages.own, name="second_factor"),
-        path("login/again/", pages.again, name="kept_form"),
         path("login/forgotten/", forgotten.Forgotten.as_view(), name="staff_password_forgotten"),
         path(
             "login/forgotten/<uidb64>/<token>/",

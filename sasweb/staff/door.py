@@ -9,14 +9,16 @@ from http import HTTPStatus
 from typing import cast
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
+from orders.shop.views.errors import page_before
 from orders.shop.views.redirect import see_other
 
-from . import kept_form, sessions
+from . import sessions
 from .sessions import Standing
 
 PAGES = ("/ops/", "/admin/")
@@ -45,7 +47,7 @@ def door(
             return answer(request)
         _look(visit(request))
         if request.user.is_authenticated:
-            return kept_form.show(request, answer(request))
+            return answer(request)
         return _turned_away(visit(request)) or answer(request)
 
     return guarded
@@ -79,25 +81,28 @@ def _turned_away(request: Visit) -> HttpResponseBase | None:
     if "HX-Request" in request.headers:
         return HttpResponse(status=HTTPStatus.UNAUTHORIZED)  # the page stays, and offers to log in
     if request.method == "POST":
-        return _with_form(request)
+        return _after_form(request) if of_this_site(request) else None
     if request.method not in {"GET", "HEAD"} or not (request.half_in or request.ended):
         return None
     query = {"next": request.get_full_path(), **({"ended": "1"} if request.ended else {})}
     return HttpResponseRedirect(f"{_way_in(request)}?{urlencode(query)}")
 
 
-def _with_form(request: Visit) -> HttpResponseBase | None:
-    """Return the way in for who has sent a form: it is shown again afterwards."""
-    if request.half_in:
-        kept = kept_form.keep_in_session(request)
-        to = kept_form.place(request) if kept else "/ops/"
-        return see_other(f"{_way_in(request)}?{urlencode({'next': to})}")
-    from sasweb.login import login_page  # its forms need the models
+def _after_form(request: Visit) -> HttpResponse:
+    """Return the way in for a sent form, then back to its page, which fills it in again (`drafts.js`)."""
+    query = {"next": form_page(request), "ended": "form"}
+    return see_other(f"{_way_in(request)}?{urlencode(query)}")
 
-    kept_fields = kept_form.of_request(request, request.ended.pk if request.ended else None)
-    if not kept_fields:
-        return None
-    return login_page(request, kept_fields)
+
+def form_page(request: HttpRequest) -> str:
+    """Return the address of the page that a form was sent from."""
+    return page_before(request) or request.get_full_path()
+
+
+def of_this_site(request: HttpRequest) -> bool:
+    """Return whether a browser sent a request from a page of this site."""
+    own = f"{request.scheme}://{request.get_host()}"
+    return request.headers.get("Origin") in {own, *settings.CSRF_TRUSTED_ORIGINS}
 
 
 def _way_in(request: Visit) -> str:

@@ -1,4 +1,4 @@
-"""The pages of the login after the password: the second factor, and a form that is shown again."""
+"""The pages of the login after the password: the second factor."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods
 from orders.rate_limit import Limit
 from orders.shop.views.redirect import next_path, see_other
 
-from . import kept_form, second_factor, sessions
+from . import second_factor, sessions
 from .door import visit
 from .forms import Code, Password, SetUp
 
@@ -130,16 +130,6 @@ def own(request: HttpRequest) -> HttpResponse:
         second_factor.record(user, user, "Second factor turned off.")
         sessions.forget_factor(request)
     return see_other(reverse("second_factor"))
-
-
-@page
-@for_who_is_in
-def again(request: HttpRequest) -> HttpResponse:
-    """Show what a form had sent that is on no page: it may be sent once more."""
-    kept = kept_form.pop(request)
-    if kept is None:
-        return see_other(reverse("ops:overview"))
-    return render(request, "staff/again.html", {"kept": kept, "person": request.user})
 
 
 def _recovery_codes(request: HttpRequest, user: User) -> HttpResponse:
