@@ -1,6 +1,5 @@
 """Set the values of an earlier version of a setting again: by its own form, and with a reason."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -8,127 +7,93 @@ from django.contrib import messages
 from django.contrib.admin.options import ModelAdmin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Model
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, reverse
+from django.utils.html import format_html, format_html_join
 
 from .bounds import LONGEST, REASON
 
-Change = tuple[str, Any, Any]
-
-
-class RevertForm(forms.Form):
-    """Why a version is set again; `seen` is the newest one that was looked at."""
-
-    reason = forms.CharField(max_length=LONGEST, help_text="Kept in the history, with your name.")
-    seen = forms.IntegerField(widget=forms.HiddenInput)
+VERSION = "version"  # in the address of the form: the id of the version whose values it shows
 
 
 class Revertible(ModelAdmin):  # type: ignore[type-arg] # generic for the type checker only
-    """Pages that show what an earlier version would change, and set its values."""
+    """A form that shows the values of an earlier version, to be saved as any other change."""
 
     def get_urls(self) -> list[URLPattern]:
-        """Have a page of our own for each version.
-
-        simple_history's lets anybody who may *view* a row post an old version of it.
-        """
-        view = self.admin_site.admin_view(self.revert_view)
-        own = path(
-            "<path:object_id>/history/<int:version>/revert/", view, name=self._named("revert")
-        )
-        return [own, *ModelAdmin.get_urls(self)]
+        """Leave out simple_history's pages: by them who may *view* a row can post an old version of it."""
+        return ModelAdmin.get_urls(self)
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Offer the pages to those who may change the row."""
+        """Offer earlier versions to those who may change the row."""
         if self.get_object(request, unquote(object_id)) is None:
             raise Http404
         extra = {"may_revert": self.has_change_permission(request), **(extra_context or {})}
         return super().history_view(request, object_id, extra)
 
-    def revert_view(self, request: HttpRequest, object_id: str, version: int) -> HttpResponse:
-        """Show the difference, and set the values after the same validation as the form's own."""
-        with transaction.atomic():
-            known = self.get_object(request, unquote(object_id))
-            rows = self.get_queryset(request).select_for_update()
-            row = known and rows.filter(pk=known.pk).first()
-            if not self.has_change_permission(request, row):
-                raise PermissionDenied
-            record = row and _versions(row).filter(history_id=version).first()
-            if row is None or record is None:
-                raise Http404
-            old, changes = self._old(request, row, record)
-            newest = _versions(row)[0].history_id
-            typed = request.POST if request.method == "POST" else None
-            form = RevertForm(typed, initial={"seen": newest})
-            if form.is_valid() and form.cleaned_data["seen"] != newest:
-                form = RevertForm({"reason": form.cleaned_data["reason"], "seen": newest})
-                form.is_valid()
-                form.add_error(None, "It was changed since you opened the page. Check it again.")
-            if changes and old.is_valid() and form.is_valid():
-                return self._set(request, old, form.cleaned_data["reason"])
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"Revert {row}",
-            "opts": self.opts,
-            "original": row,
-            "record": record,
-            "changes": changes,
-            "form": form,
-            "wrong": [one for found in old.errors.values() for one in found],
-        }
-        return render(request, "admin/orchestration/revert.html", context)
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Fill the form with the values of the version that the address names."""
+        if object_id and VERSION in request.GET:
+            self._show_version(request, unquote(object_id))
+        return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Show values instead of the row's; ask for the reason if they are an earlier version's."""
+        form = super().get_form(request, obj, change, **kwargs)
+        extra: dict[str, Any] = {"typed": getattr(request, "typed", {})}
+        if change and VERSION in request.GET and REASON in form.base_fields:
+            help_text = form.base_fields[REASON].help_text
+            extra[REASON] = forms.CharField(max_length=LONGEST, help_text=help_text)
+        return type(form.__name__, (form,), extra)
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
         """Offer to undo what was just saved."""
         response = super().response_change(request, obj)
-        before = _versions(obj)[1:2]
-        if before and _differences(obj, _values(before[0], self._fields(request, obj))):
-            address = reverse(f"admin:{self._named('revert')}", args=[obj.pk, before[0].history_id])
+        before = obj.history.order_by("-history_id")[1:2]
+        if before and self._differences(request, obj, before[0]):
+            change = f"admin:{self.opts.app_label}_{self.opts.model_name}_change"
+            address = reverse(change, args=[obj.pk], query={VERSION: before[0].history_id})
             link = format_html('<a href="{}" data-undo>Undo this change…</a>', address)
             messages.info(request, link)
         return response
 
-    def _set(self, request: HttpRequest, old: Any, reason: str) -> HttpResponse:
-        row = old.save(commit=False)
-        row._change_reason = reason  # noqa: SLF001 - documented by simple_history
-        self.save_model(request, row, old, True)
-        self.log_change(request, row, f"Reverted: {reason}")
-        messages.success(request, f"The values of {row} are set again.")
-        address = reverse(f"admin:{self._named('history')}", args=[row.pk])
-        return HttpResponseRedirect(address)
+    def _show_version(self, request: HttpRequest, object_id: str) -> None:
+        """Have the form show the values of a version, below a message of what they would change."""
+        row: Any = self.get_object(request, object_id)
+        version_id = request.GET[VERSION]
+        if not self.has_change_permission(request, row):
+            raise PermissionDenied
+        is_number = row is not None and version_id.isdecimal()
+        version: Any = is_number and row.history.filter(history_id=version_id).first()
+        if not version:
+            raise Http404
+        if request.method != "GET" or hasattr(request, "typed"):
+            return
+        changes = self._differences(request, row, version)
+        request.typed = {name: then for name, _, then in changes}  # type: ignore[attr-defined] # see get_form
+        words = [(name.replace("_", " ").capitalize(), now, then) for name, now, then in changes]
+        listed = format_html_join("; ", "<span data-change>{}: {} → {}</span>", words)
+        text = "Not saved yet: the form shows the version of {}, by {}. {}"
+        time = f"{version.history_date:%Y-%m-%d %H:%M:%S %Z}"
+        user = version.history_user or "the system"
+        same = "It has the values that are set now."
+        messages.warning(request, format_html(text, time, user, listed or same))
 
-    def _old(self, request: HttpRequest, row: Model, record: Any) -> tuple[Any, Sequence[Change]]:
-        """Return the form with the values of a version, and what they would change."""
-        values = _values(record, self._fields(request, row))
-        changes = _differences(row, values)
-        return self.get_form(request, row, change=True)(values, instance=row), changes
-
-    def _fields(self, request: HttpRequest, row: Model) -> list[str]:
+    def _differences(
+        self, request: HttpRequest, row: Model, version: Any
+    ) -> list[tuple[str, Any, Any]]:
+        """Return the fields of the form that differ: name, value of the row, value of the version."""
         fields = self.get_form(request, row, change=True).base_fields
-        return [name for name in fields if name != REASON]
-
-    def _named(self, view: str) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}_{view}"
-
-
-def _versions(row: Any) -> Any:
-    """Return the versions of a row, the newest first."""
-    return row.history.order_by("-history_id")
-
-
-def _values(record: Any, fields: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in fields}
-
-
-def _differences(row: Model, values: Mapping[str, Any]) -> list[Change]:
-    """Return the fields that differ: what people call them, what they are, what they were."""
-    return [
-        (name.replace("_", " "), getattr(row, name), value)
-        for name, value in values.items()
-        if getattr(row, name) != value
-    ]
+        names = (name for name in fields if name != REASON)
+        values = ((name, getattr(row, name), getattr(version, name)) for name in names)
+        return [(name, now, then) for name, now, then in values if now != then]

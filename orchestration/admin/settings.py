@@ -194,18 +194,10 @@ class PolicyAdmin(FixedSettingAdmin):
         if asked(request) and object_id:
             policy, typed = self._typed(request, object_id)
             extra["what_if"] = what_if(policy, typed)
-            request.what_if = typed.cleaned_data  # type: ignore[attr-defined] # see get_form
+            request.typed = typed.cleaned_data  # type: ignore[attr-defined] # see get_form
             request.method = "GET"
         shown: HttpResponse = super().changeform_view(request, object_id, form_url, extra)
         return shown
-
-    def get_form(
-        self, request: HttpRequest, obj: Policy | None = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        """Show the values that were typed in for a what-if."""
-        form: Any = super().get_form(request, obj, change, **kwargs)
-        typed = getattr(request, "what_if", {})
-        return type(f"Tried{form.__name__}", (form,), {"typed": typed}) if typed else form
 
     def _typed(self, request: HttpRequest, object_id: str) -> tuple[Policy, Any]:
         """Return the policy as it is, and the form as it was sent."""

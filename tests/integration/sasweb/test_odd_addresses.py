@@ -44,10 +44,10 @@ ADMIN = [
     f"/admin/orchestration/application/{HUGE}/change/",
     f"/admin/orchestration/policy/{HUGE}/history/",
     *(
-        f"/admin/orchestration/{model}/{row}/history/{version}"
+        f"/admin/orchestration/{model}/{row}/{view}"
         for model in ("policy", "supervisorpolicy", "retentionpolicy", "fairnessweight")
         for row in ("x", "%00", HUGE)
-        for version in ("", "1/revert/")
+        for view in ("history/", "change/?version=1")
     ),
     "/admin/django_rq/dashboard/",
 ]

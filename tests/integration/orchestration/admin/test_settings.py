@@ -1,12 +1,14 @@
 """Settings in the admin: bounds, with a sentence each, and a history of each change."""
 
 import re
+from urllib.parse import urljoin
 
 import pytest
 from django.apps import apps
 from django.urls import reverse
 
 from orchestration.models import FairnessWeight, Policy, RetentionPolicy, SupervisorPolicy
+from tests.support.form import fields_of
 from tests.support.operators import browser, person
 from tests.support.page import page
 from tests.support.policies import VALID
@@ -214,13 +216,14 @@ def versions(name="policy", **key):
 
 
 def revert_address(version, row="greeter", name="policy"):
-    return reverse(f"admin:orchestration_{name}_revert", args=[row, version])
+    return f"{address('change', row, name)}?version={version}"
 
 
-def revert(client, version, *, reason="it was too high", seen=None, **where):
+def revert(client, version, *, reason="it was too high", meanwhile=lambda: None, **where):
     shown = page(client.get(revert_address(version, **where)))
-    seen = seen or shown.one('[name="seen"]')["value"]
-    return client.post(revert_address(version, **where), {"reason": reason, "seen": seen})
+    fields = fields_of(shown.one(f"form#{where.get('name', 'policy')}_form"))
+    meanwhile()
+    return client.post(revert_address(version, **where), {**fields, "reason": reason})
 
 
 def test_earlier_values_are_set_again_with_a_reason(client):
@@ -228,10 +231,7 @@ def test_earlier_values_are_set_again_with_a_reason(client):
     save(client, failure_threshold="7", window="20")
     _, first, _ = versions()
     shown = page(client.get(revert_address(first)))
-    assert [[cell.text for cell in row.all("td")] for row in shown.all("[data-change]")] == [
-        ["7", "5"],
-        ["20", "100"],
-    ]
+    assert shown.texts("[data-change]") == ["Failure threshold: 7 → 5", "Window: 20 → 100"]
     assert revert(client, first).status_code == 302
     policy = Policy.objects.get(agent="greeter")
     assert (policy.failure_threshold, policy.window) == (5, 100)
@@ -245,7 +245,7 @@ def test_each_earlier_version_is_offered_but_not_the_present_one(client):
     save(client, failure_threshold="7")
     first, _ = versions()
     links = page(client.get(address("history", "greeter"))).one("#change-history").all("a")
-    assert [address("history", "greeter") + link["href"] for link in links] == [
+    assert [urljoin(address("history", "greeter"), link["href"]) for link in links] == [
         revert_address(first)
     ]
 
@@ -258,50 +258,57 @@ def test_change_can_be_undone_from_its_message(client):
     assert page(client.get(unchanged["Location"])).all("[data-undo]") == []
 
 
-@pytest.mark.parametrize(("reason", "seen"), [("", None), ("x" * 101, None), ("it was", 1)])
-def test_revert_needs_a_reason_and_the_newest_version(client, reason, seen):
+@pytest.mark.parametrize("reason", ["", "x" * 101])
+def test_revert_needs_a_reason(client, reason):
     save(client, failure_threshold="7")
     first, _ = versions()
-    answer = revert(client, first, reason=reason, seen=seen)
+    answer = revert(client, first, reason=reason)
     assert answer.status_code == 200
     assert page(answer).all(".errorlist")
     assert Policy.objects.get(agent="greeter").failure_threshold == 7
     assert len(versions()) == 2
 
 
+def test_revert_of_what_was_changed_meanwhile_is_refused(client):
+    save(client, failure_threshold="7")
+    first, _ = versions()
+    answer = revert(client, first, meanwhile=lambda: save(client, failure_threshold="9"))
+    assert answer.status_code == 200
+    assert page(answer).all(".errorlist")
+    assert Policy.objects.get(agent="greeter").failure_threshold == 9
+
+
 def test_values_that_are_invalid_by_now_are_not_set_again(client):
     save(client, failure_threshold="7")
     first, _ = versions()
     Policy.history.filter(history_id=first).update(failure_threshold=0)
-    shown = page(client.get(revert_address(first)))
-    assert "must be between 1 and 1000" in shown.one(".errorlist").text
-    assert not shown.all('[name="reason"]')
-    client.post(revert_address(first), {"reason": "all the same", "seen": versions()[-1]})
+    answer = revert(client, first, reason="all the same")
+    assert "must be between 1 and 1000" in page(answer).one(".errorlist").text
     assert Policy.objects.get(agent="greeter").failure_threshold == 7
 
 
-def test_present_values_cannot_be_set_again(client):
+def test_version_with_the_present_values_has_nothing_to_change(client):
     (only,) = versions()
-    assert page(client.get(revert_address(only))).one("[data-empty]")
-    client.post(revert_address(only), {"reason": "to see", "seen": only})
-    assert versions() == [only]
+    shown = page(client.get(revert_address(only)))
+    assert shown.all("[data-change]") == []
+    assert "set now" in shown.one(".messagelist").text
 
 
 def test_only_those_who_may_change_a_setting_can_revert_it():
     save(browser(person("bea", is_staff=True, is_superuser=True)), failure_threshold="7")
-    first, last = versions()
+    first, _ = versions()
     viewer = browser(person("vic", "view_policy", is_staff=True))
     assert page(viewer.get(address("history", "greeter"))).one("#change-history").all("a") == []
     assert viewer.get(revert_address(first)).status_code == 403
-    fields = {"reason": "mine", "seen": last}
-    assert viewer.post(revert_address(first), fields).status_code == 403
+    assert viewer.post(revert_address(first), {**VALID, "reason": "mine"}).status_code == 403
     assert Policy.objects.get(agent="greeter").failure_threshold == 7
 
 
 def test_version_of_another_row_is_missing(client):
     (other,) = versions("policy", agent="payment")
     assert client.get(revert_address(other)).status_code == 404
-    assert client.get(revert_address(10**9)).status_code == 404
+    for version in (10**9, 10**30, "x", ""):
+        assert client.get(revert_address(version)).status_code == 404
 
 
 def test_empty_and_other_settings_are_reverted_too(client):
