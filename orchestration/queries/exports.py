@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Any, TypeVar
+from uuid import UUID
 
 from django.db.models import Model, QuerySet
 
 from ..dead_letters import actions
 from ..dead_letters.actions import DeadLetterFilter
-from ..models import Export, Incident, Operation, OperationItem
+from ..models import Export, Operation
 from ..models.export import ExportFormat
 from ..payloads.money import digits
 from . import audit_log, dead_letters, incidents, operations
@@ -28,9 +31,8 @@ MOST = 100_000  # rows of one export
 CHUNK = 500
 
 Record = dict[str, Any]
-Row = TypeVar("Row")
+Value = Callable[[Any], Any]  # returns the value of a record's field from a row
 AnyModel = TypeVar("AnyModel", bound=Model)
-Fields = Mapping[str, Callable[[Row], Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,192 +74,165 @@ def amount(value: int, currency: str) -> str:
     return str(Decimal(value).scaleb(-digits(currency)))
 
 
-def _amounts(values: Mapping[str, int]) -> dict[str, str]:
-    return {currency: amount(int(value), currency) for currency, value in values.items()}
-
-
 def of_incidents(filters: IncidentFilters, query: str, *, personal: bool) -> Listing:
     """Return the incidents that `filters` ask for."""
-    found = incidents.filtered(filters).select_related("assignee")
-    fields: Fields[Incident] = {
-        "id": lambda row: row.id,
-        "title": lambda row: row.title,
-        "state": lambda row: row.state,
-        "severity": lambda row: row.severity,
-        "workflow": lambda row: row.workflow,
-        "step": lambda row: row.step,
-        "direction": lambda row: row.direction,
-        "agent": lambda row: row.agent,
-        "outcome": lambda row: row.outcome,
-        "error": lambda row: row.code or None,
-        "message": lambda row: typed(row.sample, personal=personal),
-        "in_error": lambda row: row.open_tasks,
-        "at_risk": lambda row: _amounts(row.at_risk),
-        "tasks": lambda row: row.tasks,
-        "failures": lambda row: row.failures,
-        "assignee": lambda row: row.assignee.get_username() if row.assignee else None,
-        "first_seen": lambda row: moment(row.first_seen),
-        "last_seen": lambda row: moment(row.last_seen),
-        "resolved": lambda row: moment(row.resolved_at),
-        "muted_until": lambda row: moment(row.muted_until),
-    }
-    return _of_rows("incidents", query, found, fields, personal=personal)
+    rows = incidents.filtered(filters).select_related("assignee")
+    fields = _fields(
+        "id title state severity workflow step direction agent outcome error message in_error "
+        "at_risk tasks failures assignee first_seen last_seen resolved muted_until",
+        error=lambda row: row.code or None,
+        message=lambda row: typed(row.sample, personal=personal),
+        in_error="open_tasks",
+        at_risk=lambda row: _amounts(row.at_risk),
+        assignee=lambda row: row.assignee.get_username() if row.assignee else None,
+        resolved="resolved_at",
+    )
+    return listing("incidents", query, _by_id(rows), fields, rows[:MOST].count, personal=personal)
 
 
 def of_operations(filters: OperationFilters, query: str, *, personal: bool) -> Listing:
     """Return the bulk operations that `filters` ask for."""
-    found = operations.filtered(filters)
-    fields: Fields[Operation] = {
-        "id": lambda row: row.id,
-        "action": lambda row: row.act,
-        "state": lambda row: row.state,
-        "incident": lambda row: row.incident_id,
-        "reason": lambda row: typed(row.reason, personal=personal),
-        "items": lambda row: row.items,
-        **{state: _counted(state) for state in operations.COUNTED},
-        "value": lambda row: _amounts(row.money),
-        "by": lambda row: row.actor,
-        "approved_by": lambda row: row.approved_by or None,
-        "created": lambda row: moment(row.created_at),
-        "started": lambda row: moment(row.started_at),
-        "ended": lambda row: moment(row.ended_at),
-    }
-    return _of_rows("operations", query, found, fields, personal=personal)
-
-
-def _counted(state: str) -> Callable[[Operation], int]:
-    return lambda row: int(getattr(row, state))
+    rows = operations.filtered(filters)
+    fields = _fields(
+        f"id action state incident reason items {' '.join(operations.COUNTED)} value by "
+        "approved_by created started ended",
+        action="act",
+        incident="incident_id",
+        reason=lambda row: typed(row.reason, personal=personal),
+        value=lambda row: _amounts(row.money),
+        by="actor",
+        approved_by=lambda row: row.approved_by or None,
+        created="created_at",
+        started="started_at",
+        ended="ended_at",
+    )
+    return listing("operations", query, _by_id(rows), fields, rows[:MOST].count, personal=personal)
 
 
 def of_items(operation: Operation, state: str, query: str, *, personal: bool) -> Listing:
     """Return the items of an operation, those in a state if one is given."""
-    found = operations.items(operation, state)
-
-    def records(rows: Sequence[OperationItem]) -> Iterator[Record]:
-        hidden = {} if personal else redactors(row.task for row in rows)
-        for row in rows:
-            shown = hidden.get(row.task_id, str)
-            yield {
-                "state": row.state,
-                "task": shown(row.task.name),
-                "id": str(row.task_id),
-                "workflow": row.task.workflow,
-                "step": row.step.name if row.step else None,
-                "attempt": row.attempt,
-                "cause": shown(row.cause) or None,
-                "reason": shown(row.reason) or None,
-                "sent": moment(row.sent_at),
-                "ended": moment(row.ended_at),
-            }
-
-    return Listing(
-        what="items",
-        query=query,
-        columns=(
-            "state",
-            "task",
-            "id",
-            "workflow",
-            "step",
-            "attempt",
-            "cause",
-            "reason",
-            "sent",
-            "ended",
-        ),
-        personal=personal,
-        count=found[:MOST].count,
-        records=lambda: (one for rows in _chunks(found) for one in records(rows)),
+    rows = operations.items(operation, state)
+    fields = _fields(
+        "state task id workflow step attempt cause reason sent ended",
+        task=lambda row: row.shown(row.task.name),
+        id="task_id",
+        workflow="task.workflow",
+        step=lambda row: row.step.name if row.step else None,
+        cause=lambda row: row.shown(row.cause) or None,
+        reason=lambda row: row.shown(row.reason) or None,
+        sent="sent_at",
+        ended="ended_at",
     )
 
+    def chunks() -> Iterator[Sequence[Any]]:
+        for chunk in _by_id(rows)():
+            hidden = {} if personal else redactors(row.task for row in chunk)
+            for row in chunk:
+                vars(row)["shown"] = hidden.get(row.task_id, str)
+            yield chunk
 
-def of_acts(wanted: AuditFilter, query: str) -> Listing:
+    return listing("items", query, chunks, fields, rows[:MOST].count, personal=personal)
+
+
+def of_acts(filters: AuditFilter, query: str) -> Listing:
     """Return the acts of people that the audit has."""
-
-    def records() -> Iterator[Record]:
-        older: Cursor | None = None
-        while True:
-            found = audit_log.acts(wanted, older=older, limit=CHUNK)
-            yield from (_of_act(act) for act in found)
-            if len(found) < CHUNK:
-                return
-            older = found[-1].place
-
-    return Listing(
-        what="acts",
-        query=query,
-        columns=("at", "by", "action", "subject", "reason", "changes"),
-        personal=wanted.personal,
-        count=lambda: audit_log.count(wanted, MOST),
-        records=records,
+    fields = _fields(
+        "at by action subject reason changes",
+        at="place.at",
+        by="actor",
+        action="what",
+        reason=lambda act: act.reason or None,
+        changes=lambda act: [
+            dict(zip(("field", "old", "new"), change, strict=True)) for change in act.changes
+        ],
     )
 
+    def chunks() -> Iterator[Sequence[AuditEntry]]:
+        older: Cursor | None = None
+        while acts := audit_log.acts(filters, older=older, limit=CHUNK):
+            yield acts
+            older = acts[-1].place
 
-def _of_act(act: AuditEntry) -> Record:
-    return {
-        "at": moment(act.place.at),
-        "by": act.actor,
-        "action": act.what,
-        "subject": act.subject,
-        "reason": act.reason or None,
-        "changes": [dict(zip(("field", "old", "new"), one, strict=True)) for one in act.changes],
-    }
+    count = partial(audit_log.count, filters, MOST)
+    return listing("acts", query, chunks, fields, count, personal=filters.personal)
 
 
-def of_dead_letters(wanted: DeadLetterFilter, query: str, *, personal: bool) -> Listing:
-    """Return the dead letters that are wanted, kind by kind."""
-    fields: Fields[Letter] = {
-        "kind": lambda row: row.kind.value,
-        "id": lambda row: row.id,
-        "state": lambda row: row.state.value,
-        "name": lambda row: row.name,
-        "subject": lambda row: row.subject,
-        "task": lambda row: str(row.task) if row.task else None,
-        "since": lambda row: moment(row.since),
-        "tries": lambda row: row.tries,
-        "next_attempt": lambda row: moment(row.next_at),
-        "reason": lambda row: row.reason,
-        "content": lambda row: row.content,
-    }
+def of_dead_letters(filters: DeadLetterFilter, query: str, *, personal: bool) -> Listing:
+    """Return the dead letters that `filters` ask for, kind by kind."""
+    fields = _fields(
+        "kind id state name subject task since tries next_attempt reason content",
+        next_attempt="next_at",
+    )
 
     def chunks() -> Iterator[Sequence[Letter]]:
-        for kind in wanted.kinds:
+        for kind in filters.kinds:
             before = None
-            while rows := dead_letters.of_kind(kind, wanted, CHUNK, before, personal=personal):
+            while rows := dead_letters.of_kind(kind, filters, CHUNK, before, personal=personal):
                 yield rows
                 before = rows[-1].id
 
-    return Listing(
-        what="dead letters",
-        query=query,
-        columns=tuple(fields),
-        personal=personal,
-        count=lambda: actions.count(wanted, MOST),
-        records=lambda: _records(chunks(), fields),
-    )
+    count = partial(actions.count, filters, MOST)
+    return listing("dead letters", query, chunks, fields, count, personal=personal)
 
 
-def _of_rows(
-    what: str, query: str, found: QuerySet[AnyModel], fields: Fields[AnyModel], *, personal: bool
+def _fields(names: str, **sources: str | Value) -> dict[str, Value]:
+    """Return how each field of a record is read from a row: by its name unless `sources` say how else."""
+    values = {name: sources.get(name, name) for name in names.split()}
+    return {
+        name: attribute(source) if isinstance(source, str) else source
+        for name, source in values.items()
+    }
+
+
+def attribute(path: str) -> Value:
+    """Return what reads an attribute of a row, as a record has it."""
+    get = attrgetter(path)
+
+    def value(row: Any) -> Any:
+        read = get(row)
+        if isinstance(read, datetime):
+            return moment(read)
+        return str(read) if isinstance(read, UUID) else read
+
+    return value
+
+
+def _amounts(values: Mapping[str, int]) -> dict[str, str]:
+    return {currency: amount(int(value), currency) for currency, value in values.items()}
+
+
+def listing(
+    what: str,
+    query: str,
+    chunks: Callable[[], Iterator[Sequence[Any]]],
+    fields: Mapping[str, Value],
+    count: Callable[[], int],
+    *,
+    personal: bool,
 ) -> Listing:
+    """Return a list whose records have these fields of the rows that `chunks` yields."""
+
+    def records() -> Iterator[Record]:
+        for rows in chunks():
+            yield from ({name: value(row) for name, value in fields.items()} for row in rows)
+
     return Listing(
         what=what,
         query=query,
         columns=tuple(fields),
         personal=personal,
-        count=found[:MOST].count,
-        records=lambda: _records(_chunks(found), fields),
+        count=count,
+        records=records,
     )
 
 
-def _records(chunks: Iterator[Sequence[Row]], fields: Fields[Row]) -> Iterator[Record]:
-    for rows in chunks:
-        yield from ({name: value(row) for name, value in fields.items()} for row in rows)
+def _by_id(queryset: QuerySet[AnyModel]) -> Callable[[], Iterator[Sequence[AnyModel]]]:
+    """Return a function that yields rows in chunks by their ids, the last ones first."""
 
+    def chunks() -> Iterator[Sequence[AnyModel]]:
+        rows = list(queryset.order_by("-id")[:CHUNK])
+        while rows:
+            yield rows
+            rows = list(queryset.filter(id__lt=rows[-1].pk).order_by("-id")[:CHUNK])
 
-def _chunks(found: QuerySet[AnyModel]) -> Iterator[Sequence[AnyModel]]:
-    """Yield rows by their ids, the last ones first."""
-    rows = list(found.order_by("-id")[:CHUNK])
-    while rows:
-        yield rows
-        rows = list(found.filter(id__lt=rows[-1].pk).order_by("-id")[:CHUNK])
+    return chunks

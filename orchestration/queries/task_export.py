@@ -1,11 +1,11 @@
 """The tasks of a search as plain records, read in chunks: any number of them in constant memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .. import conf
 from ..database import replica
 from ..database.time_limit import time_limit
-from .exports import CHUNK, MOST, Listing, Record, amount, moment
+from .exports import CHUNK, MOST, Listing, Value, amount, attribute, listing, moment
 from .search_query import Search
 from .task_columns import NEWEST_FIRST, Order
 from .task_filters import WAYS, count
@@ -18,90 +18,71 @@ def _text(row: TaskRow, text: str) -> str:
     return str(row.redactor(text)) if row.redactor else text
 
 
-def _next(row: TaskRow) -> Record:
+def _next(row: TaskRow) -> str:
     at = row.outlook.at
     words = [row.outlook.text, *([moment(at) or ""] if at else [])]
-    return {"next": _text(row, " ".join(words) + row.outlook.after), "next_at": moment(at)}
+    return _text(row, " ".join(words) + row.outlook.after)
 
 
-def _value(row: TaskRow) -> Record:
-    task = row.task
-    value = amount(task.value, task.currency) if task.value else None
-    return {"value": value, "currency": task.currency or None}
+def _value(row: TaskRow) -> str | None:
+    return amount(row.task.value, row.task.currency) if row.task.value else None
 
 
-def _error(row: TaskRow) -> Record:
-    code = row.step.error_code if row.step else ""
-    message = row.step.error_message if row.step else ""
-    return {"error": code or None, "error_message": _text(row, message) or None}
+def _of_step(name: str) -> Value:
+    return lambda row: getattr(row.step, name) if row.step else None
 
 
-# what an export has of each column of the list; of those in `SEVERAL` more than their own name
-FIELDS: dict[str, Callable[[TaskRow], Record]] = {
-    "state": lambda row: {"state": row.task.state, "overdue": row.task.overdue},
-    "task": lambda row: {"task": row.task.name},
-    "reference": lambda row: {"reference": row.task.reference},
-    "workflow": lambda row: {"workflow": row.task.workflow},
-    "contact": lambda row: {"contact": row.task.contact or None},
-    "step": lambda row: {"step": row.step.label if row.step else None},
-    "agent": lambda row: {"agent": row.step.agent if row.step else None},
-    "next": _next,
-    "error": _error,
-    "attempts": lambda row: {"attempts": row.step.attempt if row.step else None},
-    "value": _value,
-    "priority": lambda row: {"priority": row.task.priority},
-    "due": lambda row: {"due": None if row.task.ended_at else moment(row.task.complete_by)},
-    "created": lambda row: {"created": moment(row.task.created_at)},
-    "ended": lambda row: {"ended": moment(row.task.ended_at)},
-}
+def _message(row: TaskRow) -> str | None:
+    return _text(row, row.step.error_message if row.step else "") or None
 
-SEVERAL = {
-    "state": ("state", "overdue"),
-    "next": ("next", "next_at"),
-    "error": ("error", "error_message"),
-    "value": ("value", "currency"),
+
+# what an export has of each column of the list
+FIELDS: Mapping[str, Mapping[str, Value]] = {
+    "state": {"state": attribute("task.state"), "overdue": attribute("task.overdue")},
+    "task": {"task": attribute("task.name")},
+    "reference": {"reference": attribute("task.reference")},
+    "workflow": {"workflow": attribute("task.workflow")},
+    "contact": {"contact": lambda row: row.task.contact or None},
+    "step": {"step": _of_step("label")},
+    "agent": {"agent": _of_step("agent")},
+    "next": {"next": _next, "next_at": attribute("outlook.at")},
+    "error": {"error": lambda row: _of_step("error_code")(row) or None, "error_message": _message},
+    "attempts": {"attempts": _of_step("attempt")},
+    "value": {"value": _value, "currency": lambda row: row.task.currency or None},
+    "priority": {"priority": attribute("task.priority")},
+    "due": {"due": lambda row: None if row.task.ended_at else moment(row.task.complete_by)},
+    "created": {"created": attribute("task.created_at")},
+    "ended": {"ended": attribute("task.ended_at")},
 }
 
 
-def of_tasks(search: Search, meant: Resolved) -> Listing:
+def of_tasks(search: Search, resolved: Resolved) -> Listing:
     """Return the tasks of a search, with the columns that it shows."""
 
-    def found() -> int:
+    def counted() -> int:
         with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
-            return count(meant.query, MOST)
+            return count(resolved.query, MOST)
 
-    return Listing(
-        what="tasks",
-        query=search.text,
-        columns=("id", *(name for one in search.columns for name in SEVERAL.get(one, (one,)))),
-        personal=search.personal,
-        count=found,
-        records=lambda: (
-            _record(row, search.columns)
-            for rows in _chunks(meant, search.order, personal=search.personal)
-            for row in rows
-        ),
-    )
+    def chunks() -> Iterator[Sequence[TaskRow]]:
+        return _chunks(resolved, search.order, personal=search.personal)
+
+    fields = {"id": attribute("task.id")}
+    for column in search.columns:
+        fields |= FIELDS[column]
+    return listing("tasks", search.text, chunks, fields, counted, personal=search.personal)
 
 
-def _chunks(meant: Resolved, order: Order, *, personal: bool) -> Iterator[Sequence[TaskRow]]:
+def _chunks(resolved: Resolved, order: Order, *, personal: bool) -> Iterator[Sequence[TaskRow]]:
     """Yield the tasks in their order; newest first where they are too many to be sorted."""
     past: Row | None = None
     while True:
         with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
             try:
-                found, _ = read(meant.query, order, past, CHUNK, ahead=True)
+                tasks, _ = read(resolved.query, order, past, CHUNK, ahead=True)
             except TooMany:
                 order = NEWEST_FIRST
-                found, _ = read(meant.query, order, past, CHUNK, ahead=True)
-        yield rows_of([row.id for row in found], personal=personal)
-        if len(found) < CHUNK:
+                tasks, _ = read(resolved.query, order, past, CHUNK, ahead=True)
+        yield rows_of([task.id for task in tasks], personal=personal)
+        if len(tasks) < CHUNK:
             return
-        past = found[-1]
-
-
-def _record(row: TaskRow, columns: Sequence[str]) -> Record:
-    record: Record = {"id": str(row.task.id)}
-    for column in columns:
-        record |= FIELDS[column](row)
-    return record
+        past = tasks[-1]
