@@ -27,11 +27,11 @@ class VersionChanges(HistoricalRecordContextHelper):  # type: ignore[misc] # unt
 
     def context_for_delta_changes(self, delta: Any) -> list[dict[str, Any]]:
         """Return the changes as the history's page shows them: field, old, new."""
-        kept = [change for change in delta.changes if change.field != "updated_at"]
-        changes: list[dict[str, Any]] = super().context_for_delta_changes(
-            replace(delta, changes=kept)
+        changes = [change for change in delta.changes if change.field != "updated_at"]
+        shown: list[dict[str, Any]] = super().context_for_delta_changes(
+            replace(delta, changes=changes)
         )
-        return changes
+        return shown
 
 
 class SettingAdmin(ConcurrentAdmin, Revertible, SimpleHistoryAdmin):  # type: ignore[misc] # untyped library

@@ -6,6 +6,7 @@ A session that lacks its second factor is as good as none: its user is anonymous
 
 from collections.abc import Callable
 from http import HTTPStatus
+from math import isfinite
 from typing import cast
 from urllib.parse import urlencode
 
@@ -47,7 +48,7 @@ def door(
             return answer(request)
         _look(visit(request))
         if request.user.is_authenticated:
-            return answer(request)
+            return _with_end(request, answer(request))
         return _turned_away(visit(request)) or answer(request)
 
     return guarded
@@ -72,6 +73,14 @@ def _look(request: Visit) -> None:
         case Standing.ENDED:
             request.ended = user
             logout(request)
+
+
+def _with_end(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Return the response with the seconds that the session has left, by which a page warns its user."""
+    left = sessions.seconds_left(request)
+    if isfinite(left):
+        response["Session-Seconds"] = str(int(left))
+    return response
 
 
 def _turned_away(request: Visit) -> HttpResponseBase | None:

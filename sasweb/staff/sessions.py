@@ -4,6 +4,7 @@ What is known of one is kept in it: when it began, when it was last used by a pe
 was typed, and the device that showed the second factor. Customers' sessions have nothing of this.
 """
 
+import math
 import time
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
@@ -69,15 +70,21 @@ def forget_factor(request: HttpRequest) -> None:
 
 def standing(request: HttpRequest, user: User) -> Standing:
     """Return what the session of a user who works here is good for."""
-    known, now = _of(request), time.time()
-    idle, lifetime = settings.STAFF_IDLE_MINUTES * 60, settings.STAFF_SESSION_HOURS * 3600
-    if (idle and now - known["seen"] > idle) or (lifetime and now - known["since"] > lifetime):
+    if seconds_left(request) < 0:
         return Standing.ENDED
-    devices, shown = second_factor.devices(user), known.get("device")
+    devices, shown = second_factor.devices(user), _of(request).get("device")
     if shown in devices or not (shown or devices or settings.SECOND_FACTOR):
         return Standing.IN
     # one whose device was reset or replaced elsewhere ends: its browser may be the one that was lost
     return Standing.HALF if not shown and is_fresh(request) else Standing.ENDED
+
+
+def seconds_left(request: HttpRequest) -> float:
+    """Return after how many seconds the session ends, if its user does nothing."""
+    known = _of(request)
+    idle, lifetime = settings.STAFF_IDLE_MINUTES * 60, settings.STAFF_SESSION_HOURS * 3600
+    ends = (known["seen"] + (idle or math.inf), known["since"] + (lifetime or math.inf))
+    return float(min(ends) - time.time())
 
 
 def is_fresh(request: HttpRequest) -> bool:

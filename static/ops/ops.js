@@ -167,6 +167,17 @@ document.addEventListener("htmx:afterRequest", (event) => {
   }
   say();
 });
+/* A page that polls does not keep the session alive: its user is asked before it ends. */
+const ending = document.getElementById("session-ends");
+document.addEventListener("htmx:afterRequest", (event) => {
+  const left = event.detail.xhr?.getResponseHeader("Session-Seconds");
+  if (ending) ending.hidden = !left || Number(left) > 120;
+});
+ending?.addEventListener("click", async (event) => {
+  if (!event.target.matches("button")) return;
+  await fetch(location, { method: "HEAD" });
+  ending.hidden = true;
+});
 document.addEventListener("visibilitychange", () => {
   if (document.hidden || !part()) return;
   if (signedOut || !busy()) refresh(); // they may have signed in again in another tab

@@ -1,12 +1,14 @@
 """The staff's login in a browser: the second factor, and a session that ends over a form."""
 
 import re
+import time
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from orchestration.models import Event
+from sasweb.session_store import SessionStore
 from tests.browser.people import visiting
 from tests.support.engine import in_error, new_task
 from tests.support.operators import person
@@ -68,6 +70,26 @@ def test_second_factor_is_set_up_and_asked_for(chromium, transactional_db, live_
         page.keyboard.press("Enter")
         page.wait_for_url("**/ops/agents/")
         assert page.problems == []
+
+
+def test_user_is_warned_before_the_session_ends_and_stays(here, settings):
+    page = here(viewport={"width": 1280, "height": 800})
+    settings.STAFF_IDLE_MINUTES = 30
+    page.goto("/ops/agents/")
+    warning = page.locator("#session-ends")
+    expect(warning).to_be_hidden()
+    (cookie,) = (
+        row for row in page.context.cookies() if row["name"] == settings.SESSION_COOKIE_NAME
+    )
+    session = SessionStore(cookie["value"])
+    session["staff"] = {**session["staff"], "seen": time.time() - 29 * 60}
+    session.save()
+    expect(warning).to_be_visible()
+    check(page)
+    page.get_by_role("button", name="Stay logged in").click()
+    expect(warning).to_be_hidden()
+    assert SessionStore(cookie["value"])["staff"]["seen"] > time.time() - 60
+    assert page.problems == []
 
 
 def test_form_survives_the_end_of_the_session_while_it_is_typed(here):

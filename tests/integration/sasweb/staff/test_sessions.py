@@ -66,6 +66,16 @@ def test_polls_keep_no_session_alive(ada, clock):
     assert client.get("/ops/").status_code == 302
 
 
+def test_each_answer_says_how_long_the_session_lasts(ada, clock, settings):
+    client, _ = log_in(ada)
+    poll = poll_of(client.get("/ops/agents/"))
+    clock(29 * MINUTE)
+    assert client.get(poll, headers=POLL)["Session-Seconds"] == "60"
+    assert client.head("/ops/agents/")["Session-Seconds"] == "1800"
+    settings.STAFF_IDLE_MINUTES = settings.STAFF_SESSION_HOURS = 0
+    assert "Session-Seconds" not in client.get(poll, headers=POLL)
+
+
 def test_acts_and_parts_that_a_person_opens_keep_it_alive(ada, clock):
     client, _ = log_in(ada)
     for ask in (client.get, client.post):
