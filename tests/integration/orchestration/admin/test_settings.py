@@ -1,7 +1,6 @@
 """Settings in the admin: bounds, with a sentence each, and a history of each change."""
 
 import re
-from urllib.parse import urljoin
 
 import pytest
 from django.apps import apps
@@ -245,9 +244,7 @@ def test_each_earlier_version_is_offered_but_not_the_present_one(client):
     save(client, failure_threshold="7")
     first, _ = versions()
     links = page(client.get(address("history", "greeter"))).one("#change-history").all("a")
-    assert [urljoin(address("history", "greeter"), link["href"]) for link in links] == [
-        revert_address(first)
-    ]
+    assert [link["href"] for link in links] == [revert_address(first)]
 
 
 def test_change_can_be_undone_from_its_message(client):
