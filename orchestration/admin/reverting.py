@@ -33,17 +33,13 @@ class Revertible(ModelAdmin):  # type: ignore[type-arg] # generic for the type c
         extra = {"may_revert": self.has_change_permission(request), **(extra_context or {})}
         return super().history_view(request, object_id, extra)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         """Fill the form with the values of the version that the address names."""
-        if object_id and VERSION in request.GET:
+        if VERSION in request.GET:
             self._show_version(request, unquote(object_id))
-        return super().changeform_view(request, object_id, form_url, extra_context)
+        return super().change_view(request, object_id, form_url, extra_context)
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
@@ -77,7 +73,7 @@ class Revertible(ModelAdmin):  # type: ignore[type-arg] # generic for the type c
         version: Any = is_number and row.history.filter(history_id=version_id).first()
         if not version:
             raise Http404
-        if request.method != "GET" or hasattr(request, "typed"):
+        if request.method != "GET":
             return
         changes = self._differences(request, row, version)
         request.typed = {name: then for name, _, then in changes}  # type: ignore[attr-defined] # see get_form
