@@ -115,7 +115,9 @@ def test_pill_is_offline_after_a_server_error_and_an_ended_session(page, pill):
     page.context.clear_cookies(name="sessionid")
     pass_time(page, 4)
     login = page.locator("#signed-out").get_by_role("link", name="Log in again")
-    expect(login).to_have_attribute("href", "/login/?next=/ops/tasks/%3Fq%3Dstate%3Aerror&ended=form")
+    expect(login).to_have_attribute(
+        "href", "/login/?next=/ops/tasks/%3Fq%3Dstate%3Aerror&ended=form"
+    )
     before = len(page.evaluate("asked"))
     pass_time(page, 10)
     assert len(page.evaluate("asked")) == before  # it would be refused
