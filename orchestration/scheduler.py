@@ -20,6 +20,7 @@ from .cluster.debounce import Pauses
 from .database import batches, sql
 from .dead_letters import capture, reply_inbox
 from .dead_letters.reply_inbox import PoppedReply
+from .decisions.gate import Observation
 from .messaging import queues
 from .messaging.messages import Request
 from .states import LOCAL
@@ -56,6 +57,7 @@ class _Committed:
     unclaimed: set[str] = field(
         default_factory=set
     )  # the agents to claim for in another transaction
+    observed: dict[str, list[Observation]] = field(default_factory=dict)  # for the gates of these
     applications: set[str] = field(default_factory=set)  # those with new status messages
     postponed: list[PoppedReply] = field(
         default_factory=list
@@ -129,9 +131,14 @@ def _take(
         recorded.write()
         touched = recorded.agents | set(agents)
         claiming = set() if recorded.alerted else touched if whole else set(agents)
-        claimed = claim(_awake(claiming) - {LOCAL}, done.by, recorded.observed, recorded.ready)
+        observed = {
+            agent: [*done.observed.get(agent, ()), *recorded.observed.get(agent, ())]
+            for agent in done.observed.keys() | recorded.observed.keys()
+        }
+        claimed = claim(_awake(claiming) - {LOCAL}, done.by, observed, recorded.ready)
     done.claimed.add(claimed)
     done.unclaimed = (done.unclaimed | touched) - claiming - ({LOCAL} if whole else set())
+    done.observed = {agent: observed[agent] for agent in observed.keys() - claiming}
     done.applications |= recorded.applications
     done.postponed += [item for item in popped if item.reply.task in recorded.locked]
     done.held |= computed.held

@@ -134,3 +134,5 @@ def test_beside_a_rejection_all_is_committed_before_the_claim(agents):
     assert statements.index("COMMIT") < gate
     assert states(good) == {"hello": "processed", "again": "processing"}
     assert states(bad)["hello"] == "error"
+    ((_, good, unanswered, _),) = Gate.objects.get(agent="greeter").slots
+    assert (good, unanswered) == (2, 0)  # the claim counts what the replies show of the service
