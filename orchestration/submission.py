@@ -6,7 +6,6 @@ for another reason is retried with backoff, as a deploy may be under way. Neithe
 submissions and retries are separate lines, each with its own batch.
 """
 
-import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -22,24 +21,22 @@ from .applications import failed_submissions, repeated_postings
 from .applications.repeated_postings import Earlier
 from .cluster import crash_points
 from .cluster.debounce import Pauses
-from .database import batches, prepared, sql
+from .database import batches, prepared
 from .database.sql import MANY, Among, Given, compiled
 from .decisions.fairness import for_aged
 from .models import Submission
 from .models.fields import DatabaseNow, Unreadable, read_json
+from .models.inbox import SUBMISSIONS
 from .tracing import spans, switch
 from .transitions.create import NewTask, create
 from .workflow import Refused, Submitted, Workflow
 
-logger = logging.getLogger(__name__)
-
 # The lines and the order of each: fresh submissions, those of them that have waited long, and retries.
 LONG_AGO = DatabaseNow() - timedelta(seconds=conf.AGED_AFTER_S)
-IN_TURN = (F("retry_at").asc(nulls_first=True), "-priority", "turn", "id")
-DUE = {
-    "fresh": (Q(retry_at=None), IN_TURN),
-    "aged": (Q(retry_at=None, created_at__lt=LONG_AGO), ("id",)),
-    "retries": (Q(retry_at__lte=DatabaseNow()), IN_TURN),
+DUE: Mapping[str, tuple[Q, Sequence[Any]]] = {
+    "fresh": (SUBMISSIONS.fresh, SUBMISSIONS.in_order),
+    "aged": (SUBMISSIONS.fresh & Q(created_at__lt=LONG_AGO), ("id",)),
+    "retries": (SUBMISSIONS.retries, SUBMISSIONS.in_order),
 }
 LOOKED_AT = ("fresh", "retries")
 
@@ -65,38 +62,15 @@ def take(limit: int) -> int:
 
 def _take_from(line: str, limit: int) -> int:
     crash_points.reached("submission.before_transaction")
-    try:
-        return _take_first(line, limit)
-    except Exception as error:
-        if sql.is_unavailable(error):
-            raise
-        logger.info("a batch of up to %d is split: %s", limit, error)
-    rows = _due(line)
-    ids: dict[str, list[int]] = defaultdict(list)
-    for number, workflow in rows.values_list("id", "workflow")[:limit]:
-        ids[workflow].append(number)
-    return sum(_take_parts(line, workflow, some) for workflow, some in ids.items())
-
-
-def _take_parts(line: str, workflow: str, ids: Sequence[int]) -> int:
-    """Take submissions of one workflow in parts; return how many were handled or set aside.
-
-    If one after the other fails, the workflow's line is paused, as all of it would fail.
-    """
-    rows = _due(line).filter(workflow=workflow)
-    last = list(rows.reverse().values_list("id", flat=True)[:1])
-    try:
-        return batches.bisect(
-            ids, lambda some: _take(rows.filter(id__in=some)), failed_submissions.fail, witness=last
-        )
-    except Refused:
-        return len(ids)  # one after the other was set aside: the rest has its turn
-    except Exception as error:
-        if sql.is_unavailable(error):
-            raise
-        _paused.begin((line, workflow), conf.FAILING_WORKFLOW_PAUSE_S)
-        logger.exception("%s: one submission after the other fails (%s)", workflow, line)
-        return len(ids)  # others may wait behind these
+    return batches.Loop(
+        group=SUBMISSIONS.group,
+        due=partial(_due, line),
+        first=partial(_take_first, line),
+        deal=_take,
+        fail=failed_submissions.fail,
+        pause=lambda name: _paused.begin((line, name), conf.FAILING_WORKFLOW_PAUSE_S),
+        refusal=Refused,
+    ).take(limit)
 
 
 def _due(line: str) -> QuerySet[Submission]:
@@ -110,7 +84,7 @@ def _paused_in(line: str) -> list[str]:
 
 def _of_line(line: str) -> QuerySet[Submission]:
     which, order = DUE[line]
-    return Submission.objects.filter(which, refused_at=None).order_by(*order)
+    return Submission.objects.filter(which).order_by(*order)
 
 
 def _first(line: str) -> QuerySet[Submission]:
@@ -129,7 +103,7 @@ def _waiting() -> str:
 @cache
 def _locking(line: str) -> str:
     """Return the statement that locks the first of a line, each with what is known of its reference."""
-    rows = _first(line).select_for_update(skip_locked=True)
+    rows = SUBMISSIONS.lock(_first(line))
     return compiled(rows.values_list(*COLUMNS, *repeated_postings.columns()))
 
 
@@ -157,7 +131,7 @@ def _read(row: tuple[Any, ...]) -> list[Any]:
 
 @transaction.atomic
 def _take(some: QuerySet[Submission]) -> int:
-    submissions = list(some.select_for_update(skip_locked=True))
+    submissions = list(SUBMISSIONS.lock(some))
     return _accept(submissions, repeated_postings.known([one.id for one in submissions]))
 
 
@@ -167,7 +141,7 @@ def adopt(workflow: str, reference: str, task: UUID) -> bool:
 
     Return whether there was such a submission.
     """
-    rows = Submission.objects.filter(workflow=workflow, reference=reference, refused_at=None)
+    rows = Submission.objects.filter(SUBMISSIONS.open, workflow=workflow, reference=reference)
     submissions = list(rows.select_for_update())
     return bool(
         _accept(submissions, repeated_postings.known([one.id for one in submissions]), task)

@@ -7,43 +7,32 @@ backoff; one that the application refuses is set aside until a person acts. Neit
 other tasks.
 """
 
-import logging
+from collections.abc import Sequence
 from functools import cache
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import BooleanField, Exists, F, Max, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, Exists, Max, OuterRef, QuerySet
 from django.db.models.expressions import RawSQL
 
 from . import conf, registry
 from .agents import payload_schemas
-from .alerting import alerts
+from .alerting.failures import fail
 from .applications import status_messages
 from .database import batches, prepared, sql
+from .database.lane import Problem
 from .database.sql import MANY, compiled
 from .decisions.progress import Refusal
 from .messaging import queues
 from .models import StatusMessage, Step, Submission, Task, TaskRequest
-from .models.alert import Severity
 from .models.fields import DatabaseNow
-from .models.inbox import Problem
-from .models.request import REQUEST_OPEN, RequestedAct, waits_for_person
+from .models.inbox import SUBMISSIONS
+from .models.request import REQUESTS, RequestedAct, waits_for_person
 from .states import Direction
-from .tracing.subject import about_reference
 from .transitions.amendments import Amendment
 from .transitions.resubmit import resubmit
 from .transitions.undo import undo
 from .workflow import Accepted, AskedChange, Refused, Workflow
-
-logger = logging.getLogger(__name__)
-
-POSTPONE = f"""
-UPDATE orchestration_taskrequest SET problem = %(problem)s,
-    tries = CASE WHEN problem IN ('', %(problem)s) THEN least(tries + 1, 32767) ELSE 1 END,
-    reason = %(reason)s, retry_at = clock_timestamp() + {batches.WAIT}
-WHERE id = %(id)s
-RETURNING tries
-"""  # noqa: S608 - put together from constants
 
 # As many tries have found no worker with the workflow, for some two minutes, when it counts as gone and not
 # as one that a deploy has not brought yet: then there is no code of the application to call.
@@ -51,7 +40,6 @@ UNKNOWN_TRIES = conf.ALERT_AFTER_FAILURES - 1
 WAITS = waits_for_person("orchestration_taskrequest")
 MAY_READ = "SELECT has_table_privilege('orchestration_task', 'SELECT')"
 
-CONTENT = ("amendment", "note")  # what sets a request aside reads none of it: it may be unreadable
 COLUMNS = (
     *("request", "workflow", "reference", "what", "step", "attempt", "amendment", "note", "actor"),
     *("because", "reply_to"),
@@ -96,17 +84,17 @@ def _require_known(request: TaskRequest) -> None:
 
 def take(limit: int) -> int:
     """Carry out up to `limit` requests, each in its own transaction; return how many were handled."""
-    done = 0
-    for (number,) in prepared.run(_first(), {"limit": limit}):
-        try:
-            done += _deal(number)
-        except Exception as error:
-            if sql.is_unavailable(error):
-                raise
-            if not sql.is_busy(error):  # else a later look finds it
-                _fail(number, error)
-                done += 1
-    return done
+    ids = [number for (number,) in prepared.run(_first(), {"limit": limit})]
+    return batches.bisect(ids, _deal_unless_busy, _fail, apart=True, patience=limit)
+
+
+def _deal_unless_busy(ids: Sequence[int]) -> int:
+    try:
+        return sum(map(_deal, ids))
+    except Exception as error:
+        if sql.is_busy(error):
+            return 0  # a later look finds it
+        raise
 
 
 @cache
@@ -118,23 +106,21 @@ def _first() -> str:
 def _due() -> QuerySet[TaskRequest]:
     """Return the due requests that are first for their task, in the order of `request_due`."""
     about = {"workflow": OuterRef("workflow"), "reference": OuterRef("reference")}
-    before = TaskRequest.objects.filter(REQUEST_OPEN, **about, id__lt=OuterRef("id"))
-    submission = Submission.objects.filter(**about, refused_at=None)
-    due = TaskRequest.objects.filter(
-        REQUEST_OPEN, Q(retry_at=None) | Q(retry_at__lte=DatabaseNow())
-    )
+    before = TaskRequest.objects.filter(REQUESTS.open, **about, id__lt=OuterRef("id"))
+    submission = Submission.objects.filter(SUBMISSIONS.open, **about)
     return (
-        due.exclude(Exists(before))
+        TaskRequest.objects.filter(REQUESTS.due)
+        .exclude(Exists(before))
         .exclude(Exists(submission))
         .exclude(RawSQL(WAITS, (), BooleanField()))  # noqa: S611 - constants of our own
-        .order_by(F("retry_at").asc(nulls_first=True), "id")
+        .order_by(*REQUESTS.in_order)
     )
 
 
 @transaction.atomic
 def _deal(number: int) -> int:
     """Carry out a request and notify its application, or write the refusal."""
-    request = _due().select_for_update(skip_locked=True, of=("self",)).filter(id=number).first()
+    request = REQUESTS.lock(_due().filter(id=number)).first()
     if request is None:
         return 0  # another process has it
     workflow = _workflow(request)
@@ -229,30 +215,7 @@ def _permit(request: TaskRequest, step: Step, amendment: Amendment) -> None:
         )
 
 
-@transaction.atomic
 def _fail(number: int, error: Exception) -> None:
     """Set a refused request aside; postpone it after any other failure."""
-    rows = TaskRequest.objects.filter(REQUEST_OPEN, id=number).defer(*CONTENT)
-    request = rows.select_for_update().first()
-    if request is None:
-        return  # another process could carry it out meanwhile
-    name, about = request.workflow, about_reference(request.workflow, request.reference)
-    if isinstance(error, Refused):
-        request.reason = sql.storable(str(error)) or "refused"
-        request.refused_at, request.retry_at, request.problem = DatabaseNow(), None, ""
-        request.save(update_fields=["reason", "refused_at", "retry_at", "problem"])
-        alerts.raise_alert(
-            f"request/{name}",
-            severity=Severity.CRITICAL,
-            title=f"{name}: a request about a task was refused by its application",
-            detail=request.reason,
-        )
-        logger.error("request %s was refused: %s", request.request, request.reason, extra=about)
-        return
     unknown = isinstance(error, registry.NotRegistered)
-    problem = Problem.UNKNOWN if unknown else Problem.FAILING
-    reason = f"{type(error).__name__}: {sql.first_line(error)}"
-    ((tries,),) = sql.run(POSTPONE, {"id": number, "problem": problem.value, "reason": reason})
-    title = f"{name}: requests about tasks fail"
-    alerts.raise_retrying("request", name, problem.value, title, reason, tries)
-    logger.warning("request %s waits for its next try: %s", request.request, reason, extra=about)
+    fail(REQUESTS, [number], error, problem=Problem.UNKNOWN if unknown else Problem.FAILING)

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from .. import conf
 from ..database import sql
+from ..database.lane import Lane, Problem, State
 from ..models import Alert, Event, Incident, Task
 from ..models.alert import Severity
 from ..models.history import EventKind
+from ..models.inbox import INBOX_LETTERS, STATUSES, SUBMISSIONS
+from ..models.request import REQUESTS
 from ..states import Direction
 from . import notifications
 
@@ -52,43 +56,42 @@ UNUSED = """
 a.id = ANY(%(ids)s) AND NOT EXISTS (SELECT 1 FROM orchestration_step s WHERE s.alert_id = a.id)
 """
 
-# No submission, request or message of the alert fails or is set aside any more. ORDER BY and LIMIT make
-# Postgres read one row of the index submission_unresolved or status_unresolved; for an EXISTS it may hash
-# all rows.
-PROBLEM = "split_part(a.fingerprint, '/', 3)"
-SUBMISSION = """(SELECT true FROM orchestration_submission s
-    WHERE s.workflow = split_part(a.fingerprint, '/', 2)
-        AND (s.refused_at IS NOT NULL OR NOT (s.problem = '')) AND s.closed_at IS NULL AND {}
-    ORDER BY s.workflow, s.problem, s.tries LIMIT 1) IS TRUE"""
-REQUEST = SUBMISSION.replace("orchestration_submission", "orchestration_taskrequest")
-STATUS = """(SELECT true FROM orchestration_statusmessage m
-    WHERE m.reply_to = split_part(a.fingerprint, '/', 2)
-        AND NOT (m.reason = '') AND m.closed_at IS NULL AND m.refused_at {}
-    ORDER BY m.reply_to, m.refused_at, m.tries LIMIT 1) IS TRUE"""
+
+def _are_left(lane: Lane) -> str:
+    """Return SQL for whether a lane has rows for which alert `a` is open.
+
+    It reads one row of an index such as submission_unresolved; for an EXISTS Postgres may hash all rows.
+    """
+    order = f"{lane.group}, {lane.problem or lane.refused_at}, tries"
+    group = f"m.{lane.group} = split_part(a.fingerprint, '/', 2)"
+    refused = lane.states[State.REFUSED] & (Q(problem="") if lane.problem else Q())
+    waits = {state: which for state, which in lane.states.items() if state in WAITS}
+    often = [which & Q(tries__gte=conf.ALERT_AFTER_FAILURES) for which in waits.values()]
+
+    def any_of(*conditions: Q) -> str:
+        firsts = (f"{group} AND {lane.where(which)}" for which in conditions)
+        return " OR ".join(f"{lane.first('true', which, order)} IS TRUE" for which in firsts)
+
+    return f"""CASE split_part(a.fingerprint, '/', 3) WHEN '' THEN {any_of(refused)}
+        WHEN '{STUCK}' THEN {any_of(*often)}
+        WHEN '{Problem.UNKNOWN}' THEN {any_of(waits[State.UNKNOWN]) if lane.problem else "false"}
+        ELSE {any_of(waits[State.WAITING])} END"""
+
+
+WAITS = {State.WAITING, State.UNKNOWN}
+LANES = {lane.name: lane for lane in (SUBMISSIONS, REQUESTS, STATUSES)}
+OF_LANES = " ".join(f"WHEN '{name}' THEN {_are_left(lane)}" for name, lane in LANES.items())
+REFUSED = INBOX_LETTERS.where(INBOX_LETTERS.set_aside)
 NO_FAILURE_LEFT = f"""
-NOT CASE split_part(a.fingerprint, '/', 1)
-    WHEN 'submission' THEN CASE {PROBLEM}
-        WHEN '{STUCK}' THEN
-            {SUBMISSION.format(f"s.problem = 'failing' AND s.tries >= {conf.ALERT_AFTER_FAILURES}")}
-            OR {SUBMISSION.format(f"s.problem = 'unknown' AND s.tries >= {conf.ALERT_AFTER_FAILURES}")}
-        ELSE {SUBMISSION.format(f"s.problem = {PROBLEM}")} END
-    WHEN 'request' THEN CASE {PROBLEM}
-        WHEN '{STUCK}' THEN
-            {REQUEST.format(f"s.problem = 'failing' AND s.tries >= {conf.ALERT_AFTER_FAILURES}")}
-            OR {REQUEST.format(f"s.problem = 'unknown' AND s.tries >= {conf.ALERT_AFTER_FAILURES}")}
-        ELSE {REQUEST.format(f"s.problem = {PROBLEM}")} END
-    WHEN 'status' THEN CASE {PROBLEM}
-        WHEN '' THEN {STATUS.format("IS NOT NULL")}
-        WHEN '{STUCK}' THEN {STATUS.format(f"IS NULL AND m.tries >= {conf.ALERT_AFTER_FAILURES}")}
-        ELSE {STATUS.format("IS NULL")} END
-    ELSE EXISTS (SELECT FROM orchestration_deadletter d
-        WHERE d.retry_at IS NULL AND a.fingerprint = 'dead_letter/' || d.queue) END
+NOT CASE split_part(a.fingerprint, '/', 1) {OF_LANES}
+    ELSE EXISTS (SELECT FROM orchestration_deadletter m
+        WHERE {REFUSED} AND a.fingerprint = 'dead_letter/' || m.queue) END
 """
 
 NOT_ASIDE = f"a.id = ANY(%(ids)s) AND {NO_FAILURE_LEFT}"
 RECOVERED = f"""
 SELECT a.id FROM orchestration_alert a
-WHERE a.closed_at IS NULL AND a.fingerprint ~ '^(submission|request|status|dead_letter)/'
+WHERE a.closed_at IS NULL AND a.fingerprint ~ '^({"|".join(LANES)}|dead_letter)/'
     AND {NO_FAILURE_LEFT}
 """  # noqa: S608 - put together from constants
 
@@ -252,36 +255,6 @@ def close_if_unused(alerts: Iterable[int | None]) -> None:
     )
     if locked:
         notifications.close(UNUSED, {"ids": locked})
-
-
-def raise_retrying(kind: str, name: str, problem: str, title: str, reason: str, tries: int) -> None:
-    """Raise the alert of a failing submission, request or message, from its second failure on.
-
-    `kind` is "submission", "request" or "status", `name` the workflow or application. After some minutes
-    of failures the alert is critical.
-    """
-    where = f"{kind}/{name}"
-    raised = []
-    if tries > 1:
-        raised.append(
-            AlertReport(
-                fingerprint=f"{where}/{problem}",
-                severity=Severity.WARNING,
-                title=title,
-                detail=f"It is retried automatically. Reason: {reason}",
-            )
-        )
-    if tries >= conf.ALERT_AFTER_FAILURES:
-        raised.append(
-            AlertReport(
-                fingerprint=f"{where}/{STUCK}",
-                severity=Severity.CRITICAL,
-                title=f"{title} for several minutes",
-                detail=reason,
-            )
-        )
-    if raised:
-        raise_all(raised)
 
 
 def close_recovered() -> int:

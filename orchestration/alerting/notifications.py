@@ -1,7 +1,7 @@
 """The outbox of alerts: one row per alert, channel and kind, sent until it arrives.
 
 A notification is written in the transaction that changes its alert. So a cause is notified once, however
-often it is seen. How rows are claimed, sent again and given up: `outbox`.
+often it is seen. No transaction is open while rows are sent: they are leased (`database.lane`).
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from django.core.mail import EmailMessage
 
 from .. import conf
 from ..database import clock, sql
+from ..database.lane import LOCK, Chance
 from ..models import Notification
-from ..models.notification import ChannelKind, NotificationKind
+from ..models.notification import NOTIFICATIONS, ChannelKind, NotificationKind
 from ..payloads.text import printable
-from . import outbox, runbook, webhooks
-from .outbox import Chance
+from . import runbook, webhooks
 
 logger = logging.getLogger(__name__)
 
@@ -53,25 +53,15 @@ WITH closed AS (
 SELECT id FROM closed
 """
 
-# The LIMIT stands in a materialized part: joined directly, the planner may run it again for each row.
 # An end is never sent before its beginning.
-DUE = """
-SELECT n.id FROM orchestration_notification n
-WHERE n.sent_at IS NULL AND n.given_up_at IS NULL AND n.send_after <= (SELECT clock_timestamp())
-  AND (n.kind = 'opened' OR NOT EXISTS (
-    SELECT 1 FROM orchestration_notification o WHERE o.alert_id = n.alert_id
-        AND o.channel_id = n.channel_id AND o.kind = 'opened'
-        AND o.sent_at IS NULL AND o.given_up_at IS NULL))
-ORDER BY n.send_after LIMIT %(limit)s FOR UPDATE OF n SKIP LOCKED
-"""
-OUTBOX = outbox.Outbox(
-    name="notification",
-    table="orchestration_notification",
-    due=DUE,
-    waiting="sent_at IS NULL AND given_up_at IS NULL",
-    error="error",
-    given_up="given_up_at",
-)
+DUE = f"""
+SELECT m.id FROM orchestration_notification m WHERE {NOTIFICATIONS.where(NOTIFICATIONS.retries)}
+  AND (m.kind = 'opened' OR NOT EXISTS (
+    SELECT 1 FROM orchestration_notification o WHERE o.alert_id = m.alert_id
+        AND o.channel_id = m.channel_id AND o.kind = 'opened'
+        AND {NOTIFICATIONS.where(NOTIFICATIONS.open, "o")}))
+ORDER BY m.send_after LIMIT %(limit)s {LOCK}
+"""  # noqa: S608 - put together from constants
 
 SENT = """
 UPDATE orchestration_notification SET sent_at = clock_timestamp(), error = ''
@@ -81,12 +71,7 @@ WHERE id = ANY(%(ids)s) AND sent_at IS NULL
 
 def due() -> bool:
     """Whether a notification is due."""
-    rows = sql.run(
-        "SELECT EXISTS (SELECT 1 FROM orchestration_notification WHERE sent_at IS NULL"
-        " AND given_up_at IS NULL AND send_after <= (SELECT clock_timestamp()))",
-        {},
-    )
-    return bool(rows[0][0])
+    return bool(NOTIFICATIONS.rows.filter(NOTIFICATIONS.retries).exists())
 
 
 def close(which: str, parameters: dict[str, Any], *, wait: bool = True) -> int:
@@ -104,7 +89,7 @@ def send_due(limit: int = conf.NOTIFICATION_BATCH_SIZE, chance: Chance = random.
     Must not run inside a transaction: other processes must see the claim.
     """
     rows = list(
-        Notification.objects.filter(id__in=OUTBOX.claim(limit=limit))
+        Notification.objects.filter(id__in=NOTIFICATIONS.claim(DUE, limit=limit))
         .select_related("alert", "channel")
         .order_by("id")
     )
@@ -115,24 +100,20 @@ def send_due(limit: int = conf.NOTIFICATION_BATCH_SIZE, chance: Chance = random.
         if of_kind:
             problems |= dict(zip((row.id for row in of_kind), send(of_kind), strict=True))
             _record(of_kind, problems, chance)  # at once: what arrived need not be sent again
-    _record(
-        [row for row in rows if not row.channel.active],
-        problems,
-        chance,
-    )
+    _record([row for row in rows if not row.channel.active], problems, chance)
     return len(rows)
 
 
 def _record(rows: Collection[Notification], problems: dict[int, str], chance: Chance) -> None:
     """Record which notifications arrived."""
-    sql.run(
-        SENT,
-        {"ids": [row.id for row in rows if not problems[row.id]]},
-    )
+    sql.run(SENT, {"ids": [row.id for row in rows if not problems[row.id]]})
     for row in rows:
         if not (problem := problems[row.id]):
             continue
-        given_up = OUTBOX.failed(row, problem, chance, hopeless=not row.channel.active)
+        failures = NOTIFICATIONS.fail(
+            [row.id], problem, refused=not row.channel.active, tries=row.tries, chance=chance
+        )
+        given_up = any(failure.refused for failure in failures)
         level = logging.ERROR if given_up else logging.WARNING
         logger.log(
             level,
@@ -148,9 +129,9 @@ def _record(rows: Collection[Notification], problems: dict[int, str], chance: Ch
 def _post(rows: Sequence[Notification]) -> list[str]:
     messages = [
         webhooks.Webhook(
-            id=OUTBOX.message_id(row),
+            id=NOTIFICATIONS.message_id(row),
             url=row.channel.address,
-            secrets=outbox.signing_secrets(row.channel),
+            secrets=webhooks.signing_secrets(row.channel),
             body=body(row),
         )
         for row in rows
@@ -169,7 +150,7 @@ def _mail_one(row: Notification) -> str:
         body=f"{headline(row)}\n\n{_story(row)}\n",
         to=[row.channel.address],
         headers={
-            "Message-ID": f"<{OUTBOX.message_id(row)}@{domain}>",
+            "Message-ID": f"<{NOTIFICATIONS.message_id(row)}@{domain}>",
             "Auto-Submitted": "auto-generated",
         },
     )
@@ -215,7 +196,7 @@ def body(row: Notification) -> bytes:
     message = {
         "text": text,
         "mrkdwn": False,
-        "id": OUTBOX.message_id(row),
+        "id": NOTIFICATIONS.message_id(row),
         "type": f"alert.{row.kind}",
         "alert": {
             "id": alert.id,

@@ -15,6 +15,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Protocol
 from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
@@ -31,6 +32,13 @@ NAT64 = IPv6Network("64:ff9b::/96")  # stands for IPv4 addresses, private ones t
 
 class ForbiddenAddress(ValueError):
     """An address that webhooks must not go to; the text gives the reason."""
+
+
+class Signed(Protocol):
+    """A receiver of signed webhooks."""
+
+    secret: str
+    old_secret: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +187,11 @@ def _public(address: IPv4Address | IPv6Address) -> bool:
 
 def _private_allowed() -> bool:
     return bool(settings.WEBHOOKS_ALLOW_PRIVATE)
+
+
+def signing_secrets(receiver: Signed) -> Sequence[str]:
+    """Return the secrets that sign messages to a receiver: two while it changes over."""
+    return [secret for secret in (receiver.secret, receiver.old_secret) if secret]
 
 
 def new_secret() -> str:

@@ -12,51 +12,40 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from django.db import transaction
-
 from .. import conf
-from ..alerting import outbox, webhooks
-from ..alerting.outbox import Chance
+from ..alerting import webhooks
+from ..alerting.failures import fail
 from ..database import clock, sql
+from ..database.lane import CLOCK, LOCK, Chance
+from ..decisions.backoff import backoff
 from ..models import Application, StatusMessage
+from ..models.inbox import PUSHES
 from ..tracing import switch
 from . import status_messages
 
 logger = logging.getLogger(__name__)
 
 # One message of a task at a time: an earlier undelivered one, claimed or not, comes first.
-DUE = """
+DUE = f"""
 FROM orchestration_application a CROSS JOIN LATERAL (
     SELECT m.id FROM orchestration_statusmessage m
-    WHERE m.reply_to = a.name AND m.refused_at IS NULL
-      AND (m.send_after IS NULL OR m.send_after <= (SELECT clock_timestamp()))
+    WHERE m.reply_to = a.name AND {PUSHES.where(PUSHES.due)}
       AND NOT EXISTS (
         SELECT 1 FROM orchestration_statusmessage e
         WHERE e.task_id = m.task_id AND e.reply_to = m.reply_to AND e.number < m.number
-          AND e.refused_at IS NULL)
-    ORDER BY m.id LIMIT CASE WHEN a.push_failures > 0 THEN 1 ELSE %(limit)s END {lock}
+          AND {PUSHES.where(PUSHES.open, "e")})
+    ORDER BY m.id LIMIT CASE WHEN a.push_failures > 0 THEN 1 ELSE %(limit)s END {{lock}}
 ) AS due
 WHERE a.delivery = 'push' AND a.active
-  AND (a.push_after IS NULL OR a.push_after <= (SELECT clock_timestamp()))
-"""
+  AND (a.push_after IS NULL OR a.push_after <= {CLOCK})
+"""  # noqa: S608 - put together from constants
 
 # Each application's first message is sent before any application's second.
 FIRST_OF_EACH = f"""
-WITH found AS MATERIALIZED (
-    SELECT due.id, a.id AS application {DUE.format(lock="FOR UPDATE OF m SKIP LOCKED")}
-)
-SELECT id FROM found
+WITH ready AS MATERIALIZED (SELECT due.id, a.id AS application {DUE.format(lock=LOCK)})
+SELECT id FROM ready
 ORDER BY row_number() OVER (PARTITION BY application ORDER BY id), id LIMIT %(in_all)s
 """  # noqa: S608 - put together from constants
-OUTBOX = outbox.Outbox(
-    name="status",
-    table="orchestration_statusmessage",
-    due=FIRST_OF_EACH,
-    waiting="refused_at IS NULL",
-    error="reason",
-    given_up="refused_at",
-    least_tries=conf.MIN_PUSH_TRIES,
-)
 
 PAUSE = """
 UPDATE orchestration_application SET push_failures = push_failures + 1, push_error = %(error)s,
@@ -67,8 +56,7 @@ WHERE id = %(id)s
 
 def due() -> bool:
     """Whether a message is due."""
-    found = sql.run(f"SELECT EXISTS (SELECT {DUE.format(lock='')})", {"limit": 1})
-    return bool(found[0][0])
+    return bool(sql.run(f"SELECT EXISTS (SELECT {DUE.format(lock='')})", {"limit": 1})[0][0])
 
 
 def send_due(limit: int = conf.PUSHES_PER_APPLICATION, chance: Chance = random.random) -> int:
@@ -76,7 +64,7 @@ def send_due(limit: int = conf.PUSHES_PER_APPLICATION, chance: Chance = random.r
 
     Must not run inside a transaction: other processes must see the claim.
     """
-    claimed = OUTBOX.claim(limit=limit, in_all=conf.PUSHES_IN_TOTAL)
+    claimed = PUSHES.claim(FIRST_OF_EACH, limit=limit, in_all=conf.PUSHES_IN_TOTAL)
     rows = StatusMessage.objects.filter(id__in=claimed).order_by("id")
     batches: dict[str, list[StatusMessage]] = defaultdict(list)
     for row in rows:
@@ -91,9 +79,9 @@ def _send(batches: Mapping[Application, Sequence[StatusMessage]], chance: Chance
     """POST all messages at once, and record the results."""
     posts = [
         webhooks.Webhook(
-            id=OUTBOX.message_id(row),
+            id=PUSHES.message_id(row),
             url=receiver.url,
-            secrets=outbox.signing_secrets(receiver),
+            secrets=webhooks.signing_secrets(receiver),
             body=json.dumps(status_messages.as_json(row), separators=(",", ":")).encode(),
         )
         for receiver, batch in batches.items()
@@ -119,9 +107,9 @@ def _record(
 ) -> None:
     failed = [(row, problem) for row, problem in tried if problem]
     for row, problem in failed:
-        _record_failure(row, problem, chance)
+        fail(PUSHES, [row.id], problem, tries=row.tries, chance=chance)
     if len(failed) == len(tried):  # not the message, but the receiver is to blame
-        pause = outbox.wait(receiver.push_failures + 1, chance())
+        pause = backoff(PUSHES.wait_s, PUSHES.wait_cap_s, receiver.push_failures + 1, chance())
         problem = failed[-1][1]
         sql.run(PAUSE, {"id": str(receiver.id), "error": problem, "wait": pause})
         logger.warning("%s takes no messages; again in %.0f s: %s", receiver, pause, problem)
@@ -130,10 +118,3 @@ def _record(
             push_failures=0, push_after=None, push_error=""
         )
         logger.info("%s takes messages again", receiver)
-
-
-def _record_failure(row: StatusMessage, problem: str, chance: Chance) -> None:
-    """Schedule the next try of a message, or give it up with an alert."""
-    with transaction.atomic():
-        if OUTBOX.failed(row, problem, chance):
-            status_messages.alert(row, f"Given up after {row.tries} tries: {problem}")

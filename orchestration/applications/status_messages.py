@@ -6,7 +6,6 @@ writes deletes the rows. Other applications fetch and acknowledge their messages
 (`push`).
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,51 +14,37 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from .. import conf, registry
-from ..alerting import alerts
+from ..alerting.failures import fail
 from ..cluster.debounce import Pauses
 from ..database import batches, clock, sql
 from ..decisions.progress import Refusal
 from ..messaging import queues
 from ..models import StatusMessage, Task, TaskRequest
-from ..models.alert import Severity
-from ..models.fields import DatabaseNow
-from ..models.inbox import StatusKind
+from ..models.inbox import STATUSES, StatusKind
 from ..tracing import spans, switch
-from ..tracing.subject import about_reference
 from ..workflow import Refused
 from . import owner_updates
 from .outbox import StatusUpdate
 from .task_status import Progress
 
-logger = logging.getLogger(__name__)
-
+OPEN = STATUSES.where(STATUSES.open)
 
 # Jumps from one application to the next in the index, and reads only the oldest message of each.
 WAITING = f"""
 WITH RECURSIVE queue AS (
-    (SELECT reply_to, created_at FROM orchestration_statusmessage
-        WHERE refused_at IS NULL ORDER BY reply_to, id LIMIT 1)
+    {STATUSES.first("reply_to, created_at", OPEN, "m.reply_to, m.id")}
     UNION ALL
-    SELECT next.reply_to, next.created_at FROM queue, LATERAL (
-        SELECT m.reply_to, m.created_at FROM orchestration_statusmessage m
-        WHERE m.refused_at IS NULL AND m.reply_to > queue.reply_to
-        ORDER BY m.reply_to, m.id LIMIT 1) AS next
+    SELECT next.reply_to, next.created_at FROM queue,
+        LATERAL {STATUSES.first("*", f"{OPEN} AND m.reply_to > queue.reply_to", "m.reply_to, m.id")} AS next
 )
 SELECT reply_to, created_at FROM queue
 WHERE created_at < {clock.VERIFIED} - %(seconds)s * interval '1 second'
 """  # noqa: S608 - a constant of our own
 
-POSTPONE = f"""
-UPDATE orchestration_statusmessage SET tries = least(tries + 1, 32767), reason = %(reason)s,
-    send_after = clock_timestamp() + {batches.WAIT}
-WHERE id = %(id)s
-RETURNING tries
-"""  # noqa: S608 - put together from constants
-
-DUE = {"fresh": Q(send_after=None), "retries": Q(send_after__lte=DatabaseNow())}  # the lines
+DUE = {"fresh": STATUSES.fresh, "retries": STATUSES.retries}  # the lines
 
 _paused: Pauses[tuple[str, str]] = Pauses()  # lines and applications whose messages all fail here
 
@@ -143,31 +128,35 @@ def deliver(application: str, limit: int) -> int:
 def _deliver_from(line: str, application: str, limit: int) -> int:
     if _paused.of((line, application)):
         return 0
-    rows = _due(line, application)
-    free = rows.exclude(Exists(_before()))
-    try:
-        return batches.take(rows, limit, partial(_hand_over, application), _fail, free=free)
-    except Refused:
-        return limit  # one after the other was set aside: the rest has its turn
-    except Exception as error:
-        if sql.is_unavailable(error):
-            raise
-        _paused.begin((line, application), conf.FAILING_WORKFLOW_PAUSE_S)
-        logger.exception("%s fails on one status message after the other (%s)", application, line)
-        return 0
+    hand_over = partial(_hand_over, application)
+    handled = batches.Loop(
+        group=STATUSES.group,
+        due=partial(_due, line, application),
+        first=lambda count: hand_over(_due(line, application)[:count]),
+        deal=hand_over,
+        fail=_fail,
+        pause=lambda name: _paused.begin((line, name), conf.FAILING_WORKFLOW_PAUSE_S),
+        refusal=Refused,
+        free=lambda rows: rows.exclude(Exists(_before())),
+    ).take(limit)
+    return 0 if _paused.of((line, application)) else handled
+
+
+def _fail(number: int, error: Exception) -> None:
+    fail(STATUSES, [number], error)
 
 
 def _waiting(application: str) -> QuerySet[StatusMessage]:
-    return StatusMessage.objects.filter(reply_to=application, refused_at=None).order_by("id")
+    return StatusMessage.objects.filter(STATUSES.open, reply_to=application).order_by("id")
 
 
 def _before() -> QuerySet[StatusMessage]:
     """Return the earlier messages of a task that are still to be delivered, for a subquery."""
     return StatusMessage.objects.filter(
+        STATUSES.open,
         task=OuterRef("task"),
         reply_to=OuterRef("reply_to"),
         number__lt=OuterRef("number"),
-        refused_at=None,
     )
 
 
@@ -177,15 +166,15 @@ def _due(line: str, application: str) -> QuerySet[StatusMessage]:
     A message comes after all earlier ones of its task that have failed, whose time has come or not.
     """
     rows = _waiting(application).filter(DUE[line])
-    failed = _before().filter(send_after__isnull=False)
-    ordered = rows.order_by(F("send_after").asc(nulls_first=True), "id")
+    failed = _before().filter(STATUSES.timed)
+    ordered = rows.order_by(*STATUSES.in_order)
     # a subquery per row: as a join it might read all failed messages
     return ordered.alias(behind=Subquery(failed.values("id")[:1])).filter(behind=None)
 
 
 @transaction.atomic
 def _hand_over(application: str, some: QuerySet[StatusMessage]) -> int:
-    rows = list(some.select_for_update(skip_locked=True))
+    rows = list(STATUSES.lock(some))
     if rows:
         receive = registry.get(registry.receivers, "receiver of status messages", application)
         receive([_as_status(row) for row in rows])
@@ -240,40 +229,4 @@ def _as_status(row: StatusMessage) -> Status:
         at=row.created_at,
         detail=row.detail,
         progress=Progress.from_json(row.progress) if row.progress else None,
-    )
-
-
-@transaction.atomic
-def _fail(message_id: int, error: Exception) -> None:
-    """Set a refused message aside; schedule a retry after any other failure."""
-    rows = StatusMessage.objects.filter(id=message_id, refused_at=None)
-    row = rows.select_for_update().first()
-    if row is None:
-        return  # another process could deliver it meanwhile
-    if isinstance(error, Refused):
-        reason = sql.storable(str(error)) or "refused"
-        StatusMessage.objects.filter(id=row.id).update(
-            refused_at=DatabaseNow(), send_after=None, reason=reason
-        )
-        alert(row, reason)
-        return
-    reason = f"{type(error).__name__}: {sql.first_line(error)}"
-    ((tries,),) = sql.run(POSTPONE, {"id": row.id, "reason": reason})
-    title = f"{row.reply_to}: its receiver fails on status messages"
-    alerts.raise_retrying("status", row.reply_to, "failing", title, reason, tries)
-    about = about_reference(row.workflow, row.reference)
-    logger.warning("status %d of %s waits: %s", row.number, row.reference, reason, extra=about)
-
-
-def alert(row: StatusMessage, reason: str) -> None:
-    """Raise the alert of a message that was set aside."""
-    alerts.raise_alert(
-        f"status/{row.reply_to}",
-        severity=Severity.CRITICAL,
-        title=f"{row.reply_to}: a status message was set aside",
-        detail=reason,
-    )
-    about = about_reference(row.workflow, row.reference)
-    logger.error(
-        "status %d of %s was set aside: %s", row.number, row.reference, reason, extra=about
     )

@@ -2,7 +2,9 @@
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.db.models import QuerySet
@@ -14,34 +16,59 @@ logger = logging.getLogger(__name__)
 Item = TypeVar("Item", bound=Hashable)
 Rows = QuerySet[Any]
 
-# The wait, as an SQL interval, of a row that has failed `tries` times and now fails again: exponential
-# backoff with jitter in its upper half.
-WAIT = f"""least({conf.RETRY_WAIT_S} * power(2, least(tries, 30)), {conf.RETRY_WAIT_CAP_S})
-    * (0.5 + random() / 2) * interval '1 second'"""
+
+def _all(rows: Rows) -> Rows:
+    return rows
 
 
-def take(
-    rows: Rows,
-    limit: int,
-    deal: Callable[[Rows], int],
-    set_aside: Callable[[int, Exception], None],
-    *,
-    free: Rows,
-) -> int:
-    """Handle the first `limit` of `rows`; return how many were handled, or set aside by id.
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """Takes due rows batch by batch; rows of one `group` may fail for one reason.
 
-    `deal` locks its rows, skips locked ones, and returns how many it handled. `free` are those of `rows`
-    that need not wait for earlier ones.
+    `first` handles the first of them, up to a number, and `deal` some of those that are `due`, each in one
+    transaction; both lock their rows, skip locked ones, and return how many they handled. `fail` sets a row
+    aside; a `refusal` is the error by which an application decides that. `pause` has a group left alone for
+    a while. `free` returns those rows that need not wait for earlier ones.
     """
-    try:
-        return deal(rows[:limit])
-    except Exception as error:
-        if sql.is_unavailable(error):
-            raise
-        logger.info("a batch of up to %d is split: %s", limit, error)
-    ids = list(rows.values_list("id", flat=True)[:limit])
-    last = list(free.reverse().values_list("id", flat=True)[:1])
-    return bisect(ids, lambda some: deal(rows.filter(id__in=some)), set_aside, witness=last)
+
+    group: str
+    due: Callable[[], Rows]
+    first: Callable[[int], int]
+    deal: Callable[[Rows], int]
+    fail: Callable[[int, Exception], None]
+    pause: Callable[[str], None]
+    refusal: type[Exception]
+    free: Callable[[Rows], Rows] = _all
+
+    def take(self, limit: int) -> int:
+        """Handle the first `limit` rows; return how many were handled or set aside, or are paused now."""
+        try:
+            return self.first(limit)
+        except Exception as error:
+            if sql.is_unavailable(error):
+                raise
+            logger.info("a batch of up to %d is split: %s", limit, error)
+        groups: dict[str, list[int]] = defaultdict(list)
+        for number, group in self.due().values_list("id", self.group)[:limit]:
+            groups[group].append(number)
+        return sum(self._take_group(group, ids) for group, ids in groups.items())
+
+    def _take_group(self, group: str, ids: Sequence[int]) -> int:
+        """Take rows of one group in parts; if one after the other fails, pause it: all of it would fail."""
+        rows = self.due().filter(**{self.group: group})
+        last = list(self.free(rows).reverse().values_list("id", flat=True)[:1])
+        try:
+            return bisect(
+                ids, lambda part: self.deal(rows.filter(id__in=part)), self.fail, witness=last
+            )
+        except self.refusal:
+            pass  # one after the other was set aside: the rest has its turn
+        except Exception as error:
+            if sql.is_unavailable(error):
+                raise
+            self.pause(group)
+            logger.exception("%s: one %s after the other fails", group, rows.model.__name__)
+        return len(ids)  # others may wait behind these
 
 
 def all_of(batch: Callable[[], int], seconds: float) -> int:
@@ -97,11 +124,12 @@ def bisect(
     *,
     patience: int = 5,
     witness: Sequence[Item] = (),
+    apart: bool = False,
 ) -> int:
     """Handle `items`, in their order; return how many were handled or set aside.
 
     `deal` is one transaction, and returns how many of its items it handled. An item that fails alone is
-    set aside.
+    set aside. With `apart`, each item has a transaction of its own from the start.
 
     Raises the error, and leaves the remaining items untouched, if the database is unavailable: no item is
     the cause. Likewise if `patience` items were set aside, `deal` has succeeded for none, others remain,
@@ -109,7 +137,7 @@ def bisect(
     """
     done = failed = 0
     works = False
-    parts = [items] if items else []
+    parts = [[item] for item in reversed(items)] if apart or not items else [items]
     while parts:
         part = parts.pop()
         try:

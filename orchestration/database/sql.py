@@ -6,7 +6,19 @@ from typing import Any, TypeVar
 
 import psycopg2
 from django.db import connection, connections
-from django.db.models import BooleanField, Expression, Field, FloatField, Func, QuerySet, TextField
+from django.db.models import (
+    BooleanField,
+    Expression,
+    Field,
+    FloatField,
+    Func,
+    Model,
+    Q,
+    QuerySet,
+    TextField,
+)
+from django.db.models.sql import Query
+from psycopg2.extensions import adapt
 
 from .. import conf
 from ..payloads.text import as_text
@@ -166,9 +178,18 @@ def compiled(queryset: QuerySet[Any, Any]) -> str:
     locks rows must be compiled in a transaction, as Django requires. A queryset of the first `MANY` takes
     their number as the parameter `limit`.
     """
-    statement, parameters = queryset.query.sql_with_params()
-    text: str = connection.ops.compose_sql(statement, parameters)  # type: ignore[attr-defined]
+    text: str = connection.ops.compose_sql(*queryset.query.sql_with_params())  # type: ignore[attr-defined]
     return text.replace(f"LIMIT {MANY}", "LIMIT %(limit)s")
+
+
+def condition(model: type[Model], which: Q) -> str:
+    """Return a condition on a model's rows as SQL, with its values, which are ASCII; needs no connection."""
+    if not which:
+        return "true"
+    query = Query(model)
+    where = query.build_where(which)
+    text, values = where.as_sql(query.get_compiler(connection=connection), connection)
+    return text % tuple(adapt(value).getquoted().decode() for value in values)
 
 
 def record(kind: type[Shape], row: Sequence[Any]) -> Shape:

@@ -16,11 +16,13 @@ from django.db.models import Q, QuerySet
 from ..alerting import alerts
 from ..applications import outbox, status_messages
 from ..database import batches, sql
+from ..database.lane import Problem
 from ..decisions.progress import Refusal
 from ..messaging import queues
 from ..models import Application, DeadLetter, StatusMessage, Submission, Task, TaskRequest
 from ..models.history import EventKind
-from ..models.inbox import INBOX_ASIDE, STATUS_ASIDE, Problem, StatusKind
+from ..models.inbox import STATUSES as STATUS_LANE
+from ..models.inbox import SUBMISSIONS, StatusKind
 
 BATCH_SIZE = 1000  # dead letters in one transaction
 
@@ -63,16 +65,16 @@ class DeadLetterFilter:
 
 
 INBOX_MESSAGES = {
-    "": INBOX_ASIDE,
-    State.WAITING: INBOX_ASIDE & Q(refused_at=None, problem=Problem.FAILING),
-    State.UNKNOWN: INBOX_ASIDE & Q(refused_at=None, problem=Problem.UNKNOWN),
-    State.REFUSED: INBOX_ASIDE & Q(refused_at__isnull=False),
+    "": SUBMISSIONS.failed,
+    State.WAITING: SUBMISSIONS.failed & Q(refused_at=None, problem=Problem.FAILING),
+    State.UNKNOWN: SUBMISSIONS.failed & Q(refused_at=None, problem=Problem.UNKNOWN),
+    State.REFUSED: SUBMISSIONS.failed & Q(refused_at__isnull=False),
     State.CLOSED: Q(closed_at__isnull=False),
 }
 STATUSES = {
-    "": STATUS_ASIDE,
-    State.WAITING: STATUS_ASIDE & Q(refused_at=None),
-    State.REFUSED: STATUS_ASIDE & Q(refused_at__isnull=False),
+    "": STATUS_LANE.failed,
+    State.WAITING: STATUS_LANE.failed & Q(refused_at=None),
+    State.REFUSED: STATUS_LANE.failed & Q(refused_at__isnull=False),
     State.CLOSED: Q(closed_at__isnull=False),
 }
 INBOX = {

@@ -1,22 +1,64 @@
 """The durable messages: between applications and the engine (P18, P27), and those that failed."""
 
-from django.db import models
-from django.db.models import Q
+from dataclasses import replace
+from functools import partial
 
+from django.db import models
+
+from .. import conf
+from ..database.lane import Lane, Problem
 from .fields import DatabaseNow, Prioritized, StoredJSON, state_field
 from .task import Task
 
-
-class Problem(models.TextChoices):
-    """Why a submission that waits for its next try is not a task yet."""
-
-    FAILING = "failing", "Error of the database or in the code of the application"
-    UNKNOWN = "unknown", "Unknown workflow: a worker of another release may have it"
-
-
-# what fails, or was set aside, and is not closed: the dead letters
-INBOX_ASIDE = Q(Q(refused_at__isnull=False) | ~Q(problem=""), closed_at__isnull=True)
-STATUS_ASIDE = Q(~Q(reason=""), closed_at__isnull=True)
+# What all messages from applications have in common.
+inbox_lane = partial(
+    Lane,
+    due_at="retry_at",
+    error="reason",
+    problem="problem",
+    refused_at="refused_at",
+    closed_at="closed_at",
+    group="workflow",
+)
+SUBMISSIONS = inbox_lane(
+    name="submission",
+    model="Submission",
+    label="workflow || ' ' || reference",
+    order=("-priority", "turn", "id"),
+    failing="{}: submissions fail",
+    unknown="{}: submissions of an unknown workflow",
+    refused="{}: a submission was refused",
+)
+STATUSES = Lane(
+    name="status",
+    model="StatusMessage",
+    due_at="send_after",
+    error="reason",
+    refused_at="refused_at",
+    closed_at="closed_at",
+    group="reply_to",
+    label="'status message ' || number || ' to ' || reply_to",
+    task="task_id",
+    failing="{}: its receiver fails on status messages",
+    refused="{}: a status message was set aside",
+)
+# The same messages, sent to applications by push.
+PUSHES = replace(
+    STATUSES,
+    failing="",  # an alert about the application says so
+    leased=True,
+    wait_s=conf.NOTIFICATION_WAIT_S,
+    wait_cap_s=conf.NOTIFICATION_WAIT_CAP_S,
+    max_age_s=conf.NOTIFICATION_MAX_AGE_S,
+    least_tries=conf.MIN_PUSH_TRIES,
+)
+INBOX_LETTERS = Lane(
+    name="inbox",
+    model="DeadLetter",
+    due_at="retry_at",
+    group="queue",
+    label="'message of ' || queue",
+)
 
 
 class InboxMessage(models.Model):
@@ -59,7 +101,7 @@ class Submission(Prioritized, InboxMessage):
             # task itself is the record that refuses a twin
             models.UniqueConstraint(
                 fields=["workflow", "reference"],
-                condition=Q(refused_at__isnull=True),
+                condition=SUBMISSIONS.open,
                 name="submission_once",
             ),
         ]
@@ -71,39 +113,39 @@ class Submission(Prioritized, InboxMessage):
                 "turn",
                 "id",
                 name="submission_due",
-                condition=Q(refused_at__isnull=True),
+                condition=SUBMISSIONS.open,
             ),
             # of the fresh ones, one key's: its last turn
             models.Index(
                 fields=["priority", "fairness_key", "turn"],
                 name="submission_key",
-                condition=Q(refused_at__isnull=True, retry_at__isnull=True),
+                condition=SUBMISSIONS.fresh,
             ),
             # of the fresh ones, those that have waited the longest
             models.Index(
                 fields=["id"],
                 name="submission_age",
-                condition=Q(refused_at__isnull=True, retry_at__isnull=True),
+                condition=SUBMISSIONS.fresh,
             ),
             # dead letters: for lists
-            models.Index(fields=["id"], name="submission_aside", condition=INBOX_ASIDE),
+            models.Index(fields=["id"], name="submission_aside", condition=SUBMISSIONS.failed),
             # and for the alerts that they keep open
             models.Index(
                 fields=["workflow", "problem", "tries"],
                 name="submission_unresolved",
-                condition=INBOX_ASIDE,
+                condition=SUBMISSIONS.failed,
             ),
             # what may be removed, oldest first
             models.Index(
                 fields=["closed_at"],
                 name="submission_closed",
-                condition=Q(closed_at__isnull=False),
+                condition=SUBMISSIONS.closed,
             ),
             # the result of one that is not a task
             models.Index(
                 fields=["workflow", "reference", "refused_at"],
                 name="submission_set_aside",
-                condition=Q(refused_at__isnull=False),
+                condition=SUBMISSIONS.set_aside,
             ),
         ]
 
@@ -170,29 +212,25 @@ class StatusMessage(models.Model):
         ]
         indexes = [
             # one application's queue, in order
-            models.Index(
-                fields=["reply_to", "id"], name="status_queue", condition=Q(refused_at__isnull=True)
-            ),
+            models.Index(fields=["reply_to", "id"], name="status_queue", condition=STATUSES.open),
             # what its receiver here is handed: fresh ones, then retries
             models.Index(
                 "reply_to",
                 models.F("send_after").asc(nulls_first=True),
                 "id",
                 name="status_due",
-                condition=Q(refused_at__isnull=True),
+                condition=STATUSES.open,
             ),
             # dead letters: for lists
-            models.Index(fields=["id"], name="status_aside", condition=STATUS_ASIDE),
+            models.Index(fields=["id"], name="status_aside", condition=STATUSES.failed),
             # and for the alerts that they keep open
             models.Index(
                 fields=["reply_to", "refused_at", "tries"],
                 name="status_unresolved",
-                condition=STATUS_ASIDE,
+                condition=STATUSES.failed,
             ),
             # what may be removed, oldest first
-            models.Index(
-                fields=["closed_at"], name="status_closed", condition=Q(closed_at__isnull=False)
-            ),
+            models.Index(fields=["closed_at"], name="status_closed", condition=STATUSES.closed),
         ]
 
     def __str__(self) -> str:
@@ -218,12 +256,14 @@ class DeadLetter(models.Model):
     class Meta:
         indexes = [
             # whether a reply waits: its attempt does not expire meanwhile
-            models.Index(fields=["step"], name="dead_letter_step", condition=Q(step__isnull=False)),
+            models.Index(
+                fields=["step"], name="dead_letter_step", condition=models.Q(step__isnull=False)
+            ),
             # what returns to its inbox, in order
             models.Index(
                 fields=["retry_at"],
                 name="dead_letter_due",
-                condition=Q(retry_at__isnull=False),
+                condition=INBOX_LETTERS.open,
             ),
         ]
 

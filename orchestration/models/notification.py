@@ -1,10 +1,27 @@
 """How alerts reach people: channels, and an outbox of notifications."""
 
 from django.db import models
-from django.db.models import Q
 
+from .. import conf
+from ..database.lane import Lane
 from .alert import Alert, Severity
 from .fields import DatabaseNow, one_of, state_field
+
+NOTIFICATIONS = Lane(
+    name="notification",
+    model="Notification",
+    due_at="send_after",
+    error="error",
+    refused_at="given_up_at",
+    done_at="sent_at",
+    group="channel_id",
+    label="kind",
+    about="'', ''",
+    leased=True,
+    wait_s=conf.NOTIFICATION_WAIT_S,
+    wait_cap_s=conf.NOTIFICATION_WAIT_CAP_S,
+    max_age_s=conf.NOTIFICATION_MAX_AGE_S,
+)
 
 
 class ChannelKind(models.TextChoices):
@@ -68,7 +85,7 @@ class Notification(models.Model):
             models.Index(
                 fields=["send_after"],
                 name="notification_outbox",
-                condition=Q(sent_at__isnull=True, given_up_at__isnull=True),
+                condition=NOTIFICATIONS.open,
             ),
         ]
 

@@ -1,13 +1,20 @@
 """What applications ask for about their tasks (P27): an undo, or that a failed step is tried again."""
 
 from django.db import models
-from django.db.models import Q
 
 from .fields import StoredJSON, state_field
-from .inbox import INBOX_ASIDE, InboxMessage
+from .inbox import SUBMISSIONS, InboxMessage, inbox_lane
 from .retention import removal_key
 
-REQUEST_OPEN = Q(done_at__isnull=True, refused_at__isnull=True)
+REQUESTS = inbox_lane(
+    name="request",
+    model="TaskRequest",
+    label="what || ' of ' || workflow || ' ' || reference",
+    done_at="done_at",
+    failing="{}: requests about tasks fail",
+    unknown="{}: requests about tasks fail",
+    refused="{}: a request about a task was refused by its application",
+)
 
 
 def waits_for_person(request: str, closed: str = "w.closed_at IS NULL") -> str:
@@ -17,8 +24,9 @@ def waits_for_person(request: str, closed: str = "w.closed_at IS NULL") -> str:
     not beside a task, or after the removal of one, which that submission can never be.
     """
     named = f"{request}.workflow", f"{request}.reference"
+    set_aside = SUBMISSIONS.where(SUBMISSIONS.set_aside, "w")
     return f"""(EXISTS (SELECT FROM orchestration_submission w WHERE w.workflow = {named[0]}
-        AND w.reference = {named[1]} AND w.refused_at IS NOT NULL AND {closed})
+        AND w.reference = {named[1]} AND {set_aside} AND {closed})
     AND NOT EXISTS (SELECT FROM orchestration_task t
         WHERE t.workflow = {named[0]} AND t.reference = {named[1]})
     AND NOT EXISTS (SELECT FROM orchestration_removedtask d WHERE d.key = {removal_key(*named)}))"""  # noqa: S608 - put together from constants
@@ -58,26 +66,24 @@ class TaskRequest(InboxMessage):
                 models.F("retry_at").asc(nulls_first=True),
                 "id",
                 name="request_due",
-                condition=REQUEST_OPEN,
+                condition=REQUESTS.open,
             ),
             # of those, the ones about one task
             models.Index(
-                fields=["workflow", "reference", "id"], name="request_line", condition=REQUEST_OPEN
+                fields=["workflow", "reference", "id"], name="request_line", condition=REQUESTS.open
             ),
             # what may be removed, oldest first
             models.Index(
-                fields=["done_at"], name="request_done", condition=Q(done_at__isnull=False)
+                fields=["done_at"], name="request_done", condition=models.Q(done_at__isnull=False)
             ),
-            models.Index(
-                fields=["closed_at"], name="request_closed", condition=Q(closed_at__isnull=False)
-            ),
+            models.Index(fields=["closed_at"], name="request_closed", condition=REQUESTS.closed),
             # dead letters: for lists
-            models.Index(fields=["id"], name="request_aside", condition=INBOX_ASIDE),
+            models.Index(fields=["id"], name="request_aside", condition=REQUESTS.failed),
             # and for the alerts that they keep open
             models.Index(
                 fields=["workflow", "problem", "tries"],
                 name="request_unresolved",
-                condition=INBOX_ASIDE,
+                condition=REQUESTS.failed,
             ),
         ]
 

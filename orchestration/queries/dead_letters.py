@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from ..database import clock
+from ..database.lane import Problem
 from ..dead_letters import actions
 from ..dead_letters.actions import DeadLetterFilter, Kind, State
 from ..models import DeadLetter, Event, StatusMessage, Submission, TaskRequest
 from ..models.fields import read_json
 from ..models.history import EventKind
-from ..models.inbox import Problem
 from .agent_facts import CAP
 from .conflicts import UserAction
 from .redaction import HIDDEN, Redactor, redactors

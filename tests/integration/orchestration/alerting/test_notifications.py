@@ -18,6 +18,7 @@ from orchestration.messaging import queues
 from orchestration.models import Alert, Lease, Notification, NotificationChannel
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
+from orchestration.models.notification import NOTIFICATIONS
 from orchestration.workers.leader_monitor import LeaderMonitor
 from tests.support.receiver import receiving
 
@@ -184,8 +185,7 @@ def test_unavailable_mail_server_is_retried(settings):
     assert notifications.send_due() == 1
     (message,) = mail.outbox
     assert (
-        notifications.OUTBOX.message_id(Notification.objects.get())
-        in message.extra_headers["Message-ID"]
+        NOTIFICATIONS.message_id(Notification.objects.get()) in message.extra_headers["Message-ID"]
     )
 
 

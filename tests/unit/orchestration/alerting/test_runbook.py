@@ -8,7 +8,7 @@ import pytest
 from django.test import override_settings
 from django.urls import resolve
 
-from orchestration.alerting import runbook
+from orchestration.alerting import alerts, runbook
 from orchestration.dashboard import alert_links
 from sasweb.stack.folders import PROJECT
 from tests.support import prometheus
@@ -45,8 +45,6 @@ def calls(path):
 def fingerprint_of(call, called, names):
     """Return the fingerprint that a call gives an alert; None if it makes none."""
     given = [one.value for one in call.keywords if one.arg == "fingerprint"]
-    if called == "raise_retrying":
-        return f"{text_of(call.args[0], names)}/x/x"
     if called == "raise_alert":
         given += call.args[:1]
     elif called != "AlertReport":
@@ -58,7 +56,7 @@ def raised():
     """Return the fingerprints that the engine and the shop can raise, with their places."""
     paths = [path for app in ("orchestration", "orders") for path in (PROJECT / app).rglob("*.py")]
     for path in paths:
-        if not re.search("raise_alert|raise_retrying|AlertReport", path.read_text()):
+        if not re.search("raise_alert|AlertReport", path.read_text()):
             continue
         module = ".".join(path.relative_to(PROJECT).with_suffix("").parts)
         names = vars(importlib.import_module(module.removesuffix(".__init__")))
@@ -71,9 +69,12 @@ def raised():
 RAISED = dict(raised()) | {  # made by functions, or of a cause that only a run knows
     f"by {fingerprint}": fingerprint
     for fingerprint in (
-        "step/w/s/timeout/1", "undo/w/s/http_500/1", "submission/w/unknown", "request/w/stuck",
-        "status/shop/failing", "late_effect/01990000-0000-7000-8000-000000000000/pay/undo",
-        "operation/7", "audit/3", "system/clock/host",
+        "step/w/s/timeout/1", "undo/w/s/http_500/1",
+        "late_effect/01990000-0000-7000-8000-000000000000/pay/undo",
+        "operation/7", "audit/3", "system/clock/host", *(
+            f"{lane}/w{problem}"
+            for lane in alerts.LANES for problem in ("", "/failing", "/unknown", "/stuck")
+        ),
     )
 }  # fmt: skip
 

@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 import pytest
 
 from orchestration import conf
-from orchestration.alerting import notifications, outbox, webhooks
+from orchestration.alerting import notifications, webhooks
+from orchestration.decisions.backoff import backoff
 from orchestration.models import Alert, Notification, NotificationChannel
+from orchestration.models.inbox import PUSHES
 from tests.support.receiver import receiving
 
 NEW, OLD = "the new secret, long enough", "the former secret, long enough"
@@ -181,9 +183,10 @@ class TestPost:
 
 
 def test_backoff_doubles_up_to_an_hour():
-    assert [outbox.wait(tries, 1.0) for tries in (1, 2, 3)] == [10, 20, 40]
-    assert outbox.wait(1, 0.0) == 5
-    assert outbox.wait(60, 1.0) == conf.NOTIFICATION_WAIT_CAP_S
+    first, cap = PUSHES.wait_s, PUSHES.wait_cap_s
+    assert [backoff(first, cap, tries, 1.0) for tries in (1, 2, 3)] == [10, 20, 40]
+    assert backoff(first, cap, 1, 0.0) == 5
+    assert backoff(first, cap, 60, 1.0) == conf.NOTIFICATION_WAIT_CAP_S
 
 
 class TestWords:
