@@ -5,24 +5,23 @@ is deleted. Each act is an event in the history.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from django.db import models, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from ..alerting import alerts
 from ..applications import outbox, status_messages
 from ..database import batches, sql
-from ..database.lane import Problem
 from ..decisions.progress import Refusal
 from ..messaging import queues
-from ..models import Application, DeadLetter, StatusMessage, Submission, Task, TaskRequest
+from ..models import Application, Submission, Task, TaskRequest
 from ..models.history import EventKind
-from ..models.inbox import STATUSES as STATUS_LANE
-from ..models.inbox import SUBMISSIONS, StatusKind
+from ..models.inbox import INBOX_LETTERS, STATUSES, SUBMISSIONS, StatusKind
+from ..models.request import REQUESTS
 
 BATCH_SIZE = 1000  # dead letters in one transaction
 
@@ -34,15 +33,6 @@ class Kind(models.TextChoices):
     REQUEST = "request", "Request about a task"
     STATUS = "status", "Status message"
     INBOX = "inbox", "Inbox message"
-
-
-class State(models.TextChoices):
-    """The state of a dead letter: what happens next."""
-
-    WAITING = "waiting", "Waiting for a retry"
-    UNKNOWN = "unknown", "Unknown workflow"  # it waits, too
-    REFUSED = "refused", "Refused or given up"  # until a person acts
-    CLOSED = "closed", "Closed"  # nothing any more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,104 +54,31 @@ class DeadLetterFilter:
         return [kind for kind in Kind if self.kind in {"", kind}]
 
 
-INBOX_MESSAGES = {
-    "": SUBMISSIONS.failed,
-    State.WAITING: SUBMISSIONS.failed & Q(refused_at=None, problem=Problem.FAILING),
-    State.UNKNOWN: SUBMISSIONS.failed & Q(refused_at=None, problem=Problem.UNKNOWN),
-    State.REFUSED: SUBMISSIONS.failed & Q(refused_at__isnull=False),
-    State.CLOSED: Q(closed_at__isnull=False),
+LANES = {
+    Kind.SUBMISSION: SUBMISSIONS,
+    Kind.REQUEST: REQUESTS,
+    Kind.STATUS: STATUSES,
+    Kind.INBOX: INBOX_LETTERS,
 }
-STATUSES = {
-    "": STATUS_LANE.failed,
-    State.WAITING: STATUS_LANE.failed & Q(refused_at=None),
-    State.REFUSED: STATUS_LANE.failed & Q(refused_at__isnull=False),
-    State.CLOSED: Q(closed_at__isnull=False),
-}
-INBOX = {
-    "": Q(),
-    State.WAITING: Q(retry_at__isnull=False),
-    State.REFUSED: Q(retry_at=None),
-}
-NONE = Q(id=None)
-
-WAITING = """
-SELECT (SELECT count(*) FROM (SELECT FROM orchestration_submission
-        WHERE (refused_at IS NOT NULL OR NOT (problem = '')) AND closed_at IS NULL
-        LIMIT %(limit)s) AS c)
-    + (SELECT count(*) FROM (SELECT FROM orchestration_taskrequest
-        WHERE (refused_at IS NOT NULL OR NOT (problem = '')) AND closed_at IS NULL
-        LIMIT %(limit)s) AS c)
-    + (SELECT count(*) FROM (SELECT FROM orchestration_statusmessage
-        WHERE NOT (reason = '') AND closed_at IS NULL LIMIT %(limit)s) AS c)
-    + (SELECT count(*) FROM (SELECT FROM orchestration_deadletter LIMIT %(limit)s) AS c)
-"""
-
-# Each gives what it changed of the rows, which are locked: id, name, target, task. What is tried again
-# is due now, and not since it was made.
+COUNT = "(SELECT count(*) FROM (SELECT FROM {0} m WHERE {1} LIMIT %(limit)s) AS c)"
+WAITING = "SELECT " + " + ".join(
+    COUNT.format(lane.table, lane.where(lane.failed)) for lane in LANES.values()
+)
 
 # Of several that were set aside for one reference only the newest can be a task; none while another
 # waits for it.
-RETRY_SUBMISSIONS = """
-UPDATE orchestration_submission SET refused_at = NULL, closed_at = NULL,
-    retry_at = clock_timestamp(), tries = 0, problem = '', reason = ''
-WHERE id IN (
-    SELECT DISTINCT ON (s.workflow, s.reference) s.id FROM orchestration_submission s
-    WHERE s.id = ANY(%(ids)s) AND (s.refused_at IS NULL OR NOT EXISTS (
-        SELECT FROM orchestration_submission o WHERE o.workflow = s.workflow
-            AND o.reference = s.reference AND o.refused_at IS NULL))
-    ORDER BY s.workflow, s.reference, s.id DESC)
-RETURNING id, workflow AS name, workflow || ' ' || reference AS target, NULL::uuid AS task
-"""
+NEWEST = f"""id IN (
+    SELECT DISTINCT ON (m.workflow, m.reference) m.id FROM orchestration_submission m
+    WHERE m.id = ANY(%(ids)s) AND ({SUBMISSIONS.where(SUBMISSIONS.open)} OR NOT EXISTS (
+        SELECT FROM orchestration_submission o WHERE o.workflow = m.workflow
+            AND o.reference = m.reference AND {SUBMISSIONS.where(SUBMISSIONS.open, "o")}))
+    ORDER BY m.workflow, m.reference, m.id DESC)"""  # noqa: S608 - put together from constants
 
-RETRY_REQUESTS = """
-UPDATE orchestration_taskrequest SET refused_at = NULL, closed_at = NULL,
-    retry_at = clock_timestamp(), tries = 0, problem = '', reason = ''
-WHERE id = ANY(%(ids)s)
-RETURNING id, workflow AS name, what || ' of ' || workflow || ' ' || reference AS target,
-    NULL::uuid AS task
-"""
-
-RETRY_STATUSES = """
-UPDATE orchestration_statusmessage SET refused_at = NULL, closed_at = NULL,
-    send_after = clock_timestamp(), tries = 0, reason = ''
-WHERE id = ANY(%(ids)s)
-RETURNING id, reply_to AS name, 'status message ' || number || ' to ' || reply_to AS target,
-    task_id AS task
-"""
-
-RETRY_INBOX = """
-UPDATE orchestration_deadletter SET retry_at = clock_timestamp(), tries = 0
-WHERE id = ANY(%(ids)s)
-RETURNING id, queue AS name, 'message of ' || queue AS target, NULL::uuid AS task
-"""
-
-CLOSE_SUBMISSIONS = """
-UPDATE orchestration_submission SET refused_at = coalesce(refused_at, clock_timestamp()),
-    closed_at = clock_timestamp(), retry_at = NULL
-WHERE id = ANY(%(ids)s)
-RETURNING id, workflow AS name, workflow || ' ' || reference AS target, NULL::uuid AS task
-"""
-
-CLOSE_REQUESTS = """
-UPDATE orchestration_taskrequest SET refused_at = coalesce(refused_at, clock_timestamp()),
-    closed_at = clock_timestamp(), retry_at = NULL
-WHERE id = ANY(%(ids)s)
-RETURNING id, workflow AS name, what || ' of ' || workflow || ' ' || reference AS target,
-    NULL::uuid AS task
-"""
-
-CLOSE_STATUSES = """
-UPDATE orchestration_statusmessage SET refused_at = coalesce(refused_at, clock_timestamp()),
-    closed_at = clock_timestamp(), send_after = NULL
-WHERE id = ANY(%(ids)s)
-RETURNING id, reply_to AS name, 'status message ' || number || ' to ' || reply_to AS target,
-    task_id AS task
-"""
-
-CLOSE_INBOX = """
-DELETE FROM orchestration_deadletter WHERE id = ANY(%(ids)s)
-RETURNING id, queue AS name, 'message of ' || queue AS target, NULL::uuid AS task
-"""
+# What is tried again is due now, and not since it was made.
+RETRY = {
+    kind: lane.retry(NEWEST if kind == Kind.SUBMISSION else "") for kind, lane in LANES.items()
+}
+CLOSE = {kind: lane.close() for kind, lane in LANES.items()}
 
 WITH_EVENTS = """
 WITH acted AS ({statement}), noted AS (
@@ -173,54 +90,19 @@ WITH acted AS ({statement}), noted AS (
 SELECT name, count(*) FROM acted GROUP BY name
 """
 
-RETRY = {
-    Kind.SUBMISSION: RETRY_SUBMISSIONS,
-    Kind.REQUEST: RETRY_REQUESTS,
-    Kind.STATUS: RETRY_STATUSES,
-    Kind.INBOX: RETRY_INBOX,
-}
-CLOSE = {
-    Kind.SUBMISSION: CLOSE_SUBMISSIONS,
-    Kind.REQUEST: CLOSE_REQUESTS,
-    Kind.STATUS: CLOSE_STATUSES,
-    Kind.INBOX: CLOSE_INBOX,
-}
+
+def rows(kind: Kind, letters: DeadLetterFilter) -> QuerySet[Any]:
+    """Return the selected rows of a kind."""
+    lane = LANES[kind]
+    chosen = lane.in_state(letters.state)
+    if letters.name:
+        chosen = chosen.filter(**{lane.group: letters.name})
+    return chosen.filter(id=letters.id) if letters.id is not None else chosen
 
 
-def submissions(wanted: DeadLetterFilter) -> QuerySet[Submission]:
-    """The selected submissions."""
-    rows = Submission.objects.filter(INBOX_MESSAGES.get(wanted.state, NONE))
-    return _named(rows, "workflow", wanted)
-
-
-def requests(wanted: DeadLetterFilter) -> QuerySet[TaskRequest]:
-    """The selected requests."""
-    rows = TaskRequest.objects.filter(INBOX_MESSAGES.get(wanted.state, NONE))
-    return _named(rows, "workflow", wanted)
-
-
-def statuses(wanted: DeadLetterFilter) -> QuerySet[StatusMessage]:
-    """The selected status messages."""
-    rows = StatusMessage.objects.filter(STATUSES.get(wanted.state, NONE))
-    return _named(rows, "reply_to", wanted)
-
-
-def inbox(wanted: DeadLetterFilter) -> QuerySet[DeadLetter]:
-    """The selected inbox messages."""
-    return _named(DeadLetter.objects.filter(INBOX.get(wanted.state, NONE)), "queue", wanted)
-
-
-ROWS: dict[Kind, Callable[[DeadLetterFilter], QuerySet[Any]]] = {
-    Kind.SUBMISSION: submissions,
-    Kind.REQUEST: requests,
-    Kind.STATUS: statuses,
-    Kind.INBOX: inbox,
-}
-
-
-def count(wanted: DeadLetterFilter, limit: int) -> int:
-    """Return how many are wanted, of each kind no further than `limit`."""
-    return sum(ROWS[kind](wanted).order_by()[:limit].count() for kind in wanted.kinds)
+def count(letters: DeadLetterFilter, limit: int) -> int:
+    """Return how many are selected, of each kind no further than `limit`."""
+    return sum(rows(kind, letters).order_by()[:limit].count() for kind in letters.kinds)
 
 
 def waiting(limit: int) -> int:
@@ -228,13 +110,13 @@ def waiting(limit: int) -> int:
     return int(sql.run(WAITING, {"limit": limit})[0][0])
 
 
-def retry(wanted: DeadLetterFilter, *, by: str, reason: str = "") -> int:
+def retry(letters: DeadLetterFilter, *, by: str, reason: str = "") -> int:
     """Have dead letters tried again now; return how many are.
 
     A submission is left as it is while another one waits for its reference. Many are retried in
     parts, each in its own transaction.
     """
-    done = _act(RETRY, EventKind.RETRIED, wanted, by, reason)
+    done = _act(RETRY, EventKind.RETRIED, letters, by, reason)
     alerts.close_recovered()
     names = {name for kind, name in done if kind == Kind.STATUS}
     bells = {status_messages.queue_of(name) for name in names}
@@ -244,28 +126,22 @@ def retry(wanted: DeadLetterFilter, *, by: str, reason: str = "") -> int:
     return done.total()
 
 
-def close(wanted: DeadLetterFilter, *, by: str, reason: str) -> int:
+def close(letters: DeadLetterFilter, *, by: str, reason: str) -> int:
     """Record that dead letters shall not be processed; return how many are closed by that.
 
     Many are closed in parts, each in its own transaction.
     """
-    done = _act(CLOSE, EventKind.CLOSED, wanted, by, reason)
+    done = _act(CLOSE, EventKind.CLOSED, letters, by, reason)
     alerts.close_recovered()
     if {Kind.SUBMISSION, Kind.REQUEST} & {kind for kind, _ in done}:
         queues.ring_after_commit(queues.SUBMISSION)  # requests may have waited for these
     return done.total()
 
 
-def _named(rows: QuerySet[Any], column: str, wanted: DeadLetterFilter) -> QuerySet[Any]:
-    if wanted.name:
-        rows = rows.filter(**{column: wanted.name})
-    return rows.filter(id=wanted.id) if wanted.id is not None else rows
-
-
 def _act(
-    statements: dict[Kind, str], event: EventKind, wanted: DeadLetterFilter, by: str, reason: str
+    statements: dict[Kind, str], event: EventKind, letters: DeadLetterFilter, by: str, reason: str
 ) -> Counter[tuple[Kind, str]]:
-    """Act on what is wanted now, with an event of each; return how many, by kind and name.
+    """Act on what is selected now, with an event of each; return how many, by kind and name.
 
     The newest come first: of those of one reference, which may be in different parts.
     """
@@ -273,9 +149,9 @@ def _act(
 
     @transaction.atomic
     def act(kind: Kind, some: Sequence[int]) -> int:
-        # what another has acted on meanwhile is not wanted any more: looked at when it is locked
-        rows = ROWS[kind](wanted).filter(id__in=some).order_by("id").select_for_update()
-        values = {"ids": list(rows.values_list("id", flat=True)), "kind": kind.value,
+        # what another has acted on meanwhile is not selected any more: looked at when it is locked
+        locked = rows(kind, letters).filter(id__in=some).order_by("id").select_for_update()
+        values = {"ids": list(locked.values_list("id", flat=True)), "kind": kind.value,
                   "event": event.value, "by": by, "reason": reason}  # fmt: skip
         statement = WITH_EVENTS.format(statement=statements[kind])
         counts = {(kind, name): count for name, count in sql.run(statement, values)}
@@ -287,8 +163,8 @@ def _act(
         done.update(counts)
         return sum(counts.values())
 
-    for kind in wanted.kinds:
-        ids = list(ROWS[kind](wanted).order_by("-id").values_list("id", flat=True))
+    for kind in letters.kinds:
+        ids = list(rows(kind, letters).order_by("-id").values_list("id", flat=True))
         for start in range(0, len(ids), BATCH_SIZE):
             part = ids[start : start + BATCH_SIZE]
             batches.bisect(part, partial(act, kind), _skip_twin, patience=len(part))

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ..database import clock
-from ..database.lane import Problem
+from ..database.lane import Lane, State
 from ..dead_letters import actions
-from ..dead_letters.actions import DeadLetterFilter, Kind, State
+from ..dead_letters.actions import DeadLetterFilter, Kind
 from ..models import DeadLetter, Event, StatusMessage, Submission, TaskRequest
 from ..models.fields import read_json
 from ..models.history import EventKind
@@ -56,12 +56,7 @@ class LettersPage:
 
 def letters(wanted: DeadLetterFilter, *, personal: bool, limit: int = PAGE) -> LettersPage:
     """Return the newest dead letters that are wanted; `personal`: with personal data."""
-    rows = [
-        row
-        for kind in LETTERS
-        if kind in wanted.kinds
-        for row in of_kind(kind, wanted, limit, personal=personal)
-    ]
+    rows = [row for kind in wanted.kinds for row in of_kind(kind, wanted, limit, personal=personal)]
     rows.sort(key=lambda row: row.since, reverse=True)
     return LettersPage(
         now=clock.database_now(), rows=rows[:limit], total=actions.count(wanted, CAP + 1)
@@ -72,13 +67,14 @@ def of_kind(
     kind: Kind, wanted: DeadLetterFilter, limit: int, before: int | None = None, *, personal: bool
 ) -> list[Letter]:
     """Return the newest wanted ones of a kind, or those before an id: one query, or two for statuses."""
-    rows = actions.ROWS[kind](wanted).order_by("-id")
+    lane = actions.LANES[kind]
+    rows = actions.rows(kind, wanted).annotate(state=lane.state).order_by("-id")
     if before:
         rows = rows.filter(id__lt=before)
-    found: list[Any] = list((rows.select_related("task") if kind is Kind.STATUS else rows)[:limit])
-    messages = (row for row in found if isinstance(row, StatusMessage))
+    newest = list((rows.select_related("task") if kind is Kind.STATUS else rows)[:limit])
+    messages = (row for row in newest if isinstance(row, StatusMessage))
     hidden = None if personal else redactors(row.task for row in messages if row.task)
-    return [LETTERS[kind](row, hidden) for row in found]
+    return [_letter(kind, lane, row, hidden) for row in newest]
 
 
 def last_requeue(wanted: DeadLetterFilter) -> UserAction | None:
@@ -88,90 +84,72 @@ def last_requeue(wanted: DeadLetterFilter) -> UserAction | None:
     return UserAction.of_event(event, DID[EventKind(event.kind)]) if event else None
 
 
-def _submission(row: Submission, hidden: Hidden) -> Letter:
-    redactor = None if hidden is None else Redactor(row.workflow, row.data)
-    waits = State.UNKNOWN if row.problem == Problem.UNKNOWN else State.WAITING
+def _letter(kind: Kind, lane: Lane, row: Any, hidden: Hidden) -> Letter:
+    shown = SHOWN[kind](row, hidden)
+    since = (getattr(row, name) for name in (lane.closed_at, lane.refused_at) if name)
     return Letter(
-        kind=Kind.SUBMISSION,
+        kind=kind,
         id=row.id,
-        state=_state(row.refused_at, row.closed_at, waits),
-        name=row.workflow,
-        subject=row.reference,
-        task=None,
-        since=row.closed_at or row.refused_at or row.created_at,
+        state=State(row.state),
+        name=getattr(row, lane.group),
+        subject=shown.subject,
+        task=shown.task,
+        since=next(filter(None, since), row.created_at),
         tries=row.tries,
-        next_at=row.retry_at,
-        reason=redactor(row.reason) if redactor else row.reason,
-        content=redactor.input if redactor else row.data,
+        next_at=getattr(row, lane.due_at),
+        reason=shown.hide(row.reason),
+        content=shown.content,
     )
 
 
-def _request(row: TaskRequest, hidden: Hidden) -> Letter:
-    waits = State.UNKNOWN if row.problem == Problem.UNKNOWN else State.WAITING
-    content = {"step": row.step, "amendment": row.amendment, "note": row.note, "actor": row.actor}
-    return Letter(
-        kind=Kind.REQUEST,
-        id=row.id,
-        state=_state(row.refused_at, row.closed_at, waits),
-        name=row.workflow,
-        subject=f"{row.reference}: {row.get_what_display()}",
-        task=None,
-        since=row.closed_at or row.refused_at or row.created_at,
-        tries=row.tries,
-        next_at=row.retry_at,
-        reason=row.reason if hidden is None else HIDDEN,
-        content=content if hidden is None else HIDDEN,
-    )
+class _Shown(NamedTuple):
+    """What is special to a kind: `hide` is what its reason is shown as."""
+
+    subject: str
+    content: Any
+    hide: Callable[[str], str]
+    task: UUID | None = None
 
 
-def _status(row: StatusMessage, hidden: Hidden) -> Letter:
-    redactor = None
+def _submission(row: Submission, hidden: Hidden) -> _Shown:
+    if hidden is None:
+        return _Shown(row.reference, row.data, str)
+    redactor = Redactor(row.workflow, row.data)
+    return _Shown(row.reference, redactor.input, redactor)
+
+
+def _request(row: TaskRequest, hidden: Hidden) -> _Shown:
+    subject = f"{row.reference}: {row.get_what_display()}"
     if hidden is not None:
-        redactor = hidden[row.task.id] if row.task else Redactor(row.workflow, {})
+        return _Shown(subject, HIDDEN, _hide)
+    content = {"step": row.step, "amendment": row.amendment, "note": row.note, "actor": row.actor}
+    return _Shown(subject, content, str)
+
+
+def _status(row: StatusMessage, hidden: Hidden) -> _Shown:
     about = row.task.name if row.task else row.reference
-    return Letter(
-        kind=Kind.STATUS,
-        id=row.id,
-        state=_state(row.refused_at, row.closed_at, State.WAITING),
-        name=row.reply_to,
-        subject=f"{about}, message {row.number}: {row.get_kind_display()}",
-        task=row.task_id,
-        since=row.closed_at or row.refused_at or row.created_at,
-        tries=row.tries,
-        next_at=row.send_after,
-        reason=redactor(row.reason) if redactor else row.reason,
-        content=redactor(row.detail) if redactor else row.detail,
-    )
+    subject = f"{about}, message {row.number}: {row.get_kind_display()}"
+    if hidden is None:
+        return _Shown(subject, row.detail, str, row.task_id)
+    redactor = hidden[row.task.id] if row.task else Redactor(row.workflow, {})
+    return _Shown(subject, redactor(row.detail), redactor, row.task_id)
 
 
-def _inbox(row: DeadLetter, hidden: Hidden) -> Letter:
+def _inbox(row: DeadLetter, hidden: Hidden) -> _Shown:
+    if hidden is not None:  # whose task it was is not known for sure
+        return _Shown(f"message {row.id}", HIDDEN, _hide)
     try:
         content = read_json(row.body)
     except ValueError:
         content = row.body
-    return Letter(
-        kind=Kind.INBOX,
-        id=row.id,
-        state=State.WAITING if row.retry_at else State.REFUSED,
-        name=row.queue,
-        subject=f"message {row.id}",
-        task=None,
-        since=row.created_at,
-        tries=row.tries,
-        next_at=row.retry_at,
-        # whose task it was is not known for sure
-        reason=row.reason if hidden is None else HIDDEN,
-        content=content if hidden is None else HIDDEN,
-    )
+    return _Shown(f"message {row.id}", content, str)
 
 
-def _state(refused_at: datetime | None, closed_at: datetime | None, waits: State) -> State:
-    if closed_at:
-        return State.CLOSED
-    return State.REFUSED if refused_at else waits
+def _hide(_: str) -> str:
+    return HIDDEN
 
 
-LETTERS: dict[Kind, Callable[[Any, Hidden], Letter]] = {
+SHOWN: dict[Kind, Callable[[Any, Hidden], _Shown]] = {
     Kind.SUBMISSION: _submission,
     Kind.REQUEST: _request,
     Kind.STATUS: _status,

@@ -10,8 +10,9 @@ from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods, require_safe
 
 from ...database import sql
+from ...database.lane import State
 from ...dead_letters import actions
-from ...dead_letters.actions import DeadLetterFilter, Kind, State
+from ...dead_letters.actions import DeadLetterFilter, Kind
 from ...queries import agent_facts, dead_letters
 from ..forms.actions import OptionalReasonForm, ReasonForm
 from .live import live

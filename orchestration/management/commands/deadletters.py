@@ -9,8 +9,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from orchestration import registry
+from orchestration.database.lane import State
 from orchestration.dead_letters import actions
-from orchestration.dead_letters.actions import DeadLetterFilter, Kind, State
+from orchestration.dead_letters.actions import DeadLetterFilter, Kind
 from orchestration.queries import agent_facts, dead_letters
 
 DETAILS = """
