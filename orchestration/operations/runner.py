@@ -7,9 +7,10 @@ If two run at once, the row lock admits one, and the other skips the operation.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from functools import partial
 
 from django.db import transaction
 
@@ -17,7 +18,7 @@ from .. import conf, policies
 from ..cluster import crash_points, leader_election
 from ..cluster.duty import Duty
 from ..cluster.leader_election import Leadership
-from ..database import clock, sql
+from ..database import batches, clock, sql
 from ..decisions.backoff import refilled
 from ..models import Operation, OperationItem, Step, Task
 from ..models.fields import DatabaseNow
@@ -44,7 +45,7 @@ WHERE i.id = m.id AND i.state IN ('waiting', 'sent')
 """
 
 # What a step that has ended means for its item. That one failed again is noted as it happens
-# (`transitions/followed.py`), so one that is processed now never failed in between.
+# (`transitions/operation_items.py`), so one that is processed now never failed in between.
 ENDED_AS = {
     StepState.PROCESSED: (ItemState.FIXED, ""),
     StepState.SKIPPED: (ItemState.SKIPPED, "it was marked as done by hand meanwhile"),
@@ -80,63 +81,72 @@ def advance(leadership: Leadership, *, reach: float = 2.0) -> int:
 
 
 def _send(operation_id: int, sending: _Sending) -> int:
-    """Send what the rate allows in batches, until the time is over; return how many items."""
-    done = 0
-    most = conf.BATCH_SIZE
-    first = True  # what the rate allows meanwhile is for the next sweep, in one batch
-    while time.monotonic() < sending.until:
-        try:
-            sent = _turn(operation_id, sending, most, accrue=first)
-        except Exception as error:
-            if sql.is_unavailable(error):
-                raise
-            if sql.is_busy(error):
-                break  # others have a row it needs: its turn comes again with the next sweep
-            logger.exception("operation %d: a batch failed", operation_id)
-            if most == 1:
-                _skip_unsendable(operation_id)
-            most = 1  # the others shall not wait for the one that cannot be sent
-            continue
-        if not sent:
-            break
-        done += sent
-        first = False
+    """Send what the rate allows in batches, until the time is over; return how many items.
+
+    What it allows meanwhile is for the next sweep. An item that cannot be sent is skipped.
+    """
+    _accrue(operation_id, sending)
+    done, failing = batches.all_found(
+        partial(_next, operation_id),
+        partial(_turn, operation_id, sending),
+        sending.until - time.monotonic(),
+    )
+    for number, error in failing.items():
+        logger.error(
+            "operation %d: a batch failed for item %d", operation_id, number, exc_info=error
+        )
+    if failing:
+        _skip_unsendable(operation_id, failing)
     return done
 
 
 @transaction.atomic
-def _turn(operation_id: int, sending: _Sending, most: int, *, accrue: bool) -> int:
-    """Send one batch; return how many items had their turn.
+def _accrue(operation_id: int, sending: _Sending) -> None:
+    """Count the time since the last sweep."""
+    operation = _sendable(operation_id, sending)
+    if operation is not None:
+        now = clock.database_now()
+        since = (now - operation.tokens_at).total_seconds() if operation.tokens_at else 0.0
+        operation.tokens = refilled(operation.tokens, since, operation.rate, sending.reach)
+        operation.tokens_at = now
+        operation.save(update_fields=["tokens", "tokens_at"])
 
-    With `accrue`, the time since the last turn counts.
-    """
-    operation = _locked(operation_id)
-    if operation is None or operation.state != OperationState.RUNNING:
+
+def _next(operation_id: int, limit: int, excluded: Collection[int]) -> list[int]:
+    """Return the next items that the rate allows, except `excluded`."""
+    operation = Operation.objects.get(id=operation_id)
+    size = min(limit, int(operation.tokens), 1 if operation.act in ONE_BY_ONE else limit)
+    items = OperationItem.objects.filter(operation=operation, state=ItemState.WAITING)
+    return list(items.exclude(id__in=excluded).order_by("id").values_list("id", flat=True)[:size])
+
+
+@transaction.atomic
+def _turn(operation_id: int, sending: _Sending, ids: Sequence[int]) -> int:
+    """Send one batch; return how many items had their turn."""
+    operation = _sendable(operation_id, sending)
+    items = _waiting(operation, ids[: int(operation.tokens)]) if operation else []
+    if operation is None or not items:
         return 0
-    if not leader_election.holds(sending.leadership):
-        return 0
-    now = clock.database_now().timestamp()
-    tokens = operation.tokens
-    if accrue:
-        since = now - operation.tokens_at.timestamp() if operation.tokens_at else 0.0
-        tokens = refilled(tokens, since, operation.rate, sending.reach)
-        operation.tokens_at = datetime.fromtimestamp(now, UTC)
-    most = min(most, int(tokens), 1 if operation.act in ONE_BY_ONE else most)
-    items = _next(operation, most)
-    answers = perform(operation, items, _mark) if items else {}
+    answers = perform(operation, items, _mark)
     crash_points.reached("operation.before_commit", answers)
-    operation.tokens = tokens - len(answers)
-    operation.save(update_fields=["tokens", "tokens_at"])
+    operation.tokens -= len(answers)
+    operation.save(update_fields=["tokens"])
     return len(answers)
 
 
-def _next(operation: Operation, count: int) -> list[OperationItem]:
-    """Lock the next items and their tasks; pass over those that others have locked."""
-    if count <= 0:
-        return []
-    waiting = OperationItem.objects.filter(operation=operation, state=ItemState.WAITING)
+def _sendable(operation_id: int, sending: _Sending) -> Operation | None:
+    """Lock an operation that runs, while this process leads."""
+    operation = _locked(operation_id)
+    if operation is None or operation.state != OperationState.RUNNING:
+        return None
+    return operation if leader_election.holds(sending.leadership) else None
+
+
+def _waiting(operation: Operation, ids: Collection[int]) -> list[OperationItem]:
+    """Lock items and their tasks; pass over those that others have locked, or that wait no more."""
+    waiting = OperationItem.objects.filter(operation=operation, state=ItemState.WAITING, id__in=ids)
     locked = waiting.select_for_update(no_key=True, skip_locked=True, of=("self", "task"))
-    return list(locked.select_related("task").defer("task__data").order_by("id")[:count])
+    return list(locked.select_related("task").defer("task__data").order_by("id"))
 
 
 def _mark(items: Sequence[tuple[OperationItem, ItemState, str]]) -> None:
@@ -152,12 +162,12 @@ def _mark(items: Sequence[tuple[OperationItem, ItemState, str]]) -> None:
 
 
 @transaction.atomic
-def _skip_unsendable(operation_id: int) -> None:
-    """Pass over the one item that cannot be sent, so that the others go on."""
+def _skip_unsendable(operation_id: int, ids: Collection[int]) -> None:
+    """Pass over items that cannot be sent, so that the others go on."""
     operation = _locked(operation_id)
     if operation is not None:
         why = "the action failed: see the log of the housekeeper"
-        _mark([(item, ItemState.SKIPPED, why) for item in _next(operation, 1)])
+        _mark([(item, ItemState.SKIPPED, why) for item in _waiting(operation, ids)])
 
 
 @transaction.atomic
