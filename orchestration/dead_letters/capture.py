@@ -18,6 +18,7 @@ from ..messaging.messages import Reply, with_number
 from ..models import DeadLetter
 from ..models.alert import Severity
 from ..models.fields import DatabaseNow
+from ..models.inbox import INBOX_LETTERS
 
 PREFIX = "dead_letter/"
 FORGED = "messages are refused for their signatures"
@@ -86,10 +87,9 @@ def return_due(limit: int) -> int:
     fence of attempts is for. Those that Redis does not take stay, and so do those to queues that no
     running release declares.
     """
-    rows = DeadLetter.objects.select_for_update(skip_locked=True)
+    due = DeadLetter.objects.filter(INBOX_LETTERS.retries, queue__in=queue_names.declared())
     letters: dict[str, list[DeadLetter]] = defaultdict(list)
-    due = rows.filter(retry_at__lte=DatabaseNow(), queue__in=queue_names.declared())
-    for letter in due.order_by("retry_at")[:limit]:
+    for letter in INBOX_LETTERS.lock(due).order_by("retry_at")[:limit]:
         letters[letter.queue].append(letter)
     sent: list[int] = []
     for queue, some in letters.items():

@@ -12,6 +12,8 @@ from django.db import connection
 from .. import conf
 from ..cluster.duty import Duty
 from ..models import SupervisorPolicy
+from ..models.inbox import STATUSES, SUBMISSIONS
+from ..models.request import REQUESTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +38,13 @@ RULES = (
     Rule(table="orchestration_auditrun", time="started_at"),
     # by hold_ended; those of tasks go with these
     Rule(table="orchestration_hold", time="until", also="scope <> 'task' AND cleared"),
-    # by request_done, and by request_closed
-    Rule(table="orchestration_taskrequest", time="done_at"),
-    Rule(table="orchestration_taskrequest", time="closed_at"),
-    # by submission_closed
-    Rule(table="orchestration_submission", time="closed_at"),
-    # by status_closed: about submissions that never were tasks
-    Rule(table="orchestration_statusmessage", time="closed_at", also="task_id IS NULL"),
+    # by request_done
+    Rule(table=REQUESTS.table, time=REQUESTS.done_at),
+    # by request_closed, submission_closed and status_closed; those of tasks go with these
+    *(
+        Rule(table=lane.table, time=lane.closed_at, also=f"{lane.task} IS NULL")
+        for lane in (REQUESTS, SUBMISSIONS, STATUSES)
+    ),
     # by incident_hour_by_time
     Rule(table="orchestration_incidenthour", time="hour"),
 )
