@@ -21,7 +21,7 @@ from .applications import failed_submissions, repeated_postings
 from .applications.repeated_postings import Earlier
 from .cluster import crash_points
 from .cluster.debounce import Pauses
-from .database import batches, prepared
+from .database import batches, prepared, sql
 from .database.sql import MANY, Among, Given, compiled
 from .decisions.fairness import for_aged
 from .models import Submission
@@ -103,7 +103,7 @@ def _waiting() -> str:
 @cache
 def _locking(line: str) -> str:
     """Return the statement that locks the first of a line, each with what is known of its reference."""
-    rows = SUBMISSIONS.lock(_first(line))
+    rows = sql.lock(_first(line))
     return compiled(rows.values_list(*COLUMNS, *repeated_postings.columns()))
 
 
@@ -131,7 +131,7 @@ def _read(row: tuple[Any, ...]) -> list[Any]:
 
 @transaction.atomic
 def _take(some: QuerySet[Submission]) -> int:
-    submissions = list(SUBMISSIONS.lock(some))
+    submissions = list(sql.lock(some))
     return _accept(submissions, repeated_postings.known([one.id for one in submissions]))
 
 

@@ -120,13 +120,12 @@ def _due() -> QuerySet[TaskRequest]:
 @transaction.atomic
 def _deal(number: int) -> int:
     """Carry out a request and notify its application, or write the refusal."""
-    request = REQUESTS.lock(_due().filter(id=number)).first()
+    request = sql.lock(_due().filter(id=number)).first()
     if request is None:
         return 0  # another process has it
     workflow = _workflow(request)
     found = Task.objects.filter(workflow=request.workflow, reference=request.reference)
-    free = found.select_for_update(no_key=True, skip_locked=True)
-    task = free.values_list("id", flat=True).first()
+    task = sql.lock(found, no_key=True).values_list("id", flat=True).first()
     if task is None and found.exists():
         return 0  # another session has locked it, and other requests must not wait
     last = StatusMessage.objects.filter(task=task).aggregate(last=Max("id", default=0))["last"]

@@ -266,8 +266,9 @@ def close_recovered() -> int:
     if not settled:
         return 0
     with transaction.atomic():
-        rows = Alert.objects.select_for_update(skip_locked=True)  # the leader looks again
-        locked = rows.filter(id__in=settled).order_by("id")
+        locked = sql.lock(
+            Alert.objects.filter(id__in=settled).order_by("id")
+        )  # the leader looks again
         return notifications.close(NOT_ASIDE, {"ids": list(locked.values_list("id", flat=True))})
 
 

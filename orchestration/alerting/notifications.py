@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from .. import conf
-from ..database import clock, sql
+from ..database import clock, leases, sql
 from ..database.lane import LOCK, Chance
 from ..models import Notification
 from ..models.notification import NOTIFICATIONS, ChannelKind, NotificationKind
@@ -89,7 +89,7 @@ def send_due(limit: int = conf.NOTIFICATION_BATCH_SIZE, chance: Chance = random.
     Must not run inside a transaction: other processes must see the claim.
     """
     rows = list(
-        Notification.objects.filter(id__in=NOTIFICATIONS.claim(DUE, limit=limit))
+        Notification.objects.filter(id__in=leases.claim(NOTIFICATIONS, DUE, limit=limit))
         .select_related("alert", "channel")
         .order_by("id")
     )
@@ -129,7 +129,7 @@ def _record(rows: Collection[Notification], problems: dict[int, str], chance: Ch
 def _post(rows: Sequence[Notification]) -> list[str]:
     messages = [
         webhooks.Webhook(
-            id=NOTIFICATIONS.message_id(row),
+            id=leases.message_id(NOTIFICATIONS, row),
             url=row.channel.address,
             secrets=webhooks.signing_secrets(row.channel),
             body=body(row),
@@ -150,7 +150,7 @@ def _mail_one(row: Notification) -> str:
         body=f"{headline(row)}\n\n{_story(row)}\n",
         to=[row.channel.address],
         headers={
-            "Message-ID": f"<{NOTIFICATIONS.message_id(row)}@{domain}>",
+            "Message-ID": f"<{leases.message_id(NOTIFICATIONS, row)}@{domain}>",
             "Auto-Submitted": "auto-generated",
         },
     )
@@ -196,7 +196,7 @@ def body(row: Notification) -> bytes:
     message = {
         "text": text,
         "mrkdwn": False,
-        "id": NOTIFICATIONS.message_id(row),
+        "id": leases.message_id(NOTIFICATIONS, row),
         "type": f"alert.{row.kind}",
         "alert": {
             "id": alert.id,

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from .. import conf
 from ..alerting import webhooks
 from ..alerting.failures import fail
-from ..database import clock, sql
+from ..database import clock, leases, sql
 from ..database.lane import CLOCK, LOCK, Chance
 from ..decisions.backoff import backoff
 from ..models import Application, StatusMessage
@@ -64,7 +64,7 @@ def send_due(limit: int = conf.PUSHES_PER_APPLICATION, chance: Chance = random.r
 
     Must not run inside a transaction: other processes must see the claim.
     """
-    claimed = PUSHES.claim(FIRST_OF_EACH, limit=limit, in_all=conf.PUSHES_IN_TOTAL)
+    claimed = leases.claim(PUSHES, FIRST_OF_EACH, limit=limit, in_all=conf.PUSHES_IN_TOTAL)
     rows = StatusMessage.objects.filter(id__in=claimed).order_by("id")
     batches: dict[str, list[StatusMessage]] = defaultdict(list)
     for row in rows:
@@ -79,7 +79,7 @@ def _send(batches: Mapping[Application, Sequence[StatusMessage]], chance: Chance
     """POST all messages at once, and record the results."""
     posts = [
         webhooks.Webhook(
-            id=PUSHES.message_id(row),
+            id=leases.message_id(PUSHES, row),
             url=receiver.url,
             secrets=webhooks.signing_secrets(receiver),
             body=json.dumps(status_messages.as_json(row), separators=(",", ":")).encode(),

@@ -174,7 +174,7 @@ def _due(line: str, application: str) -> QuerySet[StatusMessage]:
 
 @transaction.atomic
 def _hand_over(application: str, some: QuerySet[StatusMessage]) -> int:
-    rows = list(STATUSES.lock(some))
+    rows = list(sql.lock(some))
     if rows:
         receive = registry.get(registry.receivers, "receiver of status messages", application)
         receive([_as_status(row) for row in rows])

@@ -7,23 +7,12 @@ statements that fail, retry and close rows. None of them reads what a row contai
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from django.apps import apps
-from django.db.models import (
-    Case,
-    CharField,
-    DateTimeField,
-    F,
-    OrderBy,
-    Q,
-    QuerySet,
-    TextChoices,
-    Value,
-    When,
-)
+from django.db import models
+from django.db.models import Case, F, OrderBy, Q, QuerySet, Value, When
 from django.db.models.expressions import RawSQL
 
 from .. import conf
@@ -31,7 +20,7 @@ from . import sql
 
 Chance = Callable[[], float]  # random numbers from 0 to 1
 CLOCK = "(SELECT clock_timestamp())"  # read once: an index cannot be searched for what may change
-NOW = RawSQL(CLOCK, (), DateTimeField())  # noqa: S611 - a constant
+NOW = RawSQL(CLOCK, (), models.DateTimeField())  # noqa: S611 - a constant
 LOCK = "FOR UPDATE OF m SKIP LOCKED"
 
 FAIL = """
@@ -41,22 +30,16 @@ UPDATE {table} SET tries = {tries}, {error} = %(reason)s{problem},
 WHERE id = ANY(%(ids)s) AND {open}
 RETURNING id, {group}, {label}, {about}, tries, {refused_at} IS NOT NULL
 """
-CLAIM = """
-WITH due AS MATERIALIZED ({due})
-UPDATE {table} m SET tries = m.tries + 1, {due_at} = clock_timestamp() + %(lease)s * interval '1 second'
-FROM due WHERE m.id = due.id
-RETURNING m.id
-"""
 
 
-class Problem(TextChoices):
+class Problem(models.TextChoices):
     """Why a row waits for its next try."""
 
     FAILING = "failing", "Error of the database or in the code of the application"
     UNKNOWN = "unknown", "Unknown workflow: a worker of another release may have it"
 
 
-class State(TextChoices):
+class State(models.TextChoices):
     """The state of a row that failed: what happens next."""
 
     WAITING = "waiting", "Waiting for a retry"
@@ -77,12 +60,8 @@ class Failure(NamedTuple):
     refused: bool
 
 
-class LeasedRow(Protocol):
-    """A row that is delivered outside of a transaction."""
-
-    id: Any
-    created_at: datetime
-    tries: int
+def _is_null(column: str, null: bool = True) -> Q:
+    return Q(**{f"{column}__isnull": null})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,18 +116,18 @@ class Lane:
     def open(self) -> Q:
         """Rows that are neither done nor set aside."""
         if not self.refused_at:
-            return Q(**{f"{self.due_at}__isnull": False})
+            return _is_null(self.due_at, False)
         return Q(**{f"{name}__isnull": True for name in (self.done_at, self.refused_at) if name})
 
     @cached_property
     def fresh(self) -> Q:
         """Open rows that have not failed."""
-        return self.open & Q(**{f"{self.due_at}__isnull": True})
+        return self.open & _is_null(self.due_at)
 
     @cached_property
     def timed(self) -> Q:
         """Open rows with a time at which they are due."""
-        return self.open & Q(**{f"{self.due_at}__isnull": False})
+        return self.open & _is_null(self.due_at, False)
 
     @cached_property
     def retries(self) -> Q:
@@ -158,20 +137,20 @@ class Lane:
     @cached_property
     def due(self) -> Q:
         """Fresh rows, and those whose time has come."""
-        when = Q(**{f"{self.due_at}__isnull": True}) | Q(**{f"{self.due_at}__lte": NOW})
+        when = _is_null(self.due_at) | Q(**{f"{self.due_at}__lte": NOW})
         return self.open & when
 
     @cached_property
     def set_aside(self) -> Q:
         """Rows that wait for a person, or that a person has closed."""
         if self.refused_at:
-            return Q(**{f"{self.refused_at}__isnull": False})
-        return Q(**{f"{self.due_at}__isnull": True})
+            return _is_null(self.refused_at, False)
+        return _is_null(self.due_at)
 
     @cached_property
     def closed(self) -> Q:
         """Rows that a person has closed."""
-        return Q(**{f"{self.closed_at}__isnull": False})
+        return _is_null(self.closed_at, False)
 
     @cached_property
     def failed(self) -> Q:
@@ -186,7 +165,7 @@ class Lane:
         """The condition of each state of a failed row."""
         if not self.closed_at:
             return {State.WAITING: self.open, State.REFUSED: self.set_aside}
-        waiting = self.failed & Q(**{f"{self.refused_at}__isnull": True})
+        waiting = self.failed & _is_null(self.refused_at)
         problems = {State.WAITING: Problem.FAILING, State.UNKNOWN: Problem.UNKNOWN}
         waits = (
             {state.value: waiting & Q(**{self.problem: why}) for state, why in problems.items()}
@@ -204,7 +183,7 @@ class Lane:
     def state(self) -> Case:
         """The state of a failed row."""
         cases = [When(which, then=Value(name)) for name, which in self.states.items()]
-        return Case(*cases, output_field=CharField())
+        return Case(*cases, output_field=models.CharField())
 
     @property
     def in_order(self) -> tuple[OrderBy | str, ...]:
@@ -212,6 +191,12 @@ class Lane:
         return F(self.due_at).asc(nulls_first=True), *self.order
 
     # the same in SQL
+
+    @property
+    def sql_order(self) -> str:
+        """The order in which rows are due."""
+        columns = (f"{name[1:]} DESC" if name[0] == "-" else name for name in self.order)
+        return f"{self.due_at} NULLS FIRST, {', '.join(columns)}"
 
     def where(self, which: Q, alias: str = "m") -> str:
         """Return a condition as SQL, about the table by its alias."""
@@ -221,23 +206,22 @@ class Lane:
         """Return SQL for columns of the first row `m` in the order of an index, which reads only that."""
         return f"(SELECT {columns} FROM {self.table} m WHERE {which} ORDER BY {order} LIMIT 1)"  # noqa: S608 - constants
 
+    def count(self, which: Q, also: str = "true") -> str:
+        """Return SQL for the number of rows of a condition, counted up to the parameter `limit`."""
+        rows = f"SELECT FROM {self.table} m WHERE {self.where(which)} AND {also} LIMIT %(limit)s"
+        return f"(SELECT count(*) FROM ({rows}) AS counted)"  # noqa: S608 - constants
+
     def is_overdue(self, also: str = "true") -> str:
         """Return SQL for whether fresh rows were overlooked, or retries are due; `also` is about `m`.
 
         Reads only the first row of each line: many may wait for their next try.
         """
-        columns = (f"{name[1:]} DESC" if name[0] == "-" else name for name in self.order)
-        order = f"{self.due_at} NULLS FIRST, {', '.join(columns)}"
-        fresh = self.first("created_at", f"{self.where(self.fresh)} AND {also}", order)
-        timed = self.first(self.due_at, f"{self.where(self.timed)} AND {also}", order)
+        fresh = self.first("created_at", f"{self.where(self.fresh)} AND {also}", self.sql_order)
+        timed = self.first(self.due_at, f"{self.where(self.timed)} AND {also}", self.sql_order)
         late = f"{fresh} < {CLOCK} - interval '{conf.RERING_AFTER_S} seconds'"
         return f"(({late}) IS TRUE OR ({timed} <= {CLOCK}) IS TRUE)"
 
     # changes
-
-    def lock(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """Lock rows, without those that other sessions have locked."""
-        return rows.select_for_update(skip_locked=True)
 
     def fail(
         self,
@@ -279,20 +263,6 @@ class Lane:
             refused_at=self.refused_at, open=self.where(self.open, self.table) + guard,
             group=self.group, label=self.label, about=self.about,
         )  # fmt: skip
-
-    def claim(self, due: str, **parameters: int) -> list[int]:
-        """Lease the rows whose ids `due` selects and locks; return their ids.
-
-        Must not run inside a transaction: other processes must see the lease. If this process dies, its
-        rows are due again after the lease.
-        """
-        statement = CLAIM.format(due=due, table=self.table, due_at=self.due_at)
-        values = {**parameters, "lease": conf.NOTIFICATION_LEASE_S}
-        return [number for (number,) in sql.run(statement, values)]
-
-    def message_id(self, row: LeasedRow) -> str:
-        """Return a globally unique id of a row, the same for each try."""
-        return f"{self.name}-{row.id}-{int(row.created_at.timestamp() * 1_000_000)}"
 
     def retry(self, also: str = "") -> str:
         """Return the statement that has set-aside and waiting rows retried now, with no failures."""

@@ -25,6 +25,7 @@ from ..payloads.text import as_text
 from . import replica
 
 Shape = TypeVar("Shape")
+Row = TypeVar("Row", bound=Model)
 NUMBERS = {int, float, bool}
 
 
@@ -196,6 +197,11 @@ def record(kind: type[Shape], row: Sequence[Any]) -> Shape:
     """Return a row as a dataclass whose fields are in the order of the columns."""
     names = vars(kind)["__dataclass_fields__"]
     return kind(**dict(zip(names, row, strict=True)))
+
+
+def lock(rows: "QuerySet[Row]", **options: Any) -> "QuerySet[Row]":
+    """Lock rows, without those that other sessions have locked; see `select_for_update` for options."""
+    return rows.select_for_update(skip_locked=True, **options)
 
 
 def first_line(error: Exception) -> str:

@@ -60,10 +60,7 @@ LANES = {
     Kind.STATUS: STATUSES,
     Kind.INBOX: INBOX_LETTERS,
 }
-COUNT = "(SELECT count(*) FROM (SELECT FROM {0} m WHERE {1} LIMIT %(limit)s) AS c)"
-WAITING = "SELECT " + " + ".join(
-    COUNT.format(lane.table, lane.where(lane.failed)) for lane in LANES.values()
-)
+WAITING = f"SELECT {' + '.join(lane.count(lane.failed) for lane in LANES.values())}"
 
 # Of several that were set aside for one reference only the newest can be a task; none while another
 # waits for it.

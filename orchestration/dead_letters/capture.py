@@ -89,7 +89,7 @@ def return_due(limit: int) -> int:
     """
     due = DeadLetter.objects.filter(INBOX_LETTERS.retries, queue__in=queue_names.declared())
     letters: dict[str, list[DeadLetter]] = defaultdict(list)
-    for letter in INBOX_LETTERS.lock(due).order_by("retry_at")[:limit]:
+    for letter in sql.lock(due).order_by("retry_at")[:limit]:
         letters[letter.queue].append(letter)
     sent: list[int] = []
     for queue, some in letters.items():

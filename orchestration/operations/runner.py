@@ -145,7 +145,7 @@ def _sendable(operation_id: int, sending: _Sending) -> Operation | None:
 def _waiting(operation: Operation, ids: Collection[int]) -> list[OperationItem]:
     """Lock items and their tasks; pass over those that others have locked, or that wait no more."""
     waiting = OperationItem.objects.filter(operation=operation, state=ItemState.WAITING, id__in=ids)
-    locked = waiting.select_for_update(no_key=True, skip_locked=True, of=("self", "task"))
+    locked = sql.lock(waiting, no_key=True, of=("self", "task"))
     return list(locked.select_related("task").defer("task__data").order_by("id"))
 
 
@@ -210,8 +210,7 @@ def _ended(items: Sequence[OperationItem]) -> list[tuple[OperationItem, ItemStat
 
 def _locked(operation_id: int) -> Operation | None:
     """Lock an operation; None while another session has locked it."""
-    rows = Operation.objects.select_for_update(no_key=True, skip_locked=True)
-    return rows.filter(id=operation_id).first()
+    return sql.lock(Operation.objects.filter(id=operation_id), no_key=True).first()
 
 
 def prune_drafts() -> int:

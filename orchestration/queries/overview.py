@@ -11,6 +11,7 @@ from ..database import clock, sql
 from ..dead_letters import actions
 from ..models import Step
 from ..models.alert import Severity
+from ..models.inbox import SUBMISSIONS
 from ..states import StepState
 from . import causes, counters
 from .agent_facts import CAP, agents
@@ -34,11 +35,11 @@ FROM orchestration_alert a WHERE a.closed_at IS NULL AND a.incident_id IS NULL
 ORDER BY a.acknowledged_at IS NOT NULL, a.severity, a.last_seen DESC LIMIT %(shown)s
 """
 
-INBOX = """
-SELECT count(*), min(created_at) FROM (SELECT created_at FROM orchestration_submission
-    WHERE refused_at IS NULL
-    ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT %(limit)s) AS counted
-"""
+INBOX = f"""
+SELECT count(*), min(created_at) FROM (SELECT created_at FROM orchestration_submission m
+    WHERE {SUBMISSIONS.where(SUBMISSIONS.open)}
+    ORDER BY {SUBMISSIONS.sql_order} LIMIT %(limit)s) AS counted
+"""  # noqa: S608 - put together from constants
 
 
 @dataclass(frozen=True, kw_only=True)

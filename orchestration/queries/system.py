@@ -11,45 +11,36 @@ from datetime import datetime, timedelta
 from .. import conf, registry
 from ..cluster import heartbeat, leader_election
 from ..database import clock, sql
+from ..database.lane import State
 from ..messaging import queue_depths, queues
 from ..models import AuditRun, SupervisorPolicy, Worker
-from ..models.request import NEEDS_NO_PERSON
+from ..models.inbox import INBOX_LETTERS, STATUSES, SUBMISSIONS
+from ..models.notification import NOTIFICATIONS
+from ..models.request import REQUESTS, waits_for_person
 from .agent_facts import CAP
 from .leaders import Leader, leaders
 
 MOST_WORKERS = 500
 MOST_VIOLATIONS = 50
 
+READY = f"NOT {waits_for_person('m')}"
 # Each is a partial index; counted up to the cap.
 LYING = f"""
-SELECT
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
-        WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
-    coalesce((SELECT created_at FROM orchestration_submission
-        WHERE refused_at IS NULL AND retry_at IS NULL ORDER BY id LIMIT 1),
-        (SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL
-        ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1)),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_submission
-        WHERE refused_at IS NOT NULL AND closed_at IS NULL LIMIT %(limit)s) AS c),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage
-        WHERE refused_at IS NULL LIMIT %(limit)s) AS c),
-    (SELECT created_at FROM orchestration_statusmessage WHERE refused_at IS NULL
-        ORDER BY id LIMIT 1),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_statusmessage
-        WHERE refused_at IS NOT NULL AND closed_at IS NULL AND reason <> '' LIMIT %(limit)s) AS c),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_notification
-        WHERE sent_at IS NULL AND given_up_at IS NULL LIMIT %(limit)s) AS c),
-    (SELECT min(created_at) FROM orchestration_notification
-        WHERE sent_at IS NULL AND given_up_at IS NULL),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_taskrequest r
-        WHERE done_at IS NULL AND refused_at IS NULL AND {NEEDS_NO_PERSON} LIMIT %(limit)s) AS c),
-    (SELECT min(created_at) FROM (SELECT created_at FROM orchestration_taskrequest r
-        WHERE done_at IS NULL AND refused_at IS NULL AND {NEEDS_NO_PERSON} LIMIT %(limit)s) AS c),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_taskrequest
-        WHERE (refused_at IS NOT NULL OR NOT (problem = '')) AND refused_at IS NOT NULL
-            AND closed_at IS NULL LIMIT %(limit)s) AS c),
-    (SELECT count(*) FROM (SELECT 1 FROM orchestration_deadletter
-        WHERE retry_at IS NULL LIMIT %(limit)s) AS c),
+SELECT {SUBMISSIONS.count(SUBMISSIONS.open)},
+    coalesce({SUBMISSIONS.first("created_at", SUBMISSIONS.where(SUBMISSIONS.fresh), "id")},
+        {SUBMISSIONS.first("created_at", SUBMISSIONS.where(SUBMISSIONS.open), SUBMISSIONS.sql_order)}),
+    {SUBMISSIONS.count(SUBMISSIONS.states[State.REFUSED])},
+    {STATUSES.count(STATUSES.open)},
+    {STATUSES.first("created_at", STATUSES.where(STATUSES.open), "id")},
+    {STATUSES.count(STATUSES.states[State.REFUSED])},
+    {NOTIFICATIONS.count(NOTIFICATIONS.open)},
+    (SELECT min(created_at) FROM orchestration_notification m
+        WHERE {NOTIFICATIONS.where(NOTIFICATIONS.open)}),
+    {REQUESTS.count(REQUESTS.open, READY)},
+    (SELECT min(created_at) FROM (SELECT created_at FROM orchestration_taskrequest m
+        WHERE {REQUESTS.where(REQUESTS.open)} AND {READY} LIMIT %(limit)s) AS c),
+    {REQUESTS.count(REQUESTS.states[State.REFUSED])},
+    {INBOX_LETTERS.count(INBOX_LETTERS.set_aside)},
     (SELECT min(oldest.since) FROM orchestration_policy p CROSS JOIN LATERAL (
         SELECT min(s.pending_since) AS since FROM orchestration_step s WHERE s.agent = p.agent
             AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0) AS oldest),

@@ -14,6 +14,7 @@ from django.db.models import F
 from drill.waiting import wait_for
 from orchestration import conf
 from orchestration.alerting import alerts, notifications
+from orchestration.database import leases
 from orchestration.messaging import queues
 from orchestration.models import Alert, Lease, Notification, NotificationChannel
 from orchestration.models.alert import Severity
@@ -185,7 +186,8 @@ def test_unavailable_mail_server_is_retried(settings):
     assert notifications.send_due() == 1
     (message,) = mail.outbox
     assert (
-        NOTIFICATIONS.message_id(Notification.objects.get()) in message.extra_headers["Message-ID"]
+        leases.message_id(NOTIFICATIONS, Notification.objects.get())
+        in message.extra_headers["Message-ID"]
     )
 
 
