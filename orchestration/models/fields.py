@@ -41,12 +41,15 @@ def read_json(text: str) -> Any:
 
     The doors refuse what is nested too deeply; who writes the tables by SQL passes none.
     """
-    why = Unreadable(f"it is {TOO_DEEP}")
     try:
         value = json.loads(text)
     except RecursionError:
-        return why
-    return why if is_too_deep(text, value) else value
+        return Unreadable(f"it is {TOO_DEEP}")
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # Python reads no such number, Postgres does
+        return Unreadable("it has a number of thousands of digits")
+    return Unreadable(f"it is {TOO_DEEP}") if is_too_deep(text, value) else value
 
 
 class StoredJSON(models.JSONField):

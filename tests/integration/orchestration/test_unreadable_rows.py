@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from orchestration import api, submission, task_requests
+from orchestration import api, registry, submission, task_requests
 from orchestration.agents.payload_schemas import Invalid
 from orchestration.applications import status_messages
 from orchestration.database import sql
@@ -15,6 +15,7 @@ from orchestration.dead_letters.actions import DeadLetterFilter
 from orchestration.models import DeadLetter, StatusMessage, Step, Submission, Task, TaskRequest
 from orchestration.models.inbox import StatusKind
 from orchestration.payloads.limits import DEEPEST, MAX_KEPT
+from orchestration.workflow import Refused
 from tests.support.engine import in_error, new_task, run_to_end
 from tests.support.operators import browser, person
 
@@ -174,6 +175,32 @@ def test_unreadable_status_message_stops_no_other(operator):
     status_messages.deliver("shop", 10)
     assert not StatusMessage.objects.filter(id__in=[one.id for one in messages[1:]]).exists()
     StatusMessage.objects.filter(id=messages[0].id).update(reason="it failed")
+    assert operator.get("/ops/dead-letters/").status_code == 200
+
+
+def test_number_that_python_cannot_read_stops_no_other(operator, monkeypatch):
+    received = []
+
+    def receive(messages):
+        if unreadable := [one for one in messages if not isinstance(one.detail, dict)]:
+            raise Refused(f"nobody can read it: {unreadable[0].detail}")
+        received.extend(one.reference for one in messages)
+
+    monkeypatch.setitem(registry.receivers, "shop", receive)
+    for reference in ("bad", "good"):
+        post(reference)
+        StatusMessage.objects.create(
+            reply_to="shop", workflow="greet", reference=reference, number=0, kind=StatusKind.CLOSED
+        )
+    for table, column in (("submission", "data"), ("statusmessage", "detail")):
+        sql.run(f"UPDATE orchestration_{table} SET {column} = %(long)s::jsonb WHERE reference = 'bad'",
+                {"long": f'{{"name": {"9" * 5000}}}'})  # fmt: skip
+    assert submission.take(10) == 2
+    assert Task.objects.get().reference == "good"
+    assert "thousands of digits" in Submission.objects.get(refused_at__isnull=False).reason
+    assert status_messages.deliver("shop", 10) == 2
+    assert received == ["good"]
+    assert "thousands of digits" in StatusMessage.objects.get(refused_at__isnull=False).reason
     assert operator.get("/ops/dead-letters/").status_code == 200
 
 
