@@ -64,7 +64,7 @@ def _are_left(lane: Lane) -> str:
     """
     order = f"{lane.group}, {lane.problem or lane.refused_at}, tries"
     group = f"m.{lane.group} = split_part(a.fingerprint, '/', 2)"
-    refused = lane.states[State.REFUSED] & (Q(problem="") if lane.problem else Q())
+    refused = lane.needs_person & (Q(problem="") if lane.problem else Q())
     waits = {state: which for state, which in lane.states.items() if state in WAITS}
     often = [which & Q(tries__gte=conf.ALERT_AFTER_FAILURES) for which in waits.values()]
 

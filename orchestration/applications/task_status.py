@@ -14,17 +14,18 @@ from uuid import UUID
 from ..database import prepared, sql
 from ..decisions.compensation import plan
 from ..decisions.progress import RENAMED, StepView
+from ..models.inbox import SUBMISSIONS
 from ..states import Direction, StepState, TaskState
 
 # Uses submission_set_aside and submission_once: the last one of a reference, unless another one waits.
-SET_ASIDE = """
-SELECT CASE WHEN closed_at IS NULL THEN 'REFUSED' ELSE 'CLOSED' END
-FROM orchestration_submission
-WHERE workflow = %(workflow)s AND reference = %(reference)s AND refused_at IS NOT NULL
-    AND NOT EXISTS (SELECT FROM orchestration_submission WHERE workflow = %(workflow)s
-        AND reference = %(reference)s AND refused_at IS NULL)
+SET_ASIDE = f"""
+SELECT CASE WHEN {SUBMISSIONS.where(SUBMISSIONS.closed)} THEN 'CLOSED' ELSE 'REFUSED' END
+FROM orchestration_submission m WHERE workflow = %(workflow)s AND reference = %(reference)s
+    AND {SUBMISSIONS.where(SUBMISSIONS.set_aside)}
+    AND NOT EXISTS (SELECT FROM orchestration_submission o WHERE workflow = %(workflow)s
+        AND reference = %(reference)s AND {SUBMISSIONS.where(SUBMISSIONS.open, "o")})
 ORDER BY refused_at DESC LIMIT 1
-"""
+"""  # noqa: S608 - put together from constants
 
 # What an owner sees. While a step runs, its dispatch and the number of its attempt are invisible. A wait
 # after an uncounted failure is visible, and so is the dispatch of an irreversible step, which forbids an

@@ -142,7 +142,7 @@ class Lane:
 
     @cached_property
     def set_aside(self) -> Q:
-        """Rows that wait for a person, or that a person has closed."""
+        """Rows that were refused, given up or closed: they are not due."""
         if self.refused_at:
             return _is_null(self.refused_at, False)
         return _is_null(self.due_at)
@@ -161,10 +161,15 @@ class Lane:
         return Q(why, **{f"{self.closed_at}__isnull": True})
 
     @cached_property
+    def needs_person(self) -> Q:
+        """Rows that wait for a person."""
+        return self.failed & self.set_aside
+
+    @cached_property
     def states(self) -> dict[str, Q]:
         """The condition of each state of a failed row."""
         if not self.closed_at:
-            return {State.WAITING: self.open, State.REFUSED: self.set_aside}
+            return {State.WAITING: self.open, State.REFUSED: self.needs_person}
         waiting = self.failed & _is_null(self.refused_at)
         problems = {State.WAITING: Problem.FAILING, State.UNKNOWN: Problem.UNKNOWN}
         waits = (
@@ -172,8 +177,7 @@ class Lane:
             if self.problem
             else {State.WAITING.value: waiting}
         )
-        refused = self.failed & self.set_aside
-        return {**waits, State.REFUSED: refused, State.CLOSED: self.closed}
+        return {**waits, State.REFUSED: self.needs_person, State.CLOSED: self.closed}
 
     def in_state(self, state: str) -> QuerySet[Any]:
         """Return the failed rows of a state; of any but closed without one."""

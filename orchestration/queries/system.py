@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from .. import conf, registry
 from ..cluster import heartbeat, leader_election
 from ..database import clock, sql
-from ..database.lane import State
 from ..messaging import queue_depths, queues
 from ..models import AuditRun, SupervisorPolicy, Worker
 from ..models.inbox import INBOX_LETTERS, STATUSES, SUBMISSIONS
@@ -29,18 +28,18 @@ LYING = f"""
 SELECT {SUBMISSIONS.count(SUBMISSIONS.open)},
     coalesce({SUBMISSIONS.first("created_at", SUBMISSIONS.where(SUBMISSIONS.fresh), "id")},
         {SUBMISSIONS.first("created_at", SUBMISSIONS.where(SUBMISSIONS.open), SUBMISSIONS.sql_order)}),
-    {SUBMISSIONS.count(SUBMISSIONS.states[State.REFUSED])},
+    {SUBMISSIONS.count(SUBMISSIONS.needs_person)},
     {STATUSES.count(STATUSES.open)},
     {STATUSES.first("created_at", STATUSES.where(STATUSES.open), "id")},
-    {STATUSES.count(STATUSES.states[State.REFUSED])},
+    {STATUSES.count(STATUSES.needs_person)},
     {NOTIFICATIONS.count(NOTIFICATIONS.open)},
     (SELECT min(created_at) FROM orchestration_notification m
         WHERE {NOTIFICATIONS.where(NOTIFICATIONS.open)}),
     {REQUESTS.count(REQUESTS.open, READY)},
     (SELECT min(created_at) FROM (SELECT created_at FROM orchestration_taskrequest m
         WHERE {REQUESTS.where(REQUESTS.open)} AND {READY} LIMIT %(limit)s) AS c),
-    {REQUESTS.count(REQUESTS.states[State.REFUSED])},
-    {INBOX_LETTERS.count(INBOX_LETTERS.set_aside)},
+    {REQUESTS.count(REQUESTS.needs_person)},
+    {INBOX_LETTERS.count(INBOX_LETTERS.needs_person)},
     (SELECT min(oldest.since) FROM orchestration_policy p CROSS JOIN LATERAL (
         SELECT min(s.pending_since) AS since FROM orchestration_step s WHERE s.agent = p.agent
             AND s.process_state = 'pending' AND num_nonnulls(s.run_after, s.held_by_id) = 0) AS oldest),

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from ..models.inbox import STATUSES
+from ..models.request import REQUESTS
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -50,8 +53,8 @@ SELECT id FROM orchestration_step WHERE task_id = ANY(%(tasks)s::uuid[])
 """
 # A task `t` with none of these is needed no more: a status message that was neither
 # taken nor closed, an item of an operation that goes on, a hold, an undo or a request under way.
-FREE = """NOT EXISTS (SELECT FROM orchestration_statusmessage m
-        WHERE m.task_id = t.id AND m.closed_at IS NULL)
+FREE = f"""NOT EXISTS (SELECT FROM orchestration_statusmessage m
+        WHERE m.task_id = t.id AND NOT {STATUSES.where(STATUSES.closed)})
     AND NOT EXISTS (SELECT FROM orchestration_operationitem i
         JOIN orchestration_operation o ON o.id = i.operation_id
         WHERE i.task_id = t.id AND o.ended_at IS NULL)
@@ -59,4 +62,4 @@ FREE = """NOT EXISTS (SELECT FROM orchestration_statusmessage m
     AND NOT EXISTS (SELECT FROM orchestration_undorequest u WHERE u.task_id = t.id)
     AND NOT EXISTS (SELECT FROM orchestration_taskrequest r
         WHERE r.workflow = t.workflow AND r.reference = t.reference
-        AND r.done_at IS NULL AND r.refused_at IS NULL)"""
+        AND {REQUESTS.where(REQUESTS.open, "r")})"""  # noqa: S608 - put together from constants

@@ -144,7 +144,7 @@ def test_leased_row_fails_only_under_its_claim():
 
 
 @pytest.mark.parametrize("lane", LANES[:4], ids=lambda lane: lane.name)
-def test_row_is_retried_as_if_it_had_not_failed_and_closed_for_good(lane):
+def test_row_is_retried_as_if_it_had_not_failed_and_closed_permanently(lane):
     row = MAKE[lane.name](**({lane.due_at: None} | dict(list(ends(lane))[-2])))
     acted = {"ids": [row.id]}
     sql.run(lane.retry(), acted)
