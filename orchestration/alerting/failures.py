@@ -2,8 +2,7 @@
 
 import logging
 import random
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator
 
 from django.db import transaction
 
@@ -38,59 +37,46 @@ def fail(
     if refused:
         reason = sql.storable(str(error)) or "refused"
     failures = lane.fail(ids, reason, refused=refused, problem=problem, tries=tries, chance=chance)
-    groups: dict[str, list[Failure]] = defaultdict(list)
-    for failure in failures:
-        if failure.refused:
-            why = reason if refused else f"Given up after {failure.tries} tries: {reason}"
-            _report_refused(lane, failure, why)
-        else:
-            groups[failure.group].append(failure)
-    for group, waiting in sorted(groups.items()):
-        _report_waiting(lane, group, waiting, reason, problem)
+    for failure in failures[:1]:  # the others failed for the same reason
+        logger.log(
+            logging.ERROR if failure.refused else logging.WARNING,
+            "%s (one of %d) %s: %s",
+            failure.label,
+            len(failures),
+            "was set aside" if failure.refused else "waits for its next try",
+            reason,
+            extra=about_reference(failure.workflow, failure.reference),
+        )
+    reports = {
+        report.fingerprint: report
+        for failure in failures
+        for why in [reason if refused else f"Given up after {failure.tries} tries: {reason}"]
+        for report in _reports(lane, failure, why if failure.refused else reason, problem)
+    }
+    if reports:
+        alerts.raise_all(list(reports.values()))
     return failures
 
 
-def _report_refused(lane: Lane, failure: Failure, why: str) -> None:
-    alerts.raise_alert(
-        f"{lane.name}/{failure.group}",
-        severity=Severity.CRITICAL,
-        title=lane.refused.format(failure.group),
-        detail=why,
-    )
-    logger.error("%s was set aside: %s", failure.label, why, extra=_about(failure))
-
-
-def _report_waiting(
-    lane: Lane, group: str, waiting: Sequence[Failure], reason: str, problem: Problem
-) -> None:
-    """Log rows that wait; raise an alert from the second failure on, after some minutes a critical one."""
-    first = waiting[0]
-    what = first.label if len(waiting) == 1 else f"{len(waiting)} of {group}"
-    logger.warning("%s: waiting for the next try: %s", what, reason, extra=_about(first))
-    title = (lane.unknown if problem == Problem.UNKNOWN else lane.failing).format(group)
-    tries = max(failure.tries for failure in waiting)
-    raised = []
-    if title and tries > 1:
-        raised.append(
-            AlertReport(
-                fingerprint=f"{lane.name}/{group}/{problem.value}",
-                severity=Severity.WARNING,
-                title=title,
-                detail=f"It is retried automatically. Reason: {reason}",
-            )
+def _reports(lane: Lane, failure: Failure, reason: str, problem: Problem) -> Iterator[AlertReport]:
+    """Return the alerts of a failure: set aside, or the second and later; after some minutes critical."""
+    cause = f"{lane.name}/{failure.group}"
+    if failure.refused:
+        title = lane.refused.format(failure.group)
+        yield AlertReport(fingerprint=cause, severity=Severity.CRITICAL, title=title, detail=reason)
+        return
+    title = (lane.unknown if problem == Problem.UNKNOWN else lane.failing).format(failure.group)
+    if title and failure.tries > 1:
+        yield AlertReport(
+            fingerprint=f"{cause}/{problem.value}",
+            severity=Severity.WARNING,
+            title=title,
+            detail=f"It is retried automatically. Reason: {reason}",
         )
-    if title and tries >= conf.ALERT_AFTER_FAILURES:
-        raised.append(
-            AlertReport(
-                fingerprint=f"{lane.name}/{group}/{alerts.STUCK}",
-                severity=Severity.CRITICAL,
-                title=f"{title} for several minutes",
-                detail=reason,
-            )
+    if title and failure.tries >= conf.ALERT_AFTER_FAILURES:
+        yield AlertReport(
+            fingerprint=f"{cause}/{alerts.STUCK}",
+            severity=Severity.CRITICAL,
+            title=f"{title} for several minutes",
+            detail=reason,
         )
-    if raised:
-        alerts.raise_all(raised)
-
-
-def _about(failure: Failure) -> dict[str, object]:
-    return dict(about_reference(failure.workflow, failure.reference))

@@ -4,8 +4,7 @@ A claim counts as a try and moves a row's next time ahead. If the process dies, 
 that. So a receiver may get a message twice, under the same id.
 """
 
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from .. import conf
 from . import sql
@@ -19,13 +18,6 @@ RETURNING m.id
 """
 
 
-class LeasedRow(Protocol):
-    """A row of a lane that is leased."""
-
-    id: Any
-    created_at: datetime
-
-
 def claim(lane: Lane, due: str, **parameters: int) -> list[int]:
     """Lease the rows whose ids `due` selects and locks; return their ids.
 
@@ -36,6 +28,6 @@ def claim(lane: Lane, due: str, **parameters: int) -> list[int]:
     return [number for (number,) in rows]
 
 
-def message_id(lane: Lane, row: LeasedRow) -> str:
+def message_id(lane: Lane, row: Any) -> str:
     """Return a globally unique id of a row, the same for each try."""
     return f"{lane.name}-{row.id}-{int(row.created_at.timestamp() * 1_000_000)}"

@@ -85,7 +85,7 @@ def _send(operation_id: int, sending: _Sending) -> int:
 
     What it allows meanwhile is for the next sweep. An item that cannot be sent is skipped.
     """
-    _accrue(operation_id, sending)
+    _accrue(operation_id, sending.reach)
     done, failing = batches.all_found(
         partial(_next, operation_id),
         partial(_turn, operation_id, sending),
@@ -101,13 +101,13 @@ def _send(operation_id: int, sending: _Sending) -> int:
 
 
 @transaction.atomic
-def _accrue(operation_id: int, sending: _Sending) -> None:
+def _accrue(operation_id: int, reach: float) -> None:
     """Count the time since the last sweep."""
-    operation = _sendable(operation_id, sending)
+    operation = _locked(operation_id)
     if operation is not None:
         now = clock.database_now()
-        since = (now - operation.tokens_at).total_seconds() if operation.tokens_at else 0.0
-        operation.tokens = refilled(operation.tokens, since, operation.rate, sending.reach)
+        since = (now - (operation.tokens_at or now)).total_seconds()
+        operation.tokens = refilled(operation.tokens, since, operation.rate, reach)
         operation.tokens_at = now
         operation.save(update_fields=["tokens", "tokens_at"])
 
@@ -123,23 +123,17 @@ def _next(operation_id: int, limit: int, excluded: Collection[int]) -> list[int]
 @transaction.atomic
 def _turn(operation_id: int, sending: _Sending, ids: Sequence[int]) -> int:
     """Send one batch; return how many items had their turn."""
-    operation = _sendable(operation_id, sending)
-    items = _waiting(operation, ids[: int(operation.tokens)]) if operation else []
-    if operation is None or not items:
+    operation = _locked(operation_id)
+    if operation is None or operation.state != OperationState.RUNNING:
         return 0
-    answers = perform(operation, items, _mark)
+    if not leader_election.holds(sending.leadership):
+        return 0
+    items = _waiting(operation, ids[: int(operation.tokens)])
+    answers = perform(operation, items, _mark) if items else {}
     crash_points.reached("operation.before_commit", answers)
     operation.tokens -= len(answers)
     operation.save(update_fields=["tokens"])
     return len(answers)
-
-
-def _sendable(operation_id: int, sending: _Sending) -> Operation | None:
-    """Lock an operation that runs, while this process leads."""
-    operation = _locked(operation_id)
-    if operation is None or operation.state != OperationState.RUNNING:
-        return None
-    return operation if leader_election.holds(sending.leadership) else None
 
 
 def _waiting(operation: Operation, ids: Collection[int]) -> list[OperationItem]:
