@@ -20,10 +20,9 @@ from .permissions import OPERATE, REQUEUE, SEE_PERSONAL, requires, user_of
 from .responses import act_page, conflict, done
 
 NUMBER = re.compile("[0-9]{1,18}")
-BADGES = {
+BADGES = {  # all others wait for a person
     State.WAITING: ("warning", "waits"),
     State.UNKNOWN: ("warning", "unknown workflow"),
-    State.REFUSED: ("error", "refused"),
     State.CLOSED: ("", "closed"),
 }
 
@@ -38,7 +37,7 @@ def letters(request: HttpRequest) -> HttpResponse:
     context = {
         "now": page.now,
         "page": page,
-        "rows": [(row, BADGES[row.state]) for row in page.rows],
+        "rows": [(row, BADGES.get(row.state, ("error", row.state.value))) for row in page.rows],
         "wanted": wanted,
         "narrowing": _narrowing(wanted),
         "kinds": [("", "any"), *Kind.choices],
