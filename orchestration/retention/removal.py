@@ -16,7 +16,7 @@ from django.db import transaction
 
 from .. import conf, registry
 from ..cluster.duty import Duty
-from ..database import clock, sql
+from ..database import batches, clock, sql
 from ..models import RetentionPolicy
 from ..models.retention import content_hash, removal_key
 from . import belongings
@@ -87,26 +87,22 @@ def remove_due(seconds: float) -> int:
     now = clock.database_now()
     policies = list(RetentionPolicy.objects.filter(keep_days__isnull=False))
     stored = [_known(policy) for policy in policies]
-    at_work = list(policies)
-    total, failed = 0, []
+    at_work, failed = policies, dict[RetentionPolicy, Exception]()
+    total = 0
+
+    def remove_batch(some: Sequence[RetentionPolicy]) -> int:
+        nonlocal total
+        total += sum(_remove_batch(policy, now) for policy in some)
+        return len(some)
+
     while at_work:
-        for policy in list(at_work):
-            try:
-                count = _remove_batch(policy, now)
-            except Exception as error:
-                if sql.is_unavailable(error):
-                    raise
-                failed.append(error)
-                at_work.remove(policy)
-                continue
-            total += count
-            if not policy.more:
-                at_work.remove(policy)
+        batches.bisect(at_work, remove_batch, failed.__setitem__, apart=True, patience=len(at_work))
+        at_work = [policy for policy in at_work if policy.more and policy not in failed]
         if time.monotonic() >= until:
             break
     _note(policies, stored)
     if failed:
-        raise ExceptionGroup("old tasks cannot be removed", failed)
+        raise ExceptionGroup("old tasks cannot be removed", list(failed.values()))
     return total
 
 
