@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from logging import Logger
 from typing import Any, TypeVar
 
 import psycopg2
@@ -89,6 +90,19 @@ def availability(error: BaseException) -> Availability:
 def is_unavailable(error: BaseException) -> bool:
     """Return whether an error concerns the whole database, so that the work must be repeated."""
     return availability(error) is not Availability.AVAILABLE
+
+
+def log_end(logger: Logger, what: str, error: BaseException, *, brief: bool = False) -> bool:
+    """Log the error that ended some work; return whether the database is unavailable.
+
+    It is logged without a traceback then, or if it is to be `brief`.
+    """
+    unavailable = is_unavailable(error)
+    if unavailable or brief:
+        logger.error("%s must wait: %s", what, first_line(error))
+    else:
+        logger.error("%s failed", what, exc_info=error)
+    return unavailable
 
 
 def is_busy(error: BaseException) -> bool:
@@ -204,7 +218,7 @@ def lock(rows: "QuerySet[Row]", **options: Any) -> "QuerySet[Row]":
     return rows.select_for_update(skip_locked=True, **options)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, without the database's details."""
     return storable(str(error)).split("\n")[0]
 

@@ -104,11 +104,8 @@ class LeaderMonitor:
         while not self._stop.wait(conf.LEADER_CHECK_INTERVAL_S):
             try:
                 self.look()
-            except Exception as error:  # any error: the next check follows
-                if sql.is_unavailable(error):
-                    logger.warning("the leader monitor must wait: %s", sql.first_line(error))
-                else:
-                    logger.exception("the leader monitor failed")
+            except Exception as error:  # noqa: BLE001 - the next check follows
+                sql.log_end(logger, "the leader monitor", error)
                 connection.close()
         connection.close()
 

@@ -107,16 +107,13 @@ class QueueWorker(SimpleWorker):
             logger.error("job %s on queue %s was refused: %s", job.id, queue.name, error)
         except (
             Exception
-        ) as error:  # a job never ends its worker: the work is still in the state store
-            if sql.is_unavailable(error):
-                connection.close()  # else a read-only server would be used again
-            if isinstance(error, queues.Unreachable):
+        ) as error:  # a job never ends its worker: its work is still in the state store
+            unreachable = isinstance(error, queues.Unreachable)
+            if unreachable:
                 # The next ring is to call a worker at once: a connection may have broken, no more.
                 done_with.append(queues.flag(queue.name))
-            if sql.is_unavailable(error) or isinstance(error, queues.Unreachable):
-                logger.error("queue %s must wait: %s", queue.name, str(error).strip())
-            else:
-                logger.exception("queue %s: the doorbell's work failed", queue.name)
+            if sql.log_end(logger, f"queue {queue.name}", error, brief=unreachable):
+                connection.close()  # else a read-only server would be used again
         finally:
             close_old_connections()
             with suppress(RedisError):  # they expire
