@@ -105,9 +105,7 @@ class QueueWorker(SimpleWorker):
             job.perform()
         except JobRefused as error:
             logger.error("job %s on queue %s was refused: %s", job.id, queue.name, error)
-        except (
-            Exception
-        ) as error:  # a job never ends its worker: its work is still in the state store
+        except Exception as error:  # noqa: BLE001 - a job never ends its worker: its work is still stored
             unreachable = isinstance(error, queues.Unreachable)
             if unreachable:
                 # The next ring is to call a worker at once: a connection may have broken, no more.
