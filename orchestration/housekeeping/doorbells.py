@@ -7,20 +7,15 @@ from .. import conf, registry
 from ..alerting import notifications
 from ..applications import push, status_messages
 from ..audit import runner
-from ..cluster.duty import NOW, Duty, Sweep
+from ..cluster.duty import Duty, Sweep
 from ..database import prepared
 from ..messaging import queues
+from ..models.inbox import STATUSES
 
-# The applications with a message that was not delivered for a while, or whose retry is due. Reads only the
-# first row of each line, by the index status_due: many may wait for their next try.
+# The applications with a message that was not delivered for a while, or whose retry is due: along status_due.
 UNDELIVERED = f"""
 SELECT a.name FROM unnest(%(receivers)s::text[]) AS a (name)
-WHERE (SELECT created_at FROM orchestration_statusmessage
-    WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NULL
-    ORDER BY send_after NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.RERING_AFTER_S} seconds'
-OR (SELECT send_after FROM orchestration_statusmessage
-    WHERE reply_to = a.name AND refused_at IS NULL AND send_after IS NOT NULL
-    ORDER BY send_after NULLS FIRST, id LIMIT 1) <= {NOW}
+WHERE {STATUSES.is_overdue("m.reply_to = a.name")}
 """  # noqa: S608 - put together from constants
 
 

@@ -7,11 +7,12 @@ from django.db import transaction
 from .. import conf, registry
 from ..alerting import alerts
 from ..cluster import heartbeat
-from ..cluster.duty import NOW, Done, Duty, Sweep
+from ..cluster.duty import Done, Duty, Sweep
 from ..cluster.leader_election import Leadership
 from ..cluster.leader_memory import Memory
 from ..dead_letters import capture
 from ..incidents.aggregation import AGGREGATE_INCIDENTS
+from ..models.inbox import INBOX_LETTERS
 from ..monitoring.monitors import MONITOR
 from ..operations.runner import ADVANCE, PRUNE_DRAFTS
 from ..retention.records import REMOVE_RECORDS
@@ -59,7 +60,7 @@ RETURN_DEAD_LETTERS = Duty(
     run=lambda sweep: sweep.in_batches(partial(capture.return_due, conf.BATCH_SIZE)),
     counted="sent back",
     # by dead_letter_due
-    due=f"EXISTS (SELECT FROM orchestration_deadletter WHERE retry_at <= {NOW})",
+    due=f"EXISTS (SELECT FROM orchestration_deadletter m WHERE {INBOX_LETTERS.where(INBOX_LETTERS.retries)})",
     every=conf.DUTY_INTERVAL_S,
 )
 MARK_OVERDUE_TASKS = Duty(

@@ -32,9 +32,6 @@ def waits_for_person(request: str, closed: str = "w.closed_at IS NULL") -> str:
     AND NOT EXISTS (SELECT FROM orchestration_removedtask d WHERE d.key = {removal_key(*named)}))"""  # noqa: S608 - put together from constants
 
 
-NEEDS_NO_PERSON = f"NOT {waits_for_person('r')}"
-
-
 class RequestedAct(models.TextChoices):
     """What can be asked for."""
 

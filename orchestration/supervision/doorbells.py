@@ -1,35 +1,21 @@
 """Ring for submissions, requests, steps and undos that lie unserved: a lost doorbell costs seconds."""
 
 from .. import conf, policies
-from ..cluster.duty import NOW, Duty, Sweep
+from ..cluster.duty import Duty, Sweep
 from ..database import prepared
 from ..messaging import queues
 from ..models import low_water
 from ..models.hold import holds_agent
+from ..models.inbox import SUBMISSIONS
 from ..models.low_water import AGENTS_FROM, WANTED
-from ..models.request import NEEDS_NO_PERSON
+from ..models.request import REQUESTS, waits_for_person
 from ..states import LOCAL
 from ..transitions.gates import FIRST
 
-# A submission that was posted and not taken for a while, or whose retry is due. Reads only the first row
-# of each line, by the index submission_due: many may wait for their next try.
-POSTED = f"""
-(SELECT created_at FROM orchestration_submission WHERE refused_at IS NULL AND retry_at IS NULL
-    ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1)
-    < {NOW} - interval '{conf.RERING_AFTER_S} seconds'
-OR (SELECT retry_at FROM orchestration_submission WHERE refused_at IS NULL
-    AND retry_at IS NOT NULL ORDER BY retry_at NULLS FIRST, priority DESC, turn, id LIMIT 1) <= {NOW}
-"""  # noqa: S608 - put together from constants
-
-# The same for applications' requests about their tasks. Those that wait for a person are passed over.
-REQUESTED = f"""
-(SELECT created_at FROM orchestration_taskrequest r
-    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NULL AND {NEEDS_NO_PERSON}
-    ORDER BY retry_at NULLS FIRST, id LIMIT 1) < {NOW} - interval '{conf.RERING_AFTER_S} seconds'
-OR (SELECT retry_at FROM orchestration_taskrequest r
-    WHERE done_at IS NULL AND refused_at IS NULL AND retry_at IS NOT NULL AND {NEEDS_NO_PERSON}
-    ORDER BY retry_at NULLS FIRST, id LIMIT 1) <= {NOW}
-"""  # noqa: S608 - put together from constants
+# Submissions and applications' requests that were posted and not taken for a while, or whose retry is due:
+# along submission_due and request_due. Requests that wait for a person are passed over.
+POSTED = SUBMISSIONS.is_overdue()
+REQUESTED = REQUESTS.is_overdue(f"NOT {waits_for_person('m')}")
 
 # Steps to claim, where their agent is not held, or to compute (index step_turn), and undos to begin.
 CLAIMABLE = f"""
