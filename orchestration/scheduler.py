@@ -257,10 +257,10 @@ def begin_undos() -> set[str]:
     begun = Begun()
 
     def deal(tasks: Collection[UUID]) -> int:
-        found = begin_requested(tasks)
-        begun.agents |= found.agents
-        begun.applications |= found.applications
-        return found.handled
+        handled = begin_requested(tasks)
+        begun.agents |= handled.agents
+        begun.applications |= handled.applications
+        return handled.handled
 
     _, failing = batches.all_found(requested_tasks, deal, conf.DUTY_BUDGET_S)
     for task, error in failing.items():
@@ -279,15 +279,15 @@ def _notify(applications: Collection[str]) -> None:
 def _send(requests: Mapping[str, Sequence[Request]], without: Container[int] = ()) -> None:
     """Send requests to their agents, `without` those of some steps."""
     messages = {
-        agent: [request.dump() for request in some if request.step not in without]
-        for agent, some in requests.items()
+        agent: [request.dump() for request in batch if request.step not in without]
+        for agent, batch in requests.items()
     }
-    queues.try_to_ring_all({agent: some for agent, some in messages.items() if some})
+    queues.try_to_ring_all({agent: batch for agent, batch in messages.items() if batch})
 
 
 def _load_and_send(by: str, claimed: Claimed) -> None:
     """Load and send requests with values to load; if all loading fails, the steps expire."""
-    wanted = [
+    unfilled = [
         UnfilledRequest(agent=agent, workflow=workflow, request=request, loads=loads)
         for agent, requests in claimed.requests.items()
         for request in requests
@@ -295,9 +295,9 @@ def _load_and_send(by: str, claimed: Claimed) -> None:
         for workflow, loads in [claimed.loads[request.step]]
     ]
     try:
-        filled = fill_in(wanted, by)
+        filled = fill_in(unfilled, by)
     except Error as error:
-        logger.warning("%d requests are not sent: %s", len(wanted), sql.first_line(error))
+        logger.warning("%d requests are not sent: %s", len(unfilled), sql.first_line(error))
         if sql.is_unavailable(error):
             raise
         return

@@ -117,8 +117,8 @@ def _take_first(line: str, limit: int) -> int:
     rows = prepared.run(_locking(line), {f"paused_{line}": _paused_in(line), "limit": limit})
     submissions = [Submission.from_db(connection.alias, COLUMNS, _read(row)) for row in rows]
     known = {
-        _named(one): before
-        for one, (*_, task, removed) in zip(submissions, rows, strict=True)
+        _named(submission): before
+        for submission, (*_, task, removed) in zip(submissions, rows, strict=True)
         if (before := repeated_postings.earlier(task, removed)) is not None
     }
     return _accept(submissions, known)
@@ -130,9 +130,11 @@ def _read(row: tuple[Any, ...]) -> list[Any]:
 
 
 @transaction.atomic
-def _take(some: QuerySet[Submission]) -> int:
-    submissions = list(sql.lock(some))
-    return _accept(submissions, repeated_postings.known([one.id for one in submissions]))
+def _take(submissions_due: QuerySet[Submission]) -> int:
+    submissions = list(sql.lock(submissions_due))
+    return _accept(
+        submissions, repeated_postings.known([submission.id for submission in submissions])
+    )
 
 
 @transaction.atomic
@@ -144,7 +146,11 @@ def adopt(workflow: str, reference: str, task: UUID) -> bool:
     rows = Submission.objects.filter(SUBMISSIONS.open, workflow=workflow, reference=reference)
     submissions = list(rows.select_for_update())
     return bool(
-        _accept(submissions, repeated_postings.known([one.id for one in submissions]), task)
+        _accept(
+            submissions,
+            repeated_postings.known([submission.id for submission in submissions]),
+            task,
+        )
     )
 
 
@@ -193,16 +199,18 @@ def _record(
             raise Refused(f"its data cannot be read: {submission.data}")
         if not isinstance(submission.data, dict):
             raise Refused("its data is not a JSON object")
-    workflow.record([Submitted(reference=one.reference, data=one.data) for one in batch])
+    workflow.record(
+        [Submitted(reference=submission.reference, data=submission.data) for submission in batch]
+    )
     create([_as_task(submission, task) for submission in batch], also)
     if switch.ON:
         transaction.on_commit(partial(_trace, batch), robust=True)
 
 
 def _trace(batch: Sequence[Submission]) -> None:
-    for one in batch:
-        task = spans.Named(workflow=one.workflow, reference=one.reference)
-        spans.taken(task, one.created_at.timestamp())
+    for submission in batch:
+        task = spans.Named(workflow=submission.workflow, reference=submission.reference)
+        spans.taken(task, submission.created_at.timestamp())
 
 
 def _named(submission: Submission) -> tuple[str, str]:

@@ -124,9 +124,9 @@ def _deal(number: int) -> int:
     if request is None:
         return 0  # another process has it
     workflow = _workflow(request)
-    found = Task.objects.filter(workflow=request.workflow, reference=request.reference)
-    task = sql.lock(found, no_key=True).values_list("id", flat=True).first()
-    if task is None and found.exists():
+    tasks = Task.objects.filter(workflow=request.workflow, reference=request.reference)
+    task = sql.lock(tasks, no_key=True).values_list("id", flat=True).first()
+    if task is None and tasks.exists():
         return 0  # another session has locked it, and other requests must not wait
     last = StatusMessage.objects.filter(task=task).aggregate(last=Max("id", default=0))["last"]
     refusal = _carry_out(request, task, workflow)

@@ -102,7 +102,7 @@ async def post(webhooks: Sequence[Webhook], timestamp: int) -> list[str]:
         cookie_jar=aiohttp.DummyCookieJar(),
         trust_env=False,
     ) as session:
-        return await asyncio.gather(*(_post(session, one, timestamp) for one in webhooks))
+        return await asyncio.gather(*(_post(session, webhook, timestamp) for webhook in webhooks))
 
 
 async def _post(session: aiohttp.ClientSession, webhook: Webhook, timestamp: int) -> str:
@@ -135,11 +135,11 @@ class _CheckedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        found = await asyncio.get_running_loop().getaddrinfo(
+        addresses = await asyncio.get_running_loop().getaddrinfo(
             host, port, type=socket.SOCK_STREAM, family=family
         )
         results: list[ResolveResult] = []
-        for kind, _, protocol, _, address in found:
+        for kind, _, protocol, _, address in addresses:
             _check(ip_address(str(address[0]).partition("%")[0]))
             results.append(
                 ResolveResult(

@@ -67,7 +67,11 @@ def _only_owner() -> str:
 
 def _workflows(application: str, more: Sequence[str]) -> list[str]:
     """Return the workflows of an application, and those of `more` that are no other's."""
-    own = [one.name for one in registry.workflows.values() if one.owner_application == application]
+    own = [
+        workflow.name
+        for workflow in registry.workflows.values()
+        if workflow.owner_application == application
+    ]
     for name in more:
         if name not in registry.workflows:
             raise NotGranted(f"there is no workflow {name!r}")
@@ -84,4 +88,4 @@ def _is_free(name: str) -> bool:
 
 
 def _owners() -> list[str]:
-    return sorted({one.owner_application for one in registry.workflows.values()} - {""})
+    return sorted({workflow.owner_application for workflow in registry.workflows.values()} - {""})

@@ -26,5 +26,7 @@ def put_off_unknown(name: str, batch: Sequence[Submission]) -> list[int]:
 def fail(submission_id: int, error: Exception) -> None:
     """Set a refused submission aside, and notify; postpone it after any other failure."""
     failed = failures.fail(SUBMISSIONS, [submission_id], error)
-    refused = Submission.objects.filter(id__in=[one.id for one in failed if one.refused])
+    refused = Submission.objects.filter(
+        id__in=[failure.id for failure in failed if failure.refused]
+    )
     outbox.write_without_task(refused.only(*READ), StatusKind.SET_ASIDE)

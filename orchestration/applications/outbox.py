@@ -49,14 +49,14 @@ def write(news: Sequence[StatusUpdate], owned: Collection[UUID] = ()) -> set[str
     """
     receivers: set[str] = set()
     by_task: dict[UUID, list[StatusUpdate]] = {}
-    for one in news:
-        by_task.setdefault(one.task, []).append(one)
+    for update in news:
+        by_task.setdefault(update.task, []).append(update)
     if by_task:
         columns = {
             "ids": [str(task) for task in by_task],
             "messages": sql.as_json(
-                [{"kind": one.kind.value, "detail": one.detail} for one in some]
-                for some in by_task.values()
+                [{"kind": update.kind.value, "detail": update.detail} for update in updates]
+                for updates in by_task.values()
             ),
         }
         receivers = {reply_to for (reply_to,) in prepared.run(WRITE, columns)}
@@ -67,8 +67,12 @@ def write_without_task(submissions: Iterable[Submission], kind: StatusKind) -> N
     """Write messages about submissions without a task, to the submitting application and the owner."""
     StatusMessage.objects.bulk_create(
         StatusMessage(
-            reply_to=name, workflow=one.workflow, reference=one.reference, number=0, kind=kind
+            reply_to=name,
+            workflow=submission.workflow,
+            reference=submission.reference,
+            number=0,
+            kind=kind,
         )
-        for one in submissions
-        for name in sorted({one.reply_to, one.owner_application} - {""})
+        for submission in submissions
+        for name in sorted({submission.reply_to, submission.owner_application} - {""})
     )

@@ -51,24 +51,24 @@ def write(
     `news` are the messages that the submitting applications get at the same time, by task; with
     `owner_only` they get none.
     """
-    found = task_status.snapshots(tasks, anyway=news.keys() & set(tasks))
-    if not found:
+    changed = task_status.snapshots(tasks, anyway=news.keys() & set(tasks))
+    if not changed:
         return set()
-    last = [_last(news.get(one.task, ())) for one in found]
+    last = [_last(news.get(snapshot.task, ())) for snapshot in changed]
     columns = {
-        "ids": [str(one.task) for one in found],
+        "ids": [str(snapshot.task) for snapshot in changed],
         "kinds": [kind.value for kind, _ in last],
         "details": sql.as_json([detail for _, detail in last]),
-        "progress": sql.as_json([_sent(one.progress) for one in found]),
-        "versions": [one.version for one in found],
-        "written": [0 if owner_only else len(news.get(one.task, ())) for one in found],
+        "progress": sql.as_json([_sent(snapshot.progress) for snapshot in changed]),
+        "versions": [snapshot.version for snapshot in changed],
+        "written": [0 if owner_only else len(news.get(snapshot.task, ())) for snapshot in changed],
     }
     return {owner_application for (owner_application,) in prepared.run(WRITE, columns)}
 
 
 def _last(news: "Sequence[StatusUpdate]") -> tuple[StatusKind, Mapping[str, Any]]:
     """Return the last message about the whole task, or else the last about a step."""
-    more = [one for one in news if one.kind != StatusKind.STEP]
+    more = [update for update in news if update.kind != StatusKind.STEP]
     if last := (more or list(news))[-1:]:
         return last[0].kind, last[0].detail
     return StatusKind.STEP, {}

@@ -173,8 +173,8 @@ def _due(line: str, application: str) -> QuerySet[StatusMessage]:
 
 
 @transaction.atomic
-def _hand_over(application: str, some: QuerySet[StatusMessage]) -> int:
-    rows = list(sql.lock(some))
+def _hand_over(application: str, messages: QuerySet[StatusMessage]) -> int:
+    rows = list(sql.lock(messages))
     if rows:
         receive = registry.get(registry.receivers, "receiver of status messages", application)
         receive([_as_status(row) for row in rows])

@@ -57,48 +57,51 @@ def post(postings: Sequence[Posting]) -> None:
     for a reference, priority, fairness key or data that cannot be kept, or that no task can have.
     """
     began = clock.now() if switch.ON else 0.0
-    data = [_checked(one) for one in postings]
-    for reply_to in {one.reply_to for one in postings} - {"", *registry.receivers}:
+    data = [_checked(posting) for posting in postings]
+    for reply_to in {posting.reply_to for posting in postings} - {"", *registry.receivers}:
         if not tokens.is_known(reply_to):
             registry.get(registry.receivers, "receiver of status messages", reply_to)
     prepared.run(
         POST,
         {
-            "workflow": [one.workflow for one in postings],
-            "reference": [one.reference for one in postings],
+            "workflow": [posting.workflow for posting in postings],
+            "reference": [posting.reference for posting in postings],
             "data": data,
-            "reply_to": [one.reply_to for one in postings],
+            "reply_to": [posting.reply_to for posting in postings],
             "owner_application": [
-                registry.workflows[one.workflow].owner_application for one in postings
+                registry.workflows[posting.workflow].owner_application for posting in postings
             ],
-            "priority": [one.priority for one in postings],
-            "fairness_key": [one.key for one in postings],
+            "priority": [posting.priority for posting in postings],
+            "fairness_key": [posting.key for posting in postings],
         },
     )
     transaction.on_commit(partial(crash_points.reached, "web.after_commit_before_ring"))
     if switch.ON:
-        named = [spans.Named(workflow=one.workflow, reference=one.reference) for one in postings]
+        named = [
+            spans.Named(workflow=posting.workflow, reference=posting.reference)
+            for posting in postings
+        ]
         web.post(named, began)
     queues.ring_after_commit(queues.SUBMISSION)
 
 
-def _checked(one: Posting) -> str:
+def _checked(posting: Posting) -> str:
     """Return a posting's data as JSON; raise what `post` names."""
-    workflow = registry.get(registry.workflows, "workflow", one.workflow)
-    if not isinstance(one.reference, str):
+    workflow = registry.get(registry.workflows, "workflow", posting.workflow)
+    if not isinstance(posting.reference, str):
         raise TypeError(
-            f"the reference {one.reference!r} is not a text: write str({one.reference!r})"
+            f"the reference {posting.reference!r} is not a text: write str({posting.reference!r})"
         )
-    if not 0 < len(one.reference) <= LONGEST_REFERENCE or not one.reference.isprintable():
+    if not 0 < len(posting.reference) <= LONGEST_REFERENCE or not posting.reference.isprintable():
         raise ValueError(
-            f"the reference {one.reference!r} has not 1 to {LONGEST_REFERENCE} printable characters"
+            f"the reference {posting.reference!r} has not 1 to {LONGEST_REFERENCE} printable characters"
         )
-    if one.priority not in PRIORITIES:
+    if posting.priority not in PRIORITIES:
         raise ValueError(
-            f"the priority {one.priority!r} is not between {PRIORITIES[0]} and {PRIORITIES[-1]}"
+            f"the priority {posting.priority!r} is not between {PRIORITIES[0]} and {PRIORITIES[-1]}"
         )
-    check_key(one.fairness_key)
-    if not isinstance(one.data, dict):
+    check_key(posting.fairness_key)
+    if not isinstance(posting.data, dict):
         raise payload_schemas.Invalid("the data is not a JSON object")
-    workflow.require(one.data)
-    return payload_schemas.written(one.data)
+    workflow.require(posting.data)
+    return payload_schemas.written(posting.data)

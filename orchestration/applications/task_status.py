@@ -123,8 +123,8 @@ def snapshots(tasks: Collection[UUID], *, anyway: Collection[UUID] = ()) -> list
 
     `anyway` are included although their version may be unchanged.
     """
-    found = {"tasks": [str(task) for task in tasks], "anyway": [str(task) for task in anyway]}
-    in_order = sorted(prepared.run(SNAPSHOTS, found), key=itemgetter(0, STEP_ID))
+    parameters = {"tasks": [str(task) for task in tasks], "anyway": [str(task) for task in anyway]}
+    in_order = sorted(prepared.run(SNAPSHOTS, parameters), key=itemgetter(0, STEP_ID))
     return [
         Snapshot(task=task, version=version, progress=_progress([row[2:] for row in rows]))
         for (task, version), rows in groupby(in_order, key=itemgetter(0, 1))

@@ -95,12 +95,12 @@ def ensure(name: str, token: str, *, description: str, scopes: Iterable[str]) ->
 
 def ensure_consumers(**_: Any) -> None:
     """Create the rows of applications with a consumer in the engine's processes, after each migration."""
-    wanted = registry.receivers
-    known = Application.objects.filter(name__in=wanted).values_list("name", flat=True)
+    receivers = registry.receivers
+    known = Application.objects.filter(name__in=receivers).values_list("name", flat=True)
     Application.objects.bulk_create(
         [
             Application(name=name, delivery=Delivery.CONSUMER)
-            for name in sorted(set(wanted) - set(known))
+            for name in sorted(set(receivers) - set(known))
         ],
         ignore_conflicts=True,
     )

@@ -96,8 +96,8 @@ def all_found(
     passed: set[Item] = set()
     total = 0
 
-    def in_time(some: Sequence[Item]) -> int:
-        return deal(some) if time.monotonic() < until else 0
+    def in_time(part: Sequence[Item]) -> int:
+        return deal(part) if time.monotonic() < until else 0
 
     def set_aside(item: Item, error: Exception) -> None:
         if sql.is_busy(error):
@@ -105,13 +105,13 @@ def all_found(
         else:
             failing[item] = error
 
-    while found := find(conf.BATCH_SIZE, passed | failing.keys()):
+    while items := find(conf.BATCH_SIZE, passed | failing.keys()):
         aside = len(passed) + len(failing)
         # with patience for all items, as the next `find` leaves out those that are set aside
-        done = bisect(found, in_time, set_aside, patience=len(found))
+        done = bisect(items, in_time, set_aside, patience=len(items))
         total += done - (len(passed) + len(failing) - aside)
-        if done < len(found):
-            passed.update(found)
+        if done < len(items):
+            passed.update(items)
         if time.monotonic() >= until:
             break
     return total, failing

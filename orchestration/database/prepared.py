@@ -61,7 +61,7 @@ class Statement:
         self.parameters = tuple(dict.fromkeys(NAMED.findall(text)))
         self.name = _name(text)
         places = {name: f"${number}" for number, name in enumerate(self.parameters, 1)}
-        self.prepare = f"PREPARE {self.name} AS {NAMED.sub(lambda one: places[one[1]], text)};"
+        self.prepare = f"PREPARE {self.name} AS {NAMED.sub(lambda match: places[match[1]], text)};"
 
 
 statement = cache(Statement)
@@ -98,11 +98,11 @@ def run_all(parts: Sequence[Part], before: str = "") -> list[tuple[Any, ...]]:
     if _as_usual not in here.execute_wrappers:
         here.execute_wrappers.insert(0, _as_usual)
     session = _sessions.setdefault(here.connection, Session())
-    for wanted in (statement(part.text) for part in parts):
-        if wanted.name not in session.prepared:
+    for planned in (statement(part.text) for part in parts):
+        if planned.name not in session.prepared:
             # the first of a connection finds none that was left by an error
-            before += wanted.prepare if session.prepared else f"DEALLOCATE ALL;{wanted.prepare}"
-            session.prepared.add(wanted.name)
+            before += planned.prepare if session.prepared else f"DEALLOCATE ALL;{planned.prepare}"
+            session.prepared.add(planned.name)
     if not (session.by_index and _in_transaction(here)):
         before = BY_INDEX + before
     session.by_index = True
@@ -118,9 +118,9 @@ def run_all(parts: Sequence[Part], before: str = "") -> list[tuple[Any, ...]]:
 def _executing(texts: Sequence[str]) -> str:
     """Return what executes prepared statements, each with parameters of its own."""
     return ";".join(
-        f"EXECUTE {wanted.name}" + (f" ({', '.join(given)})" if given else "")
-        for number, wanted in enumerate(map(statement, texts))
-        for given in [[f"%({name}_{number})s" for name in wanted.parameters]]
+        f"EXECUTE {planned.name}" + (f" ({', '.join(parameters)})" if parameters else "")
+        for number, planned in enumerate(map(statement, texts))
+        for parameters in [[f"%({name}_{number})s" for name in planned.parameters]]
     )
 
 
@@ -141,7 +141,7 @@ def _execute(
 
     Where each statement is looked at, as in tests and with DEBUG, it is Django's.
     """
-    if here.queries_logged or any(one is not _as_usual for one in here.execute_wrappers):
+    if here.queries_logged or any(wrapper is not _as_usual for wrapper in here.execute_wrappers):
         return sql.run(text, values)
     here.validate_no_broken_transaction()
     with here.wrap_database_errors, here.create_cursor() as cursor:

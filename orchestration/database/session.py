@@ -97,5 +97,5 @@ class LockWait:
 
 def limit_lock_waits(here: BaseDatabaseWrapper, seconds: float) -> None:
     """Have a pooled connection limit its waits for locks in every transaction from now on."""
-    if not any(isinstance(one, LockWait) for one in here.execute_wrappers):
+    if not any(isinstance(wrapper, LockWait) for wrapper in here.execute_wrappers):
         here.execute_wrappers.append(LockWait(seconds))

@@ -145,9 +145,9 @@ def _act(
     done: Counter[tuple[Kind, str]] = Counter()
 
     @transaction.atomic
-    def act(kind: Kind, some: Sequence[int]) -> int:
+    def act(kind: Kind, ids: Sequence[int]) -> int:
         # what another has acted on meanwhile is not selected any more: looked at when it is locked
-        locked = rows(kind, letters).filter(id__in=some).order_by("id").select_for_update()
+        locked = rows(kind, letters).filter(id__in=ids).order_by("id").select_for_update()
         values = {"ids": list(locked.values_list("id", flat=True)), "kind": kind.value,
                   "event": event.value, "by": by, "reason": reason}  # fmt: skip
         statement = WITH_EVENTS.format(statement=statements[kind])
@@ -175,10 +175,12 @@ def _notify_closed(kind: Kind, ids: Collection[int]) -> None:
         outbox.write_without_task(closed, StatusKind.CLOSED)
     elif kind == Kind.REQUEST:
         closing = TaskRequest.objects.filter(id__in=ids).defer("amendment", "note")
-        for one in closing.order_by("workflow", "reference", "id"):
-            about = Task.objects.filter(workflow=one.workflow, reference=one.reference)
+        for submission in closing.order_by("workflow", "reference", "id"):
+            about = Task.objects.filter(
+                workflow=submission.workflow, reference=submission.reference
+            )
             task = about.select_for_update(no_key=True).values_list("id", flat=True).first()
-            status_messages.write_refusal(one, task, Refusal.CLOSED)
+            status_messages.write_refusal(submission, task, Refusal.CLOSED)
 
 
 def _skip_twin(_: int, error: Exception) -> None:

@@ -92,9 +92,9 @@ def return_due(limit: int) -> int:
     for letter in sql.lock(due).order_by("retry_at")[:limit]:
         letters[letter.queue].append(letter)
     sent: list[int] = []
-    for queue, some in letters.items():
-        if queues.try_to_ring(queue, [_message(letter) for letter in some]):
-            sent += [letter.id for letter in some]
+    for queue, of_queue in letters.items():
+        if queues.try_to_ring(queue, [_message(letter) for letter in of_queue]):
+            sent += [letter.id for letter in of_queue]
     DeadLetter.objects.filter(id__in=sent).delete()
     return len(sent)
 

@@ -69,7 +69,7 @@ MOST_ROUNDS = 5  # of looking past held steps, in one turn; the rest has the nex
 class Demand(NamedTuple):
     """One agent: the limits of its requests (seconds, calls), its load, and what waits for it.
 
-    `lone` says that a step is due that goes alone, and that none such is in flight.
+    `has_isolated`: an isolated step is due, and none is in flight.
     """
 
     agent: str
@@ -78,10 +78,10 @@ class Demand(NamedTuple):
     tries: int
     key_memory: float | None
     in_flight: int
-    wanted: bool
+    has_due: bool
     waited: float | None
     aged_after: float
-    lone: bool
+    has_isolated: bool
     held: bool
     held_until: float | None
     all_held_until: float | None
@@ -199,12 +199,12 @@ def demands(
     Each comes with the standings of its lines that `arrivals` join.
     """
     marks = AGENTS.of(agents)
-    given = AGENTS.given(marks) | lines_of(arrivals)
+    values = AGENTS.given(marks) | lines_of(arrivals)
     with AGENTS.watching():
-        found = lock_and_read(agents, DEMAND, given)
+        locked = lock_and_read(agents, DEMAND, values)
     return [
         (Demand._make([gate.agent, *demand, marks.get(gate.agent, AGENTS.head)]), gate)
-        for gate, demand in found
+        for gate, demand in locked
     ]
 
 
@@ -226,42 +226,52 @@ def take(agents: Sequence[Places], met: Met) -> None:
     a good probe. A share of the places is for what has waited for long: a higher priority goes first,
     but no stream of such keeps others waiting without end.
     """
-    probes = [one for one in agents if one.gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}]
-    _take(fresh, [Look(one, one.left) for one in probes], met)
-    unsent = [one for one in probes if not one.pending]
-    _take(least, [Look(one, one.left, isolated=one.demand.lone) for one in unsent], met)
-    others = [one for one in agents if one not in probes]
-    lone = [one for one in others if one.demand.lone]
-    _take(in_turn, [Look(one, min(1, one.left), isolated=True) for one in lone], met)
-    has_aged = [one for one in others if one.demand.has_aged]
-    _take(aged, [Look(one, for_aged(one.left, conf.AGED_SHARE)) for one in has_aged], met)
+    probes = [
+        places
+        for places in agents
+        if places.gate.view.state in {GateState.OPEN, GateState.HALF_OPEN}
+    ]
+    _take(fresh, [Look(places, places.left) for places in probes], met)
+    unsent = [places for places in probes if not places.pending]
+    _take(
+        least,
+        [Look(places, places.left, isolated=places.demand.has_isolated) for places in unsent],
+        met,
+    )
+    others = [places for places in agents if places not in probes]
+    isolated = [places for places in others if places.demand.has_isolated]
+    _take(in_turn, [Look(places, min(1, places.left), isolated=True) for places in isolated], met)
+    has_aged = [places for places in others if places.demand.has_aged]
+    _take(aged, [Look(places, for_aged(places.left, conf.AGED_SHARE)) for places in has_aged], met)
     _take_at_once(others)
-    wanted = [one for one in others if one.demand.wanted]
-    _take(in_turn, [Look(one, one.left) for one in wanted], met)
+    due = [places for places in others if places.demand.has_due]
+    _take(in_turn, [Look(places, places.left) for places in due], met)
 
 
 def _take_at_once(agents: Iterable[Places]) -> None:
     """Give places to ready steps that are among the next of their line; not to any that may be held."""
     free = {
-        one.demand.agent: [ready for ready in one.ready if ready.change.was_held is None]
-        for one in agents
-        if one.left > 0 and not one.demand.steps_held
+        places.demand.agent: [ready for ready in places.ready if ready.change.was_held is None]
+        for places in agents
+        if places.left > 0 and not places.demand.steps_held
     }
-    joining = [one for one in agents if free.get(one.demand.agent)]
+    joining = [places for places in agents if free.get(places.demand.agent)]
     lines: dict[str, list[tuple[int, int, Ready | None]]] = defaultdict(list)
-    asked = [one for one in joining if one.demand.wanted]
+    asked = [places for places in joining if places.demand.has_due]
     values = {
-        "agents": [one.demand.agent for one in asked],
-        "from_turn": [one.demand.mark.turn for one in asked],
-        "limits": [one.left for one in asked],
+        "agents": [places.demand.agent for places in asked],
+        "from_turn": [places.demand.mark.turn for places in asked],
+        "limits": [places.left for places in asked],
     }
     for agent, priority, turn in prepared.run(NEXT, values) if asked else ():
         lines[agent].append((-priority, turn, None))
-    for one in joining:
-        line = lines[one.demand.agent]
-        line += [(-each.change.priority, each.turn or 0, each) for each in free[one.demand.agent]]
+    for places in joining:
+        line = lines[places.demand.agent]
+        line += [
+            (-step.change.priority, step.turn or 0, step) for step in free[places.demand.agent]
+        ]
         line.sort(key=itemgetter(0, 1))  # of the same turn, what was pending before goes first
-        one.at_once += [each for *_, each in line[: one.left] if each]
+        places.at_once += [step for *_, step in line[: places.left] if step]
 
 
 def _take(statement: Statement, looks: Iterable[Look], met: Met) -> None:
@@ -271,14 +281,14 @@ def _take(statement: Statement, looks: Iterable[Look], met: Met) -> None:
     for _ in range(MOST_ROUNDS):
         if not looks:
             break
-        found = _lock_pending(statement, looks, seen)
+        pending = _lock_pending(statement, looks, seen)
         again = []
         for look in looks:
             agent = look.places.demand.agent
-            free = [step for step in found[agent] if not step.held]
+            free = [step for step in pending[agent] if not step.held]
             look.places.pending += free
-            seen += [step.id for step in found[agent]]
-            if len(free) < len(found[agent]):
+            seen += [step.id for step in pending[agent]]
+            if len(free) < len(pending[agent]):
                 left = look.limit - len(free)
                 met |= {(agent, queue): left > 0 for queue in (look.isolated, False)}
                 again += [look._replace(limit=left)] if left else []
@@ -290,7 +300,7 @@ def _lock_pending(
 ) -> dict[str, list[Pending]]:
     """Lock steps that are due, with their tasks, by agent; skip what others have locked."""
     demands = [look.places.demand for look in looks]
-    wanted = {
+    parameters = {
         "agents": [demand.agent for demand in demands],
         "isolated": [look.isolated for look in looks],
         "from_turn": [
@@ -302,10 +312,10 @@ def _lock_pending(
         "excluded": list(excluded),
         "steps_held": any(demand.steps_held for demand in demands),
     }
-    found: dict[str, list[Pending]] = defaultdict(list)
-    for agent, *values in prepared.run(statement(), wanted):
+    pending: dict[str, list[Pending]] = defaultdict(list)
+    for agent, *values in prepared.run(statement(), parameters):
         row = dict(zip(PENDING, values, strict=True))
         row["request"] = json.loads(row["request"])
         row["loads"] = json.loads(row["loads"]) if row["loads"] else None
-        found[agent].append(Pending(**row))
-    return found
+        pending[agent].append(Pending(**row))
+    return pending

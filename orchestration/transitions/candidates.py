@@ -58,7 +58,7 @@ IS_HELD = Case(
         ),
     )
 )
-LONE = Given("isolated", output_field=BooleanField())
+ISOLATED = Given("isolated", output_field=BooleanField())
 FROM_TURN = Q(steps__turn__gte=Given("from_turn", "bigint", IntegerField()))
 IN_TURN = ("-steps__priority", "steps__turn", "steps__id")
 
@@ -105,21 +105,21 @@ def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
 
 def _for_agents(which: QuerySet[Task, tuple[Any, ...]]) -> str:
     """Return the statement for the first steps of each agent, behind the agent's name."""
-    one = compiled(which[:MANY])
+    statement = compiled(which[:MANY])
     for name in ("agent", "isolated", "from_turn", "pending_from", "aged_after", "limit"):
-        one = one.replace(f"%({name})s", f'a."{name}"')
+        statement = statement.replace(f"%({name})s", f'a."{name}"')
     return f"""
 SELECT a.agent, found.* FROM unnest(%(agents)s::text[], %(isolated)s::boolean[],
     %(from_turn)s::bigint[], %(pending_from)s::timestamptz[], %(aged_after)s::float8[],
     %(limits)s::bigint[]) AS a (agent, isolated, from_turn, pending_from, aged_after, "limit")
-CROSS JOIN LATERAL ({one}) AS found
+CROSS JOIN LATERAL ({statement}) AS found
 """  # noqa: S608 - of our own models
 
 
 @cache
 def in_turn() -> str:
     """Return the statement for the first steps by priority, then turn: one walk along step_turn."""
-    return _for_agents(_due(FROM_TURN & Q(steps__isolated=LONE), *IN_TURN))
+    return _for_agents(_due(FROM_TURN & Q(steps__isolated=ISOLATED), *IN_TURN))
 
 
 @cache
@@ -146,7 +146,7 @@ def aged() -> str:
 @cache
 def fresh() -> str:
     """Return the statement for the first steps that were never sent."""
-    return _for_agents(_due(FROM_TURN & Q(steps__isolated=LONE, steps__attempt=0), *IN_TURN))
+    return _for_agents(_due(FROM_TURN & Q(steps__isolated=ISOLATED, steps__attempt=0), *IN_TURN))
 
 
 @cache
@@ -154,5 +154,5 @@ def least() -> str:
     """Return the statement for the steps that were sent the least."""
     likely_to_fail = Q(steps__own_trouble=True) | Q(steps__isolated=True)
     sent = F("steps__attempt") + Case(When(likely_to_fail, BEHIND), default=0)
-    which = Q(LONE) | Q(steps__isolated=False)
+    which = Q(ISOLATED) | Q(steps__isolated=False)
     return _for_agents(_due(which, sent.asc(), *IN_TURN))

@@ -111,24 +111,25 @@ def claim(
     if not agents:
         release_ready(ready)
         return claimed
-    found = demands(agents, [one.arrival for one in ready])
-    for demand, gate in found:
+    locked = demands(agents, [each.arrival for each in ready])
+    for demand, gate in locked:
         _observe((observed or {}).get(demand.agent, ()), gate, demand)
-    ready = _in_line(ready, [demand for demand, _ in found])
-    places = _places(found, ready)
+    ready = _in_line(ready, [demand for demand, _ in locked])
+    places = _places(locked, ready)
     met: Met = {}
     take(places, met)
     taken: list[tuple[Demand, Pending]] = []
-    for one in places:
-        steps = [*one.pending, *map(_pending, one.at_once)]
-        taken += [(one.demand, step) for step in steps]
+    for agent in places:
+        steps = [*agent.pending, *map(_pending, agent.at_once)]
+        taken += [(agent.demand, step) for step in steps]
         if steps:
-            one.gate.view = sent(one.gate.view, one.gate.limits, len(steps), one.demand.now)
-        if not one.demand.stopped:
-            _look_again(claimed, one.gate, one.demand, len(steps))
-    at_once = {each.step.id for one in places for each in one.at_once}
-    release_ready([one for one in ready if one.step.id not in at_once])
-    written = write([gate for _, gate in found], _writing(taken, by))
+            gate = agent.gate
+            gate.view = sent(gate.view, gate.limits, len(steps), agent.demand.now)
+        if not agent.demand.stopped:
+            _look_again(claimed, agent.gate, agent.demand, len(steps))
+    at_once = {waiting.step.id for agent in places for waiting in agent.at_once}
+    release_ready([waiting for waiting in ready if waiting.step.id not in at_once])
+    written = write([gate for _, gate in locked], _writing(taken, by))
     for demand, step, request in _requests(taken, written):
         claimed.requests.setdefault(demand.agent, []).append(request)
         if step.loads:
@@ -142,10 +143,11 @@ def claim(
 def _in_line(ready: Sequence[Ready], demands: Iterable[Demand]) -> list[Ready]:
     """Return the steps with their turns, but for those whose gate is not locked now."""
     standings = positions(line for demand in demands for line in demand.standings or ())
-    arrivals = [one.arrival for one in ready if one.arrival.line in standings]
+    arrivals = [step.arrival for step in ready if step.arrival.line in standings]
     turns = iter(give_turns(arrivals, standings))
     return [
-        one._replace(turn=next(turns)) if one.arrival.line in standings else one for one in ready
+        step._replace(turn=next(turns)) if step.arrival.line in standings else step
+        for step in ready
     ]
 
 
@@ -164,15 +166,15 @@ def _observe(outcomes: Sequence[Observation], gate: LockedGate, demand: Demand) 
         gate.view = observe(gate.view, gate.limits, outcomes, demand.now, out)
 
 
-def _places(found: Iterable[tuple[Demand, LockedGate]], ready: Iterable[Ready]) -> list[Places]:
+def _places(locked: Iterable[tuple[Demand, LockedGate]], ready: Iterable[Ready]) -> list[Places]:
     """Return the places that each gate has for what there is to take them."""
     by_agent: dict[str, list[Ready]] = defaultdict(list)
-    for one in ready:
-        by_agent[one.step.agent].append(one)
+    for step in ready:
+        by_agent[step.step.agent].append(step)
     places = []
-    for demand, gate in found:
+    for demand, gate in locked:
         own, count = by_agent[demand.agent], 0
-        if not demand.stopped and (demand.wanted or own):
+        if not demand.stopped and (demand.has_due or own):
             free = room(gate.view, gate.limits, in_flight(demand, gate), demand.now)
             count = min(free, conf.BATCH_SIZE)
         places.append(Places(demand=demand, gate=gate, count=count, ready=own))

@@ -225,15 +225,15 @@ def _note(jump: float, *, handled: float, since: float, by: str) -> bool:
 
 def _note_times(jump: float, since: float, now: datetime) -> None:
     """Note which times move, and to what."""
-    given = {
+    values = {
         "now": now,
         "jump": timedelta(seconds=jump),
         "since": timedelta(seconds=since),
         "take_back": timedelta(seconds=conf.OPERATION_GRACE_S),
     }
-    sql.run(FURTHER, given)
+    sql.run(FURTHER, values)
     for move in (*(FORWARD if jump > 0 else BACK), *EITHER_WAY):
-        sql.run(move.note(), {**given, "kind": move.kind, "field": move.field})
+        sql.run(move.note(), {**values, "kind": move.kind, "field": move.field})
 
 
 def move_times() -> None:
@@ -241,9 +241,9 @@ def move_times() -> None:
     for kind, field in sql.run(LEFT, {}):
         key, of_type = KEYS.get(kind, ("id", "bigint"))
         statement = MOVE.format(kind=kind, field=field, key=key, type=of_type)
-        given = {"kind": kind, "field": field, "after": 0, "limit": conf.BATCH_SIZE}
-        while batch := sql.run(statement, given):
-            given["after"] = batch[-1][0]
+        values = {"kind": kind, "field": field, "after": 0, "limit": conf.BATCH_SIZE}
+        while batch := sql.run(statement, values):
+            values["after"] = batch[-1][0]
 
 
 def due(steps: QuerySet[Step], field: str) -> QuerySet[Step]:

@@ -14,17 +14,17 @@ SELECT * FROM unnest(%(steps)s::bigint[], %(attempts)s::int[], %(tracebacks)s::t
 
 def write(replies: Sequence[Reply]) -> None:
     """Write the evidence of attempts that have just ended: no statement if there is none."""
-    kept = [(reply, reply.evidence) for reply in replies if isinstance(reply.evidence, Evidence)]
-    if not kept:
+    failed = [(reply, reply.evidence) for reply in replies if isinstance(reply.evidence, Evidence)]
+    if not failed:
         return
     sql.run(
         WRITE,
         {
-            "steps": [reply.step for reply, _ in kept],
-            "attempts": [reply.attempt for reply, _ in kept],
-            "tracebacks": [evidence.traceback for _, evidence in kept],
-            "statuses": [evidence.status for _, evidence in kept],
-            "answers": [evidence.answer for _, evidence in kept],
-            "cut": [evidence.cut for _, evidence in kept],
+            "steps": [reply.step for reply, _ in failed],
+            "attempts": [reply.attempt for reply, _ in failed],
+            "tracebacks": [evidence.traceback for _, evidence in failed],
+            "statuses": [evidence.status for _, evidence in failed],
+            "answers": [evidence.answer for _, evidence in failed],
+            "cut": [evidence.cut for _, evidence in failed],
         },
     )

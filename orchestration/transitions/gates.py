@@ -31,7 +31,10 @@ LIMITS = {
 # What a gate's decisions need, of its row `g` and its agent's policy `p`.
 STATE = ", ".join(
     [f"p.{column}" for column in LIMITS.values()]
-    + [f"extract(epoch FROM g.{one})::float8" if one in TIMES else f"g.{one}" for one in COLUMNS]
+    + [
+        f"extract(epoch FROM g.{column})::float8" if column in TIMES else f"g.{column}"
+        for column in COLUMNS
+    ]
 )
 # The gates are locked by a statement of its own: in READ COMMITTED what the locking statement itself
 # reads of other tables could be older than what the former holder of the lock committed.
@@ -121,8 +124,8 @@ def lock_and_read(
     before = "" if wait else sql.BRIEFLY
     try:
         if names - skipped:
-            wanted = {"agents": list(names - skipped), **values}
-            parts = [prepared.Part(LOCK, wanted), prepared.Part(reading, wanted)]
+            parameters = {"agents": list(names - skipped), **values}
+            parts = [prepared.Part(LOCK, parameters), prepared.Part(reading, parameters)]
             rows += prepared.run_all(parts, before)
     except DatabaseError as error:
         if sql.is_busy(error) and not wait:

@@ -24,7 +24,7 @@ from ..tracing.subject import about
 
 logger = logging.getLogger(__name__)
 
-KEPT = """
+LOADED_BEFORE = """
 SELECT id, loaded->'values' FROM orchestration_step
 WHERE id = ANY(%(ids)s) AND (loaded->>'generation')::int = generation
 """
@@ -76,7 +76,7 @@ def fill_in(requests: Sequence[UnfilledRequest], by: str) -> Filled:
     anything is sent; a request whose step was given up meanwhile is dropped.
     """
     done = Filled()
-    values = _kept([item.request for item in requests])
+    values = _loaded_before([item.request for item in requests])
     fresh = [item for item in requests if item.request.step not in values]
     for item, loaded in _load(fresh):
         try:
@@ -93,10 +93,10 @@ def fill_in(requests: Sequence[UnfilledRequest], by: str) -> Filled:
     return done
 
 
-def _kept(requests: Sequence[Request]) -> dict[int, list[Any]]:
+def _loaded_before(requests: Sequence[Request]) -> dict[int, list[Any]]:
     """Return what was loaded for earlier attempts under the same keys, by step."""
     again = [request.step for request in requests if request.attempt > 1]
-    rows = sql.run(KEPT, {"ids": again}) if again else []
+    rows = sql.run(LOADED_BEFORE, {"ids": again}) if again else []
     return {step: json.loads(values) for step, values in rows}
 
 

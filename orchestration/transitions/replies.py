@@ -206,7 +206,9 @@ def _reject(rejected: Sequence[tuple[Reply, Change, StepView]]) -> None:
         if policies[step.agent].on_rejection == OnRejection.UNDO and not change.undoing
     }
     held_steps = held(to_undo)
-    undone = _begin_undos([one for one in rejected if one[-1].id in to_undo - held_steps])
+    undone = _begin_undos(
+        [rejection for rejection in rejected if rejection[-1].id in to_undo - held_steps]
+    )
     for reply, change, step in rejected:
         if change.id in undone:
             continue

@@ -26,7 +26,7 @@ Reported = TypeVar("Reported")
 def attempts(ended: "Iterable[tuple[Reply | None, StepView, Change]]") -> None:
     """Add attempts that have ended to their tasks' traces; without a reply they have expired."""
     if switch.ON:
-        _after_commit(spans.attempted, [_attempt(*one) for one in ended])
+        _after_commit(spans.attempted, [_attempt(*attempt) for attempt in ended])
 
 
 def _attempt(reply: "Reply | None", step: StepView, change: "Change") -> EndedAttempt:
@@ -49,7 +49,7 @@ def _attempt(reply: "Reply | None", step: StepView, change: "Change") -> EndedAt
 
 def retried(steps: "Sequence[tuple[Change, StepView]]", events: Sequence[Event]) -> None:
     """Say in the log which steps are retried, and why and when, by the events about that."""
-    about = [(*one, event.reason) for one, event in zip(steps, events, strict=True)]
+    about = [(*subject, event.reason) for subject, event in zip(steps, events, strict=True)]
     _after_commit(partial(_log, logging.INFO, "%s is retried: %s"), about)
 
 
@@ -86,7 +86,7 @@ def _end(change: "Change") -> None:
 
 def _after_commit(report: Callable[[Reported], None], about: Iterable[Reported]) -> None:
     def tell() -> None:
-        for one in about:
-            report(one)
+        for subject in about:
+            report(subject)
 
     transaction.on_commit(tell, robust=True)  # what fails here must not count as a rollback

@@ -120,11 +120,11 @@ def insert_new_steps(changes: Iterable[Change]) -> None:
 
 def release_ready(ready: Sequence[Ready]) -> None:
     """Write steps that are ready: waiting → pending. Those without a turn get one."""
-    turns = iter(next_turns([one.arrival for one in ready if one.turn is None]))
+    turns = iter(next_turns([step.arrival for step in ready if step.turn is None]))
     moves.RELEASED.write(
-        [one.step for one in ready],
-        request=[one.request for one in ready],
-        turn=[next(turns) if one.turn is None else one.turn for one in ready],
+        [step.step for step in ready],
+        request=[step.request for step in ready],
+        turn=[next(turns) if step.turn is None else step.turn for step in ready],
     )
 
 

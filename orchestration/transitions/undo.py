@@ -65,10 +65,10 @@ def begin(
     `standing` are the names of irreversible steps whose effects may remain, or None for all of them.
     The caller finishes the change.
     """
-    wanted = plan(change.steps.values())
-    names = [step.name for step in wanted.standing]
+    planned = plan(change.steps.values())
+    names = [step.name for step in planned.standing]
     forbidding = [
-        step for step in wanted.standing if not (standing is None or step.name in standing)
+        step for step in planned.standing if not (standing is None or step.name in standing)
     ]
     if forbidding:
         named = ", ".join(step.name for step in forbidding)
@@ -82,13 +82,13 @@ def begin(
         None, EventKind.UNDO, by=actor, reason=reason, operation=operation,
         forced=bool(names), standing=names,
     )  # fmt: skip
-    for unneeded in wanted.cancel:
+    for unneeded in planned.cancel:
         change.cancel(change.steps[unneeded])
-    for step in [change.steps[in_doubt] for in_doubt in wanted.settle]:
+    for step in [change.steps[in_doubt] for in_doubt in planned.settle]:
         state = StepState.PENDING if step.state == StepState.ERROR else step.state
         change.move(moves.SETTLED, step.altered(state=state), arrival=change.next_in_line(step))
     change.new_steps += [
-        NewStep(change.id, change.priority, change.fairness_key, step) for step in wanted.undo
+        NewStep(change.id, change.priority, change.fairness_key, step) for step in planned.undo
     ]
     reports.undoing(change)
     return ()

@@ -87,5 +87,5 @@ def _put_off(steps: Sequence[int]) -> set[int]:
     """Give steps of locked tasks the time for which they stood still; return those that have some left."""
     if not steps:
         return set()
-    given = {"ids": list(steps), "held": list(held(steps))}
-    return {step for step, later in sql.run(EXTEND, given) if later}
+    values = {"ids": list(steps), "held": list(held(steps))}
+    return {step for step, later in sql.run(EXTEND, values) if later}
