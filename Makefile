@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PRODUCT := sasweb orders orchestration sandbox
 SOURCES := $(PRODUCT) gunicorn.conf.py tests bench deploy drill $(shell git ls-files "docs/*.py")
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# compiled modules are kept, whatever is usual here: tests start hundreds of Pythons
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: run test check hooks house check-machines image-check deploy-check alerts-check alerts-drill slow pattern bench goodput poison fair \
 	flat locked scale ended size gate idle journeys pages pictures polls drill trace simulate interleave format messages lock sbom licences browser clean
