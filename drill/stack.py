@@ -16,6 +16,7 @@ from xmlrpc.client import ServerProxy
 import psycopg2  # type: ignore[import-untyped]
 from supervisor.xmlrpc import SupervisorTransport
 
+from drill import template
 from drill.process import Process, end_all, free_port
 from drill.servers import Clients
 from drill.waiting import wait_for
@@ -83,9 +84,9 @@ class Stack(Clients):
 
     # --- life ----------------------------------------------------------------------------------
     def start(self, *, fresh: bool = True) -> "Stack":
-        """Start everything and wait until it is ready; `fresh` deletes the data of an earlier run."""
+        """Start everything and wait until it is ready; `fresh` empties it first."""
         if fresh:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.empty()
         before = self.log.stat().st_size if self.log.exists() else 0  # what an earlier run wrote
         process = self.launch()
 
@@ -99,6 +100,12 @@ class Stack(Clients):
             self.stop()
             raise AssertionError(f"{error}\n{self.log.read_text()[-5000:]}") from None
         return self
+
+    def empty(self) -> None:
+        """Delete the data of an earlier run; begin with that of a stack just set up."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self.environment.get("DATABASE_URL"):
+            template.copy_into(folders.make(self.folder))
 
     def launch(self, **options: Any) -> Process:
         """Start everything without waiting; `options` are those of `subprocess.Popen`."""

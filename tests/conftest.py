@@ -1,3 +1,4 @@
+import os
 import socket
 from contextlib import suppress
 
@@ -5,7 +6,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from drill import template
 from drill.servers import FAST, servers
+from sasweb.stack import folders
 
 pytest_plugins = ["orchestration.testing.plugin"]
 
@@ -50,10 +53,19 @@ def _folder(nodeid):
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings():
-    """Before pytest-django makes the test database, there has to be a server."""
-    with servers(*FAST):
-        yield
+def django_db_keepdb():
+    """On this process's own server the test database is there, migrated already."""
+    return not os.environ.get("DATABASE_URL")
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_keepdb):
+    """Before pytest-django looks for the test database, there has to be a server."""
+    with folders.lock(folders.make_data_dir()):
+        if django_db_keepdb:
+            template.copy_into(folders.data_dir())
+        with servers(*FAST):
+            yield
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ if worker or not os.environ.get("DATA_DIR"):
     inherited = os.environ.get("DATA_DIR")  # by a worker, from the process that started it
     folder = inherited or os.environ.get("TEST_DATA_DIR") or str(folders.data_dir() / "tests")
     os.environ["DATA_DIR"] = f"{folder}-{worker}" if worker else folder
+    os.environ.setdefault("TEMPLATE_DIR", f"{folder}-template")
     folders.data_dir.cache_clear()
     folders.make_data_dir()
     folders.make_socket_dir()  # its name is part of the servers' addresses

@@ -5,8 +5,6 @@ import gc
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import redirect_stderr
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ def part(options: argparse.Namespace, number: int, failed: Any, ended: Any) -> N
     from sasweb.stack import folders
 
     folder = Path(os.environ.get("TEST_DATA_DIR") or folders.data_dir())
+    os.environ.setdefault("TEMPLATE_DIR", str(folder / "template"))
     os.environ["TEST_DATA_DIR"] = str(folder / f"interleave-{number}")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     which = range(options.start + number, options.start + options.seeds, options.processes)
@@ -41,14 +40,16 @@ def run(seeds: Iterable[int], options: argparse.Namespace) -> Iterator[list[str]
         logging.disable(logging.CRITICAL)
     from django.db import connection
 
+    from drill import template
     from drill.servers import FAST, servers
+    from sasweb.stack import folders
 
     from . import guards, place, shrink
     from .run import Run
 
+    template.copy_into(folders.data_dir())
     with servers(*FAST, *QUICK):
-        with redirect_stderr(StringIO()):  # it says so if a run before was ended
-            connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+        connection.creation.create_test_db(verbosity=0, keepdb=True, serialize=False)
         with place.standing() as stage, guards.without(options.without):
             rows = place.Rows(stage.admin)
             gc.freeze()  # what is loaded stays: looks for garbage pass it over, and are rarer

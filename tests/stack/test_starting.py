@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -53,6 +54,7 @@ def started(stack: Stack):
 @pytest.fixture(scope="module")
 def stack():
     stack = Stack("starting")
+    shutil.rmtree(stack.folder, ignore_errors=True)  # all is made anew
     with started(stack) as printed:
         stack.printed = printed
         wait_for(lambda: "the data stays" in printed.text, "it is ready", 90)
@@ -138,7 +140,6 @@ def test_database_of_replaced_migrations_is_refused_with_advice(stack):
     """Its tables do not match the code."""
     with closing(stack.connect()) as connection, connection.cursor() as cursor:
         connection.autocommit = True
-        cursor.execute("DROP DATABASE IF EXISTS replaced")  # of an earlier run: the data stays
         cursor.execute("CREATE DATABASE replaced TEMPLATE template0")
     address = f"postgresql://postgres@/replaced?host={stack.sockets}"
     with (
@@ -169,6 +170,7 @@ def test_no_process_remains_when_the_manager_is_killed(stack):
 
 def test_part_that_cannot_start_is_named_and_all_stop():
     stack = Stack("broken", DJANGO_SETTINGS_MODULE="tests.stack.broken", PRELOAD="0")
+    stack.empty()
     with started(stack) as printed:
         assert stack.process.wait(120) == 1
         wait_for(lambda: "Stopping" in printed.text, "it says that it stops")
@@ -208,6 +210,7 @@ def test_unusable_address_is_reported_before_the_start(variables, why):
 
 def test_public_host_is_opened_and_reported():
     stack = Stack("open", HOST="0.0.0.0")
+    stack.empty()
     with started(stack) as printed:
         wait_for(lambda: "without TLS" in printed.text, "it says that it is open", 90)
         asked = f"GET / HTTP/1.0\r\nHost: shop.{socket.gethostname()}\r\n\r\n".encode()
