@@ -17,6 +17,7 @@ import psycopg2  # type: ignore[import-untyped]
 from supervisor.xmlrpc import SupervisorTransport
 
 from drill import template
+from drill.forks import Forks
 from drill.process import Process, end_all, free_port
 from drill.servers import Clients
 from drill.waiting import wait_for
@@ -80,6 +81,7 @@ class Stack(Clients):
             **environment,
         }
         self.process: Process | None = None
+        self.forks: Forks | None = None
         self.log = self.folder / "run.log"
 
     # --- life ----------------------------------------------------------------------------------
@@ -99,6 +101,7 @@ class Stack(Clients):
         except AssertionError as error:
             self.stop()
             raise AssertionError(f"{error}\n{self.log.read_text()[-5000:]}") from None
+        self.forks = Forks(self.inside(), self.log)
         return self
 
     def empty(self) -> None:
@@ -117,6 +120,9 @@ class Stack(Clients):
     def stop(self) -> None:
         """Stop everything as Ctrl-C does; the data stays. Raise TimeoutExpired after 30 seconds."""
         process, self.process = self.process, None
+        forks, self.forks = self.forks, None
+        if forks:
+            forks.end()
         if process is not None and process.poll() is None:
             process.send_signal(signal.SIGINT)
             try:
@@ -265,30 +271,23 @@ class Stack(Clients):
         tree: Path = folders.PROJECT,
         **environment: str,
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a command to its end in the stack's environment."""
+        """Run a command to its end in the stack's environment, in a fork if it is Python's."""
+        own = self.forks if tree == folders.PROJECT and not environment else None
         with self.log.open("ab") as log:
-            return subprocess.run(
-                command,
-                env=self.inside(**environment),
-                cwd=tree,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                check=check,
-                timeout=seconds,
-            )
+            if own and command[0] == sys.executable:
+                ended = own.run(command[1:], errors=log, seconds=seconds)
+            else:
+                ended = subprocess.run(
+                    command, env=self.inside(**environment), cwd=tree, stdout=subprocess.PIPE,
+                    stderr=log, text=True, check=False, timeout=seconds,
+                )  # fmt: skip
+        if check:
+            ended.check_returncode()
+        return ended
 
-    def python(
-        self,
-        module: str,
-        *arguments: str,
-        seconds: float = COMMAND_TIMEOUT,
-        tree: Path = folders.PROJECT,
-        **environment: str,
-    ) -> str:
-        """Run a module in the stack's environment; return its output."""
-        command = [sys.executable, "-m", module, *arguments]
-        return self.run(command, check=True, seconds=seconds, tree=tree, **environment).stdout
+    def python(self, module: str, *arguments: str, **options: Any) -> str:
+        """Run a module as `run` does; return its output."""
+        return self.run([sys.executable, "-m", module, *arguments], **options).stdout
 
     def place(
         self,
@@ -303,13 +302,9 @@ class Stack(Clients):
 
         Where `flying` is set, place more than `count` until that many are open, if possible.
         """
-        given = [str(count), "--card", card, "--flying", str(flying)]
+        options = [str(count), "--card", card, "--flying", str(flying)]
         seconds = COMMAND_TIMEOUT + count / SLOWEST
-        placed = self.python(
-            "drill.place_orders",
-            *given,
-            seconds=seconds,
-            tree=tree or folders.PROJECT,
-            **environment,
-        )
-        return placed.split()
+        tree = tree or folders.PROJECT
+        return self.python(
+            "drill.place_orders", *options, seconds=seconds, tree=tree, **environment
+        ).split()

@@ -97,7 +97,6 @@ class Saboteur(AppConfig):
     name = "tests.stack.sabotage"
 
     def ready(self):
-        """Have processes obey as they start; the stack's are forks of one that has begun already."""
+        """Have processes obey as they start; most are forks of one that has begun already."""
         obey()
-        if os.environ.get("PROCESS") == "stack":
-            os.register_at_fork(after_in_child=obey)
+        os.register_at_fork(after_in_child=obey)
