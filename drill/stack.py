@@ -30,6 +30,7 @@ REQUESTED = (
     "SELECT count(*) FROM orchestration_taskrequest WHERE done_at IS NULL AND refused_at IS NULL"
 )
 UNSENT = "SELECT count(*) FROM orchestration_statusmessage WHERE refused_at IS NULL"
+LEFT = f"SELECT ({SUBMITTED}) + ({REQUESTED}) + ({LIVE}) + ({UNSENT})"
 LEADER = "SELECT holder FROM orchestration_lease WHERE name = 'supervisor' AND expires_at > now()"
 SERVERS = {"postgres", "redis"}
 QUEUES = (
@@ -162,7 +163,7 @@ class Stack(Clients):
 
         def settled() -> bool:
             try:
-                return not any(map(self.count, (SUBMITTED, REQUESTED, LIVE, UNSENT)))
+                return self.count(LEFT) == 0
             except psycopg2.OperationalError:
                 return False
 

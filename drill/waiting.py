@@ -5,12 +5,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Found = TypeVar("Found")
+GROWTH, LONGEST = 1.2, 0.2  # of the pauses; the longest in seconds
 
 
 def wait_for(
     condition: Callable[[], Found], what: str, seconds: float = 30.0, pause: float = 0.02
 ) -> Found:
-    """Return `condition()` once it is true; raise AssertionError with `what` after a deadline."""
+    """Return `condition()` once it is true; raise AssertionError with `what` after a deadline.
+
+    The pauses between two looks grow: a look may cost as much as what it waits for.
+    """
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -19,6 +23,7 @@ def wait_for(
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}")
         time.sleep(pause)
+        pause = min(pause * GROWTH, max(pause, LONGEST))
 
 
 def pause(seconds: float) -> None:
