@@ -22,6 +22,7 @@ from tests.support.engine import without_triggers
 pytestmark = pytest.mark.django_db
 
 COUNT = 48
+PAGE = 10
 AT_WORK = ("processing", "pending")
 
 
@@ -194,7 +195,7 @@ def listed(query, order, place=None):
     "query", ["", "-state:processed", "state:error OR is:retrying OR agent:greeter"]
 )
 def test_pages_in_any_order_have_every_task_once(tasks, monkeypatch, query, few):
-    monkeypatch.setattr("orchestration.queries.task_list.PAGE", 7)
+    monkeypatch.setattr("orchestration.queries.task_list.PAGE", PAGE)
     if not few:
         monkeypatch.setattr("orchestration.queries.task_order.MOST", 3)
     found = read({"q": query, "with": "background"}, personal=True).query
@@ -217,8 +218,8 @@ def test_pages_in_any_order_have_every_task_once(tasks, monkeypatch, query, few)
             while page.newer:
                 page = listed(found, order, Place(newer=page.newer))
                 back.insert(0, page)
-            assert [row.task.id for row in back[0].rows] == ids[:7], order
-            assert [row.task.id for row in back[-1].rows] == ids[-7:], order
+            assert [row.task.id for row in back[0].rows] == ids[:PAGE], order
+            assert [row.task.id for row in back[-1].rows] == ids[-PAGE:], order
             _in_order([row.task for one in pages for row in one.rows], order)
 
 

@@ -1,4 +1,4 @@
-"""Leadership changes a thousand times while steps expire: each failure counts once, none is missed."""
+"""Leadership changes hundreds of times while steps expire: each failure counts once, none is missed."""
 
 import threading
 from collections import Counter
@@ -16,7 +16,8 @@ from tests.support.engine import claimed_beside_others, new_task, staff, watch_o
 from tests.support.unlocked import TASK_LOCKS, unlock
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
-CHANGES = 1000
+CHANGES = 300
+MOST_CHANGES = 1000  # until two supervisors happen to meet at a step
 TASKS = 4
 
 
@@ -120,6 +121,6 @@ def test_failures_are_counted_exactly_once(refused):
 @pytest.mark.usefixtures("_impatient")
 def test_duplicates_are_refused_by_the_database_without_the_locks(monkeypatch, refused):
     unlock(*TASK_LOCKS, put=monkeypatch.setattr)
-    _, failed, _ = change_leaders(CHANGES, refused)
+    _, failed, _ = change_leaders(MOST_CHANGES, refused)
     assert not failed  # what was refused is tried again, in parts
     assert refused()
