@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # compiled modules are kept, whatever is usual here: tests start hundreds of Pythons
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run test check hooks house check-machines image-check deploy-check alerts-check alerts-drill slow pattern bench goodput poison fair \
+.PHONY: run test quick check hooks house check-machines image-check deploy-check alerts-check alerts-drill slow pattern bench goodput poison fair \
 	flat locked scale ended size gate idle journeys pages pictures polls drill trace simulate interleave format messages lock sbom licences browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
@@ -18,6 +18,9 @@ run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 test: $(VENV)/.dev browser  ## every test: real Postgres, Redis, processes and browser
 	@# three on two cores: a test of whole processes mostly waits
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+quick: $(VENV)/.dev  ## the unit tests and the quicker half of the integration tests: three minutes
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --quick tests/unit tests/integration $(ARGS)
 
 # One target for each check, which the commit hooks call as well (.pre-commit-config.yaml), there with the
 # changed files as CHANGED. Some tools look at the whole tree in any case.

@@ -9,11 +9,9 @@ from xdist.scheduler import LoadFileScheduling
 from drill import template
 from drill.servers import FAST, servers
 from sasweb.stack import folders
+from tests import order
 
 pytest_plugins = ["orchestration.testing.plugin"]
-
-TURN = {"browser": -1, "stack": 1}  # of a folder; the others come in between
-LONGEST = "tests/stack/test_survival.py"
 
 # A busy machine must not fail a property: how long an example takes says nothing about it.
 settings.register_profile(
@@ -22,15 +20,18 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """Put the tests in an order in which whole stacks seldom meet when processes share them.
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="leave out what takes long")
 
-    What is timed, people at a browser, goes first, on one stack, beside small tests in the other
-    processes. The stacks under fault come last: for them a busy machine only takes longer. Of these the
-    longest begins, so that all processes end at about the same time.
-    """
-    items.sort(key=lambda item: (TURN.get(_folder(item.nodeid), 0), _is_short(item.nodeid)))
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Put the tests in order; with `--quick`, leave out those that take long."""
+    if config.getoption("quick"):
+        slow = [item for item in items if not order.is_quick(item.nodeid)]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if order.is_quick(item.nodeid)]
+    items.sort(key=lambda item: order.key(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -41,15 +42,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 class Scheduling(LoadFileScheduling):
     def _split_scope(self, nodeid):
-        return "browser" if _folder(nodeid) == "browser" else super()._split_scope(nodeid)
-
-
-def _is_short(nodeid):
-    return not nodeid.startswith(LONGEST)
-
-
-def _folder(nodeid):
-    return nodeid.split("/")[1]  # after "tests"
+        return "browser" if order.folder(nodeid) == "browser" else super()._split_scope(nodeid)
 
 
 @pytest.fixture(scope="session")

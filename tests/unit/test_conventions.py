@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from orchestration.messaging import queues
+from tests import order
 from tests.house import words
 
 ROOT = Path(__file__).parents[2]
@@ -188,3 +189,7 @@ def test_commit_hooks_run_each_check_of_make():
         assert re.search(rf"make --silent {hook['id']}( CHANGED=|$)", hook["entry"])
         assert re.search(rf"^{hook['id']}:\n\t\S", makefile, re.MULTILINE)
         assert ("CHANGED" in hook["entry"]) == hook.get("pass_filenames", True)
+
+
+def test_files_of_the_order_of_tests_exist():
+    assert [file for file in order.PLACES if not (ROOT / file).is_file()] == []

@@ -1,0 +1,81 @@
+"""The order of tests, and which of them are left out of `make quick`."""
+
+# The files that take longest, those first, as `--durations=0` says. Those without a stack take five seconds
+# of processor time or more.
+LONGEST = (
+    "stack/test_survival.py",
+    "stack/test_drill_red.py",
+    "stack/test_deploys.py",
+    "stack/test_starting.py",
+    "stack/test_crash_points.py",
+    "stack/test_clock_jump.py",
+    "stack/test_readme.py",
+    "stack/test_hosting.py",
+    "stack/test_other_workflow.py",
+    "stack/test_duplicates.py",
+    "stack/test_replica.py",
+    "integration/sasweb/test_odd_values.py",
+    "interleave/test_interleave.py",
+    "integration/orchestration/dashboard/test_access.py",
+    "integration/orchestration/database/test_query_plans.py",
+    "integration/orchestration/database/test_database_errors.py",
+    "integration/orchestration/transitions/test_claim_race.py",
+    "integration/sasweb/test_second_person.py",
+    "integration/orchestration/transitions/test_circuit_breaker.py",
+    "integration/orchestration/transitions/test_unmended.py",
+    "integration/orchestration/audit/test_audit.py",
+    "integration/orchestration/queries/test_search_meaning.py",
+    "integration/orchestration/workers/test_hosting.py",
+    "integration/orchestration/operations/test_race.py",
+    "integration/orchestration/installation/test_package.py",
+    "integration/orchestration/admin/test_records.py",
+    "integration/orchestration/models/test_low_water.py",
+    "integration/sasweb/test_two_admins.py",
+    "integration/orchestration/dashboard/test_task_list.py",
+    "integration/orchestration/supervision/test_takeover.py",
+    "integration/orchestration/test_odd_holds.py",
+    "integration/orchestration/transitions/test_attempt_ends.py",
+    "integration/orders/api/test_schema.py",
+    "integration/orchestration/incidents/test_incidents.py",
+    "integration/orchestration/dashboard/test_incidents.py",
+    "integration/orchestration/admin/test_policy_replay.py",
+    "integration/orchestration/retention/test_archive.py",
+    "integration/orchestration/admin/test_notifications.py",
+    "integration/orchestration/dashboard/test_overview.py",
+    "integration/orchestration/transitions/test_foreign_locks.py",
+    "integration/orchestration/dashboard/test_operations.py",
+    "integration/orchestration/workers/test_idle_connections.py",
+    "integration/orchestration/workers/test_blocked_log.py",
+    "integration/orchestration/dashboard/test_searches_at_scale.py",
+    "integration/orchestration/dashboard/test_live.py",
+    "integration/orchestration/functions/test_worker_death.py",
+    "integration/orchestration/testing/test_documented.py",
+    "integration/orchestration/models/test_migration_rules.py",
+    "unit/drill/test_modes_table.py",
+    "unit/orchestration/management/test_startworkflow.py",
+    "unit/sandbox/test_main.py",
+    "unit/orchestration/agents/test_performers.py",
+)
+PLACES = {f"tests/{name}": place for place, name in enumerate(LONGEST)}
+TURN = {"browser": -1, "stack": 1}  # of a folder; the others come in between
+QUICK = {"unit", "integration"}
+
+
+def folder(test: str) -> str:
+    """Return the tier of a test."""
+    return test.split("/")[1]
+
+
+def key(test: str) -> tuple[int, int]:
+    """Return what tests are sorted by.
+
+    What is timed, people at a browser, goes first, on one stack, beside small tests in the other processes.
+    The stacks under fault come last: for them a busy machine only takes longer. The longest files of a turn
+    begin, so that all processes end at about the same time.
+    """
+    return TURN.get(folder(test), 0), PLACES.get(test.partition("::")[0], len(PLACES))
+
+
+def is_quick(test: str) -> bool:
+    """Return whether `make quick` runs a test."""
+    return folder(test) in QUICK and test.partition("::")[0] not in PLACES
