@@ -24,16 +24,16 @@ class Forks:
     """The process that forks, in an environment of its own; `log` takes what commands write to stderr."""
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
-        self._requests, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        with ours:
-            number = ours.fileno()
+        self._requests, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with inner:
+            number = inner.fileno()
             command = [sys.executable, "-m", "drill.forks", str(number)]
             self._process = Process(command, log, env=environment, pass_fds=[number])
 
     def run(
         self, arguments: Sequence[str], *, errors: IO[bytes], seconds: float
     ) -> "subprocess.CompletedProcess[str]":
-        """Run `python ARGUMENTS` to its end; raise TimeoutExpired after so many seconds."""
+        """Run `python ARGUMENTS` to its end; raise TimeoutExpired after `seconds`."""
         status, theirs = socket.socketpair()
         with status, tempfile.TemporaryFile("w+") as output:
             with theirs:
