@@ -27,7 +27,7 @@ SHORTEST_STREET = 3  # letters and digits: “S 1, 5” is an address, “S 1”
 
 @dataclass(frozen=True, kw_only=True)
 class Country:
-    """What an address in one country has; `form` is how one is written, `name` as on parcels.
+    """Address rules of a country; `form` is the layout, `name` as printed on parcels.
 
     `regions` maps the codes of its counties or provinces to their names, `prefixes` to the beginnings
     of their postcodes.
@@ -53,26 +53,26 @@ class Country:
         return [row for row in rows if row and row != ["name"]]
 
     def read_postcode(self, typed: str) -> str | None:
-        """Return a postcode as it is written, or None if it is not one of this country."""
+        """Return a postcode in its usual form, or None if it is invalid in this country."""
         text = re.sub(rf"^({self.code}|[A-Z])[- ]+(?=\d)", "", " ".join(typed.upper().split()))
         return text if re.fullmatch(self.postcode_pattern, text, re.ASCII) else None
 
     def read_region(self, typed: str, postcode: str) -> str | None:
         """Return the code of a region; "" without one, None if it is unknown.
 
-        Where a region is required, the postcode stands for it.
+        Where a region is required but empty, it is derived from the postcode.
         """
         if not self.regions:
             return ""
-        if wanted := _plain(typed):
+        if plain := _plain(typed):
             known = {
                 _plain(text): code for code, name in self.regions.items() for text in (code, name)
             }
-            return known.get(wanted)
+            return known.get(plain)
         if "region" not in self.required:
             return ""
-        found = [code for code, start in self.prefixes.items() if re.match(start, postcode)]
-        return found[0] if len(found) == 1 else ""
+        codes = [code for code, start in self.prefixes.items() if re.match(start, postcode)]
+        return codes[0] if len(codes) == 1 else ""
 
 
 @cache
@@ -83,19 +83,19 @@ def country(code: str) -> Country:
     codes = data.get("sub_keys", "").split("~") if "%S" in data["fmt"] else []
     names = data.get("sub_names", data.get("sub_keys", "")).split("~")
     starts = data.get("sub_zips", "").split("~")
-    regions = sorted(zip(codes, names, strict=False), key=lambda one: sort_key(one[1]))
+    regions = sorted(zip(codes, names, strict=False), key=lambda region: sort_key(region[1]))
     return Country(
         code=code,
         name=rules.country_name,
         form=data["fmt"],
-        required=frozenset(NAMES[one] for one in rules.required_fields if one in NAMES),
-        capitals=frozenset(NAMES[one] for one in rules.upper_fields if one in NAMES),
+        required=frozenset(NAMES[field] for field in rules.required_fields if field in NAMES),
+        capitals=frozenset(NAMES[field] for field in rules.upper_fields if field in NAMES),
         postcode=POSTCODES.get(rules.postal_code_type, POSTCODES["postal"]),
         postcode_pattern=data["zip"],
         postcode_example=rules.postal_code_examples[0],
         region=REGIONS.get(rules.country_area_type, REGIONS["province"]),
         regions=dict(regions),
-        prefixes={one: start for one, start in zip(codes, starts, strict=False) if start},
+        prefixes={region: start for region, start in zip(codes, starts, strict=False) if start},
     )
 
 
@@ -122,7 +122,7 @@ def label(address: Mapping[str, str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a region's name as it is compared: “Co. Cork” is “cork”."""
+    """Return a region's name normalized for comparison: “Co. Cork” is “cork”."""
     return re.sub(r"^(county|co\.?) ", "", sort_key(" ".join(text.split())))
 
 
@@ -138,7 +138,7 @@ def _lines(address: Mapping[str, str], *, capitals: bool) -> list[str]:
             name: text.upper() if name in rules.capitals else text for name, text in parts.items()
         }
     written = [
-        re.sub("%(.)", lambda found: parts.get(CODES.get(found[1], ""), ""), line).strip()
+        re.sub("%(.)", lambda match: parts.get(CODES.get(match[1], ""), ""), line).strip()
         for line in rules.form.split("%n")
     ]
     return [line for line in written if line]

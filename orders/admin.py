@@ -106,10 +106,10 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
         self, request: HttpRequest, queryset: QuerySet[Order], search_term: str
     ) -> tuple[QuerySet[Order], bool]:
         """Search by the customer's name too, as the dashboard does."""
-        found, repeats = super().get_search_results(request, queryset, search_term)
+        orders, repeats = super().get_search_results(request, queryset, search_term)
         if by_name := operator_search.named(search_term):
-            found |= queryset.filter(pk__in=by_name)
-        return found, repeats
+            orders |= queryset.filter(pk__in=by_name)
+        return orders, repeats
 
     @admin.display(description="total", ordering="total")
     def amount(self, order: Order) -> str:

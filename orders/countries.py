@@ -26,11 +26,11 @@ COUNTRIES = {
 def choices() -> list[tuple[str, str]]:
     """Return code and name of each country, sorted as readers of the active language expect."""
     named = [(code, str(name)) for code, name in COUNTRIES.items()]
-    return sorted(named, key=lambda one: sort_key(one[1]))
+    return sorted(named, key=lambda country: sort_key(country[1]))
 
 
 def sort_key(text: str) -> str:
-    """Return what a text is sorted by: its letters without accents and case.
+    """Return the sort key of a text: its letters without accents and case.
 
     That is the order of English dictionaries and of German ones (DIN 5007-1): “Österreich” is among
     the words with O.

@@ -1,4 +1,4 @@
-"""What a browser's visitor has: a cart, and the orders that were placed without an account.
+"""Data of a visitor's browser: a cart, and the orders placed without an account.
 
 A cookie names the visitor's row; the first page gives it, and the first change makes the row. So clicks
 that are sent at the same time find the same row. It is changed under its lock: none overwrites another.
@@ -57,13 +57,13 @@ def give_cookie(
 
 
 def content(request: HttpRequest) -> Content:
-    """Return what a visitor has, to read it (one query, none without a cookie)."""
+    """Return a visitor's data, read-only (one query, none without a cookie)."""
     if CONTENT not in request.META:
         key = _key(request)
         row = None if request.META.get(GIVE) else Visitor.objects.filter(key=key).first()
         request.META[CONTENT] = row.content if row else _former(request)
-    found: Content = request.META[CONTENT]
-    return found
+    stored: Content = request.META[CONTENT]
+    return stored
 
 
 @contextmanager

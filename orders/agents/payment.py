@@ -55,17 +55,17 @@ class Payment(PartnerAgent):
     )
     async def authorize(self, call: Call) -> dict[str, Any]:
         """Authorize {order, amount, currency, payment_method}; returns {id, status}."""
-        wanted = call.payload
+        payload = call.payload
         form = {
-            "amount": str(wanted["amount"]),
-            "currency": wanted["currency"].lower(),
-            "payment_method": wanted["payment_method"],
+            "amount": str(payload["amount"]),
+            "currency": payload["currency"].lower(),
+            "payment_method": payload["payment_method"],
             # cards only: other methods redirect the customer
             "payment_method_types[]": "card",
             "capture_method": "manual",
             "confirm": "true",
             **self.without_customer,
-            "metadata[order]": wanted["order"],
+            "metadata[order]": payload["order"],
         }
         answer = await self._post(call, "/v1/payment_intents", form, status="requires_capture")
         return {"id": answer["id"], "status": answer["status"]}
@@ -109,35 +109,35 @@ class Payment(PartnerAgent):
         except Rejected as fault:
             if fault.code != "payment_intent_unexpected_state":
                 raise
-            found = await self.get(call, path, expect=ID_AND_STATUS)
-            if found is not None and found["status"] == "succeeded":
+            intent = await self.get(call, path, expect=ID_AND_STATUS)
+            if intent is not None and intent["status"] == "succeeded":
                 # another operation needs another key, the same in every attempt
                 return await self.refund(replace(call, key=f"{call.key}:refund"))
-            if found is None or found["status"] != "canceled":
+            if intent is None or intent["status"] != "canceled":
                 raise
-            answer = found  # by hand, or because the authorization expired
+            answer = intent  # by hand, or because the authorization expired
         return {"id": answer["id"], "status": answer["status"]}
 
     async def look_up(self, call: Call, result: dict[str, Any]) -> bool | None:
         """Return whether an intent is as a person says; a refund is not shown by its intent."""
-        wanted = call.payload
-        found = await self.get(call, _path(wanted.get("payment", result["id"])), expect=INTENT)
-        if found is None:
+        payload = call.payload
+        intent = await self.get(call, _path(payload.get("payment", result["id"])), expect=INTENT)
+        if intent is None:
             return False
-        order = (found.get("metadata") or {}).get("order")
+        order = (intent.get("metadata") or {}).get("order")
         match call.action:
             case "authorize":
-                held = found["status"] in {"requires_capture", "succeeded"} and (
-                    (found["id"], found["amount"], found["currency"])
-                    == (result["id"], wanted["amount"], wanted["currency"].lower())
+                held = intent["status"] in {"requires_capture", "succeeded"} and (
+                    (intent["id"], intent["amount"], intent["currency"])
+                    == (result["id"], payload["amount"], payload["currency"].lower())
                 )
                 # one that was made in Stripe's own pages names no order
-                return None if held and not order else held and order == wanted["order"]
+                return None if held and not order else held and order == payload["order"]
             case "capture":
-                taken = (found["id"], found["status"], found.get("amount_received"))
-                return taken == (result["id"], "succeeded", wanted["amount"])
-            case "void" if found["status"] != "succeeded":
-                return (found["id"], found["status"]) == (result["id"], "canceled")
+                taken = (intent["id"], intent["status"], intent.get("amount_received"))
+                return taken == (result["id"], "succeeded", payload["amount"])
+            case "void" if intent["status"] != "succeeded":
+                return (intent["id"], intent["status"]) == (result["id"], "canceled")
         return None
 
     def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:
@@ -170,5 +170,5 @@ def _path(payment: str) -> str:
     return f"/v1/payment_intents/{quote(payment, safe='')}"
 
 
-def _unexpected(answer: Mapping[str, Any], wanted: str) -> Unknown:
-    return Unknown("unexpected_status", f"{answer['id']} is {answer['status']}, not {wanted}")
+def _unexpected(answer: Mapping[str, Any], expected: str) -> Unknown:
+    return Unknown("unexpected_status", f"{answer['id']} is {answer['status']}, not {expected}")

@@ -160,9 +160,11 @@ def _root(request: HttpRequest) -> HttpResponse:
 
 def _urls() -> tuple[list[URLPattern], str, str]:
     patterns, application, namespace = api.urls
-    own = [one for one in patterns if isinstance(one, URLPattern) and one.name != "api-root"]
-    for pattern in own:
-        pattern.callback = _guarded(cast("View", pattern.callback))
+    own = [
+        route for route in patterns if isinstance(route, URLPattern) and route.name != "api-root"
+    ]
+    for route in own:
+        route.callback = _guarded(cast("View", route.callback))
     unknown = re_path("", _not_found)  # every other address
     return [*own, path("", _root, name="api-root"), unknown], application, namespace
 

@@ -25,30 +25,30 @@ class Token(HttpBearer):
 
     def authenticate(self, request: HttpRequest, token: str) -> Caller:
         """Return the caller; raise `Problem` without a valid token."""
-        found = authenticate(token)
-        if found is None:
+        application = authenticate(token)
+        if application is None:
             if not UNKNOWN_TOKENS.allows_address(request):
                 raise rate_limited(
                     Usage(limit=UNKNOWN_TOKENS.most, used=UNKNOWN_TOKENS.most, left=MINUTE)
                 )
             raise problems.not_signed_in("The token is unknown, revoked or expired.")
-        counted = Limit("api", most=found.rate, seconds=MINUTE).count(str(found.id))
+        counted = Limit("api", most=application.rate, seconds=MINUTE).count(str(application.id))
         request.META[COUNTED] = counted
         if not counted.within:
             raise rate_limited(counted)
-        if self.scope and self.scope not in found.scopes:
+        if self.scope and self.scope not in application.scopes:
             raise Problem(
                 status=HTTPStatus.FORBIDDEN,
                 code="scope_missing",
                 detail=f"The token lacks the scope {self.scope}.",
             )
-        return found
+        return application
 
 
 def caller(request: HttpRequest) -> Caller:
     """Return the authenticated caller."""
-    found: Caller = request.auth  # type: ignore[attr-defined] # django-ninja puts it there
-    return found
+    application: Caller = request.auth  # type: ignore[attr-defined] # django-ninja puts it there
+    return application
 
 
 def check_priority(priority: int, who: Caller) -> None:

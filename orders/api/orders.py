@@ -217,10 +217,10 @@ def _price(order: schemas.NewOrder) -> PricedCart:
         raise invalid(
             [_field_error(f"lines.{n}.sku", ["A product may be on one line only."]) for n in twice]
         )
-    products = {one.sku: one for one in Product.objects.raw(PRODUCTS, [names])}
+    products = {product.sku: product for product in Product.objects.raw(PRODUCTS, [names])}
     if gone := [number for number, name in enumerate(names) if name not in products]:
         errors = [_field_error(f"lines.{n}.sku", [f"Unknown product {names[n]!r}."]) for n in gone]
-        raise conflict("not_sold", errors[0].message, errors=[vars(one) for one in errors])
+        raise conflict("not_sold", errors[0].message, errors=[vars(error) for error in errors])
     return PricedCart(tuple(PricedLine(products[line.sku], line.quantity) for line in order.lines))
 
 
@@ -257,10 +257,10 @@ def _placement(order: UUID, application: str) -> Placement | None:
 
 def _own(request: HttpRequest, order: UUID) -> Placement:
     """Return the caller's placement; another application's order is not found."""
-    found = _placement(order, caller(request).name)
-    if found is None:
+    placement = _placement(order, caller(request).name)
+    if placement is None:
         raise not_found("Unknown order.")
-    return found
+    return placement
 
 
 def _cursor(row: Placement) -> str:

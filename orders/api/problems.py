@@ -76,7 +76,7 @@ class Problem(Exception):
             "code": self.code,
             "detail": self.detail,
             "what_to_do": WHAT_TO_DO[self.code],
-            "errors": [vars(one) for one in self.errors],
+            "errors": [vars(error) for error in self.errors],
             **self.extra,
         }
         return JsonResponse(
@@ -175,13 +175,15 @@ def _of(error: Exception) -> Problem:
 
 
 def _invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
-    if any(one["loc"][0] == "header" for one in errors):
+    if any(error["loc"][0] == "header" for error in errors):
         return Problem(
             status=HTTPStatus.BAD_REQUEST,
             code="key_missing",
             detail="The header Idempotency-Key is missing or invalid.",
         )
-    return invalid([FieldError(field=_path(one["loc"]), message=sentence(one)) for one in errors])
+    return invalid(
+        [FieldError(field=_path(error["loc"]), message=sentence(error)) for error in errors]
+    )
 
 
 def _path(place: Sequence[Any]) -> str:

@@ -75,12 +75,12 @@ def list_products(
     """List what is on sale, with today's prices, page by page."""
     only(request, "limit", "cursor")
     rows = models.Product.objects.sold().filter(sku__gt=cursor).order_by("sku")
-    found = list(rows[: limit + 1])
-    more, page = found[limit:], found[:limit]
+    products = list(rows[: limit + 1])
+    more, page = products[limit:], products[:limit]
     following = urlencode({"limit": limit, "cursor": page[-1].sku}) if more else ""
     here = request.build_absolute_uri(request.path)
     return {
-        "products": [_product(request, one) for one in page],
+        "products": [_product(request, product) for product in page],
         "next": f"{here}?{following}" if more else None,
     }
 

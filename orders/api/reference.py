@@ -79,32 +79,34 @@ def _operation(document: Json, path: str, method: str, operation: Json) -> Opera
         scope=scope.strip("`."),
         parameters=[
             Row(
-                name=one["name"],
-                kind=_kind(one["schema"]),
-                required=one["required"],
-                meaning=one.get("description", ""),
+                name=parameter["name"],
+                kind=_kind(parameter["schema"]),
+                required=parameter["required"],
+                meaning=parameter.get("description", ""),
             )
-            for one in operation["parameters"]
+            for parameter in operation["parameters"]
         ],
         body=list(_fields(document, _schema(body))),
         body_example=_example(document, _schema(body)),
         status=status,
         answer=list(_fields(document, _schema(answers[status]))),
         answer_example=_example(document, _schema(answers[status])),
-        problems=[(code, one["description"]) for code, one in answers.items() if code[0] in "45"],
+        problems=[
+            (code, answer["description"]) for code, answer in answers.items() if code[0] in "45"
+        ],
     )
 
 
 def _schema(part: Json) -> Json:
     for content in part.get("content", {}).values():
-        found: Json = content["schema"]
-        return found
+        schema: Json = content["schema"]
+        return schema
     return {}
 
 
 def _resolve(document: Json, schema: Json) -> Json:
     """Return the schema behind a reference, or the one choice that is not null."""
-    if choices := [one for one in schema.get("anyOf", []) if one.get("type") != "null"]:
+    if choices := [choice for choice in schema.get("anyOf", []) if choice.get("type") != "null"]:
         return {**_resolve(document, choices[0]), **_described(schema)}
     if "$ref" not in schema:
         return schema
@@ -161,7 +163,7 @@ def _example(document: Json, schema: Json) -> str:
         return ""
     text = json.dumps(examples[0], indent=2, ensure_ascii=False)
     # a short object stays on one line
-    return re.sub(r"\{\s+([^{}\[\]]{1,90}?)\s+\}", lambda found: f"{{{_line(found[1])}}}", text)
+    return re.sub(r"\{\s+([^{}\[\]]{1,90}?)\s+\}", lambda match: f"{{{_line(match[1])}}}", text)
 
 
 def _line(text: str) -> str:

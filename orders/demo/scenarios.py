@@ -203,7 +203,7 @@ def _await_settled(orders: set[UUID], timeout: float) -> None:
     """Wait until orders have settled."""
     until = time.monotonic() + timeout
     while orders and time.monotonic() < until:
-        orders = {one for one in orders if not has_settled(one)}
+        orders = {order for order in orders if not has_settled(order)}
         time.sleep(PAUSE)
 
 

@@ -89,7 +89,7 @@ class Shoppers:
 
     def _lines(self, also: Product | None) -> list[Line]:
         count = self.chance.choices(LINES, LINES_WEIGHTS)[0]
-        wanted = self.chance.sample(self.products, min(count, len(self.products)))
+        products = self.chance.sample(self.products, min(count, len(self.products)))
         return [
             Line(
                 sku=product.sku,
@@ -97,5 +97,5 @@ class Shoppers:
                 unit_price=product.price,
                 quantity=self.chance.choices(QUANTITIES, QUANTITY_WEIGHTS)[0],
             )
-            for product in [*([also] if also else []), *wanted]
+            for product in [*([also] if also else []), *products]
         ]

@@ -63,10 +63,10 @@ def may_see(request: HttpRequest, order: UUID, customer: int | None) -> bool:
     )
 
 
-def _is_signed(order: UUID, given: str) -> bool:
+def _is_signed(order: UUID, signature: str) -> bool:
     """Return whether this key made the signature, or a former one: letters are kept for long."""
     try:
-        return _links().unsign(f"{order}:{given}") == str(order)
+        return _links().unsign(f"{order}:{signature}") == str(order)
     except BadSignature:
         return False
 

@@ -67,7 +67,7 @@ def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
         "total": total,
         "confirmation": confirmation(to, total, order.currency).as_json(),
     }
-    amendment = api.Amendment(request={"lines": _wanted(lines)}, data=changed)
+    amendment = api.Amendment(request={"lines": _as_json(lines)}, data=changed)
     asked = ChangeRequest(id=uuid4(), act=Change.LEAVE_OUT)
     note = {"sku": sku, "total": total}
     _resubmit(order, asked, STOCK, attempt, f"without {sku}", amendment, note)
@@ -138,9 +138,9 @@ def accepted(requests: Sequence[api.Accepted]) -> None:
 
     Runs in the submission process, which may read the engine's tables.
     """
-    for one in requests:
-        if note := one.note:
-            _apply(_lock(UUID(one.reference)), note)
+    for request in requests:
+        if note := request.note:
+            _apply(_lock(UUID(request.reference)), note)
 
 
 def _apply(order: Order, note: Mapping[str, Any]) -> None:
@@ -209,5 +209,5 @@ def _note(order: Order, asked: ChangeRequest) -> None:
     order.save(update_fields=["asked"])
 
 
-def _wanted(lines: list[Line]) -> list[dict[str, str | int]]:
+def _as_json(lines: list[Line]) -> list[dict[str, str | int]]:
     return [line.as_json() for line in lines]

@@ -115,12 +115,12 @@ def _needed(to: Recipient, seen: tracking.Tracking) -> Email:
     until = min((fix.until for fix in seen.fixes if fix.until), default=None)
     return Email(
         subject=_("Your order %(number)s needs your decision") % {"number": to.number},
-        paragraphs=[seen.sentence, *_kept(until)],
+        paragraphs=[seen.sentence, *_cancellation_notice(until)],
         act=_("Choose how to continue"),
     )
 
 
-def _kept(until: datetime | None) -> list[str]:
+def _cancellation_notice(until: datetime | None) -> list[str]:
     if until is None:
         return []
     words = _("We keep your order until %(time)s. After that we cancel it, and you pay nothing.")

@@ -258,21 +258,21 @@ def _email(value: Any) -> str:
 
 def _uuid(value: Any) -> UUID:
     try:
-        found = UUID(value)
+        uuid = UUID(value)
     except (ValueError, AttributeError, TypeError):
         raise Malformed(f"order {value!r} is not a UUID") from None
-    if str(found) != value:
-        raise Malformed(f"order {value!r} is not in the form {found}")
-    return found
+    if str(uuid) != value:
+        raise Malformed(f"order {value!r} is not in the form {uuid}")
+    return uuid
 
 
 def _check_fields(value: Any, what: str, names: str, *, optional: str = "") -> None:
     if not isinstance(value, Mapping):
         raise Malformed(f"{what} is not an object")
-    wanted = set(names.split())
-    if extra := value.keys() - wanted - set(optional.split()):
+    required = set(names.split())
+    if extra := value.keys() - required - set(optional.split()):
         raise NewerFormat(f"{what} has fields unknown to this release: {', '.join(sorted(extra))}")
-    if missing := wanted - value.keys():
+    if missing := required - value.keys():
         raise Malformed(f"{what} lacks {', '.join(sorted(missing))}")
 
 

@@ -1,4 +1,4 @@
-"""What operators find orders by, besides what the engine knows: typed numbers, names, parcels."""
+"""Search for operators beyond the engine's own fields: order numbers, names, parcels."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -25,19 +25,19 @@ WORDS = "SELECT tsvector_to_array(to_tsvector('simple', text)) FROM unnest(%s) t
 
 
 def find(words: Sequence[str], personal: bool) -> Mapping[str, Found]:
-    """Return what is found by each word: at most two queries each, by an index."""
+    """Return the matches of each word: at most two indexed queries each."""
     named = _references_by_name(words) if personal else {}
     whole = _number("".join(words)) if len(words) > 1 else ""
-    found = {}
+    matches = {}
     for word in words:
         numbers = [whole] if len(whole) == 11 else [_number(word)]
         by_name, parcels = named.get(word, []), _references_by_parcel(word)
-        found[word] = Found(
+        matches[word] = Found(
             labels=[number for number in numbers if number],
             references=[*by_name[:MOST], *parcels[:MOST]],
             more=max(len(by_name), len(parcels)) > MOST,
         )
-    return found
+    return matches
 
 
 def named(text: str) -> list[str]:
@@ -53,15 +53,15 @@ def _number(text: str) -> str:
 
 
 def _references_by_name(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return the orders by the words of a name: those with all of them, then those with each.
+    """Return the orders of customers whose names have all the words, else each word.
 
     What has digits may be a number beside a name; and a name may have digits.
     """
     letters = [word for word in words if not any(map(str.isdigit, word))]
     for together in (words, letters):
-        if len(together) > 1 and (found := _named(together)):
+        if len(together) > 1 and (references := _named(together)):
             each = {word: _named([word]) for word in words if word not in together}
-            return {**each, **dict.fromkeys(together, found[:MOST])}
+            return {**each, **dict.fromkeys(together, references[:MOST])}
     return {word: _named([word]) for word in words}
 
 
@@ -70,8 +70,8 @@ def _named(texts: Sequence[str]) -> list[str]:
     if not query:
         return []
     with_words = Order.objects.annotate(words=NAMES).order_by()
-    found = with_words.filter(words=SearchQuery(query, config="simple", search_type="raw"))
-    return [str(id_) for id_ in found.values_list("id", flat=True)[: MOST + 1]]
+    orders = with_words.filter(words=SearchQuery(query, config="simple", search_type="raw"))
+    return [str(id_) for id_ in orders.values_list("id", flat=True)[: MOST + 1]]
 
 
 def _query(text: str) -> str:
@@ -92,5 +92,5 @@ def _part(word: str) -> str:
 def _references_by_parcel(word: str) -> list[str]:
     if len(word) < SHORTEST_PARCEL or "@" in word:
         return []
-    found = Order.objects.filter(parcel__startswith=word.upper(), parcel__gt="").order_by()
-    return [str(id_) for id_ in found.values_list("id", flat=True)[: MOST + 1]]
+    orders = Order.objects.filter(parcel__startswith=word.upper(), parcel__gt="").order_by()
+    return [str(id_) for id_ in orders.values_list("id", flat=True)[: MOST + 1]]

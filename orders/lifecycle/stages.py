@@ -118,7 +118,7 @@ def _undo_stage(step: StepProgress | None) -> Stage | None:
 
 
 def _no_longer(step: StepProgress) -> Stage:
-    """Return the stage of a step of an order that is being cancelled: what is not done is not to come."""
+    """Return the stage of a step of an order being cancelled: steps that are not done will not be."""
     stage = _stage(step)
     if stage.state not in {"now", "next"}:
         return stage

@@ -13,11 +13,11 @@ def record(submitted: Sequence[Submitted]) -> None:
 
     A message of a newer release raises `NewerFormat`, and waits for a worker of that release.
     """
-    messages = [_read(one) for one in submitted]
+    messages = [_read(submission) for submission in submitted]
     _refuse_unknown_products(messages)
     Order.objects.bulk_create(
-        _order(message, fingerprint(public(one.data)))
-        for message, one in zip(messages, submitted, strict=True)
+        _order(message, fingerprint(public(submission.data)))
+        for message, submission in zip(messages, submitted, strict=True)
     )
     OrderLine.objects.bulk_create(
         OrderLine(
@@ -32,13 +32,13 @@ def record(submitted: Sequence[Submitted]) -> None:
     )
 
 
-def _read(one: Submitted) -> Message:
+def _read(submission: Submitted) -> Message:
     try:
-        message = read(one.data)
+        message = read(submission.data)
     except Malformed as problem:
         raise Refused(f"not a valid order: {problem}") from problem
-    if str(message.order) != one.reference:
-        raise Refused(f"order {message.order} does not match the reference {one.reference}")
+    if str(message.order) != submission.reference:
+        raise Refused(f"order {message.order} does not match the reference {submission.reference}")
     return message
 
 
@@ -47,9 +47,9 @@ def _refuse_unknown_products(messages: Sequence[Message]) -> None:
 
     Staff may add the product and retry the submission.
     """
-    wanted = {line.sku for message in messages for line in message.lines}
-    known = set(Product.objects.filter(sku__in=wanted).values_list("sku", flat=True))
-    if unknown := wanted - known:
+    skus = {line.sku for message in messages for line in message.lines}
+    known = set(Product.objects.filter(sku__in=skus).values_list("sku", flat=True))
+    if unknown := skus - known:
         raise Refused(f"unknown product {', '.join(sorted(unknown))}")
 
 

@@ -101,11 +101,11 @@ class Tracking:
 
     def redacted(self) -> "Tracking":
         """Return a copy for visitors who are not the customer."""
-        kept = replace(self, parcel="", fixes=(), cancellable=False, notice="")
-        kept = replace(kept, stages=tuple(stage.redacted() for stage in self.stages))
+        copy = replace(self, parcel="", fixes=(), cancellable=False, notice="")
+        copy = replace(copy, stages=tuple(stage.redacted() for stage in self.stages))
         if self.mood != "bad":
-            return kept
-        return replace(kept, sentence=str(STUCK), mood="slow")
+            return copy
+        return replace(copy, sentence=str(STUCK), mood="slow")
 
     @property
     def pause(self) -> int:
@@ -143,7 +143,7 @@ def track(
     sentence, mood = _summary(progress, age, aside=aside, waits=waits)
     if asked is not None and pending:
         sentence, mood = (CANCEL_ASKED if asked.act is Change.CANCEL else PASSED_ON), "busy"
-    found = () if pending else fixes(progress)
+    remedies = () if pending else fixes(progress)
     undoing = progress is not None and bool(
         progress.state in {TaskState.UNDOING, TaskState.UNDONE} or undo_steps(progress)
     )
@@ -154,10 +154,10 @@ def track(
         thanks=mood != "bad" and not cancelled,
         stages=stages(progress, placed_at),
         final=progress is not None and progress.state in ENDED and not pending,
-        interval=_interval(age, pending=pending, calm=bool(found)),
+        interval=_interval(age, pending=pending, calm=bool(remedies)),
         parcel=parcel(progress),
-        until=_until(progress, placed_at, age, calm=bool(found)),
-        fixes=tuple(found),
+        until=_until(progress, placed_at, age, calm=bool(remedies)),
+        fixes=tuple(remedies),
         cancellable=progress is not None and not cancelled and not pending and progress.undoable,
         notice=str(_notice(asked, progress)),
     )
@@ -200,7 +200,7 @@ def _notice(asked: ChangeRequest | None, progress: Progress | None) -> str | Pro
 
 
 def fixes(progress: Progress | None) -> Sequence[Fix]:
-    """Return what the customer can fix now; a step in doubt may have been done."""
+    """Return the fixes open to the customer; none for a step in doubt, which may have been done."""
     if progress is None or progress.state != TaskState.ERROR or undo_steps(progress):
         return ()
     failed = {
@@ -208,15 +208,15 @@ def fixes(progress: Progress | None) -> Sequence[Fix]:
         for name, step in do_steps(progress).items()
         if step.state is StepState.ERROR and not step.in_doubt
     }
-    found = []
+    remedies = []
     card, stock = failed.get(CARD), failed.get(STOCK)
     if stock and stock.error_code == OUT_OF_STOCK:
         named, lines = stock.error_message.partition(": ")[0], stock.request.get("lines", [])
         sku = named if named in {line["sku"] for line in lines} else ""
-        found.append(Fix(step=STOCK, attempt=stock.attempt, until=stock.resolve_by, sku=sku))
+        remedies.append(Fix(step=STOCK, attempt=stock.attempt, until=stock.resolve_by, sku=sku))
     if card and card.error_code in DECLINED:
-        found.append(Fix(step=CARD, attempt=card.attempt, until=card.resolve_by))
-    return found
+        remedies.append(Fix(step=CARD, attempt=card.attempt, until=card.resolve_by))
+    return remedies
 
 
 def _summary(

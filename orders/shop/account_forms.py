@@ -82,9 +82,9 @@ class NewPasswordForm(CustomerForm):
             try:
                 password_validation.validate_password(password, self.owner())
             except ValidationError as problem:
-                for one in problem.error_list:
-                    words = WEAK.get(str(one.code), one.message)
-                    self.add_error("password", ValidationError(words, one.code, one.params))
+                for error in problem.error_list:
+                    words = WEAK.get(str(error.code), error.message)
+                    self.add_error("password", ValidationError(words, error.code, error.params))
         if password and again and password != again:
             different = _("This is not the same password as above.")
             self.add_error("again", ValidationError(different, code="different"))

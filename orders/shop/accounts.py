@@ -37,8 +37,8 @@ def find_account(email: str) -> User | None:
     same = Q()
     for known in names:
         same |= Q(username__iexact=known)  # by the index user_by_name
-    found = User.objects.filter(same)[: len(names) * 2]
-    return min(found, key=lambda user: (user.username != name, user.pk), default=None)
+    users = User.objects.filter(same)[: len(names) * 2]
+    return min(users, key=lambda user: (user.username != name, user.pk), default=None)
 
 
 def open_account(email: str, password: str) -> User:
@@ -121,4 +121,4 @@ def pending_orders(customer: User) -> list[PendingOrder]:
     placed = Placement.objects.filter(customer=customer).order_by("-created_at")
     ids = list(placed.values_list("order", flat=True)[:10])
     taken = set(Order.objects.filter(id__in=ids).values_list("id", flat=True)) if ids else set()
-    return [PendingOrder(id=one, number=order_number(one)) for one in ids if one not in taken]
+    return [PendingOrder(id=id_, number=order_number(id_)) for id_ in ids if id_ not in taken]

@@ -55,17 +55,17 @@ class Cart:
 
     def __init__(self, content: MutableMapping[str, Any]) -> None:
         self._content = content
-        kept = content.get(KEY)
-        self._kept: Mapping[str, Any] = kept if isinstance(kept, dict) else {}
-        self.quantities: dict[str, int] = dict(self._kept.get("quantities", {}))
-        self.seen: dict[str, int] = dict(self._kept.get("seen", {}))
-        removed = self._kept.get("removed")
+        stored = content.get(KEY)
+        self._stored: Mapping[str, Any] = stored if isinstance(stored, dict) else {}
+        self.quantities: dict[str, int] = dict(self._stored.get("quantities", {}))
+        self.seen: dict[str, int] = dict(self._stored.get("seen", {}))
+        removed = self._stored.get("removed")
         self.removed: Removed | None = Removed(*removed) if removed else None
 
     @property
     def id(self) -> UUID | None:
         """The id of the cart's content; None if empty."""
-        return UUID(self._kept["id"]) if self.quantities else None
+        return UUID(self._stored["id"]) if self.quantities else None
 
     @property
     def count(self) -> int:
@@ -74,12 +74,12 @@ class Cart:
 
     def add(self, sku: str, quantity: int, *, price: int | None = None) -> None:
         """Add a product, seen at `price`; raise `BadQuantity` above the limits."""
-        wanted = self.quantities.get(sku, 0) + quantity
-        if wanted > MAX_QUANTITY:
+        total = self.quantities.get(sku, 0) + quantity
+        if total > MAX_QUANTITY:
             raise BadQuantity(AT_MOST % {"most": MAX_QUANTITY})
         if sku not in self.quantities and len(self.quantities) >= MAX_LINES:
             raise BadQuantity(MOST_PRODUCTS % {"most": MAX_LINES})
-        self.change(sku, wanted, price=price)
+        self.change(sku, total, price=price)
 
     def change(self, sku: str, quantity: int, *, price: int | None = None) -> None:
         """Set a product's quantity; 0 removes it, and `put_back` undoes that."""
@@ -116,13 +116,13 @@ class Cart:
 
     def _keep(self) -> None:
         removed = self.removed
-        self._kept = {
+        self._stored = {
             "id": str(uuid4()),
             "quantities": self.quantities,
             "seen": self.seen,
             "removed": removed and (removed.sku, removed.quantity, removed.price),
         }
-        self._content[KEY] = self._kept
+        self._content[KEY] = self._stored
 
 
 def cart_of(request: HttpRequest) -> Cart:
@@ -197,9 +197,9 @@ def price(cart: Cart) -> PricedCart:
     products = list(Product.objects.filter(sku__in=cart.quantities))
     return PricedCart(
         lines=tuple(
-            PricedLine(one, cart.quantities[one.sku], cart.seen.get(one.sku))
-            for one in products
-            if one.available
+            PricedLine(product, cart.quantities[product.sku], cart.seen.get(product.sku))
+            for product in products
+            if product.available
         ),
-        gone=tuple(one for one in products if not one.available),
+        gone=tuple(product for product in products if not product.available),
     )

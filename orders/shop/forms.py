@@ -79,7 +79,9 @@ class CustomerForm(forms.Form):
             }
             field.error_messages = {**ERRORS, **own}
             if shown in field.validators:  # it refuses null characters, too
-                field.validators = [one for one in field.validators if type(one) is not NoNull]
+                field.validators = [
+                    check for check in field.validators if type(check) is not NoNull
+                ]
 
 
 class AddressForm(CustomerForm):
@@ -134,7 +136,7 @@ class AddressForm(CustomerForm):
         region, postcode = self.fields["region"], self.fields["postcode"]
         postcode.label, region.label = str(self.rules.postcode), str(self.rules.region)
         postcode.required = "postcode" in self.rules.required
-        region.required = False  # the postcode may stand for it: see `clean`
+        region.required = False  # may be derived from the postcode: see `clean`
         region.widget.choices = [("", ""), *self.rules.regions.items()]
 
     def _country(self) -> str:
@@ -170,13 +172,13 @@ class AddressForm(CustomerForm):
         return postcode
 
     def clean_region(self) -> str:
-        """Return the region's code; the postcode may stand for it."""
+        """Return the region's code, derived from the postcode if it is empty."""
         typed: str = self.cleaned_data["region"]
         postcode = self.cleaned_data.get("postcode", "")
         if "country" not in self.cleaned_data:
             return typed
         region = self.rules.read_region(typed, postcode)
-        # a postcode that is mended may stand for the region
+        # the region may be derived from the corrected postcode
         missing = "region" in self.rules.required and not region and postcode
         if region is None or missing:
             raise ValidationError(self.fields["region"].error_messages["required"], code="required")

@@ -1,4 +1,4 @@
-"""What was typed into a form that is shown again: in another language, or with a fresh token.
+"""Preserve form input when a form is shown again: in another language, or with a fresh token.
 
 It is sent with the request that shows the form, and kept nowhere. Secrets are not shown again.
 """
@@ -26,7 +26,7 @@ OLD = _(
     "Please check this and send it once more. Nothing was ordered or changed: you have signed in or out "
     "in another window, the page was open for long, or cookies are switched off."
 )
-# forms that stand on the page of their order
+# forms on the page of their order
 OF_ORDER = {"order_card", "order_leave_out", "order_wait", "order_cancel"}
 # forms that have a page at their own address
 OWN_PAGE = {
@@ -59,13 +59,13 @@ def form_page(view: View) -> View:
 
 
 def after_old_token(request: HttpRequest, order_page: View) -> HttpResponseBase:
-    """Show a form of ours with an old token again, filled in (422), or lead back to its page."""
-    found: ResolverMatch | None = request.resolver_match
-    name = found.url_name if found and found.namespace == "shop" else ""
-    if found and (name in OWN_PAGE or name in OF_ORDER):
+    """Show a form with an expired CSRF token again, filled in (422), or redirect to its page."""
+    match: ResolverMatch | None = request.resolver_match
+    name = match.url_name if match and match.namespace == "shop" else ""
+    if match and (name in OWN_PAGE or name in OF_ORDER):
         request.META[PROBLEM] = OLD
-        view = order_page if name in OF_ORDER else found.func
-        response = _shown(request, view, *found.args, **found.kwargs)
+        view = order_page if name in OF_ORDER else match.func
+        response = _shown(request, view, *match.args, **match.kwargs)
         if response.status_code == HTTPStatus.OK:
             response.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
         return response

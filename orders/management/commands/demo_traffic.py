@@ -49,7 +49,7 @@ class Traffic:
     def come_back(self, now: float) -> None:
         """Pay with another card for the customers due to return whose card was declined."""
         due = [order for at, order in self.returning if at <= now]
-        self.returning = [one for one in self.returning if one[0] > now]
+        self.returning = [(at, order) for at, order in self.returning if at > now]
         for order in due:
             for fix in fixes(progress(order)):
                 if fix.step == CARD:
@@ -64,7 +64,7 @@ class Switch:
     rate: float = 0.0
     polled_at: float = float("-inf")
 
-    def wanted(self, placed: int) -> float:
+    def target_rate(self, placed: int) -> float:
         """Return the switch's orders per second; 0 without a sandbox."""
         now = time.monotonic()
         if now - self.polled_at >= POLL_EVERY:
@@ -121,7 +121,7 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
         started = time.monotonic()
         try:
-            self._run(traffic, Switch().wanted if switch else lambda _placed: rate, count)
+            self._run(traffic, Switch().target_rate if switch else lambda _placed: rate, count)
         except KeyboardInterrupt:
             self.stderr.write("")
         took = time.monotonic() - started
@@ -129,12 +129,14 @@ class Command(BaseCommand):
             f"{traffic.placed} orders placed in {took:.0f} s, {traffic.repaid} paid with another card"
         )
 
-    def _run(self, traffic: Traffic, wanted: Callable[[int], float], count: int | None) -> None:
+    def _run(
+        self, traffic: Traffic, target_rate: Callable[[int], float], count: int | None
+    ) -> None:
         chance = traffic.shoppers.chance
         due = reported = time.monotonic()
         before = 0.0
         while count is None or traffic.placed < count:
-            rate, now = wanted(traffic.placed), time.monotonic()
+            rate, now = target_rate(traffic.placed), time.monotonic()
             if rate != before:
                 before, due = rate, now
             try:

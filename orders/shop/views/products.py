@@ -44,7 +44,7 @@ def index(request: Request) -> HttpResponse:
 @require_safe
 def product(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a product and others from its shelf."""
-    found = get_object_or_404(Product.objects.sold(), slug=slug)
-    others = Product.objects.available().filter(kind=found.kind).exclude(sku=found.sku)
-    context = {"product": found, "related": others[:RELATED], "most": MAX_QUANTITY}
+    product = get_object_or_404(Product.objects.sold(), slug=slug)
+    others = Product.objects.available().filter(kind=product.kind).exclude(sku=product.sku)
+    context = {"product": product, "related": others[:RELATED], "most": MAX_QUANTITY}
     return render(request, "shop/product.html", context)

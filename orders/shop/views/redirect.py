@@ -13,6 +13,6 @@ def see_other(address: str) -> HttpResponse:
 
 def next_path(request: HttpRequest) -> str:
     """Return the request's `next` path, or "" unless it is a local path."""
-    wanted = request.POST.get("next") or request.GET.get("next") or ""
-    safe = url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) and wanted.startswith("/")
-    return wanted if safe else ""
+    path = request.POST.get("next") or request.GET.get("next") or ""
+    safe = url_has_allowed_host_and_scheme(path, allowed_hosts=None) and path.startswith("/")
+    return path if safe else ""

@@ -36,12 +36,12 @@ def test_traffic_has_the_rate_of_the_sandboxs_switch(settings, tmp_path):
     products()
     with process(tmp_path) as (_, port):
         settings.SANDBOX_URL = f"http://127.0.0.1:{port}"
-        assert Switch().wanted(0) == 0
+        assert Switch().target_rate(0) == 0
         urlopen(f"{settings.SANDBOX_URL}/demand/switch", data=b"rate=20").close()  # noqa: S310
         call_command("demo_traffic", switch=True, count=3, seed=7)
-        assert Switch().wanted(3) == 20
+        assert Switch().target_rate(3) == 20
     assert Placement.objects.count() == 3
-    assert Switch().wanted(3) == 0  # the sandbox has ended
+    assert Switch().target_rate(3) == 0  # the sandbox has ended
 
 
 def test_traffic_with_a_seed_is_repeatable():
