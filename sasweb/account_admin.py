@@ -33,12 +33,14 @@ class GuardedUserAdmin(Users):
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         """Show how an account was set up."""
-        found = super().get_fieldsets(request, obj)
-        return found if obj is None else (*found, ("Second person", {"fields": ("set_up",)}))
+        fieldsets = super().get_fieldsets(request, obj)
+        return (
+            fieldsets if obj is None else (*fieldsets, ("Second person", {"fields": ("set_up",)}))
+        )
 
     @admin.display(description="set up by, not confirmed")
     def set_up(self, user: User) -> str:
-        """Return what was done to set up an account and is not confirmed."""
+        """Return the unconfirmed acts that set up an account."""
         return "; ".join(unconfirmed(user)) or "-"
 
     def save_related(

@@ -1,4 +1,4 @@
-"""What admins may do to accounts, and what is kept of it for the two-person rule."""
+"""Rules for admins who change accounts, and the records that the two-person rule reads."""
 
 from collections.abc import Iterable
 
@@ -46,14 +46,14 @@ def record(form: "ModelForm[User]", *, by: User, created: bool) -> None:
 
 
 def unconfirmed(user: User) -> list[str]:
-    """Return what was done to set up an account and is not confirmed, as text."""
+    """Return the unconfirmed acts that set up an account, as text."""
     ties = accounts.open_ties(user.pk)
     names = dict(
-        User.objects.filter(id__in={one.set_up_by for one in ties}).values_list("id", "username")
+        User.objects.filter(id__in={tie.set_up_by for tie in ties}).values_list("id", "username")
     )
     return [
-        f"{names.get(one.set_up_by, one.set_up_by)} {one.get_kind_display()}, {one.at:%Y-%m-%d %H:%M} UTC"
-        for one in ties
+        f"{names.get(tie.set_up_by, tie.set_up_by)} {tie.get_kind_display()}, {tie.at:%Y-%m-%d %H:%M} UTC"
+        for tie in ties
     ]
 
 

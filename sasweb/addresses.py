@@ -23,12 +23,12 @@ def client(request: HttpRequest) -> str:
 
 
 def _counted(address: str) -> str:
-    """Return what stands for a client; empty if the text cannot be read as one."""
+    """Return the key that identifies a client; empty if the text is not an IP address."""
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return ""
-    if isinstance(found, IPv6Address):
-        within = found.ipv4_mapped or found.sixtofour  # one client's IPv4 address
-        return str(within or IPv6Address(int(found) >> 64 << 64))
-    return str(found)
+    if isinstance(ip, IPv6Address):
+        within = ip.ipv4_mapped or ip.sixtofour  # one client's IPv4 address
+        return str(within or IPv6Address(int(ip) >> 64 << 64))
+    return str(ip)

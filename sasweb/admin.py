@@ -147,13 +147,13 @@ class RoleAdmin(GuardedUserAdmin):
         return has_one and user != _of(request) and self.has_change_permission(request, user)
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Leave out the fields that the user may not give."""
-        found = super().get_fieldsets(request, obj)
+        """Leave out the fields that grant powers the user may not grant."""
+        fieldsets = super().get_fieldsets(request, obj)
         if _of(request).is_superuser:
-            return found
+            return fieldsets
         return [
             (title, {**options, "fields": [f for f in options["fields"] if f not in POWERS]})
-            for title, options in found
+            for title, options in fieldsets
         ]
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:

@@ -117,15 +117,15 @@ class BackOffice(AdminSite):
         }
         groups = []
         for name, labels in GROUPS.items():
-            found = [known.pop(label) for label in labels if label in known]
-            if found:
-                groups.append(_group(name, found[0][0], [model for _, model in found]))
+            pairs = [known.pop(label) for label in labels if label in known]
+            if pairs:
+                groups.append(_group(name, pairs[0][0], [model for _, model in pairs]))
         left: dict[str, list[Any]] = {}
         for application, model in known.values():
             left.setdefault(application["app_label"], []).append((application, model))
-        for found in left.values():
-            application = found[0][0]
-            groups.append(_group(application["name"], application, [model for _, model in found]))
+        for pairs in left.values():
+            application = pairs[0][0]
+            groups.append(_group(application["name"], application, [model for _, model in pairs]))
         return groups
 
 

@@ -1,4 +1,4 @@
-"""How Django connects to Postgres: to the primary, through a pooler if there is one, and to a replica."""
+"""Django's database settings for the primary (through a pooler, if any) and a replica."""
 
 from typing import Any
 
@@ -12,20 +12,20 @@ OF_THE_SERVER = {"target_session_attrs", "options"}
 
 def postgres(url: str, *, pooled: bool, server: str = PRIMARY) -> dict[str, Any]:
     """Return Django's settings for the database that a URL names."""
-    found: dict[str, Any] = dict(
+    config: dict[str, Any] = dict(
         dj_database_url.parse(url, conn_max_age=None, conn_health_checks=True)
     )
     # Behind a pooler that gives each transaction another connection nothing may be kept on one.
-    found["DISABLE_SERVER_SIDE_CURSORS"] = pooled
-    found["ENGINE"] = "django.db.backends.postgresql"
+    config["DISABLE_SERVER_SIDE_CURSORS"] = pooled
+    config["ENGINE"] = "django.db.backends.postgresql"
     usual = {name: value for name, value in DATABASE_OPTIONS.items() if name not in OF_THE_SERVER}
-    found["OPTIONS"] = {
+    config["OPTIONS"] = {
         # From version 14 on the server says with its greeting whether it takes writes: no round trip more.
         # A pooler's greeting may be that of an earlier server.
         "target_session_attrs": ANY if pooled else server,
-        **found.get("OPTIONS", {}),
+        **config.get("OPTIONS", {}),
         **usual,
         # behind a pooler they are the role's (docs/run/install.md), and each process looks whether they are
         **({} if pooled else {"options": DATABASE_OPTIONS["options"]}),
     }
-    return found
+    return config

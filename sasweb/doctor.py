@@ -1,4 +1,4 @@
-"""What the doctor looks at in this project: its settings, its partners and its disk."""
+"""The doctor's checks of this project: settings, partners and disk."""
 
 import shutil
 import socket
@@ -39,54 +39,54 @@ LOW, EMPTY = 2 << 30, 200 << 20  # bytes free
 Settings = Any  # Django's, or what a test makes up
 
 
-def _in_production(given: Settings) -> Kind:
+def _in_production(config: Settings) -> Kind:
     """Return the kind of message about what only a demo may do."""
-    return Error if given.ENVIRONMENT == PRODUCTION else Info
+    return Error if config.ENVIRONMENT == PRODUCTION else Info
 
 
 of_settings: Subject[Settings] = Subject("settings", lambda: settings, remedy="")
 
 
 @of_settings.check
-def django(given: Settings) -> Iterator[CheckMessage]:
-    """Yield what Django's own checks find, those for a deployment included."""
+def django(config: Settings) -> Iterator[CheckMessage]:
+    """Yield the messages of Django's own checks, including those for deployment."""
     for message in run_checks(include_deployment_checks=True):
         if message.id in SERIOUS:
             message.level, message.hint = ERROR, SERIOUS[message.id]
-        if message.id not in BY_HTTPS or given.HTTPS:
+        if message.id not in BY_HTTPS or config.HTTPS:
             yield message
 
 
 @of_settings.check
-def environment(given: Settings) -> Iterator[CheckMessage]:
+def environment(config: Settings) -> Iterator[CheckMessage]:
     """Note that what a production must have is not asked for."""
-    if given.ENVIRONMENT != PRODUCTION:
+    if config.ENVIRONMENT != PRODUCTION:
         yield Info(
-            f"ENVIRONMENT is {given.ENVIRONMENT!r}: what only a production has to have is a note here.",
+            f"ENVIRONMENT is {config.ENVIRONMENT!r}: what only a production has to have is a note here.",
             hint=f"Where customers order, set ENVIRONMENT={PRODUCTION}.",
         )
 
 
 @of_settings.check
-def https(given: Settings) -> Iterator[CheckMessage]:
+def https(config: Settings) -> Iterator[CheckMessage]:
     """Check that cookies and passwords travel encrypted."""
-    if not given.HTTPS:
-        yield _in_production(given)(
+    if not config.HTTPS:
+        yield _in_production(config)(
             "HTTPS is off: passwords and session cookies travel in the clear.",
             hint="Put a proxy in front that ends TLS and sets X-Forwarded-Proto itself, and set HTTPS=1.",
         )
 
 
 @of_settings.check
-def staff_logins(given: Settings) -> Iterator[CheckMessage]:
-    """Check that a password, or a browser left alone, does not open the dashboard by itself."""
-    kind = _in_production(given)
-    if not given.SECOND_FACTOR:
+def staff_logins(config: Settings) -> Iterator[CheckMessage]:
+    """Check that a password alone, or an unattended browser, does not open the dashboard."""
+    kind = _in_production(config)
+    if not config.SECOND_FACTOR:
         yield kind(
             "SECOND_FACTOR is off: a stolen password opens the dashboard and the admin.",
             hint="Set SECOND_FACTOR=1, unless a proxy in front asks staff for one.",
         )
-    if not (given.STAFF_IDLE_MINUTES and given.STAFF_SESSION_HOURS):
+    if not (config.STAFF_IDLE_MINUTES and config.STAFF_SESSION_HOURS):
         yield kind(
             "STAFF_IDLE_MINUTES or STAFF_SESSION_HOURS is 0: a browser left alone stays logged in.",
             hint="Unset them: with HTTPS=1 they are 30 and 12.",
@@ -94,21 +94,21 @@ def staff_logins(given: Settings) -> Iterator[CheckMessage]:
 
 
 @of_settings.check
-def site_url(given: Settings) -> Iterator[CheckMessage]:
+def site_url(config: Settings) -> Iterator[CheckMessage]:
     """Check that the shop's address is one that customers reach, and that it is answered."""
-    site = urlsplit(given.SITE_URL)
+    site = urlsplit(config.SITE_URL)
     host = site.hostname or ""
     if host in LOCAL:
-        yield _in_production(given)(
-            f"SITE_URL is {given.SITE_URL}: links in letters and alerts lead to the reader's own machine.",
+        yield _in_production(config)(
+            f"SITE_URL is {config.SITE_URL}: links in letters and alerts lead to the reader's own machine.",
             hint="Set SITE_URL to the shop's address: https://shop.example.",
         )
-    elif not validate_host(host, given.ALLOWED_HOSTS):
+    elif not validate_host(host, config.ALLOWED_HOSTS):
         yield Error(
             f"ALLOWED_HOSTS lacks {host}, the host of SITE_URL: each request to it is refused.",
-            hint=f"Add it: ALLOWED_HOSTS={','.join([host, *given.ALLOWED_HOSTS])}",
+            hint=f"Add it: ALLOWED_HOSTS={','.join([host, *config.ALLOWED_HOSTS])}",
         )
-    if given.HTTPS and site.scheme != "https":
+    if config.HTTPS and site.scheme != "https":
         yield Warn(
             "SITE_URL begins with http:, and HTTPS is on: links in letters go through a redirect.",
             hint=f"Set SITE_URL=https://{host}.",
@@ -116,9 +116,9 @@ def site_url(given: Settings) -> Iterator[CheckMessage]:
 
 
 @of_settings.check
-def allowed_hosts(given: Settings) -> Iterator[CheckMessage]:
-    """Check that a request cannot choose the host that the shop takes itself for."""
-    if "*" in given.ALLOWED_HOSTS:
+def allowed_hosts(config: Settings) -> Iterator[CheckMessage]:
+    """Check that a request cannot spoof the shop's host name."""
+    if "*" in config.ALLOWED_HOSTS:
         yield Warn(
             "ALLOWED_HOSTS has *: a request may name any host, also in links that others see.",
             hint="List the hosts that the shop is reached by.",
@@ -126,44 +126,44 @@ def allowed_hosts(given: Settings) -> Iterator[CheckMessage]:
 
 
 @of_settings.check
-def partners(given: Settings) -> Iterator[CheckMessage]:
+def partners(config: Settings) -> Iterator[CheckMessage]:
     """Check that a production calls real partners, with a real key."""
-    fake = [name for name in PARTNERS if getattr(given, name) == given.SANDBOX_URL]
+    fake = [name for name in PARTNERS if getattr(config, name) == config.SANDBOX_URL]
     if fake:
-        yield _in_production(given)(
+        yield _in_production(config)(
             f"{', '.join(fake)}: the sandbox. No money, goods or letters move.",
             hint="Set each to the partner's address.",
         )
-    if "PAYMENT_URL" not in fake and given.PAYMENT_SECRET_KEY.startswith("sk_test_"):
-        yield _in_production(given)(
+    if "PAYMENT_URL" not in fake and config.PAYMENT_SECRET_KEY.startswith("sk_test_"):
+        yield _in_production(config)(
             "PAYMENT_SECRET_KEY is a key for tests.", hint="Set it to the key of the live account."
         )
 
 
 @of_settings.check
-def email(given: Settings) -> Iterator[CheckMessage]:
+def email(config: Settings) -> Iterator[CheckMessage]:
     """Check that e-mail leaves the machine."""
-    if not given.EMAIL_BACKEND.endswith("smtp.EmailBackend"):
-        yield _in_production(given)(
+    if not config.EMAIL_BACKEND.endswith("smtp.EmailBackend"):
+        yield _in_production(config)(
             "E-mail goes into files or the log: no one hears of alerts, or gets a link for a lost password.",
             hint="Set EMAIL_URL=smtp+tls://user:password@host:587.",
         )
-    elif parseaddr(given.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2] in LOCAL:
-        yield _in_production(given)(
-            f"DEFAULT_FROM_EMAIL is {given.DEFAULT_FROM_EMAIL}: mail servers refuse letters of that sender.",
+    elif parseaddr(config.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2] in LOCAL:
+        yield _in_production(config)(
+            f"DEFAULT_FROM_EMAIL is {config.DEFAULT_FROM_EMAIL}: mail servers refuse letters of that sender.",
             hint="Set it to an address of a domain that lets your mail server send: shop@shop.example.",
         )
 
 
 @of_settings.check
-def message_keys(given: Settings) -> Iterator[CheckMessage]:
-    """Check that who writes to Redis cannot report that a payment was made."""
-    if not given.MESSAGE_KEYS:
-        yield _in_production(given)(
+def message_keys(config: Settings) -> Iterator[CheckMessage]:
+    """Check that write access to Redis is not enough to report a payment."""
+    if not config.MESSAGE_KEYS:
+        yield _in_production(config)(
             "MESSAGE_KEY is not set: any program that writes to Redis can report a payment.",
             hint="Introduce one as docs/run/secure.md describes: first with UNSIGNED_MESSAGES=1.",
         )
-    elif given.UNSIGNED_MESSAGES:
+    elif config.UNSIGNED_MESSAGES:
         yield Warn(
             "UNSIGNED_MESSAGES is on: messages are accepted without a signature.",
             hint="Unset it once each process has its MESSAGE_KEY.",
@@ -171,22 +171,24 @@ def message_keys(given: Settings) -> Iterator[CheckMessage]:
 
 
 @of_settings.check
-def webhooks(given: Settings) -> Iterator[CheckMessage]:
+def webhooks(config: Settings) -> Iterator[CheckMessage]:
     """Check that webhooks cannot be pointed at internal services."""
-    if given.WEBHOOKS_ALLOW_PRIVATE:
-        yield _in_production(given)(
+    if config.WEBHOOKS_ALLOW_PRIVATE:
+        yield _in_production(config)(
             "WEBHOOKS_ALLOW_PRIVATE is on: who sets up a channel reaches internal services through it.",
             hint="Unset it; WEBHOOK_HOSTS names the hosts that are wanted.",
         )
 
 
 @of_settings.check
-def static_files(given: Settings) -> Iterator[CheckMessage]:
+def static_files(config: Settings) -> Iterator[CheckMessage]:
     """Check that style sheets and scripts were collected."""
-    wanted = issubclass(import_string(given.STORAGES["staticfiles"]["BACKEND"]), ManifestFilesMixin)
-    if wanted and not (Path(given.STATIC_ROOT) / "staticfiles.json").exists():
+    uses_manifest = issubclass(
+        import_string(config.STORAGES["staticfiles"]["BACKEND"]), ManifestFilesMixin
+    )
+    if uses_manifest and not (Path(config.STATIC_ROOT) / "staticfiles.json").exists():
         yield Error(
-            f"{given.STATIC_ROOT} has no static files: pages fail.",
+            f"{config.STATIC_ROOT} has no static files: pages fail.",
             hint="Run `manage.py collectstatic --noinput` where web processes run.",
         )
 

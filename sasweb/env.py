@@ -19,7 +19,7 @@ def text(name: str, default: str = "") -> str:
 
 
 def _content(name: str, file: str) -> str:
-    """Return what a file holds, without the newline that editors end it with."""
+    """Return a file's content without a trailing newline."""
     try:
         content = Path(file).read_text().rstrip("\r\n")
     except (OSError, ValueError) as error:
@@ -63,13 +63,13 @@ def zone(name: str, default: str) -> str:
 
 def numbers(name: str) -> dict[str, int]:
     """Return a comma-separated list of names, each with a whole number: a=1,b=2."""
-    found = {}
+    values = {}
     for word in words(name):
         key, _, value = word.partition("=")
         if not value.strip().isdecimal():
             raise ImproperlyConfigured(f"{name}: {word!r} is not a name with a whole number: a=1")
-        found[key.strip()] = int(value)
-    return found
+        values[key.strip()] = int(value)
+    return values
 
 
 def words(name: str, default: str = "") -> list[str]:

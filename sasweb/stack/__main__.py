@@ -26,8 +26,8 @@ def main() -> None:
     try:
         from orchestration.cluster import instance  # which reads the environment
 
-        given = _parse()
-        set_up = _start(given)
+        arguments = _parse()
+        set_up = _start(arguments)
     except (CommandError, ImproperlyConfigured) as problem:
         raise SystemExit(str(problem)) from None
     except KeyboardInterrupt:
@@ -54,37 +54,39 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--demo", action="store_true", help="with orders in every state, if there are none yet"
     )
-    given = parser.parse_args()
-    given.host = {"localhost": "127.0.0.1"}.get(given.host, given.host)
-    return given
+    arguments = parser.parse_args()
+    arguments.host = {"localhost": "127.0.0.1"}.get(arguments.host, arguments.host)
+    return arguments
 
 
-def _start(given: argparse.Namespace) -> bool:
+def _start(arguments: argparse.Namespace) -> bool:
     """Run a stack until it is stopped; return whether its setup succeeded."""
     getproctitle()  # finds where titles go, which it cannot once the environment has grown
-    if given.port == given.sandbox_port:
-        raise SystemExit(f"PORT and SANDBOX_PORT are both {given.port}; each needs one of its own.")
-    _require_free(given.host, given.port, "PORT")
-    _require_free("127.0.0.1", given.sandbox_port, "SANDBOX_PORT")
+    if arguments.port == arguments.sandbox_port:
+        raise SystemExit(
+            f"PORT and SANDBOX_PORT are both {arguments.port}; each needs one of its own."
+        )
+    _require_free(arguments.host, arguments.port, "PORT")
+    _require_free("127.0.0.1", arguments.sandbox_port, "SANDBOX_PORT")
     data = folders.make_data_dir()
     for path in (folders.PROJECT, data):
-        if found := set(str(path)) & set(";#\n"):
+        if forbidden := set(str(path)) & set(";#\n"):
             raise SystemExit(
-                f"{path} cannot be used: supervisord does not take {found.pop()!r} in it."
+                f"{path} cannot be used: supervisord does not take {forbidden.pop()!r} in it."
             )
     with folders.lock(data):
         folders.make_socket_dir()
         given_by_value = {
             "SECRET_KEY": env.text("SECRET_KEY") or folders.secret("secret_key", make_it=True),
             "MESSAGE_KEY": env.text("MESSAGE_KEY") or folders.secret("message_key", make_it=True),
-            "HOST": given.host,
-            "PORT": str(given.port),
-            "SANDBOX_PORT": str(given.sandbox_port),
+            "HOST": arguments.host,
+            "PORT": str(arguments.port),
+            "SANDBOX_PORT": str(arguments.sandbox_port),
             "STARTED": str(time.time() - time.process_time()),
             "PYTHONUNBUFFERED": "1",
             "PROCESS": "stack",
         }
-        if not _is_local(given.host) and not env.text("ALLOWED_HOSTS"):
+        if not _is_local(arguments.host) and not env.text("ALLOWED_HOSTS"):
             given_by_value["ALLOWED_HOSTS"] = "*"  # other machines know this one by their own names
         for name in given_by_value:
             os.environ.pop(f"{name}_FILE", None)  # it was read
@@ -92,12 +94,12 @@ def _start(given: argparse.Namespace) -> bool:
         os.environ.setdefault("LOG_FORMAT", "text")  # one log of all processes, for people
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
         try:
-            return _run(given)
+            return _run(arguments)
         finally:
             folders.remove_socket_dir()
 
 
-def _run(given: argparse.Namespace) -> bool:
+def _run(arguments: argparse.Namespace) -> bool:
     django.setup()
     from orchestration import checks
 
@@ -105,7 +107,7 @@ def _run(given: argparse.Namespace) -> bool:
 
     call_command("check", tags=[checks.TAG], stdout=io.StringIO())  # only what is wrong
     shown = sys.stdout.isatty()
-    options = processes.Options(**vars(given), local=_is_local(given.host), shown=shown)
+    options = processes.Options(**vars(arguments), local=_is_local(arguments.host), shown=shown)
     file = folders.data_dir() / "supervisord.conf"
     file.write_text(processes.configuration(processes.programs(options)))
     with folders.lock_copies():
@@ -125,8 +127,8 @@ def _require_free(host: str, port: int, variable: str) -> None:
     if not 0 < port < 65_536:
         raise SystemExit(f"{variable}={port} is not a port: they go from 1 to 65535.")
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, kind, protocol, _name, address in found:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _name, address in addresses:
             with socket.socket(family, kind, protocol) as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)

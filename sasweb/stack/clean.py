@@ -37,9 +37,9 @@ def _require_ours(folder: Path) -> None:
     """Refuse a folder that DATA_DIR names by mistake; the default folder is always accepted."""
     if folder.is_symlink():
         raise SystemExit(f"{folder} is not removed: it is a link. Remove it, and what it leads to.")
-    for kept in (folders.PROJECT, Path.home().resolve()):
-        if folder in (kept, *kept.parents):
-            raise SystemExit(f"DATA_DIR={folder} is not removed: it holds {kept}.")
+    for path in (folders.PROJECT, Path.home().resolve()):
+        if folder in (path, *path.parents):
+            raise SystemExit(f"DATA_DIR={folder} is not removed: it holds {path}.")
     if os.environ.get("DATA_DIR") and not any((folder / mark).exists() for mark in MARKS):
         raise SystemExit(
             f"DATA_DIR={folder} is not removed: it does not look like the data of `make run`."

@@ -1,4 +1,4 @@
-"""Where a stack keeps its things: folders made for it alone, and secrets in them.
+"""A stack's private folders, and the secrets in them.
 
 A user who can write into these folders decides what a stack runs. So each folder is made exclusively,
 closed to other users, and an existing one is used only if this user owns it: never a link, and never a name
@@ -119,25 +119,25 @@ def is_ours(folder: Path) -> bool:
 
 def _not_ours(folder: Path, owner: int) -> str:
     """Return why a folder may hold what another user put there; empty if it may not."""
-    found = folder.lstat()
-    if stat.S_ISLNK(found.st_mode):
+    status = folder.lstat()
+    if stat.S_ISLNK(status.st_mode):
         return f"it is a link to {folder.readlink()}"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return "it is a file"
-    if found.st_uid not in {os.geteuid(), owner}:
-        return f"it belongs to {_name(found.st_uid)}"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        mode = stat.S_IMODE(found.st_mode)
+    if status.st_uid not in {os.geteuid(), owner}:
+        return f"it belongs to {_name(status.st_uid)}"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        mode = stat.S_IMODE(status.st_mode)
         return f"other users may write into it (its mode is {mode:o}; if it is yours: chmod 700)"
     return ""
 
 
 def _replaceable(above: Path) -> str:
     """Return why another user could put a folder of theirs in the place of one below; empty if not."""
-    found = above.stat()
-    if found.st_uid not in {0, os.geteuid()}:
-        return f"{above} belongs to {_name(found.st_uid)}"
-    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+    status = above.stat()
+    if status.st_uid not in {0, os.geteuid()}:
+        return f"{above} belongs to {_name(status.st_uid)}"
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
         return f"other users may rename what lies in {above}"
     return ""
 

@@ -21,7 +21,7 @@ from . import embedded, folders
 
 SERVERS, APPLICATION, ONCE = "servers", "application", "once"
 LONGEST_LOG = "10MB"  # of one process; one older file of that length is kept
-# served by two processes at least: there may be any number, as one sees
+# served by at least two processes, to show that several may run
 TWICE = ("scheduler", "payment")
 COPIES = "COPIES"  # how many of each worker and leader run, at least: an environment variable
 LEADERS = {"supervisor": 2, "housekeeper": 1}  # how many of each run, at least; one of each leads
@@ -33,7 +33,7 @@ SPARE = 5.0  # beyond what an agent's attempt is allowed
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What `make run` was asked for.
+    """The options of `make run`.
 
     `local`: no other machine reaches `host`. `shown`: a person reads what is printed.
     """
@@ -46,13 +46,13 @@ class Options:
     shown: bool
 
     def arguments(self) -> list[str]:
-        """Return them as a command takes them."""
-        given = [
+        """Return the options as command-line arguments."""
+        options = [
             f"--host={self.host}",
             f"--port={self.port}",
             f"--sandbox-port={self.sandbox_port}",
         ]
-        return given + [f"--{name}" for name in ("demo", "local", "shown") if getattr(self, name)]
+        return options + [f"--{name}" for name in ("demo", "local", "shown") if getattr(self, name)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +162,9 @@ def _web_processes() -> int:
 
 
 def _servers() -> list[Program]:
-    found = []
+    servers = []
     if not env.text("DATABASE_URL"):
-        found.append(
+        servers.append(
             Program(
                 name="postgres",
                 command=embedded.prepare_postgres(),
@@ -177,7 +177,7 @@ def _servers() -> list[Program]:
             )
         )
     if not env.text("REDIS_URL"):
-        found.append(
+        servers.append(
             Program(
                 name="redis",
                 command=embedded.prepare_redis(),
@@ -187,7 +187,7 @@ def _servers() -> list[Program]:
                 merged=False,
             )
         )
-    return found
+    return servers
 
 
 def configuration(members: list[Program]) -> str:

@@ -32,7 +32,7 @@ from .processes import APPLICATION, DEMO, ONCE, control, log_file, workers  # no
 PATIENCE = 120.0  # seconds for anything to become ready: a busy machine takes its time
 LOOK = 0.03  # seconds between two looks
 ASK = 0.5  # seconds between two looks at the processes themselves
-ENDINGS = 3  # so often may a part end by itself before it counts as broken
+ENDINGS = 3  # restarts allowed before a process counts as broken
 TAIL = 15  # lines of a log that are shown
 WEB, SANDBOX, LEADER = "web", "sandbox", "supervisor-1"
 
@@ -94,8 +94,8 @@ class Parts:
 def _processes() -> dict[str, int]:
     """Return the process id of each part that runs."""
     with control() as manager:
-        found: Any = manager.supervisor.getAllProcessInfo()
-    return {one["name"]: one["pid"] for one in found if one["pid"]}
+        processes: Any = manager.supervisor.getAllProcessInfo()
+    return {process["name"]: process["pid"] for process in processes if process["pid"]}
 
 
 def _report(part: str, what: str, why: str) -> str:
@@ -108,7 +108,7 @@ def _report(part: str, what: str, why: str) -> str:
 
 
 def bring_up(host: str, port: int, sandbox_port: int) -> str:
-    """Bring up the servers, the database's tables, then all else; return how the canary fared."""
+    """Bring up the servers, the database's tables, then all else; return the canary's result."""
     parts = Parts()
     problem = _Problem()
     parts.wait(lambda: [] if _database_answers(problem) else ["postgres"], problem.text)
@@ -127,7 +127,7 @@ def bring_up(host: str, port: int, sandbox_port: int) -> str:
 
 
 def _canary(parts: Parts) -> str:
-    """Send a task through all parts; return how long that took, or what kept it from being sent."""
+    """Send a task through all parts; return how long it took, or why it was not sent."""
     if closed := canary.closed():
         return f"no task was sent through all parts to prove it, because of {', '.join(closed)}"
     began = time.monotonic()
@@ -141,7 +141,7 @@ def _of(queues: Iterable[str]) -> list[str]:
 
 
 class _Problem:
-    """What was last wrong."""
+    """The last problem."""
 
     def __init__(self) -> None:
         self.last_problem = ""
@@ -183,25 +183,25 @@ def _answers(host: str, port: int, path: str) -> bool:
 
 
 def _login(name: str, *, shown: bool) -> str:
-    """Return how to log in: the password is for eyes, not for files and what collects them."""
+    """Return the login: the password itself only on a terminal, otherwise its file."""
     file = f"{name}_password"
     return f"{name} / {folders.secret(file) if shown else folders.secret_file(file)}"
 
 
-def _ready(given: argparse.Namespace, canary_fared: str) -> str:
-    kept = "example_token"
+def _ready(arguments: argparse.Namespace, canary_result: str) -> str:
+    name = "example_token"
     return READY.format(
         seconds=time.time() - float(os.environ["STARTED"]),
-        canary=canary_fared,
+        canary=canary_result,
         name="localhost",
-        port=given.port,
-        sandbox_port=given.sandbox_port,
+        port=arguments.port,
+        sandbox_port=arguments.sandbox_port,
         data=folders.data_dir(),
-        operator=_login("operator", shown=given.shown),
-        admin=_login("admin", shown=given.shown),
-        token=f"Authorization: Bearer sas_{folders.secret(kept)}"
-        if given.shown
-        else f"Authorization: Bearer sas_$(cat {folders.secret_file(kept)})",
+        operator=_login("operator", shown=arguments.shown),
+        admin=_login("admin", shown=arguments.shown),
+        token=f"Authorization: Bearer sas_{folders.secret(name)}"
+        if arguments.shown
+        else f"Authorization: Bearer sas_$(cat {folders.secret_file(name)})",
     )
 
 
@@ -214,13 +214,16 @@ def main() -> None:
     parser.add_argument("--demo", action="store_true")
     parser.add_argument("--local", action="store_true", help="no other machine reaches it")
     parser.add_argument("--shown", action="store_true", help="to a person, at a terminal")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        fared = bring_up(given.host, given.port, given.sandbox_port)
+        result = bring_up(arguments.host, arguments.port, arguments.sandbox_port)
     except (NotReady, CommandError) as problem:
         raise SystemExit(f"\n{problem}\n") from None
-    print(_ready(given, fared) + ("" if given.local else OPEN.format(host=given.host)), flush=True)
-    if given.demo:
+    print(
+        _ready(arguments, result) + ("" if arguments.local else OPEN.format(host=arguments.host)),
+        flush=True,
+    )
+    if arguments.demo:
         with control() as manager:
             manager.supervisor.startProcess(f"{ONCE}:{DEMO}")
 

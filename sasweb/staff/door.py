@@ -27,7 +27,7 @@ BEHIND = (*PAGES, "/login/", "/metrics")
 
 
 class Visit(HttpRequest):
-    """A request that has come through the door."""
+    """An authenticated staff request."""
 
     half_in: User | None = None  # whose password was right, and whose second factor is awaited
     ended: User | None = None  # whose session has ended just now
@@ -55,7 +55,7 @@ def door(
 
 
 def _look(request: Visit) -> None:
-    """Have the request's user be who is in; note who is half in, and who was in."""
+    """Set `request.user`; remember a user who still needs the second factor, or whose session ended."""
     request.half_in = request.ended = None
     user = request.user
     if not user.is_authenticated or not sessions.works_here(user):

@@ -13,9 +13,9 @@ from .sessions import works_here
 
 
 def staff(email: str) -> list[User]:
-    """Return the accounts of those who work here that have an e-mail address."""
-    found = User.objects.filter(email__iexact=email, is_active=True)
-    return [user for user in found if works_here(user)]
+    """Return the staff accounts with this e-mail address."""
+    users = User.objects.filter(email__iexact=email, is_active=True)
+    return [user for user in users if works_here(user)]
 
 
 class Forgotten(forgotten.Forgotten):

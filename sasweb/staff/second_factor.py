@@ -42,7 +42,7 @@ def may_try(user: User) -> Limit | None:
 
 
 def check(request: HttpRequest, user: User, code: str) -> int | None:
-    """Return the id of the device that a code is of, or stands in for; None if it is wrong."""
+    """Return the id of the device that a code, or recovery code, belongs to; None if it is wrong."""
     code = "".join(code.split()).replace("-", "").lower()
     with transaction.atomic():  # two requests with one code: the second one waits, and is refused
         device = TOTPDevice.objects.select_for_update().filter(user=user, confirmed=True).first()
@@ -76,7 +76,7 @@ def picture(user: User, secret: str) -> str:
 
 
 def typed(secret: str) -> str:
-    """Return a secret as it is typed into an app that cannot scan."""
+    """Return a secret in the form that is typed into an app without a scanner."""
     text = base64.b32encode(bytes.fromhex(secret)).decode()
     return " ".join(text[at : at + 4] for at in range(0, len(text), 4))
 
@@ -86,12 +86,12 @@ def set_up(user: User, secret: str, code: str) -> int | None:
     """Make a device a user's only one; return its id, or None if the code is not its."""
     User.objects.select_for_update().get(pk=user.pk)  # one at a time
     code = "".join(code.split())
-    found = TOTP(bytes.fromhex(secret))
-    found.time = time.time()
-    if not (code.isdecimal() and found.verify(int(code), tolerance=1)):
+    totp = TOTP(bytes.fromhex(secret))
+    totp.time = time.time()
+    if not (code.isdecimal() and totp.verify(int(code), tolerance=1)):
         return None
     remove(user)
-    values = {"key": secret, "drift": found.drift, "last_t": found.t()}
+    values = {"key": secret, "drift": totp.drift, "last_t": totp.t()}
     device = TOTPDevice.objects.create(user=user, name=NAME, confirmed=True, **values)
     made: int = device.pk
     return made
@@ -127,5 +127,5 @@ def recovery_codes_left(user: User) -> int:
 
 
 def _digest(code: str) -> str:
-    """Return what is kept of a code: it has 80 random bits, so a plain digest gives none away."""
+    """Return the stored digest of a code: with 80 random bits it needs no slow hash."""
     return base64.b64encode(hashlib.sha256(code.encode()).digest()[:12]).decode()

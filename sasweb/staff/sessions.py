@@ -24,7 +24,7 @@ FRESH_S = 600  # after a password: to show the second factor, or to set one up
 
 
 class Standing(Enum):
-    """What a session is good for."""
+    """The standing of a session."""
 
     IN = "in"
     HALF = "half"  # the password was right, and the second factor is to be shown
@@ -37,7 +37,7 @@ def works_here(user: User | AnonymousUser) -> bool:
 
 
 def keep_apart(*, request: HttpRequest, user: User) -> None:
-    """Have the session of staff who log in be one of staff, whichever way they do."""
+    """Mark the session of staff as theirs, whichever login they use."""
     if settings.FOR_STAFF and works_here(user):
         _store(request).begin_for_staff()
 
@@ -69,7 +69,7 @@ def forget_factor(request: HttpRequest) -> None:
 
 
 def standing(request: HttpRequest, user: User) -> Standing:
-    """Return what the session of a user who works here is good for."""
+    """Return the standing of a staff user's session."""
     if seconds_left(request) < 0:
         return Standing.ENDED
     devices, shown = second_factor.devices(user), _of(request).get("device")
@@ -109,7 +109,7 @@ def _store(request: HttpRequest) -> "SessionStore":
 
 
 def _of(request: HttpRequest) -> dict[str, Any]:
-    """Return what is known of the session; one that began elsewhere counts from now."""
+    """Return the session's record; one that began elsewhere counts from now."""
     now = time.time()
-    found: dict[str, Any] = request.session.get(KEY) or {"since": now, "seen": now, "password": 0}
-    return found
+    record: dict[str, Any] = request.session.get(KEY) or {"since": now, "seen": now, "password": 0}
+    return record
