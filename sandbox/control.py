@@ -88,10 +88,10 @@ class Control:
         return json_response(self._ledger.inventory.levels())
 
     async def _set_stock(self, request: BaseRequest, _: dict[str, str]) -> Response:
-        wanted = parse_json(await request.read())
-        if not isinstance(wanted, dict):
+        levels = parse_json(await request.read())
+        if not isinstance(levels, dict):
             raise bad_field("sku", "Send an object of quantities by SKU, as in {'mug': 40}.")
-        self._ledger.set_stock(wanted)
+        self._ledger.set_stock(levels)
         await self._ledger.committed()
         return json_response(self._ledger.inventory.levels())
 

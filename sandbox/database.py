@@ -102,11 +102,11 @@ class Database:
         return not self.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
 
     def _check_version(self, path: Path) -> None:
-        found = [
+        header = [
             self.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("application_id", "user_version")
         ]
-        if found != [APPLICATION, VERSION]:
+        if header != [APPLICATION, VERSION]:
             self.close()
             raise unreadable(path, "it has another application's tables, or another version's")
 

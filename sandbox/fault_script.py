@@ -62,7 +62,7 @@ class FaultScript:
         """
         fault = parse_fault(value, "fault", self._next_id)
         others, former = self._split(partner)
-        if [one.script() for one in former] == [fault.script()] and (
+        if [old.script() for old in former] == [fault.script()] and (
             fault.times is None or not former[0].fired
         ):
             return
@@ -70,15 +70,15 @@ class FaultScript:
 
     def heal(self, partner: str) -> None:
         """Remove all faults that are for this partner only."""
-        kept = [fault for fault in self.faults if fault.partner != partner]
-        if len(kept) < len(self.faults):
-            self._change(kept, self.latency)
+        remaining = [fault for fault in self.faults if fault.partner != partner]
+        if len(remaining) < len(self.faults):
+            self._change(remaining, self.latency)
 
     def remove(self, ref: int) -> None:
         """Remove one fault, if it exists."""
-        kept = [fault for fault in self.faults if fault.ref != ref]
-        if len(kept) < len(self.faults):
-            self._change(kept, self.latency)
+        remaining = [fault for fault in self.faults if fault.ref != ref]
+        if len(remaining) < len(self.faults):
+            self._change(remaining, self.latency)
 
     def clear(self) -> None:
         """Remove all faults; base latencies stay."""

@@ -128,8 +128,8 @@ def parse_fault(value: object, where: str, ref: int) -> Fault:
             setattr(fault, name, read(value[name], f"{where}.{name}"))
     _check_action(fault, where)
     for name, default in KINDS[kind].items():
-        given = value.get(name)
-        fault.params[name] = default if given is None else PARAMS[name](given, f"{where}.{name}")
+        param = value.get(name)
+        fault.params[name] = default if param is None else PARAMS[name](param, f"{where}.{name}")
     _check_status(fault, where)
     return _compile(fault)
 
@@ -175,8 +175,8 @@ def _check_status(fault: Fault, where: str) -> None:
 
 
 def _nearest(name: str, known: list[str]) -> str:
-    found = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean '{found[0]}'?" if found else f"; it takes {', '.join(known)}"
+    matches = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean '{matches[0]}'?" if matches else f"; it takes {', '.join(known)}"
 
 
 def _choice(value: object, name: str, known: Mapping[str, Any] | tuple[str, ...]) -> str:

@@ -77,7 +77,7 @@ class Inventory(Partner):
         return _show(reservation, "reserved" if entry.action == "reserve" else "released")
 
     def view(self, ref: str) -> Json | None:
-        """Return the reservation as it is now."""
+        """Return the current reservation."""
         reservation = self.reservations.get(ref)
         return _show(reservation, reservation.status) if reservation else None
 
@@ -88,10 +88,10 @@ class Inventory(Partner):
 
     def reservation(self, ref: str) -> Reservation:
         """Return a reservation by id, or raise a 404 Refusal."""
-        found = self.reservations.get(ref)
-        if found is None:
+        reservation = self.reservations.get(ref)
+        if reservation is None:
             raise Refusal(404, "unknown_reservation", f"Unknown reservation '{ref}'.")
-        return found
+        return reservation
 
     def ship(self, ref: str) -> None:
         """Move a reservation's stock from reserved to shipped."""
@@ -105,11 +105,11 @@ class Inventory(Partner):
         self._move(reservation, "shipped", "reserved")
         reservation.status = "reserved"
 
-    def changes(self, wanted: Mapping[str, Any]) -> dict[str, int]:
+    def changes(self, levels: Mapping[str, Any]) -> dict[str, int]:
         """Return the part of {sku: quantity on hand} that differs from what is on hand now."""
-        if not wanted:
+        if not levels:
             raise bad_field("sku", "Send an object of quantities by SKU, as in {'mug': 40}.")
-        quantities = {sku: whole(value, sku, least=0) for sku, value in wanted.items()}
+        quantities = {sku: whole(value, sku, least=0) for sku, value in levels.items()}
         return {
             sku: quantity
             for sku, quantity in quantities.items()
@@ -165,13 +165,13 @@ def _lines(params: Mapping[str, Any]) -> dict[str, int]:
     lines = params.get("lines")
     if not isinstance(lines, list) or not lines:
         raise bad_field("lines", "'lines' must be a non-empty list of {sku, quantity}.")
-    wanted: dict[str, int] = {}
+    quantities: dict[str, int] = {}
     for line in lines:
         if not isinstance(line, dict):
             raise bad_field("lines", f"Each line must be {{sku, quantity}}, but one is {line!r}.")
         sku = text(line, "sku")
-        wanted[sku] = wanted.get(sku, 0) + whole(line.get("quantity"), "quantity", least=1)
-    return wanted
+        quantities[sku] = quantities.get(sku, 0) + whole(line.get("quantity"), "quantity", least=1)
+    return quantities
 
 
 def _show(reservation: Reservation, status: str) -> Json:

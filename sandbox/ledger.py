@@ -28,7 +28,7 @@ fields_before_detail = attrgetter(*FIELDS[:-2])
 
 
 class Answer(NamedTuple):
-    """What a partner answers: HTTP status, body, and whether it was replayed from the ledger."""
+    """A partner's response: HTTP status, body, and whether it was replayed from the ledger."""
 
     status: int
     body: Json
@@ -146,9 +146,9 @@ class Ledger:
         self.record(entry)
         return Answer(entry.http, self.body(entry))
 
-    def set_stock(self, wanted: Json) -> None:
+    def set_stock(self, levels: Json) -> None:
         """Set quantities on hand by SKU; raises Refusal, and records only what changes."""
-        changes = self.inventory.changes(wanted)
+        changes = self.inventory.changes(levels)
         if changes:
             call = Call("inventory", "stock", "", None, None, {}, "")
             entry = self._entry(call, Effect(detail=changes))

@@ -34,12 +34,12 @@ async def list_entries(request: BaseRequest, ledger: Ledger, query: Query) -> St
     await response.prepare(request)
     separator, more = '{"entries":[', True
     while left and more:
-        found, more = find(ledger, query, after, end, min(left, PIECE))
-        rows = ",".join([encode(show_entry(entry)) for entry in found])
+        entries, more = find(ledger, query, after, end, min(left, PIECE))
+        rows = ",".join([encode(show_entry(entry)) for entry in entries])
         await response.write((separator + rows).encode())
         await asyncio.sleep(0)
-        if found:
-            separator, after, left = ",", found[-1].seq, left - len(found)
+        if entries:
+            separator, after, left = ",", entries[-1].seq, left - len(entries)
     await response.write(f'],"next":{encode(after if more else None)}}}'.encode())
     return response
 
@@ -51,8 +51,8 @@ def find(
     filters = [name for name in FILTERS if name in query]
     clause = "WHERE seq > ? AND seq <= ?" + "".join(f' AND "{name}" = ?' for name in filters)
     values = [query[name] for name in filters]
-    found = list(ledger.select(clause + " ORDER BY seq LIMIT ?", after, end, *values, limit + 1))
-    return found[:limit], len(found) > limit
+    entries = list(ledger.select(clause + " ORDER BY seq LIMIT ?", after, end, *values, limit + 1))
+    return entries[:limit], len(entries) > limit
 
 
 def show_entry(entry: Entry) -> Json:

@@ -98,7 +98,7 @@ class Payment(Partner):
         return _show(intent, CANCELED, 0)
 
     def view(self, ref: str) -> Json | None:
-        """Return the payment intent as it is now."""
+        """Return the current payment intent."""
         intent = self.intents.get(ref)
         return _show(intent, intent.status, intent.captured) if intent else None
 
@@ -109,10 +109,10 @@ class Payment(Partner):
 
     def intent(self, ref: str) -> Intent:
         """Return an intent by id, or raise Stripe's 404 `resource_missing`."""
-        found = self.intents.get(ref)
-        if found is None:
+        intent = self.intents.get(ref)
+        if intent is None:
             raise missing(ref)
-        return found
+        return intent
 
 
 def missing(ref: str) -> Refusal:

@@ -163,9 +163,9 @@ class Sandbox:
         order = self.ledger.order_of(route.partner, ref, None)
 
         def answer() -> Json:
-            found = self.ledger.partners[route.partner].view(ref)
-            if found is not None:
-                return found
+            view = self.ledger.partners[route.partner].view(ref)
+            if view is not None:
+                return view
             if route.partner == PAYMENT:
                 raise missing(ref)
             raise Refusal(404, "unknown_id", f"The {route.partner} partner has no object '{ref}'.")
@@ -228,13 +228,13 @@ class Sandbox:
         )
 
     def _base_latency(self, route: Route, query: dict[str, str]) -> float:
-        wanted = query.get("latency") if route.partner == "bench" else None
-        if wanted is None:
+        latency = query.get("latency") if route.partner == "bench" else None
+        if latency is None:
             return self.script.latency[route.partner]
         try:
-            seconds = float(wanted)
+            seconds = float(latency)
         except ValueError:
             seconds = -1.0
         if not 0 <= seconds <= MAX_LATENCY:
-            raise bad_field("latency", f"'latency' must be seconds, 0 to 3600, not {wanted!r}.")
+            raise bad_field("latency", f"'latency' must be seconds, 0 to 3600, not {latency!r}.")
         return seconds

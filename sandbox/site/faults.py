@@ -66,10 +66,10 @@ WORKS = PartnerState("Works", "good", None)
 
 def partner_state(partner: str, faults: Iterable[Fault]) -> PartnerState:
     """Return a partner's state: by the first fault that affects all its requests, or the first."""
-    found = [fault for fault in faults if fault.partner in ("*", partner) and not fault.used_up]
-    if not found:
+    active = [fault for fault in faults if fault.partner in ("*", partner) and not fault.used_up]
+    if not active:
         return WORKS
-    fault = min(found, key=_is_partial)
+    fault = min(active, key=_is_partial)
     word = DESCRIPTIONS[fault.kind][0]
     tone = "mild" if _is_partial(fault) or fault.kind in MILD else "bad"
     return PartnerState(word + " at times" if _is_partial(fault) else word, tone, fault)
@@ -80,7 +80,7 @@ def _is_partial(fault: Fault) -> bool:
 
 
 def describe_effect(fault: Fault) -> str:
-    """Return what a partner with this fault does, for example "does nothing and answers 503"."""
+    """Describe a partner with this fault, for example "does nothing and answers 503"."""
     return DESCRIPTIONS[fault.kind][1].format(**fault.params)
 
 

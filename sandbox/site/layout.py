@@ -1,4 +1,4 @@
-"""What all pages share: the document, its headers, the check of the origin, and formatters."""
+"""Shared parts of all pages: the document, its headers, the origin check, and formatters."""
 
 import time
 from datetime import UTC, datetime
@@ -98,9 +98,9 @@ def clock(at: float) -> str:
     return f'<time datetime="{moment.isoformat(timespec="seconds")}">{shown}</time>'
 
 
-def count(number: int, one: str, many: str = "") -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, as in "1 request" and "2,000 requests"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def money(amount: int, currency: str) -> str:

@@ -53,8 +53,8 @@ def select(ledger: Ledger, query: Query) -> Iterator[Entry]:
 def mailbox(ledger: Ledger, query: Query) -> Response:
     """Return a page of the mailbox; raises a 400 Refusal for an invalid `before`."""
     mail, to = ledger.mail, query.get("to", "").strip()
-    found = list(islice(select(ledger, query), PAGE_SIZE + 1))
-    rows = "".join(_message(mail, entry) for entry in found[:PAGE_SIZE])
+    entries = list(islice(select(ledger, query), PAGE_SIZE + 1))
+    rows = "".join(_message(mail, entry) for entry in entries[:PAGE_SIZE])
     total = ledger.count(SENT)
     nothing = "No messages to this recipient." if to else "No messages yet."
     none = f'<li id="no-mail" class="none">{nothing}</li>'
@@ -66,7 +66,7 @@ def mailbox(ledger: Ledger, query: Query) -> Response:
         f'<input id="to" name="to" type="search" value="{escape(to)}" autocomplete="off">'
         f"<button>Filter</button>{'<a href=/mail/>Show all</a>' if to else ''}</form>"
         '<ol id="mails" class="mails" reversed data-live-list>'
-        f"{rows or none}</ol>{_older(to, found)}"
+        f"{rows or none}</ol>{_older(to, entries)}"
     )
     return document("Mail · Sandbox", body, at="/mail/")
 
@@ -86,11 +86,11 @@ def message(ledger: Ledger, query: Query) -> Response:
 def linked(text: str) -> str:
     """Return plain text as HTML, with URLs as links."""
     pieces, end = [], 0
-    for found in LINK.finditer(text):
-        address = escape(found[0])
-        pieces.append(escape(text[end : found.start()]))
+    for match in LINK.finditer(text):
+        address = escape(match[0])
+        pieces.append(escape(text[end : match.start()]))
         pieces.append(f'<a href="{address}" rel="noreferrer">{address}</a>')
-        end = found.end()
+        end = match.end()
     return "".join(pieces) + escape(text[end:])
 
 
@@ -124,8 +124,8 @@ def _alternative(entry: Entry) -> str:
     )
 
 
-def _older(to: str, found: list[Entry]) -> str:
-    if len(found) <= PAGE_SIZE:
+def _older(to: str, entries: list[Entry]) -> str:
+    if len(entries) <= PAGE_SIZE:
         return ""
-    query = escape(urlencode({"to": to, "before": found[PAGE_SIZE - 1].seq}))
+    query = escape(urlencode({"to": to, "before": entries[PAGE_SIZE - 1].seq}))
     return f'<p><a class="button" href="/mail/?{query}">Older messages</a></p>'
