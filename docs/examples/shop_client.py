@@ -80,8 +80,8 @@ class Shop:
     def messages(self, *, wait: int = 0, limit: int = 100) -> list[Message]:
         """Fetch the oldest messages; they come again until they are acknowledged."""
         query = urlencode({"wait": wait, "limit": limit})
-        found = self._ask("GET", f"/api/status-messages?{query}")
-        return [Message(**one) for one in found["messages"]]
+        answer = self._ask("GET", f"/api/status-messages?{query}")
+        return [Message(**message) for message in answer["messages"]]
 
     def acknowledge(self, ids: Sequence[int]) -> int:
         """Say that messages were dealt with."""
@@ -91,9 +91,9 @@ class Shop:
     def _pages(self, path: str, name: str, page: int) -> Iterator[dict[str, Any]]:
         address: str | None = f"{path}?{urlencode({'limit': page})}"
         while address:
-            found = self._ask("GET", address)
-            yield from found[name]
-            address = found["next"]
+            answer = self._ask("GET", address)
+            yield from answer[name]
+            address = answer["next"]
 
     def _ask(
         self,
@@ -155,15 +155,17 @@ def verify(
         else secret.encode()
     )
     signed = f"{known['webhook-id']}.{known['webhook-timestamp']}.".encode() + body
-    wanted = "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
-    if not any(hmac.compare_digest(one, wanted) for one in known["webhook-signature"].split()):
+    expected = "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
+    if not any(
+        hmac.compare_digest(signature, expected) for signature in known["webhook-signature"].split()
+    ):
         raise ValueError("its signature is wrong")
     return Message(**json.loads(body))
 
 
 def _problem(error: HTTPError) -> dict[str, Any]:
     try:
-        found = json.load(error)
+        problem = json.load(error)
     except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"detail": f"HTTP {error.code}"}
+        problem = None
+    return problem if isinstance(problem, dict) else {"detail": f"HTTP {error.code}"}
