@@ -62,8 +62,8 @@ def secrets() -> Iterator[str]:
 
 
 def kubernetes(folder: Path) -> Iterator[str]:
-    """Yield what is wrong with the overlays, and with the large one and all that may be added."""
-    overlays = sorted(one for one in (KUBERNETES / "overlays").iterdir() if one.is_dir())
+    """Yield problems of the overlays, and of the large overlay with all components."""
+    overlays = sorted(path for path in (KUBERNETES / "overlays").iterdir() if path.is_dir())
     full = folder / "large-with-all"
     full.mkdir()
     base, *components = (
@@ -79,9 +79,9 @@ def kubernetes(folder: Path) -> Iterator[str]:
         objects = list(yaml.safe_load_all(done.stdout))
         for problem in (*_scaled_twice(objects), *_lost(objects), *_secrets(objects)):
             yield f"{overlay.name}: {problem}"
-        for one in objects:
-            name = f"{overlay.name}: {one['kind']} {one['metadata']['name']}"
-            yield from (f"{name}: {problem}" for problem in (*_invalid(one), *_open(one)))
+        for resource in objects:
+            name = f"{overlay.name}: {resource['kind']} {resource['metadata']['name']}"
+            yield from (f"{name}: {problem}" for problem in (*_invalid(resource), *_open(resource)))
         print(f"kubernetes {CURRENT}, {overlay.name}: {len(objects)} objects")
 
 
@@ -96,48 +96,50 @@ def _secrets(objects: list[dict[str, Any]]) -> Iterator[str]:
     yield from needs.problems(pods.processes(objects, shared))
 
 
-def _invalid(one: dict[str, Any]) -> Iterator[str]:
-    if one["apiVersion"] in OTHERS:
+def _invalid(resource: dict[str, Any]) -> Iterator[str]:
+    if resource["apiVersion"] in OTHERS:
         return
     try:
-        kubernetes_validate.validate(one, CURRENT, strict=True)
+        kubernetes_validate.validate(resource, CURRENT, strict=True)
     except kubernetes_validate.ValidationError as error:
         yield error.message
 
 
-def _open(one: dict[str, Any]) -> Iterator[str]:
-    """Yield what a pod's containers may do though they need not."""
-    if one["kind"] not in {"Deployment", "Job", "CronJob"}:
+def _open(resource: dict[str, Any]) -> Iterator[str]:
+    """Yield unnecessary privileges of a pod's containers."""
+    if resource["kind"] not in {"Deployment", "Job", "CronJob"}:
         return
-    job = one["spec"]["jobTemplate"] if one["kind"] == "CronJob" else one
+    job = resource["spec"]["jobTemplate"] if resource["kind"] == "CronJob" else resource
     pod = job["spec"]["template"]["spec"]
     if not pod["securityContext"]["runAsNonRoot"]:
         yield "its processes may be root"
     for container in (*pod.get("initContainers", []), *pod["containers"]):
-        given = container.get("securityContext", {})
-        if given | CLOSED != given:
+        context = container.get("securityContext", {})
+        if context | CLOSED != context:
             yield f"{container['name']}: its security context lacks some of {CLOSED}"
 
 
 def _lost(objects: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield each ConfigMap that an object names, but that is not there by this name."""
-    there = {one["metadata"]["name"] for one in objects if one["kind"] == "ConfigMap"}
-    for one in objects:
-        for name in set(re.findall(r"'configMapRef': {'name': '([^']+)'}", str(one))) - there:
-            yield f"{one['kind']} {one['metadata']['name']}: there is no ConfigMap {name}"
+    """Yield each ConfigMap that is referenced but not defined."""
+    there = {
+        resource["metadata"]["name"] for resource in objects if resource["kind"] == "ConfigMap"
+    }
+    for resource in objects:
+        for name in set(re.findall(r"'configMapRef': {'name': '([^']+)'}", str(resource))) - there:
+            yield f"{resource['kind']} {resource['metadata']['name']}: there is no ConfigMap {name}"
 
 
 def _scaled_twice(objects: list[dict[str, Any]]) -> Iterator[str]:
     """Yield each Deployment whose `replicas` an apply would set though an autoscaler does."""
     scaled = {
-        one["spec"]["scaleTargetRef"]["name"]
-        for one in objects
-        if "scaleTargetRef" in one.get("spec", {})
+        resource["spec"]["scaleTargetRef"]["name"]
+        for resource in objects
+        if "scaleTargetRef" in resource.get("spec", {})
     }
-    for one in objects:
-        if one["kind"] == "Deployment":
-            name = one["metadata"]["name"]
-            if ("replicas" in one["spec"]) == (name in scaled):
+    for resource in objects:
+        if resource["kind"] == "Deployment":
+            name = resource["metadata"]["name"]
+            if ("replicas" in resource["spec"]) == (name in scaled):
                 yield f"{name}: its number of replicas is set by two, or by none"
 
 

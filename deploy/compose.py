@@ -1,4 +1,4 @@
-"""What `compose.yaml` says of the processes that run from the image."""
+"""The services of `compose.yaml` that run the image."""
 
 import re
 from collections.abc import Mapping
@@ -31,30 +31,30 @@ class Service:
 
 def load(file: Path = FILE) -> dict[str, Any]:
     """Return the file's content, each variable with its default."""
-    found: dict[str, Any] = yaml.safe_load(DEFAULT.sub(r"\1", file.read_text()))
-    return found
+    content: dict[str, Any] = yaml.safe_load(DEFAULT.sub(r"\1", file.read_text()))
+    return content
 
 
 def services(file: Path = FILE) -> dict[str, Service]:
     """Return the services that run the image, by name."""
     return {
-        name: _service(name, given)
-        for name, given in load(file)["services"].items()
-        if given["image"] == IMAGE
+        name: _service(name, definition)
+        for name, definition in load(file)["services"].items()
+        if definition["image"] == IMAGE
     }
 
 
-def _service(name: str, given: Mapping[str, Any]) -> Service:
+def _service(name: str, definition: Mapping[str, Any]) -> Service:
     return Service(
         name=name,
-        command=given.get("command"),
-        environment=given.get("environment", {}),
-        secrets=given.get("secrets", []),
-        grace=float(given["stop_grace_period"].rstrip("s"))
-        if "stop_grace_period" in given
+        command=definition.get("command"),
+        environment=definition.get("environment", {}),
+        secrets=definition.get("secrets", []),
+        grace=float(definition["stop_grace_period"].rstrip("s"))
+        if "stop_grace_period" in definition
         else USUAL_GRACE,
-        scale=given.get("scale", 1),
-        health=given["healthcheck"]["test"][1:] if "healthcheck" in given else None,
-        once=given["restart"] == "no",
-        outside="outside" in given["networks"],
+        scale=definition.get("scale", 1),
+        health=definition["healthcheck"]["test"][1:] if "healthcheck" in definition else None,
+        once=definition["restart"] == "no",
+        outside="outside" in definition["networks"],
     )

@@ -64,14 +64,14 @@ def build(folder: Path, log: Path) -> None:
 def size(image: str) -> float:
     """Return an image's size in MB."""
     listed = json.loads(_buildah("images", "--json", image))
-    found = str(listed[0]["size"]).split()
-    return float(found[0]) * {"KB": 0.001, "MB": 1, "GB": 1000}[found[1]]
+    parts = str(listed[0]["size"]).split()
+    return float(parts[0]) * {"KB": 0.001, "MB": 1, "GB": 1000}[parts[1]]
 
 
 def configured(what: str) -> list[str]:
-    """Return what the image's configuration says: `Cmd`, `User`, …"""
-    found = json.loads(_buildah("inspect", "--type=image", IMAGE))["OCIv1"]["config"][what]
-    return found if isinstance(found, list) else [found]
+    """Return a field of the image's configuration: `Cmd`, `User`, …"""
+    value = json.loads(_buildah("inspect", "--type=image", IMAGE))["OCIv1"]["config"][what]
+    return value if isinstance(value, list) else [value]
 
 
 def remove() -> None:

@@ -79,7 +79,7 @@ class Project:
         self.running: dict[str, tuple[Service, Process]] = {}
 
     def command(self, service: Service, command: list[str]) -> list[str]:
-        """Return what runs a command as a service would."""
+        """Return the command line that runs a command as a service would."""
         secrets = {self.secrets / name: f"/run/secrets/{name}" for name in service.secrets}
         volumes = {self.hosts: "/etc/hosts", **secrets}
         return image.run(self.container, command, variables=service.environment, volumes=volumes)
@@ -89,8 +89,8 @@ class Project:
         service = self.services[name]
         command = self.command(service, service.command or image.configured("Cmd"))
         for number in range(1, service.scale + 1):
-            one = f"{name}-{number}"
-            self.running[one] = (service, self.servers.process(one, command))
+            process = f"{name}-{number}"
+            self.running[process] = (service, self.servers.process(process, command))
 
     def completes(self, order: str) -> None:
         """Wait until an order is completed."""
@@ -204,11 +204,11 @@ def observe(project: Project, folder: Path) -> list[str]:
     bad = project.end()
     user = image.configured("User")[0].partition(":")[0]
     with image.mounted(project.container) as root:
-        found = subprocess.run(
+        paths = subprocess.run(
             ["find", str(root), "-xdev", "-uid", user], capture_output=True, text=True, check=True
         ).stdout.split()
-    say(f"files written outside of /tmp: {len(found)}")
-    return bad + [f"{path} was written" for path in found]
+    say(f"files written outside of /tmp: {len(paths)}")
+    return bad + [f"{path} was written" for path in paths]
 
 
 def _healthy(project: Project, name: str) -> bool:

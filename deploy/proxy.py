@@ -17,10 +17,10 @@ UPSTREAM = "upstream {name} {{ server 127.0.0.1:{port}; }}\n"
 
 def program() -> str:
     """Return the path of nginx; raise SystemExit with what to install."""
-    found = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if not found:
+    path = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if not path:
         raise SystemExit("nginx is needed (Debian: apt-get install nginx-light).")
-    return found
+    return path
 
 
 def command(folder: Path, *more: str) -> list[str]:

@@ -14,8 +14,8 @@ SHARED = ("sas-migrate.service", "sas-grant.service", "sas-archive.service")
 
 def by_systemd(folder: Path = SYSTEMD) -> Iterator[Started]:
     """Return the processes that `sas.target` starts, those beside it, and the worker of every queue."""
-    wanted = " ".join(_lines(folder / "sas.target", "Wants")).split()
-    for name in [*wanted, *SHARED, "sas-worker@1.service", PEOPLE]:
+    wants = " ".join(_lines(folder / "sas.target", "Wants")).split()
+    for name in [*wants, *SHARED, "sas-worker@1.service", PEOPLE]:
         yield _process(folder, name)
 
 
