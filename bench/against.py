@@ -38,11 +38,11 @@ def compare(commit: str, at_most: float) -> int:
 
 def check_out(commit: str) -> Path:
     """Return a folder with the commit's files, and what it requires installed."""
-    found = _git("rev-parse", "--verify", f"{commit}^{{commit}}").strip()
-    tree = FOLDER / found[:12]
+    revision = _git("rev-parse", "--verify", f"{commit}^{{commit}}").strip()
+    tree = FOLDER / revision[:12]
     if not tree.exists():
         _git("worktree", "prune")
-        _git("worktree", "add", "--detach", str(tree), found)
+        _git("worktree", "add", "--detach", str(tree), revision)
     progress(f"installing what {commit} requires")
     subprocess.run(["make", "-s", ".venv/.run"], cwd=tree, check=True, stdout=sys.stderr)
     return tree
@@ -69,7 +69,7 @@ def measured(tree: Path) -> Costs:
 def ratio(here: Sequence[Costs], there: Sequence[Costs]) -> float:
     """Return the median of the pairs' ratios."""
     pairs = zip(here, there, strict=True)
-    return median(own_cost(one) / own_cost(other) for one, other in pairs)
+    return median(own_cost(run) / own_cost(base) for run, base in pairs)
 
 
 def report(costs: Mapping[str, Sequence[Costs]], commit: str) -> str:
@@ -78,8 +78,8 @@ def report(costs: Mapping[str, Sequence[Costs]], commit: str) -> str:
     names = {"there": commit, "here": "here"}
     rows = []
     for name, label in names.items():
-        middle = [median(one.get(kind, 0.0) for one in costs[name]) for kind in kinds]
-        own = median(own_cost(one) for one in costs[name])
+        middle = [median(run.get(kind, 0.0) for run in costs[name]) for kind in kinds]
+        own = median(own_cost(run) for run in costs[name])
         rows.append([label, *(f"{ms:.2f}" for ms in middle), f"{own:.2f}"])
     return table(["CPU per task in ms", *kinds, "without client and sandbox"], rows)
 

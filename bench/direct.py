@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable
 
 from bench.client import Answer, answer, pause
 
-One = Callable[[str], Awaitable[None]]
+RunTask = Callable[[str], Awaitable[None]]
 
 
 class Direct:
-    """The three kinds of load; `one` runs the task of a reference, at most `concurrency` at once."""
+    """The three kinds of load; `run_task` runs the task of a reference, at most `concurrency` at once."""
 
-    def __init__(self, one: One, concurrency: int) -> None:
-        self.one = one
+    def __init__(self, run_task: RunTask, concurrency: int) -> None:
+        self.run_task = run_task
         self.concurrency = concurrency
 
     async def backlog(self, run: str, count: int) -> Answer:
@@ -27,7 +27,7 @@ class Direct:
 
         async def in_turn(reference: str) -> None:
             async with gate:
-                await self.one(reference)
+                await self.run_task(reference)
 
         await asyncio.gather(*(in_turn(f"{run}-{number}") for number in range(count)))
         return {}
@@ -37,7 +37,7 @@ class Direct:
         latencies = []
         for number in range(count):
             start = time.monotonic()
-            await self.one(f"{run}-{number}")
+            await self.run_task(f"{run}-{number}")
             latencies.append((time.monotonic() - start) * 1000)
             await asyncio.sleep(pause())
         return {"latencies": latencies}
@@ -49,7 +49,7 @@ class Direct:
         async def at(number: int) -> float:
             due = begin + number / rate
             await asyncio.sleep(due - time.monotonic())
-            await self.one(f"{run}-{number}")
+            await self.run_task(f"{run}-{number}")
             return (time.monotonic() - due) * 1000
 
         return {"latencies": await asyncio.gather(*(at(number) for number in range(count)))}

@@ -66,24 +66,30 @@ def measure(options: argparse.Namespace) -> int:
         filling.join()
         assert filling.exitcode == 0
     with filled.database(FOLDER, fresh=False, settings=()):
-        found = {"bytes_per_task": _sizes(), "page_p95_ms": _pages(options.rounds)}
-        found |= {"sweep_ms": _sweep(), **_claims(), "audit_hourly_s": _audits(whole=options.whole)}
-    words = [f"{name}={value:.{0 if value >= 100 else 2}f}" for name, value in found.items()]
-    return conclude(_missed(found), f"ended {' '.join(words)}")
+        figures = {"bytes_per_task": _sizes(), "page_p95_ms": _pages(options.rounds)}
+        figures |= {
+            "sweep_ms": _sweep(),
+            **_claims(),
+            "audit_hourly_s": _audits(whole=options.whole),
+        }
+    words = [f"{name}={value:.{0 if value >= 100 else 2}f}" for name, value in figures.items()]
+    return conclude(_missed(figures), f"ended {' '.join(words)}")
 
 
-def _missed(found: Mapping[str, float]) -> list[str]:
+def _missed(figures: Mapping[str, float]) -> list[str]:
     limits = {
         "page_p95_ms": PAGE_MS, "sweep_ms": SWEEP_MS, "claim_p99_ms": CLAIM_MS,
         "claim_p99_ratio": RATIO, "audit_hourly_s": HOURLY_S,
     }  # fmt: skip
     missed = [
-        f"{name} is {found[name]:.2f}; the target is at most {limit:g}."
+        f"{name} is {figures[name]:.2f}; the target is at most {limit:g}."
         for name, limit in limits.items()
-        if found[name] > limit
+        if figures[name] > limit
     ]
-    if found["removed_per_s"] < REMOVED_PER_S:
-        missed.append(f"{found['removed_per_s']:.0f} tasks removed a second, not {REMOVED_PER_S}.")
+    if figures["removed_per_s"] < REMOVED_PER_S:
+        missed.append(
+            f"{figures['removed_per_s']:.0f} tasks removed a second, not {REMOVED_PER_S}."
+        )
     return missed
 
 
@@ -101,7 +107,7 @@ def _sizes() -> int:
     from orchestration.models import Task
     from orchestration.retention.belongings import TABLES
 
-    names = [one.name for one in TABLES]
+    names = [belonging.name for belonging in TABLES]
     with connection.cursor() as cursor:
         cursor.execute(SIZES, {"names": [*names, "orders_order"]})
         sizes = cursor.fetchall()
@@ -117,8 +123,8 @@ def _pages(rounds: int) -> float:
     from bench.pages.server import timings
 
     measured = timings(rounds)
-    assert all(one.status == one.page.status for one in measured)
-    slowest = sorted(measured, key=lambda one: -one.p95)[:10]
+    assert all(timing.status == timing.page.status for timing in measured)
+    slowest = sorted(measured, key=lambda timing: -timing.p95)[:10]
     print("The ten slowest pages:\n")
     print(of_pages(slowest))
     return 1000 * slowest[0].p95
@@ -165,7 +171,7 @@ def _claims() -> dict[str, float]:
     assert remover.exitcode == 0
     rows, p99 = [], []
     for name, times in took.items():
-        cuts = quantiles([1000 * one for one in times], n=100)
+        cuts = quantiles([1000 * seconds for seconds in times], n=100)
         p99.append(cuts[98])
         rows.append([name, f"{len(times):,}", *(f"{cuts[at - 1]:.1f}" for at in (50, 95, 99))])
     print(table(["claims of 30 steps, ms", "claims", "p50", "p95", "p99"], rows))

@@ -27,15 +27,15 @@ def main() -> int:
         with session(running, system) as busy:
             busy.backlog(system.warm_up)
             running.checkpoint()
-            found = ask(running, system, options.tasks)
-    ten = max(found["inbox"], found["agent"])
-    bulk = found["after"] / found["before"]
+            figures = ask(running, system, options.tasks)
+    ten = max(figures["inbox"], figures["agent"])
+    bulk = figures["after"] / figures["before"]
     sys.stdout.write(
-        f"{options.tasks} tasks of one key submitted in {found['posted']:.1f} s, "
-        f"all accepted {found['taken']:.1f} s after the first, {found['left']:.0f} left at the end\n"
-        f"ten of another key: {found['inbox']:.2f} s behind them in the inbox, "
-        f"{found['agent']:.2f} s behind them at the agent\n"
-        f"the bulk: {found['before']:.0f} tasks/s before, {found['after']:.0f} meanwhile\n"
+        f"{options.tasks} tasks of one key submitted in {figures['posted']:.1f} s, "
+        f"all accepted {figures['taken']:.1f} s after the first, {figures['left']:.0f} left at the end\n"
+        f"ten of another key: {figures['inbox']:.2f} s behind them in the inbox, "
+        f"{figures['agent']:.2f} s behind them at the agent\n"
+        f"the bulk: {figures['before']:.0f} tasks/s before, {figures['after']:.0f} meanwhile\n"
         f"fair ten={ten:.2f}s bulk={bulk:.2f}\n"
     )
     return int(ten > TEN)

@@ -75,19 +75,19 @@ def measure(options: argparse.Namespace) -> int:
     with testbed(folders.data_dir() / "flat") as running:
         costs = {name: _variant(running, name) for name in VARIANTS}
         before, held = _long_run(running, options.tasks, options.minutes)
-    costs[f"{options.tasks:,} tasks"] = median(one.cost for one in before)
-    share = median(one.rate for one in held) / median(one.rate for one in before)
+    costs[f"{options.tasks:,} tasks"] = median(minute.cost for minute in before)
+    share = median(minute.rate for minute in held) / median(minute.rate for minute in before)
     rows = [
         [
             str(number),
             name,
-            f"{one.waiting:,}",
-            f"{one.rate:.0f}",
-            f"{one.cost:.2f}",
-            f"{one.dead:,}",
+            f"{minute.waiting:,}",
+            f"{minute.rate:.0f}",
+            f"{minute.cost:.2f}",
+            f"{minute.dead:,}",
         ]
         for name, minutes in (("", before), ("held", held))
-        for number, one in enumerate(minutes, 1)
+        for number, minute in enumerate(minutes, 1)
     ]
     head = ["minute", "transaction", "waiting", "tasks/s", "CPU ms per task", "dead rows"]
     sys.stdout.write(f"{table(head, rows)}\n\n")
@@ -170,9 +170,9 @@ def _minute(bed: Testbed, running: Session) -> Minute:
     if not waiting:
         raise RuntimeError("no task waits any more: give it more with --tasks")
     rate = done / (ended - began).total_seconds()
-    found = Minute(waiting, rate, own_cost(per_task(cpu, used, done)), dead)
-    progress(f"{waiting:,} tasks wait: {found.cost:.2f} ms of CPU per task, {rate:.0f} tasks/s")
-    return found
+    minute = Minute(waiting, rate, own_cost(per_task(cpu, used, done)), dead)
+    progress(f"{waiting:,} tasks wait: {minute.cost:.2f} ms of CPU per task, {rate:.0f} tasks/s")
+    return minute
 
 
 @contextmanager

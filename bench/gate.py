@@ -23,7 +23,7 @@ SPREAD = 0.2  # by which a turn's times vary
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class GateFigures:
     """Steps per second, replies of a turn, ms waited for the gate in a turn, share of time it was locked."""
 
     rate: float
@@ -59,7 +59,7 @@ class Gate:
         for _ in range(window):
             self._at(self._vary(LATENCY, 0.5), "reply")
 
-    def run(self, seconds: float) -> Found:
+    def run(self, seconds: float) -> GateFigures:
         """Simulate; return what was found in the second half, once it has settled."""
         for until in (seconds / 2, seconds):
             self.turns = self.done = 0
@@ -67,7 +67,7 @@ class Gate:
             while self.events[0][0] < until:
                 now, _, kind, replies = heapq.heappop(self.events)
                 getattr(self, f"_{kind}")(now, replies)
-        return Found(
+        return GateFigures(
             rate=2 * self.done / seconds,
             batch=self.done / self.turns,
             waited=self.waited / self.turns * 1000,
@@ -79,7 +79,7 @@ class Gate:
         self._begin(now)
 
     def _begin(self, now: float) -> None:
-        """Have an idle scheduler take what there is."""
+        """Let an idle scheduler take the waiting replies."""
         if self.idle and self.inbox:
             replies = min(self.inbox, BATCH_SIZE)
             self.inbox -= replies
@@ -123,15 +123,15 @@ def main() -> int:
     rows = []
     for window in WINDOWS:
         for schedulers in SCHEDULERS:
-            found = Gate(schedulers, window).run(options.seconds)
+            figures = Gate(schedulers, window).run(options.seconds)
             rows.append(
                 [
                     f"{window:,}",
                     str(schedulers),
-                    f"{found.rate:,.0f}",
-                    f"{found.batch:.0f}",
-                    f"{found.waited:.1f}",
-                    f"{found.locked:.0%}",
+                    f"{figures.rate:,.0f}",
+                    f"{figures.batch:.0f}",
+                    f"{figures.waited:.1f}",
+                    f"{figures.locked:.0%}",
                 ]
             )
     head = ["window", "schedulers", "steps/s", "replies a turn", "ms waited", "gate locked"]

@@ -33,13 +33,13 @@ def main() -> int:
             if fresh:
                 wait_for(lambda: _placed(stack.folder), "the first orders are placed", 120)
             pause(SETTLE)
-            found = _measure(stack, seconds)
+            figures = _measure(stack, seconds)
         finally:
             stack.stop()
-        print(LINE.format(what=what, ready=ready, **found))
-        missed += [f"{what}: {found['memory']:.0f} MB"] if found["memory"] > MEMORY else []
-        if found["processor"] > PROCESSOR:
-            missed.append(f"{what}: {found['processor']:.1f} % of a core")
+        print(LINE.format(what=what, ready=ready, **figures))
+        missed += [f"{what}: {figures['memory']:.0f} MB"] if figures["memory"] > MEMORY else []
+        if figures["processor"] > PROCESSOR:
+            missed.append(f"{what}: {figures['processor']:.1f} % of a core")
         if not fresh and ready > START:
             missed.append(f"{what}: ready after {ready:.1f} s")
     return conclude(missed)

@@ -66,35 +66,35 @@ def missed(
 
     `half` are the percentiles p50 and p95 of the latency at half load, in ms like `idle`.
     """
-    found = [
+    sentences = [
         f"Throughput is {value:.2f} times that of the best peer ({kind}); the target is {RATIOS[kind]:g}."
         for kind, value in ratios.items()
         if value is not None and value < RATIOS[kind]
     ]
     if idle is not None and idle > IDLE:
-        found.append(f"Idle latency is {idle:.0f} ms at the median; the target is {IDLE:g} ms.")
-    found += [
+        sentences.append(f"Idle latency is {idle:.0f} ms at the median; the target is {IDLE:g} ms.")
+    sentences += [
         f"Latency at half load is {half[share]:.0f} ms ({share}); the target is {limit:g} ms."
         for share, limit in HALF.items()
         if half is not None and half[share] > limit
     ]
     if flat is not None and flat > FLAT:
-        found.append(
+        sentences.append(
             f"A task of 50,000 costs {flat:.2f} times a task of 1,000; the target is at most {FLAT:g}."
         )
-    return found
+    return sentences
 
 
 def tree(pid: int) -> list[int]:
     """Return the ids of a process and its descendants."""
-    found = [pid]
-    for each in found:
+    pids = [pid]
+    for each in pids:
         try:
             for task in (PROC / str(each) / "task").iterdir():
-                found.extend(int(child) for child in (task / "children").read_text().split())
+                pids.extend(int(child) for child in (task / "children").read_text().split())
         except OSError:
             continue
-    return found
+    return pids
 
 
 def cpu_seconds(pid: int) -> float:
@@ -128,12 +128,12 @@ def run_seconds(pid: int) -> float:
 
     For idle processes: ticks are too coarse for many that run for moments only.
     """
-    found = 0
+    nanoseconds = 0
     for each in tree(pid):
         for task in (PROC / str(each) / "task").glob("*/schedstat"):
             with suppress(OSError):
-                found += int(task.read_text().split()[0])
-    return found / 1e9
+                nanoseconds += int(task.read_text().split()[0])
+    return nanoseconds / 1e9
 
 
 def memory(pid: int) -> float:

@@ -86,8 +86,8 @@ async def load(address: str, token: str, options: argparse.Namespace) -> Seen:
             due += 1 / options.rate
             await asyncio.sleep(max(0.0, due - time.monotonic()))
         await asyncio.gather(*posts, return_exceptions=True)
-        for one in watching:
-            one.cancel()
+        for watcher in watching:
+            watcher.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
     return seen
 
@@ -149,34 +149,34 @@ async def _watch(session: aiohttp.ClientSession, seen: Seen) -> None:
     while True:
         path = await seen.pages.get()
         async with session.get(path) as answer:
-            found = POLL.search(await answer.text())
-        while found:
-            address, pause = found[1].replace("&amp;", "&"), int(found[2]) / 1000
+            match = POLL.search(await answer.text())
+        while match:
+            address, pause = match[1].replace("&amp;", "&"), int(match[2]) / 1000
             await asyncio.sleep(pause)
             started = time.monotonic()
             async with session.get(address, headers={"HX-Request": "true"}) as answer:
                 text = await answer.text()
             seen.polls.append((time.monotonic() - started) * 1000)
             if answer.status == 200:
-                found = POLL.search(text)
+                match = POLL.search(text)
 
 
 def read(log: Path) -> list[Poll]:
     """Return the polls in the web server's log."""
-    found = []
+    polls = []
     for line in log.read_text().splitlines():
         _, path, status, size, took = line.rsplit(" ", 4)
         if path.startswith("/orders/") and path.endswith("/status/"):
             polled = Poll(
                 status=int(status), size=0 if size == "-" else int(size), took=int(took) / 1000
             )
-            found.append(polled)
-    return found
+            polls.append(polled)
+    return polls
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drain:
-    """What was completed by the last order placed, and how long the rest took, in seconds."""
+    """Orders completed by the time the last was placed, and seconds until the rest were."""
 
     by_then: int
     completed: int
@@ -195,9 +195,11 @@ def drain(stack: Stack, expected: int) -> Drain:
 
 def processor(stack: Stack) -> dict[str, float]:
     """Return seconds of CPU so far, by process; this one's as `CLIENTS`."""
-    running = {one["name"]: one["pid"] for one in stack.manage("getAllProcessInfo") if one["pid"]}
-    found = {name: cpu_seconds(pid) for name, pid in running.items()}
-    return found | {CLIENTS: time.process_time()}
+    running = {
+        part["name"]: part["pid"] for part in stack.manage("getAllProcessInfo") if part["pid"]
+    }
+    used = {name: cpu_seconds(pid) for name, pid in running.items()}
+    return used | {CLIENTS: time.process_time()}
 
 
 def shares(before: Mapping[str, float], after: Mapping[str, float], orders: int) -> str:
@@ -212,8 +214,8 @@ def report(
     polls: Sequence[Poll], seen: Seen, options: argparse.Namespace, rest: Drain
 ) -> list[str]:
     """Return the lines to print."""
-    at_server = [one.took for one in polls]
-    idle = [one for one in polls if one.status == 204]
+    at_server = [poll.took for poll in polls]
+    idle = [poll for poll in polls if poll.status == 204]
     seconds, way = options.seconds, "checkout" if options.checkout else "the API"
     lines = [
         f"{options.customers} customers, {options.rate:g} orders/s by {way} for {seconds:g} s",
@@ -221,7 +223,7 @@ def report(
         f"completed: {rest.completed} of {seen.placed}, {rest.seconds:.1f} s after the last was placed",
         f"refused: {dict(seen.refused) or 'none'}",
         f"polls: {len(polls)} ({len(polls) / seconds:.0f}/s), {len(idle)} unchanged (204)",
-        f"bodies of those: {sum(one.size > 0 for one in idle)}",
+        f"bodies of those: {sum(poll.size > 0 for poll in idle)}",
     ]
     for name, values in (("at the server", at_server), ("at the client", seen.polls)):
         p50, p95, p99 = (percentile(values, share) for share in (0.5, 0.95, 0.99))
@@ -252,9 +254,9 @@ def main() -> int:
     missed = []
     if rest.completed < seen.placed or rest.seconds > DRAIN:
         missed.append(f"all completed within {DRAIN:g} s of the last one placed")
-    if percentile([one.took for one in polls], 0.95) > LOOK:
+    if percentile([poll.took for poll in polls], 0.95) > LOOK:
         missed.append(f"95 % of looks within {LOOK:g} ms")
-    if any(one.size for one in polls if one.status == 204):
+    if any(poll.size for poll in polls if poll.status == 204):
         missed.append("an unchanged answer has no body")
     return conclude(missed)
 

@@ -59,9 +59,9 @@ def last_line(results: dict[str, Any]) -> str:
     return f"ratio {_ratios(results['ratio'])}"
 
 
-def _ratios(found: dict[str, float | None]) -> str:
+def _ratios(ratios: dict[str, float | None]) -> str:
     return " ".join(
-        f"{name}=" + ("n/a" if value is None else f"{value:.2f}") for name, value in found.items()
+        f"{name}=" + ("n/a" if value is None else f"{value:.2f}") for name, value in ratios.items()
     )
 
 

@@ -87,26 +87,26 @@ class Benchmark:
 
     def _visit(self, system: System, number: int) -> None:
         """Start a system, load it, stop it; in the last round also apply lighter loads once."""
-        found = self.findings.setdefault(system.name, Findings(system))
+        findings = self.findings.setdefault(system.name, Findings(system))
         with session(self.bed, system) as running:
             warm, _ = running.backlog(system.warm_up)
             warm, _ = running.backlog(system.warm_up)
             self.bed.checkpoint()
             tasks = size_of_run(warm, self.plan.seconds)
             rate, cpu = running.backlog(tasks)
-            found.rates.append(rate)
-            found.cpu.append(cpu)
+            findings.rates.append(rate)
+            findings.cpu.append(cpu)
             progress(f"round {number}: {system.label}: {rate:.0f} tasks/s ({tasks} tasks)")
-            if number == self.plan.rounds and not found.idle:
-                self._latencies(running, found)
-            found.memory = max(found.memory, running.memory())
-            found.repeated += running.repeated
+            if number == self.plan.rounds and not findings.idle:
+                self._latencies(running, findings)
+            findings.memory = max(findings.memory, running.memory())
+            findings.repeated += running.repeated
 
-    def _latencies(self, running: Session, found: Findings) -> None:
-        half = found.rate / 2
-        found.idle = running.idle(self.plan.idle_tasks)
-        found.half = running.paced(size_of_run(half, self.plan.paced_seconds, 10), half)
-        idle, loaded = _latency(found.idle), _latency(found.half)
+    def _latencies(self, running: Session, findings: Findings) -> None:
+        half = findings.rate / 2
+        findings.idle = running.idle(self.plan.idle_tasks)
+        findings.half = running.paced(size_of_run(half, self.plan.paced_seconds, 10), half)
+        idle, loaded = _latency(findings.idle), _latency(findings.half)
         progress(f"  latency p50 {idle['p50']:.0f} ms at idle, {loaded['p50']:.0f} ms at half load")
 
     def _flatness(self) -> None:
@@ -136,12 +136,12 @@ class Benchmark:
     def _results(self) -> dict[str, Any]:
         engine_found = self.findings.get(ENGINE)
         idle = percentile(engine_found.idle, 0.5) if engine_found else None
-        of_medians = self._ratio(lambda found: found.rate)
+        of_medians = self._ratio(lambda findings: findings.rate)
         return {
             "machine": {"cores": os.cpu_count(), "load_before": self.load, "load_after": load()},
-            "systems": {name: found.as_data() for name, found in self.findings.items()},
+            "systems": {name: findings.as_data() for name, findings in self.findings.items()},
             "ratio": of_medians,
-            "ratio_of_best_runs": self._ratio(lambda found: max(found.rates)),
+            "ratio_of_best_runs": self._ratio(lambda findings: max(findings.rates)),
             "share_of_limit": self._share(),
             "idle_p50_without_remote_calls_ms": None if idle is None else idle - REMOTE,
             "flatness": self.flat,
@@ -171,7 +171,7 @@ class Benchmark:
         return {
             kind: ratio(
                 own,
-                [of(one) for one in self.findings.values() if one.system.family in families],
+                [of(peer) for peer in self.findings.values() if peer.system.family in families],
             )
             for kind, families in PEERS.items()
         }

@@ -50,7 +50,7 @@ def main() -> int:
         costs["released"] = _measure(options.rounds)
     head = [f"{options.tasks:,} tasks wait, {options.held:,} are", *ACTIONS]
     rows = [
-        [name, *(f"{one.cpu:.1f} ({one.wall:.1f})" for one in cost.values())]
+        [name, *(f"{spent.cpu:.1f} ({spent.wall:.1f})" for spent in cost.values())]
         for name, cost in costs.items()
     ]
     print(table(head, rows))

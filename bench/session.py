@@ -47,11 +47,11 @@ class Session:
         self._command("backlog", tasks)
         seconds = time.monotonic() - start
         used = per_task(before, self.cpu(), tasks)
-        wanted = self.system.calls * tasks
-        repeated = self.bed.calls() - calls - wanted
+        expected = self.system.calls * tasks
+        repeated = self.bed.calls() - calls - expected
         if repeated < 0 or (repeated and self.system.family == ENGINE):
             raise RuntimeError(
-                f"{self.system.name} made {wanted + repeated} calls for {tasks} tasks"
+                f"{self.system.name} made {expected + repeated} calls for {tasks} tasks"
             )
         self.repeated += repeated
         return tasks / seconds, used
@@ -67,10 +67,10 @@ class Session:
     def cpu(self) -> dict[str, float]:
         """Return seconds of CPU so far, by kind of process."""
         parts = [*self.system.workers, *self.system.clients]
-        found = dict.fromkeys((part.kind for part in parts), 0.0)
+        seconds = dict.fromkeys((part.kind for part in parts), 0.0)
         for part, process in zip(parts, [*self.workers, *self.clients], strict=True):
-            found[part.kind] += cpu_seconds(process.pid)
-        return found | self.bed.cpu()
+            seconds[part.kind] += cpu_seconds(process.pid)
+        return seconds | self.bed.cpu()
 
     def memory(self) -> float:
         """Return the peak memory of the system's own processes, in MB."""

@@ -56,7 +56,7 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def _costs(bed: Testbed, steps: int, tasks: int) -> dict[str, float]:
-    """Return what a task of that number of steps takes: ms of processor, rows, bytes."""
+    """Return the cost of a task with this number of steps: ms of CPU, rows, bytes."""
     system = engine(calls=steps)
     prepare = PREPARE[ENGINE]
     bed.run(prepare.command, {**prepare.environment, "STEPS": str(steps)})
@@ -73,18 +73,18 @@ def _costs(bed: Testbed, steps: int, tasks: int) -> dict[str, float]:
 
 
 def _stored(bed: Testbed) -> Mapping[str, float]:
-    wanted = {"rows": ROWS, "bytes": BYTES, "bytes of WAL": WAL}
-    return {name: float(bed.execute(query, DATABASE)[0][0]) for name, query in wanted.items()}
+    queries = {"rows": ROWS, "bytes": BYTES, "bytes of WAL": WAL}
+    return {name: float(bed.execute(query, DATABASE)[0][0]) for name, query in queries.items()}
 
 
 def _turns(bed: Testbed) -> dict[str, tuple[float, float]]:
     prepare = PREPARE[ENGINE]
     steps = {"STEPS": "20"}  # so that each turn of the measurement is followed by another
     bed.run(prepare.command, {**prepare.environment, **steps})
-    found: dict[str, tuple[float, float]] = json.loads(
+    turns: dict[str, tuple[float, float]] = json.loads(
         bed.run(TURNS, {**prepare.environment, **steps})
     )
-    return found
+    return turns
 
 
 def parse_options() -> argparse.Namespace:

@@ -157,7 +157,7 @@ def celery(workers: int) -> System:
 
 
 def pgqueuer(processes: int, way: str) -> System:
-    """Return PgQueuer; `way` is how a job enqueues the next: each by itself, or batched."""
+    """Return PgQueuer; `way` is how a job enqueues the next: individually, or batched."""
     ways = {"each": "one enqueue per job", "batched": "follow-ups in batches of 5 ms"}
     return System(
         name=f"pgqueuer-{way}",
@@ -218,5 +218,5 @@ def order(number: int, only: str | None) -> list[System]:
     return [system for system in round_ if only in (None, system.family)]
 
 
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+def _count(number: int, noun: str, plural: str) -> str:
+    return f"{number} {noun if number == 1 else plural}"

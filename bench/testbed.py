@@ -26,8 +26,8 @@ class Testbed(Servers):
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment of every process under test."""
-        kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
-        return kept | {
+        inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+        return inherited | {
             "DATA_DIR": str(self.folder),
             "SANDBOX_PORT": str(self.sandbox_port),
             "SANDBOX_URL": f"http://127.0.0.1:{self.sandbox_port}",

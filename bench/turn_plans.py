@@ -1,4 +1,4 @@
-"""What each statement of a scheduler's turn reads, as EXPLAIN ANALYZE counts it: no more than it returns."""
+"""Rows read by each statement of a scheduler's turn (EXPLAIN ANALYZE): no more than it returns."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,10 +54,10 @@ class Explaining:
             return
         cursor.execute("SAVEPOINT explained")
         cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", params)
-        ((found,),) = cursor.fetchall()
+        ((plans,),) = cursor.fetchall()
         cursor.execute("ROLLBACK TO explained; RELEASE explained")
         name = statement.split()[1]
-        self.reads += [_read(name, node) for node in _steps(found[0]["Plan"])]
+        self.reads += [_read(name, node) for node in _steps(plans[0]["Plan"])]
 
 
 def explain_turns(agents: Sequence[str], replies: int) -> list[Read]:

@@ -28,17 +28,17 @@ def load(tasks: int) -> dict[str, float]:
     began = time.monotonic()
     for start in range(0, tasks, BATCH):
         api.post([_posting("bulk", number) for number in range(start, min(tasks, start + BATCH))])
-    found = {"posted": time.monotonic() - began}
-    found["inbox"] = _few("inbox")
+    figures = {"posted": time.monotonic() - began}
+    figures["inbox"] = _few("inbox")
     wait_for(lambda: not Submission.objects.exists(), "the inbox is empty", PATIENCE)
-    found["taken"] = time.monotonic() - began
-    found["before"] = _rate()
+    figures["taken"] = time.monotonic() - began
+    figures["before"] = _rate()
     before, started = _done(), time.monotonic()
-    found["agent"] = _few("agent")
+    figures["agent"] = _few("agent")
     pause(max(0.0, WINDOW - (time.monotonic() - started)))
-    found["after"] = (_done() - before) / (time.monotonic() - started)
-    found["left"] = tasks - _done()
-    return found
+    figures["after"] = (_done() - before) / (time.monotonic() - started)
+    figures["left"] = tasks - _done()
+    return figures
 
 
 def _few(key: str) -> float:

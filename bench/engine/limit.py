@@ -20,7 +20,7 @@ async def main() -> None:
     """Execute commands from standard input until it ends."""
     caller = Caller()
 
-    async def one(reference: str) -> None:
+    async def run_task(reference: str) -> None:
         for name in ("first", "second", "third"):
             call = Call(
                 action="call",
@@ -31,7 +31,7 @@ async def main() -> None:
             )
             await caller.call(call)
 
-    await serve(Direct(one, caller.slots))
+    await serve(Direct(run_task, caller.slots))
 
 
 if __name__ == "__main__":

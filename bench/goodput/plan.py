@@ -49,11 +49,11 @@ class GoodputPlan:
 
     def policies(self) -> dict[str, dict[str, Any]]:
         """Return the required lanes and their policies."""
-        found = {BESIDE: dict(POLICY)}
+        policies = {BESIDE: dict(POLICY)}
         for failing in self.rates:
-            found[lane(failing)] = dict(POLICY)
-            found[lane(failing, WITHOUT)] = dict(POLICY)
-        return found | {lane(failing, LONG): dict(POLICY) for failing in self.often}
+            policies[lane(failing)] = dict(POLICY)
+            policies[lane(failing, WITHOUT)] = dict(POLICY)
+        return policies | {lane(failing, LONG): dict(POLICY) for failing in self.often}
 
 
 def lane(failing: float, kind: str = WITH) -> str:

@@ -19,31 +19,31 @@ HEAD = (
 
 def markdown(results: Results) -> str:
     """Return a table, and lines on the loads beside it."""
-    healthy = [f"{found.healthy:.1f}" for found in results.found.values()]
+    healthy = [f"{result.healthy:.1f}" for result in results.by_rate.values()]
     return "\n".join(
         [
-            table(HEAD, map(_row, results.found.values()), names=0),
+            table(HEAD, map(_row, results.by_rate.values()), names=0),
             "",
             f"healthy, beside each of these: {', '.join(healthy)}/s",
             f"5 % of answers 503 with Retry-After: {_ratio(results.busy)} of healthy",
             f"the agent beside: {results.beside:.1%} in time, p95 {results.beside_p95:.2f} s",
-            f"load averages before and after: {', '.join(f'{one:.1f}' for one in results.loads)}",
+            f"load averages before and after: {', '.join(f'{load:.1f}' for load in results.loads)}",
         ]
     )
 
 
-def _row(found: RateResult) -> list[str]:
-    steady, recovered = found.steady, found.recovered
+def _row(result: RateResult) -> list[str]:
+    steady, recovered = result.steady, result.recovered
     return [
-        f"{found.failing:.0%}",
+        f"{result.failing:.0%}",
         _both(steady, 1, "{:.1f}"),
-        _both(steady, found.share(1) if found.healthy else 0, "{:.2f}"),
+        _both(steady, result.share(1) if result.healthy else 0, "{:.2f}"),
         _ratio(steady),
         _both(recovered, 1, "{:.1f}"),
         _ratio(recovered),
-        "never" if found.full_after is None else f"{found.full_after:.0f} s",
-        "" if found.timely is None else f"{found.timely:.1%}",
-        *_outage(found.outage),
+        "never" if result.full_after is None else f"{result.full_after:.0f} s",
+        "" if result.timely is None else f"{result.timely:.1%}",
+        *_outage(result.outage),
     ]
 
 

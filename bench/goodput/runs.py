@@ -27,7 +27,7 @@ class GoodputMeasurement:
     def __init__(self, plan: GoodputPlan) -> None:
         self.plan = plan
         self.results = Results(
-            found={failing: RateResult(failing=failing) for failing in plan.rates}
+            by_rate={failing: RateResult(failing=failing) for failing in plan.rates}
         )
         self.pool = ThreadPoolExecutor(64)
         self.alone = Lock()  # held while a load is measured alone
@@ -60,9 +60,9 @@ class GoodputMeasurement:
                 if failing:
                     runs.append(self._healthy(f"steady{failing}"))
                 on, off, *healthy = self._process_backlog(runs, failing)
-                found = self.results.found[failing]
-                found.steady, found.healthy = self._compared(runs, on, off), (healthy or [off])[0]
-                share = found.share(1)
+                result = self.results.by_rate[failing]
+                result.steady, result.healthy = self._compared(runs, on, off), (healthy or [off])[0]
+                share = result.share(1)
                 progress(f"{failing:4.0%} steady: {on:.1f}/s with, {off:.1f}/s without a breaker"
                      f" ({on * share:.2f}, {off * share:.2f} of 1 - p of healthy)")  # fmt: skip
                 self._drain(runs)
@@ -95,10 +95,10 @@ class GoodputMeasurement:
             counts = run.counts()
             run.rule(Rules(failing=failing, latency=QUICK_CALL))
             healed = time.time()
-            wanted = figures.rank(DONE, self.plan.tasks)
-            ends = run.wait(wanted, healed + self.plan.patience(1.0, self.plan.tasks))
+            needed = figures.rank(DONE, self.plan.tasks)
+            ends = run.wait(needed, healed + self.plan.patience(1.0, self.plan.tasks))
             seconds = figures.after(ends.values(), DONE, self.plan.tasks, healed)
-            self.results.found[failing].outage = Outage(seconds=seconds, probes=counts.peak)
+            self.results.by_rate[failing].outage = Outage(seconds=seconds, probes=counts.peak)
             took = "never" if seconds is None else f"{seconds:.0f} s after its end"
             progress(f"{failing:4.0%} long outage: {DONE:.0%} done {took}; {counts.calls} calls while"
                  f" it lasted, at most {counts.peak} at once")  # fmt: skip
@@ -113,11 +113,11 @@ class GoodputMeasurement:
             run.rule(Rules(failing=failing))
         healed = time.time()
         on, off = self._rates(runs, failing, healed)
-        found = self.results.found[failing]
-        found.recovered = self._compared(runs, on, off)
-        assert found.steady
-        full = figures.reached(runs[0].ends().values(), REACHED * found.steady.off, healed)
-        found.full_after = full
+        result = self.results.by_rate[failing]
+        result.recovered = self._compared(runs, on, off)
+        assert result.steady
+        full = figures.reached(runs[0].ends().values(), REACHED * result.steady.off, healed)
+        result.full_after = full
         progress(f"{failing:4.0%} after an outage: {on:.1f}/s with, {off:.1f}/s without a breaker;"
              f" full rate {'never' if full is None else f'{full:.0f} s'} after its end")  # fmt: skip
         self._drain(runs)
@@ -127,17 +127,17 @@ class GoodputMeasurement:
 
     def _open_loops(self) -> None:
         """Submit tasks below the service's capacity, at half of the failure rates at once."""
-        for some in (self.plan.rates[::2], self.plan.rates[1::2]):
-            _wait(in_thread(self.pool, self._open_loop, failing) for failing in some)
+        for rates in (self.plan.rates[::2], self.plan.rates[1::2]):
+            _wait(in_thread(self.pool, self._open_loop, failing) for failing in rates)
 
     def _open_loop(self, failing: float) -> None:
         run = self._begin(lane(failing), "open", Rules(failing=failing))
-        healthy = self.results.found[0.0].healthy
+        healthy = self.results.by_rate[0.0].healthy
         rate = self.plan.load * (1 - failing) * healthy
         run.pace(rate, self.plan.open_loop)
         ends = run.wait(len(run.placed), time.time() + WITHIN)
         share = figures.timely(run.placed, ends, WITHIN)
-        self.results.found[failing].timely = share
+        self.results.by_rate[failing].timely = share
         progress(f"{failing:4.0%} open loop: {share:.1%} of {len(run.placed)} within {WITHIN:g} s")
         self._drain([run])
 
@@ -186,8 +186,8 @@ class GoodputMeasurement:
         """Wait until enough tasks of each run have ended; return tasks per second."""
         count = self.plan.tasks
         until = time.time() + self.plan.patience(1 - failing, count)
-        wanted = figures.rank(figures.LAST, count)
-        seen = [run.wait(wanted, until) for run in runs]
+        needed = figures.rank(figures.LAST, count)
+        seen = [run.wait(needed, until) for run in runs]
         return [
             figures.rate([at for at in ends.values() if at >= since], count, until) for ends in seen
         ]
@@ -205,5 +205,5 @@ class GoodputMeasurement:
 
 def _wait(started: Iterable[Future[None]]) -> None:
     """Wait for all; raise the first exception."""
-    for one in list(started):
-        one.result()
+    for future in list(started):
+        future.result()

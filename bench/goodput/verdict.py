@@ -62,7 +62,7 @@ class RateResult:
 class Results:
     """All measurements: by failure rate, and beside them. Rates are tasks per second."""
 
-    found: Mapping[float, RateResult] = field(default_factory=dict)
+    by_rate: Mapping[float, RateResult] = field(default_factory=dict)
     # with answers that ask for a pause (on), and at a healthy service (off)
     busy: Pair | None = None
     beside: float = 0.0
@@ -72,12 +72,14 @@ class Results:
     @property
     def worst(self) -> float:
         """Return the worst ratio to the same load without a breaker."""
-        return min((ratio for one in self.found.values() for ratio in one.ratios), default=0.0)
+        return min(
+            (ratio for result in self.by_rate.values() for ratio in result.ratios), default=0.0
+        )
 
     @property
     def timely(self) -> float:
         """Return the worst share of timely tasks where a target applies."""
-        shares = [one.timely for one in self._often() if one.timely is not None]
+        shares = [result.timely for result in self._often() if result.timely is not None]
         return min(shares, default=0.0)
 
     def last_line(self) -> str:
@@ -87,17 +89,21 @@ class Results:
     def missed(self) -> Sequence[str]:
         """Return a sentence for each missed target."""
         return [
-            *(sentence for one in self.found.values() for sentence in self._missed_ratios(one)),
-            *(sentence for one in self._often() for sentence in _missed_times(one)),
+            *(
+                sentence
+                for result in self.by_rate.values()
+                for sentence in self._missed_ratios(result)
+            ),
+            *(sentence for result in self._often() for sentence in _missed_times(result)),
             *self._missed_beside(),
         ]
 
     def _often(self) -> list[RateResult]:
-        return [one for one in self.found.values() if one.failing <= OFTEN]
+        return [result for result in self.by_rate.values() if result.failing <= OFTEN]
 
-    def _missed_ratios(self, one: RateResult) -> list[str]:
-        at, sentences = f"At {one.failing:.0%} failures", []
-        loads = {"steadily": one.steady, "after an outage": one.recovered}
+    def _missed_ratios(self, result: RateResult) -> list[str]:
+        at, sentences = f"At {result.failing:.0%} failures", []
+        loads = {"steadily": result.steady, "after an outage": result.recovered}
         for when, pair in loads.items():
             if pair and pair.ratio < RATIO:
                 sentences.append(
@@ -108,8 +114,8 @@ class Results:
                 sentences.append(
                     f"{at}, {when}, {pair.errors} tasks are in error; the target is 0."
                 )
-        if one.steady and one.failing <= UP_TO:
-            share = one.share(one.steady.on)
+        if result.steady and result.failing <= UP_TO:
+            share = result.share(result.steady.on)
             if share < SHARE:
                 sentences.append(
                     f"{at} the rate is {share:.2f} of (1 - p) of the healthy rate;"
@@ -132,22 +138,22 @@ class Results:
         return sentences
 
 
-def _missed_times(one: RateResult) -> list[str]:
-    at, sentences = f"At {one.failing:.0%} failures", []
-    if one.timely is not None and one.timely < TIMELY:
+def _missed_times(result: RateResult) -> list[str]:
+    at, sentences = f"At {result.failing:.0%} failures", []
+    if result.timely is not None and result.timely < TIMELY:
         sentences.append(
-            f"{at} {one.timely:.2f} of the tasks are done within {WITHIN:g} s;"
+            f"{at} {result.timely:.2f} of the tasks are done within {WITHIN:g} s;"
             f" the target is {TIMELY:g}."
         )
-    if one.outage and (one.outage.seconds is None or one.outage.seconds > SECONDS):
-        took = "never" if one.outage.seconds is None else f"after {one.outage.seconds:.0f} s"
+    if result.outage and (result.outage.seconds is None or result.outage.seconds > SECONDS):
+        took = "never" if result.outage.seconds is None else f"after {result.outage.seconds:.0f} s"
         sentences.append(
             f"{at} {DONE:.0%} of a backlog are done {took}; the target is {SECONDS:g} s"
             " after the end of an outage."
         )
-    if one.outage and one.outage.probes > PROBES:
+    if result.outage and result.outage.probes > PROBES:
         sentences.append(
-            f"{at} there were {one.outage.probes} calls at once during an outage;"
+            f"{at} there were {result.outage.probes} calls at once during an outage;"
             f" the target is {PROBES}."
         )
     return sentences

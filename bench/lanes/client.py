@@ -124,8 +124,8 @@ class Run:
             method=method,
         )
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - the same
-            found: dict[str, Any] = json.load(answer)
-            return found
+            content: dict[str, Any] = json.load(answer)
+            return content
 
 
 def place(runs: Sequence[Run], numbers: Iterable[int], poison: Mapping[int, str] = {}) -> None:

@@ -32,10 +32,10 @@ def timely(placed: Mapping[int, float], ends: Mapping[int, float], within: float
     return done / len(placed)
 
 
-def reached(ends: Collection[float], wanted: float, since: float) -> float | None:
+def reached(ends: Collection[float], target: float, since: float) -> float | None:
     """Return the seconds after `since` until the rate was `wanted` over `SPAN` seconds."""
     ordered = sorted(at for at in ends if at >= since)
-    needed = math.ceil(wanted * SPAN)
+    needed = math.ceil(target * SPAN)
     for index in range(len(ordered) - needed):
         if ordered[index + needed] - ordered[index] <= SPAN:
             return ordered[index] - since

@@ -21,12 +21,12 @@ def main() -> int:
         from bench.pages.measure import table
         from bench.pages.server import timings
 
-        def wanted(name: str) -> bool:
+        def is_selected(name: str) -> bool:
             return options.only in name and not (options.skip and options.skip in name)
 
-        measured = timings(options.rounds, wanted)
+        measured = timings(options.rounds, is_selected)
     sys.stdout.write(table(measured) + "\n")
-    slow = [one.page.name for one in measured if not one.good]
+    slow = [timing.page.name for timing in measured if not timing.good]
     progress(f"{len(measured)} pages, {len(slow)} slow or with a wrong status")
     return 1 if slow else 0
 

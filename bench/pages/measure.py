@@ -207,10 +207,10 @@ def measure(server: Server, page: Page, rounds: int) -> Timing:
 def table(timings: Sequence[Timing]) -> str:
     """Return the figures as a Markdown table, in milliseconds."""
     rows = []
-    for one in timings:
-        figures = [1000 * seconds for seconds in (one.p50, one.p95, one.worst, one.cpu)]
-        cells = [f"{figure:.0f}" for figure in (*figures, one.kilobytes)]
-        rows.append([one.page.name.replace("|", "\\|") + _mark(one), *cells])
+    for timing in timings:
+        figures = [1000 * seconds for seconds in (timing.p50, timing.p95, timing.worst, timing.cpu)]
+        cells = [f"{figure:.0f}" for figure in (*figures, timing.kilobytes)]
+        rows.append([timing.page.name.replace("|", "\\|") + _mark(timing), *cells])
     return console.table(["page", "p50 ms", "p95 ms", "worst ms", "CPU ms", "KB"], rows)
 
 

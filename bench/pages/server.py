@@ -18,18 +18,20 @@ from orchestration.cluster import heartbeat, leader_election
 from sasweb.stack import folders
 
 
-def timings(rounds: int, wanted: Callable[[str], bool] = lambda _: True) -> list[Timing]:
+def timings(rounds: int, is_selected: Callable[[str], bool] = lambda _: True) -> list[Timing]:
     """Measure the pages whose names are wanted, each by a number of requests; report progress."""
     cookie = _signed_in()
     measured = []
     with web() as (port, cpu):
         server = Server(port=port, cookie=cookie, cpu=cpu)
         for page in pages():
-            if wanted(page.name):
-                one = measure(server, page, rounds)
-                measured.append(one)
-                mark = "" if one.good else "!! "
-                progress(f"{one.p95 * 1000:6.0f} ms {one.cpu * 1000:5.0f} CPU  {mark}{page.name}")
+            if is_selected(page.name):
+                timing = measure(server, page, rounds)
+                measured.append(timing)
+                mark = "" if timing.good else "!! "
+                progress(
+                    f"{timing.p95 * 1000:6.0f} ms {timing.cpu * 1000:5.0f} CPU  {mark}{page.name}"
+                )
     return measured
 
 

@@ -20,8 +20,8 @@ class Chains:
 
     def finished(self, references: Iterable[str]) -> set[str]:
         """Pop references from the list."""
-        found: Any = done().lpop(DONE, 1000) or []
-        return {reference.decode() for reference in found}.intersection(references)
+        ended: Any = done().lpop(DONE, 1000) or []
+        return {reference.decode() for reference in ended}.intersection(references)
 
     def settled(self, run: str, count: int) -> bool:
         """Check the list's length; delete the list when it is complete."""

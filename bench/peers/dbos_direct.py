@@ -9,7 +9,7 @@ from bench.direct import Direct, serve
 from bench.peers.dbos_app import CONCURRENCY, launch, run, three_calls
 
 
-async def one(reference: str) -> None:
+async def run_task(reference: str) -> None:
     """Run one workflow durably: by its explicit id it runs once, even if started again."""
     with SetWorkflowID(reference):
         handle = await DBOS.start_workflow_async(three_calls, reference)
@@ -19,7 +19,7 @@ async def one(reference: str) -> None:
 async def main() -> None:
     """Execute commands from standard input until it ends."""
     await launch()
-    await serve(Direct(one, CONCURRENCY))
+    await serve(Direct(run_task, CONCURRENCY))
 
 
 if __name__ == "__main__":

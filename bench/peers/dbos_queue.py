@@ -39,12 +39,12 @@ class Queue:
 
     def finished(self, references: Iterable[str]) -> set[str]:
         """Select the states of workflows."""
-        found = self.rows.execute(
+        rows = self.rows.execute(
             "SELECT workflow_uuid FROM dbos.workflow_status"
             " WHERE workflow_uuid = ANY(%s) AND status = 'SUCCESS'",
             [list(references)],
         )
-        return {reference for (reference,) in found}
+        return {reference for (reference,) in rows}
 
     def settled(self, run: str, count: int) -> bool:
         """Check for unfinished work, which an index makes cheap; count once when there is none."""

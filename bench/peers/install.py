@@ -12,13 +12,13 @@ STAMP = PEERS_VENV / "installed.txt"
 
 def install() -> None:
     """Create the environment unless it matches the requirements."""
-    wanted = REQUIREMENTS.read_text()
-    if STAMP.exists() and STAMP.read_text() == wanted:
+    requirements = REQUIREMENTS.read_text()
+    if STAMP.exists() and STAMP.read_text() == requirements:
         return
     sys.stderr.write(f"Installing the peers into {PEERS_VENV.parent.name}/{PEERS_VENV.name} …\n")
     _run(sys.executable, "-m", "venv", "--clear", str(PEERS_VENV))
     _run(PEERS_PYTHON, "-m", "pip", "install", "-qq", "--requirement", str(REQUIREMENTS))
-    STAMP.write_text(wanted)
+    STAMP.write_text(requirements)
 
 
 def _run(*command: str) -> None:

@@ -29,8 +29,8 @@ class Jobs:
 
     def finished(self, references: Iterable[str]) -> set[str]:
         """Pop references from the list."""
-        found = self.ends.lpop(ENDED, 1000) or []
-        return {one.decode() for one in found}.intersection(references)  # type: ignore[union-attr]
+        ended = self.ends.lpop(ENDED, 1000) or []
+        return {reference.decode() for reference in ended}.intersection(references)  # type: ignore[union-attr]
 
     def settled(self, run: str, count: int) -> bool:
         """Check the list's length; delete the list when it is complete."""

@@ -24,14 +24,14 @@ def measure(options: argparse.Namespace) -> int:
         progress(f"servers are up; logs in {logs}")
         from bench.poison.runs import PoisonMeasurement
 
-        found = PoisonMeasurement(plan).run()
-    missed = [sentence for one in found for sentence in one.missed()]
+        results = PoisonMeasurement(plan).run()
+    missed = [sentence for result in results for sentence in result.missed()]
     if options.json:
-        data = {"found": [asdict(one) for one in found], "missed": missed}
+        data = {"found": [asdict(result) for result in results], "missed": missed}
         sys.stdout.write(json.dumps(data, indent=1) + "\n")
     else:
-        sys.stdout.write(markdown(found) + "\n\n")
-    return conclude(missed, last_line(found))
+        sys.stdout.write(markdown(results) + "\n\n")
+    return conclude(missed, last_line(results))
 
 
 def parse_options() -> argparse.Namespace:

@@ -20,14 +20,14 @@ class PoisonMeasurement:
 
     def run(self) -> list[PoisonResult]:
         """Measure everything."""
-        found: list[PoisonResult] = []
+        results: list[PoisonResult] = []
         for poison in self.plan.counts:
             healthy = in_thread(self.pool, self._healthy, poison)
             loads = [
                 in_thread(self.pool, self._load, kind, poison, healthy) for kind in self.plan.kinds
             ]
-            found += [load.result() for load in loads]
-        return found
+            results += [load.result() for load in loads]
+        return results
 
     def _healthy(self, poison: int) -> float:
         """Run the load without poison; return tasks per second."""
@@ -47,7 +47,7 @@ class PoisonMeasurement:
         until = time.time()
         ended = {number: at for number, (incident, at) in errors.items() if incident}
         times = [ended[number] for number in bad if number in ended]
-        found = PoisonResult(
+        result = PoisonResult(
             kind=kind,
             poison=poison,
             good=good,
@@ -59,11 +59,11 @@ class PoisonMeasurement:
             incidents=len({errors[number][0] for number in bad if number in ended}),
             blamed=sum(number not in bad for number in errors),
         )
-        took = "" if found.error_after is None else f" after {found.error_after:.0f} s"
-        progress(f"{poison:2} {kind}: good tasks at {found.share:.2f} of {found.healthy:.0f}/s,"
-             f" {found.done}/{good} done, {found.blamed} in error;"
-             f" {found.in_error}/{poison} of the poison in error{took}")  # fmt: skip
-        return found
+        took = "" if result.error_after is None else f" after {result.error_after:.0f} s"
+        progress(f"{poison:2} {kind}: good tasks at {result.share:.2f} of {result.healthy:.0f}/s,"
+             f" {result.done}/{good} done, {result.blamed} in error;"
+             f" {result.in_error}/{poison} of the poison in error{took}")  # fmt: skip
+        return result
 
     def _begin(self, lane: str, name: str) -> Run:
         run = Run(lane=lane, name=name)

@@ -50,27 +50,28 @@ class PoisonResult:
         return sentences
 
 
-def last_line(found: Sequence[PoisonResult]) -> str:
+def last_line(results: Sequence[PoisonResult]) -> str:
     """Return the line that scripts read."""
-    worst = min(one.share for one in found)
-    times = [one.error_after for one in found]
+    worst = min(result.share for result in results)
+    times = [result.error_after for result in results]
     within = "never" if None in times else f"{max(filter(None, times), default=0):.0f}s"
     return f"poison min={worst:.2f} error_within={within}"
 
 
-def markdown(found: Sequence[PoisonResult]) -> str:
+def markdown(results: Sequence[PoisonResult]) -> str:
     """Return a table."""
     head = ["kind", "poison", "good tasks of healthy", "done", "in error", "incidents", "after"]
     rows = [
         [
-            one.kind,
-            str(one.poison),
-            f"{one.share:.2f}",
-            f"{one.done}/{one.good}" + (f", {one.blamed} in error" if one.blamed else ""),
-            f"{one.in_error}/{one.poison}",
-            str(one.incidents),
-            "never" if one.error_after is None else f"{one.error_after:.0f} s",
+            result.kind,
+            str(result.poison),
+            f"{result.share:.2f}",
+            f"{result.done}/{result.good}"
+            + (f", {result.blamed} in error" if result.blamed else ""),
+            f"{result.in_error}/{result.poison}",
+            str(result.incidents),
+            "never" if result.error_after is None else f"{result.error_after:.0f} s",
         ]
-        for one in found
+        for result in results
     ]
     return table(head, rows)

@@ -72,7 +72,7 @@ KINDS: dict[str, tuple[str, Client]] = {
 }
 
 
-async def one(number: int, options: argparse.Namespace, seen: Counter[str]) -> None:
+async def run_client(number: int, options: argparse.Namespace, seen: Counter[str]) -> None:
     """Be one client, again and again."""
     host = f"127.{1 + number // 65536}.{number // 256 % 256}.{number % 256}"
     method, client = KINDS[options.kind]
@@ -100,7 +100,7 @@ async def attack(options: argparse.Namespace) -> None:
     """Be all of them until SIGTERM."""
     stop, seen = asyncio.Event(), Counter[str]()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    clients = [asyncio.create_task(one(n, options, seen)) for n in range(options.count)]
+    clients = [asyncio.create_task(run_client(n, options, seen)) for n in range(options.count)]
     await stop.wait()
     for client in clients:
         client.cancel()

@@ -18,7 +18,7 @@ def results(**changes):
     )
     for name, value in changes.items():
         setattr(found, name, value)
-    return Results(found={found.failing: found}, busy=Pair(on=90.0, off=100.0), beside=0.99)
+    return Results(by_rate={found.failing: found}, busy=Pair(on=90.0, off=100.0), beside=0.99)
 
 
 def test_goodput_targets_exactly_met():
