@@ -84,7 +84,7 @@ def _named(table: Sequence[Mode], names: Sequence[str]) -> list[list[Mode]]:
     """Return one drill for each name: a mode, or several joined by +."""
     by_id = {mode.id: mode for mode in table if mode.recipe}
     every = [mode.id for mode in table if mode.selection == HA]
-    names = [one for name in names for one in (every if name == HA else [name])]
+    names = [mode_id for name in names for mode_id in (every if name == HA else [name])]
     if unknown := {part for name in names for part in name.split("+")} - by_id.keys():
         raise SystemExit(f"Unknown modes: {', '.join(sorted(unknown))}; --list shows all.")
     return [[by_id[part] for part in name.split("+")] for name in names]

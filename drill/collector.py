@@ -98,13 +98,15 @@ class Collector:
         """Return the spans of a trace by their begin, once one with the name `until` is among them."""
 
         def there() -> bool:
-            return not until or any(one.trace == trace and one.name == until for one in self._spans)
+            return not until or any(
+                span.trace == trace and span.name == until for span in self._spans
+            )
 
         with self._arrived:
-            found = self._arrived.wait_for(there, seconds)
-            assert found, f"no span {until!r} among {sorted({one.name for one in self._spans})}"
-            mine = [one for one in self._spans if one.trace == trace]
-        return sorted(mine, key=lambda one: one.began)
+            arrived = self._arrived.wait_for(there, seconds)
+            assert arrived, f"no span {until!r} among {sorted({span.name for span in self._spans})}"
+            mine = [span for span in self._spans if span.trace == trace]
+        return sorted(mine, key=lambda span: span.began)
 
 
 def tree(spans: list[Span]) -> str:

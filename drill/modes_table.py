@@ -1,6 +1,6 @@
 """The failure modes, one row each, from the files in `drill/modes/`.
 
-What stands at the head of a file holds for each of its rows that does not set it.
+Keys at the head of a file are the defaults of its rows.
 """
 
 import tomllib
@@ -18,7 +18,7 @@ ENDS = ("processed", "error", "undone", "settled")
 class Mode:
     """One way in which something fails.
 
-    `what` fails, and `how` the fault is made. Proved by the drill's `recipe`, called with `given`,
+    `what` fails, and `how` the fault is made. Proved by the drill's `recipe`, called with `options`,
     by the tests in `shown_by` (node ids), or by both. `make drill` runs the `selection` "short";
     `DRILL=full make drill` also runs "full", and
     `make drill ARGS=ha` runs "ha". `ends` is the required end of every order: "processed",
@@ -30,7 +30,7 @@ class Mode:
     what: str
     how: str
     recipe: str = ""
-    given: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     shown_by: tuple[str, ...] = ()
     selection: str = FULL
     ends: str = "processed"

@@ -33,8 +33,8 @@ def release(agents: Sequence[str]) -> None:
     from orchestration.models import Hold
     from orchestration.transitions import holds
 
-    for one in Hold.objects.filter(agent__in=agents, until=None, actor="drill"):
-        holds.release(one.id, actor="drill", reason=REASON)
+    for hold in Hold.objects.filter(agent__in=agents, until=None, actor="drill"):
+        holds.release(hold.id, actor="drill", reason=REASON)
 
 
 def resubmit(references: Sequence[str]) -> None:
@@ -50,9 +50,9 @@ def resubmit(references: Sequence[str]) -> None:
     actor = Person(name="drill")
     tasks = Task.objects.filter(reference__in=references)
     selection = {"tasks": [str(task) for task in tasks.values_list("id", flat=True)]}
-    meant = dashboard_selection.meaning(selection)
-    operation = lifecycle.draft(Act.RESUBMIT, selection, meant, actor=actor)
-    refusal = lifecycle.confirm(operation.id, meant, actor=actor, reason=REASON, rate=500)
+    meaning = dashboard_selection.meaning(selection)
+    operation = lifecycle.draft(Act.RESUBMIT, selection, meaning, actor=actor)
+    refusal = lifecycle.confirm(operation.id, meaning, actor=actor, reason=REASON, rate=500)
     assert refusal is None, refusal.value
     print(operation.id)
 

@@ -54,9 +54,9 @@ def line(row: Sequence[str]) -> str:
 
 def troubles(result: Result, most: int = 5) -> list[str]:
     """Return at most `most` lines, one for each trouble found."""
-    found = result.verdict.troubles
-    shown = [f"    {trouble}"[:400] for trouble in found[:most]]
-    return shown + ([f"    … and {len(found) - most} more"] if len(found) > most else [])
+    every = result.verdict.troubles
+    shown = [f"    {trouble}"[:400] for trouble in every[:most]]
+    return shown + ([f"    … and {len(every) - most} more"] if len(every) > most else [])
 
 
 def as_json(results: Iterable[Result], seed: int) -> str:
@@ -79,13 +79,13 @@ def modes(table: Sequence[Mode]) -> str:
     return "\n".join(text)
 
 
-def results(table: Sequence[Mode], found: Sequence[Result], page: Path = PAGE) -> str:
+def results(table: Sequence[Mode], drilled: Sequence[Result], page: Path = PAGE) -> str:
     """Return the results as Markdown: a table for each family, with the last row of each mode.
 
     The page keeps the rows of modes that were not drilled this time. New pairs replace all old ones.
     """
     today = f"{datetime.now(UTC):%Y-%m-%d}"
-    fresh = {one.mode: f"| {' | '.join((*cells(one), today))} |" for one in found}
+    fresh = {result.mode: f"| {' | '.join((*cells(result), today))} |" for result in drilled}
     pairs = {mode: row for mode, row in fresh.items() if PAIR in mode}
     rows = {
         mode: row for mode, row in _rows(page).items() if not pairs or PAIR not in mode
@@ -121,8 +121,8 @@ def _section(title: str, rows: Sequence[str]) -> list[str]:
 def write(between: tuple[str, str], part: str, page: Path = PAGE) -> None:
     """Replace the text between two lines of the page."""
     begin, end = between
-    before, found, rest = page.read_text().partition(begin)
+    before, opening, rest = page.read_text().partition(begin)
     _, ended, after = rest.partition(end)
-    if not (found and ended):
+    if not (opening and ended):
         raise ValueError(f"{page} lacks the lines {begin} and {end}")
     page.write_text(f"{before}{begin}\n\n{part.strip()}\n\n{end}{after}")

@@ -119,7 +119,7 @@ class Run:
 
     @contextmanager
     def traffic(self) -> Iterator[Callable[[], list[str]]]:
-        """Have orders go on coming; yield a function that returns those that were accepted."""
+        """Keep placing orders; yield a function that returns the accepted ones."""
         file = self.stack.folder / "traffic"
         file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "drill.place_orders", "1", "--every", str(EVERY)]
@@ -179,9 +179,9 @@ def drill(stack: Stack, modes: Sequence[Mode], *, settle: float = 60) -> Result:
     result.orders = len(run.orders)
     try:
         ends = modes[0].ends if len(modes) == 1 else "settled"
-        found = verdict(stack, run.orders, ends)
-        found.troubles = result.verdict.troubles + found.troubles
-        result.verdict = found
+        outcome = verdict(stack, run.orders, ends)
+        outcome.troubles = result.verdict.troubles + outcome.troubles
+        result.verdict = outcome
         result.retries = run.retries()
     except Exception as error:  # noqa: BLE001 - the same
         result.verdict.troubles.append(f"no verdict: {type(error).__name__}: {error}")
@@ -196,11 +196,11 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
         ((since,),) = stack.sql("SELECT clock_timestamp()")
         for mode in modes:
             if mode.first:
-                faults.enter_context(recipes.apply(mode.recipe, run, mode.given))
+                faults.enter_context(recipes.apply(mode.recipe, run, mode.options))
         if traffic := any(mode.traffic for mode in modes):
             accepted = faults.enter_context(run.traffic())
-        wanted = int(in_flight * (1 + SPARE))
-        run.place(wanted, flying=wanted)
+        count = int(in_flight * (1 + SPARE))
+        run.place(count, flying=count)
         flying = run.open()  # all were open a moment ago; this query may be slow
         least = in_flight if traffic else in_flight / 2
         assert flying >= least, f"only {flying} orders are in flight"
@@ -209,7 +209,7 @@ def _strike(run: Run, modes: Sequence[Mode], result: Result) -> None:
         for mode in sorted(modes, key=lambda mode: mode.recipe not in {"crash", "freeze"}):
             if not mode.first:
                 ((since,),) = stack.sql("SELECT clock_timestamp()")
-                faults.enter_context(recipes.apply(mode.recipe, run, mode.given))
+                faults.enter_context(recipes.apply(mode.recipe, run, mode.options))
         pause(max(mode.seconds for mode in modes))
         if traffic:
             result.gap = _gap(run, accepted, since)

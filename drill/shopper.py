@@ -23,9 +23,9 @@ DETAILS = {
 
 def value_of(page: str, name: str) -> str:
     """Return the value of the first field of a page's forms with this name."""
-    found = re.search(rf'name="{name}" value="([^"]+)"', page)
-    assert found, f"the page has no {name}"
-    return found[1]
+    match = re.search(rf'name="{name}" value="([^"]+)"', page)
+    assert match, f"the page has no {name}"
+    return match[1]
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):

@@ -133,10 +133,10 @@ class Stack(Clients):
 
     def keep(self, name: str) -> None:
         """Move the data and logs of a stopped stack aside, for a look at what went wrong."""
-        kept = self.folder.with_name("bad") / name.replace(" ", "")
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.parent.mkdir(exist_ok=True)
-        self.folder.rename(kept)
+        target = self.folder.with_name("bad") / name.replace(" ", "")
+        shutil.rmtree(target, ignore_errors=True)
+        target.parent.mkdir(exist_ok=True)
+        self.folder.rename(target)
 
     # --- observing -----------------------------------------------------------------------------
     @property
@@ -204,13 +204,13 @@ class Stack(Clients):
     def stopped(self, name: str) -> Iterator[None]:
         """Stop the processes of a name; start them again afterwards."""
         names = processes_named(name)
-        for one in names:
-            self.manage("stopProcess", one)
+        for part in names:
+            self.manage("stopProcess", part)
         try:
             yield
         finally:
-            for one in names:
-                self.manage("startProcess", one)
+            for part in names:
+                self.manage("startProcess", part)
 
     @contextmanager
     def replaced(
@@ -218,7 +218,7 @@ class Stack(Clients):
     ) -> Iterator[list[Process]]:
         """Run the processes of a name in another environment instead of the stack's own."""
         with self.stopped(name):
-            begun = [self.beside(one, tree=tree, **environment) for one in processes_named(name)]
+            begun = [self.beside(part, tree=tree, **environment) for part in processes_named(name)]
             try:
                 yield begun
             finally:
@@ -228,7 +228,8 @@ class Stack(Clients):
     @contextmanager
     def frozen(self, *names: str) -> Iterator[None]:
         """Suspend the processes of these names with SIGSTOP."""
-        pids = [self.signal(one, signal.SIGSTOP) for name in names for one in processes_named(name)]
+        parts = [part for name in names for part in processes_named(name)]
+        pids = [self.signal(part, signal.SIGSTOP) for part in parts]
         try:
             yield
         finally:

@@ -71,28 +71,28 @@ class Verdict:
 
 def verdict(stack: Stack, orders: Collection[str], ends: str = "processed") -> Verdict:
     """Compare every order with the partners' ledger, and run the auditor; see `Mode.ends`."""
-    found = Verdict()
-    wanted = list(orders)
-    alerted = {reference for (reference,) in stack.sql(ALERTED, wanted)}
+    result = Verdict()
+    references = list(orders)
+    alerted = {reference for (reference,) in stack.sql(ALERTED, references)}
     rows = {
         reference: Order(state=state, status=status, total=total, alerted=reference in alerted)
-        for reference, state, status, total in stack.sql(STATES, wanted)
+        for reference, state, status, total in stack.sql(STATES, references)
     }
     done: dict[str, dict[str, int]] = {}
-    for reference, action, count in stack.sql(DONE_STEPS, wanted):
+    for reference, action, count in stack.sql(DONE_STEPS, references):
         done.setdefault(reference, {})[action] = count
     ledger = stack.sandbox("/ledger/summary")
-    for reference in wanted:
+    for reference in references:
         order, effects = rows.get(reference, Order()), ledger.get(reference, {})
         steps = done.get(reference, {})
         doubled, bad = _doubled(effects, steps, order.total), _bad_end(order, effects, steps)
-        found.double += bool(doubled)
-        found.lost += bool(bad)
+        result.double += bool(doubled)
+        result.lost += bool(bad)
         if not bad and ends not in ("settled", order.state):
             bad = f"ended {order.state}, not {ends}"
-        found.troubles += [f"{reference}: {trouble}" for trouble in (doubled, bad) if trouble]
-    found.troubles += audit(stack, wanted)
-    return found
+        result.troubles += [f"{reference}: {trouble}" for trouble in (doubled, bad) if trouble]
+    result.troubles += audit(stack, references)
+    return result
 
 
 def _doubled(effects: Effects, done: dict[str, int], total: int) -> str:
@@ -134,7 +134,7 @@ def _badly_processed(order: Order, effects: Effects, done: dict[str, int]) -> st
 
 
 def left_over(effects: Effects) -> dict[str, int]:
-    """Return what stands of an order that should have no effect."""
+    """Return the remaining effects of an order that should have none."""
     captured = effects.get("captured", 0)
     left = {
         "money": captured - effects.get("refunded", 0),
@@ -156,13 +156,15 @@ def audit(stack: Stack, orders: Collection[str]) -> list[str]:
     if done.returncode not in (0, 1):
         return [f"the auditor failed ({done.returncode})"]
     known = _known.setdefault(str(stack.folder), set())
-    found = []
-    for one in json.loads(done.stdout)["violations"]:
-        text = f"invariant {one['invariant']}, {one['reference']}: {one['problem']}"
-        if one["reference"] in orders or text not in known:
-            found.append(text)
+    violations = []
+    for violation in json.loads(done.stdout)["violations"]:
+        text = (
+            f"invariant {violation['invariant']}, {violation['reference']}: {violation['problem']}"
+        )
+        if violation["reference"] in orders or text not in known:
+            violations.append(text)
         known.add(text)
-    return found
+    return violations
 
 
 @contextmanager
@@ -171,13 +173,13 @@ def audited(stack: Stack) -> Iterator[Stack]:
     try:
         yield stack.start()
         if stack.process is not None:  # a test may have stopped it
-            found = audit(stack, ())
-            assert not found, f"{len(found)} violations: {found[:5]}"
+            violations = audit(stack, ())
+            assert not violations, f"{len(violations)} violations: {violations[:5]}"
     finally:
         stack.stop()
 
 
 def check(stack: Stack, orders: list[str]) -> None:
     """Fail unless each order is processed, once, and nothing else is wrong."""
-    found = verdict(stack, orders)
-    assert found.good, f"{found.lost} lost, {found.double} doubled: {found.troubles[:5]}"
+    result = verdict(stack, orders)
+    assert result.good, f"{result.lost} lost, {result.double} doubled: {result.troubles[:5]}"

@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 GROWTH, LONGEST = 1.2, 0.2  # of the pauses; the longest in seconds
 
 
 def wait_for(
-    condition: Callable[[], Found], what: str, seconds: float = 30.0, pause: float = 0.02
-) -> Found:
+    condition: Callable[[], Value], what: str, seconds: float = 30.0, pause: float = 0.02
+) -> Value:
     """Return `condition()` once it is true; raise AssertionError with `what` after a deadline.
 
     The pauses between two looks grow: a look may cost as much as what it waits for.

@@ -68,10 +68,10 @@ def _wait(drill: Drill, name: str, alerts: Sequence[str], began: float) -> list[
     left = set(alerts)
     deadline = time.monotonic() + PATIENCE
     while left and time.monotonic() < deadline:
-        for one in left & drill.fired():
+        for alert in left & drill.fired():
             took = time.monotonic() - began
-            print(f"{one:<30} fired within {took:4.0f} s  {name}", flush=True)
-            left.remove(one)
+            print(f"{alert:<30} fired within {took:4.0f} s  {name}", flush=True)
+            left.remove(alert)
         pause(0.5)
     return sorted(left)
 

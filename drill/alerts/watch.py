@@ -76,7 +76,7 @@ class Drill:
     def up(self) -> bool:
         """Return whether the stack was scraped."""
         with suppress(OSError):
-            return [one["value"][1] for one in self.query("up")] == ["1"]
+            return [sample["value"][1] for sample in self.query("up")] == ["1"]
         return False
 
     def query(self, expression: str) -> list[dict[str, Any]]:
@@ -90,8 +90,8 @@ class Drill:
     def fired(self) -> set[str]:
         """Return the alerts that have fired since the stack was first scraped."""
         watched = max(1, int(time.monotonic() - self.since))
-        found = self.query(f"max_over_time({FIRING}[{watched}s])")
-        return {one["metric"]["alertname"] for one in found}
+        samples = self.query(f"max_over_time({FIRING}[{watched}s])")
+        return {sample["metric"]["alertname"] for sample in samples}
 
     def get(self, path: str) -> int:
         """Send a request to the web server; return the status, 0 for none."""

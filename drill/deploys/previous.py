@@ -28,11 +28,11 @@ def commit() -> str:
 
 def check_out(folder: Path) -> Path:
     """Write the files of the release before this one into a folder beside others; return it."""
-    found = folder / commit()[:12]
-    if not found.exists():
+    tree = folder / commit()[:12]
+    if not tree.exists():
         with tarfile.open(fileobj=io.BytesIO(_git("archive", commit()))) as archive:
-            archive.extractall(folders.make(found, folders.PASSABLE), filter="data")
-    return found
+            archive.extractall(folders.make(tree, folders.PASSABLE), filter="data")
+    return tree
 
 
 def _git(*arguments: str) -> bytes:

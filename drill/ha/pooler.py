@@ -34,7 +34,7 @@ class Pooler(Clients):
 
     def __init__(self, folder: Path, *, size: int = 20, patience: int = 10) -> None:
         self._sockets = folders.make(folder, servers=True)
-        self._given = {"size": size, "patience": patience}
+        self._settings = {"size": size, "patience": patience}
         self.process: Process | None = None
 
     @property
@@ -44,7 +44,7 @@ class Pooler(Clients):
 
     def point(self, host: Path) -> None:
         """Write the server whose sockets are in `host` into its configuration."""
-        text = CONFIGURATION.format(host=host, folder=self.sockets, **self._given)
+        text = CONFIGURATION.format(host=host, folder=self.sockets, **self._settings)
         (self.sockets / "pgbouncer.ini").write_text(text)
 
     def start(self) -> None:
@@ -58,7 +58,7 @@ class Pooler(Clients):
         wait_for(self.answers, "PgBouncer answers", 20)
 
     def repoint(self, host: Path) -> None:
-        """Have it use another server: what Patroni's callbacks or a changed DNS entry do."""
+        """Switch to another server, as Patroni's callbacks or a changed DNS entry do."""
         self.point(host)
         self.execute("RELOAD", "pgbouncer")
 

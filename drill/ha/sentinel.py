@@ -62,11 +62,12 @@ class Sentinels:
 
     def _agreed(self) -> bool:
         try:
-            found = [self._client(port).sentinel_master(NAME) for port in self._ports]
+            masters = [self._client(port).sentinel_master(NAME) for port in self._ports]
         except redis.RedisError:
             return False
         return all(
-            one["num-slaves"] == 1 and one["num-other-sentinels"] == SENTINELS - 1 for one in found
+            master["num-slaves"] == 1 and master["num-other-sentinels"] == SENTINELS - 1
+            for master in masters
         )
 
     def start_server(self, port: int, *options: str) -> None:
@@ -109,7 +110,7 @@ class Sentinels:
 
     def other(self, port: int) -> int:
         """Return the port of the other server."""
-        return next(one for one in self.servers if one != port)
+        return next(server for server in self.servers if server != port)
 
     def wait_for_failover(self, old: int) -> float:
         """Wait until the replica is the master; return the seconds that took."""

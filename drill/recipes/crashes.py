@@ -98,8 +98,8 @@ def kill(run: Running, *, processes: list[str], busy: str = "", times: int = 1) 
                 wait_for(
                     lambda: run.stack.count(BUSY, busy) > 0, f"{busy} has a call in flight", 20
                 )
-            for one in processes_named(resolve(run.stack, name)):
-                run.stack.kill(one)
+            for process in processes_named(resolve(run.stack, name)):
+                run.stack.kill(process)
     yield
 
 

@@ -28,8 +28,8 @@ def withhold_replies(run: Running, *, at_least: int) -> list[bytes]:
     """
 
     def unread() -> list[bytes]:
-        found = client.lrange(REPLIES, 0, -1)
-        return [message for message in found if isinstance(message, bytes) and message != DOORBELL]
+        queue = client.lrange(REPLIES, 0, -1)
+        return [message for message in queue if isinstance(message, bytes) and message != DOORBELL]
 
     def freeze_and_take() -> list[bytes]:
         with run.stack.frozen("work-scheduler"):

@@ -47,7 +47,7 @@ OPERATIONS = "SELECT count(*) FROM orchestration_operation WHERE ended_at IS NUL
 
 @contextmanager
 def scripted(stack: Stack, *faults: dict[str, Any]) -> Iterator[None]:
-    """Have the sandbox apply faults (see its own list)."""
+    """Apply faults in the sandbox (see its own list)."""
     stack.sandbox("/faults", {"faults": faults}, "PUT")
     try:
         yield
@@ -115,9 +115,9 @@ def refused_in_doubt(run: Running, *, often: float = 0.3) -> Iterator[None]:
     Once the partners work, operators resubmit all failed steps: under the same key, since a new key
     would repeat the effect.
     """
-    some = {"partner": "*", "action": "*", "probability": often}
-    silent = {**some, "fault": "timeout_after_effect", "seconds": 20}
-    with scripted(run.stack, silent, {**some, "fault": "status", "status": 422}):
+    common = {"partner": "*", "action": "*", "probability": often}
+    silent = {**common, "fault": "timeout_after_effect", "seconds": 20}
+    with scripted(run.stack, silent, {**common, "fault": "status", "status": 422}):
         yield
         rejected = REJECTED_IN_DOUBT
         wait_for(lambda: run.stack.count(rejected, run.orders) >= 3, "3 steps are rejected", 30)

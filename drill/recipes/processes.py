@@ -153,8 +153,8 @@ def sick_instance(run: Running) -> Iterator[None]:
         later.enter_context(run.stack.replaced("work-payment", **few))
         proxied = {"PAYMENT_URL": f"http://127.0.0.1:{port}", **few}
         sick = later.enter_context(one_more(run.stack, "work-payment-1", **proxied))
-        found = wait_for(lambda: run.stack.sql(WORKER, sick.pid), "it reports itself", 20)
-        name, started_at = found[0]
+        rows = wait_for(lambda: run.stack.sql(WORKER, sick.pid), "it reports itself", 20)
+        name, started_at = rows[0]
         spoil.act = "cut_before"
         yield
 

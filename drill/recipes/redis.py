@@ -33,8 +33,8 @@ def redis_restarted(run: Running, *, forgets: bool = False) -> Iterator[None]:
     if forgets:
         command = shlex.split(stack.configuration["program:redis"]["command"])
         folder = Path(command[command.index("--dir") + 1])
-        for kept in folder.rglob("*.*"):
-            kept.unlink()
+        for file in folder.rglob("*.*"):
+            file.unlink()
     stack.manage("startProcess", "redis")
     wait_for(stack.redis_answers, "Redis answers", 20)
     yield

@@ -73,10 +73,10 @@ def _tasks(stack: Stack, *command: str) -> None:
 
 def _reconcile(stack: Stack, lost: int) -> None:
     """Run the command as the documentation says: once to look, once to act; then nothing is left."""
-    found = _run(stack, 1)
-    assert len(found["lost"]) >= lost, f"only {len(found['lost'])} lost tasks are found"
-    assert len(found["adoptable"]) == 2 * FEW, f"{len(found['adoptable'])} submissions are matched"
-    assert len(found["undone"]) >= FEW, f"only {len(found['undone'])} undone tasks are found"
+    facts = _run(stack, 1)
+    assert len(facts["lost"]) >= lost, f"only {len(facts['lost'])} lost tasks are found"
+    assert len(facts["adoptable"]) == 2 * FEW, f"{len(facts['adoptable'])} submissions are matched"
+    assert len(facts["undone"]) >= FEW, f"only {len(facts['undone'])} undone tasks are found"
     _run(stack, 0, "--act")
     _run(stack, 0)
 
@@ -122,12 +122,12 @@ def _as_server(program: str, *arguments: str) -> None:
 
 def _stop(stack: Stack) -> list[str]:
     """Stop every process but the servers and the partners; return their names."""
-    found = stack.manage("getAllProcessInfo")
+    processes = stack.manage("getAllProcessInfo")
     names = [
-        one["name"]
-        for one in found
-        if (one["group"], one["statename"]) == ("application", "RUNNING")
-        and one["name"] != "sandbox"
+        process["name"]
+        for process in processes
+        if (process["group"], process["statename"]) == ("application", "RUNNING")
+        and process["name"] != "sandbox"
     ]
     for name in names:
         stack.manage("stopProcess", name)

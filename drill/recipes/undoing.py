@@ -40,13 +40,13 @@ def undo(
     irreversible, is held, so that no order is finished before.
     """
     details = {key: value for key, value in fault.items() if key != "fault"}
-    some = {"probability": often}
-    before = [{"partner": "*", "action": "*", "fault": do, **some, **details}] if do else []
+    chance = {"probability": often}
+    before = [{"partner": "*", "action": "*", "fault": do, **chance, **details}] if do else []
     with held(run, "notification"), scripted(run.stack, *before):
         yield
         if fault and not do:
             parts = [
-                {"partner": who, "action": what, **some, **fault} for who, what in UNDO_ACTIONS
+                {"partner": who, "action": what, **chance, **fault} for who, what in UNDO_ACTIONS
             ]
             run.stack.sandbox("/faults", {"faults": parts}, "PUT")
         undo_all(run)

@@ -31,7 +31,7 @@ def stack():
 @pytest.mark.parametrize("point", POINTS)
 def test_crash_at_each_point_loses_nothing(stack, point):
     mode = MODES[point]
-    assert "point" in mode.given
+    assert "point" in mode.options
     result = drill(stack, [replace(mode, orders=FEW)])
     assert result.verdict.good, result.verdict.troubles[:5]
     assert result.orders >= FEW

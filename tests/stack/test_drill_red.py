@@ -49,9 +49,9 @@ def start_again(stack, name):
         wait_for(lambda pid=pid: stack.sql(AT_WORK, pid), f"{one} is at work")
 
 
-def mode(recipe, *, first=False, seconds=2.0, **given):
+def mode(recipe, *, first=False, seconds=2.0, **options):
     return Mode(
-        id=recipe, family="Red", what="", how="", recipe=recipe, given=given, first=first,
+        id=recipe, family="Red", what="", how="", recipe=recipe, options=options, first=first,
         seconds=seconds, orders=FEW,
     )  # fmt: skip
 

@@ -42,13 +42,13 @@ def test_mode_has_recipe_or_existing_tests(mode):
 @pytest.mark.parametrize("mode", [mode for mode in TABLE if mode.recipe], ids=lambda mode: mode.id)
 def test_recipe_accepts_arguments_of_mode(mode):
     assert mode.recipe in recipes
-    inspect.signature(recipes[mode.recipe]).bind(None, **mode.given)
+    inspect.signature(recipes[mode.recipe]).bind(None, **mode.options)
     assert mode.servers in KINDS
 
 
 @pytest.mark.parametrize(
     "change",
-    sorted({mode.given["change"] for mode in TABLE if "change" in mode.given} | {"broken"}),
+    sorted({mode.options["change"] for mode in TABLE if "change" in mode.options} | {"broken"}),
 )
 def test_deployed_release_passes_checks(change):
     new = {"DJANGO_SETTINGS_MODULE": SETTINGS, "DRILL_DEPLOY": change}
@@ -70,7 +70,7 @@ def test_crash_points_of_code_are_drilled():
     engine = (folders.PROJECT / "orchestration").rglob("*.py")
     named = re.compile(r"crash_points\.reached[,(]\s*\"([\w.]+)\"")
     points = {point for file in engine for point in named.findall(file.read_text())}
-    drilled = {mode.given["point"] for mode in TABLE if "point" in mode.given}
+    drilled = {mode.options["point"] for mode in TABLE if "point" in mode.options}
     # the web's crash point is named in its recipe; a command's are in tests of its own
     archive = {point for point in points if point.startswith("archive.")}
     assert points - archive == drilled | {"web.after_commit_before_ring"}
